@@ -219,7 +219,7 @@ class Session:
         return self._opened(*branches.open_branch(self.workspace, self.named_branch))
 
     def open_to_read(self, branch: str | None = None) -> Opened:
-        """Return what answers for the branch that is meant: its store, made on first use, or what it would be made of.
+        """Return what answers for the branch that is meant: its store, or what that will be made of.
 
         ``branch`` is one that the command itself names, None for that of the options.
 

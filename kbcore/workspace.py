@@ -190,6 +190,8 @@ class Workspace:
         """Holds settings, schema and rules as the main worktree has them."""
         self.unmovable: ReadOnlyStore | None = None
         """Why the stores cannot be moved from an older place; then they are read there, and not written."""
+        self.read_for: dict[str, set[str]] = {}
+        """Branches whose stores answer what this request reads, each with the branches that were asked for."""
         self.moved = ""
         """What to say of a move of its stores, when the one who opened it made that move."""
 
@@ -322,6 +324,10 @@ class Workspace:
         """How messages name ``settings_dir``: from the top of the worktree, or by its whole path if it is elsewhere."""
         is_here = self.settings_dir.parent == self.repo.worktree
         return KB if is_here else str(self.settings_dir)
+
+    def asked_of(self, branch: str) -> set[str]:
+        """Return the branches for which the store of this one answers in this request; itself, as a rule."""
+        return self.read_for.get(branch, {branch})
 
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between.

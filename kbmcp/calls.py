@@ -18,7 +18,7 @@ import msgspec
 from anyio import CapacityLimiter, from_thread
 
 from kbcore import __version__, limits
-from kbcore.errors import KBError, UnexpectedBranch, UnknownBranch
+from kbcore.errors import KBError, UnexpectedBranch
 from kbmcp.listing import Listing
 from kbmcp.replies import Payload, visible
 from kbmcp.turns import Turns
@@ -158,7 +158,7 @@ class Service:
     def open(self, client: Client, arrival: Arrival, *, writes: bool) -> Iterator[Call]:
         """Give the surroundings of a call that has its turn at its branch.
 
-        A call that only reads is answered from what the branch will be copied from, where it can get no store.
+        A call that only reads makes no store: it is answered from what that of the branch will be copied from.
 
         Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
         first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
@@ -198,22 +198,22 @@ class Service:
     def answering(self, workspace: Workspace) -> str:
         """Return the branch whose store answers what is read now, as far as that can be said without making one.
 
-        Raises: ``GitUnusable``; ``UnknownBranch``, where this server makes no store and there is none.
+        Raises: ``GitUnusable``; as ``branches.for_reading``.
         """
         from kbcore import branches
 
         branch = self.options.branch or workspace.head().branch
-        has_store = workspace.has_store(branch)
-        is_its_own = has_store and workspace.verdict_on(branch) != "made_again"
-        if is_its_own or not (has_store or self.options.is_read_only):
+        if workspace.has_store(branch) and workspace.verdict_on(branch) != "made_again":
             return branch
         return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
 
-    def look(self, workspace: Workspace, branch: str, use: Callable[[View], T]) -> T:
-        """Return ``use(view)`` on a view of a branch's store with what its files say; makes no store.
+    def look(self, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of what answers now, with what its files say; makes no store.
 
-        Raises: ``UnknownBranch`` where there is no store; as reading a store.
+        Raises: as opening a workspace, ``answering`` and reading a store.
         """
+        workspace = self.workspace()
+        branch = self.answering(workspace)
         with self.turns.taken(workspace.directory_of(branch), reads=True):
             return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
 
@@ -289,31 +289,16 @@ class Service:
                 self._shared[1].close()
 
     def _served(self, workspace: Workspace, choice: Choice, *, writes: bool) -> tuple[Choice, str]:
-        """Return the branch that answers, its store made on first use, and what is to be said about that.
+        """Return the branch that answers, and what is to be said about that; a call that writes makes its store.
 
-        Raises: ``UnknownBranch`` when there is nothing to read, and a server that only reads makes no store; else as
-        ``branches.ensure``.
+        Raises: as ``branches.ensure``, or ``branches.for_reading``.
         """
         from kbcore import branches
 
-        branch = choice.branch
         if writes:
-            return choice, self._first_use(branches.ensure(workspace, branch, follows_head=choice.follows_head))
-        if not self.options.is_read_only or workspace.has_store(branch):
-            answering, ensured = branches.for_reading(workspace, choice)
-            return answering, self._first_use(ensured)
-        loss = branches.loss_of(workspace, branch)
-        origin = branches.find_origin(workspace, branch)
-        if origin is None and loss:
-            raise branches.error_of(workspace, loss)
-        if origin is None:
-            hint = "Start the server without --read-only."
-            raise UnknownBranch(f"{branch} has no store yet, and this server only reads.", hint=hint)
-        notice = (
-            f"{branch} has no store yet, and this server only reads: this is {origin.branch}, which it comes from. "
-            f"{loss.sentence() if loss else ''} {branches.remembered(workspace, branch)}"
-        )
-        return branches.Choice(origin.branch, follows_head=False), notice.rstrip()
+            return choice, self._first_use(branches.ensure(workspace, choice.branch, follows_head=choice.follows_head))
+        answering, ensured = branches.for_reading(workspace, choice)
+        return answering, self._first_use(ensured)
 
     def _first_use(self, ensured: Ensured) -> str:
         """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""

@@ -95,7 +95,7 @@ def _defined(service: Service, sight: Sight) -> Mark:
     if sight.trouble:
         return ()
     try:
-        return service.look(service.workspace(), sight.answering, lambda view: tuple(view.definitions().items()))
+        return service.look(lambda view: tuple(view.definitions().items()))
     except KBError as error:
         return ((error.code, error.message),)
 
@@ -104,7 +104,7 @@ def _entity_marks(service: Service, sight: Sight, ids: Collection[str]) -> dict[
     if sight.trouble:
         return dict.fromkeys(ids, ())
     try:
-        return service.look(service.workspace(), sight.answering, lambda view: _digests(view, sorted(ids)))
+        return service.look(lambda view: _digests(view, sorted(ids)))
     except KBError as error:
         return dict.fromkeys(ids, (error.code, error.message))
 

@@ -123,10 +123,10 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
 
     if name == opened.branch:
         raise InvalidQuery(f"{name} has all that it has.", hint="Name another branch with --branch or with --not-on.")
-    store, _, ensured = branches.open_to_read(session.workspace, name)
+    store, choice, ensured = branches.open_to_read(session.workspace, name)
     session.tell_ensured(ensured)
     session.watch(store)
-    exported = branches.missing_on(session.workspace, name, opened.branch)
+    exported = branches.missing_on(session.workspace, choice.branch, opened.branch)
     if exported.waiting:
         why = left_out_words(opened.branch, name)
         session.output.warn(visible(f"{counted(exported.waiting, 'fact')} left out. {why}."))

@@ -51,7 +51,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
 
     workspace, checked_out = session.workspace, session.workspace.head()
     store = _watched(session, branch) if workspace.has_store(branch) else None
-    # A branch without a store is compared with what its first use would copy.
+    # A branch without a store is compared with what its first write will copy.
     origin = None if store else branches.find_origin(workspace, branch)
     compared = _watched(session, origin.branch) if origin else store
     head = store.head() if store else None
@@ -238,9 +238,9 @@ def _store_line(found: dict[str, Any]) -> str:
     if found["unwritable"]:
         return f"No store yet, and none can be made: {found['unwritable']} cannot be written to."
     if found["is_renamed"]:
-        return f"git renamed it from {found['copy_of']}: the first use takes over the store of that name."
+        return f"git renamed it from {found['copy_of']}: the first write takes over the store of that name."
     if found["copy_of"]:
-        return f"No store yet: the first use copies that of {found['copy_of']}, and the files are compared with it."
+        return f"No store yet: the first write copies that of {found['copy_of']}, and the files are compared with it."
     return "No store yet: `kb sync` makes an empty one and takes in the files."
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
     """Return the answer to a request, and the branch that it speaks of.
 
-    A branch gets its store on first use; settings and schema are those in force now. Raises: as opening a branch.
+    A branch gets its store when something is written; settings and schema are those in force now.
+
+    Raises: as opening a branch.
     """
     from kbcore import branches
     from kbcore.kip.run import Surroundings, run

@@ -18,7 +18,7 @@ from kbcore.branches import lost, moves, settling, trash
 from kbcore.branches.choosing import Choice, choose, insist, unknown
 from kbcore.branches.origins import Origin, find_origin, find_renamed, left_over
 from kbcore.branches.stores import discard_cache, repository_lock, store_lock, stores
-from kbcore.errors import InvalidQuery, KBError, ReadOnlyStore, StorageFull, StoreWentBack, Unavailable
+from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.storage import branchdir, files, gitref, scratch
 from kbcore.storage.gitref import Verdict
 from kbcore.store import BranchStore
@@ -235,35 +235,41 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
 def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
     """Return a store that answers for the branch that a request means; never to be written to.
 
-    Where a new branch cannot get a store of its own, that is the one that it would be copied from, and the choice
-    names that branch.
+    Where a branch has no store of its own, that is the one that it will be copied from, and the choice names that
+    branch.
 
-    Raises: as ``choose`` and ``ensure``; the latter only when there is nothing to copy.
+    Raises: as ``choose`` and ``for_reading``.
     """
     choice, ensured = for_reading(workspace, choose(workspace, named))
     return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
 
 
 def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
-    """Return the branch that answers for a choice, its store made on first use; see ``open_to_read``.
+    """Return the branch that answers for a choice; see ``open_to_read``. Nothing is written to the stores.
 
-    Where nothing is stored and nothing can be, that is an empty store which only this process has. The store of an
-    earlier branch of this name, which git has deleted since, stays where it is: only a writer puts it in the trash.
+    A branch without a store is answered from the one that its store will be copied from. Where there is none, that is
+    an empty store which only this process has. The store of an earlier branch of this name, which git has deleted
+    since, stays where it is: only a writer puts it in the trash.
 
-    Raises: as ``ensure``, only when there is nothing to copy, and not because nothing can be written.
+    Raises: ``StoreWentBack`` where records are missing and nothing else answers; ``BranchMoved`` or ``UnknownBranch``
+    for a branch that git has renamed or deleted since it was chosen; ``GitUnusable``; what reading a head raises.
     """
-    if workspace.unmovable is not None and workspace.has_store(choice.branch):
+    answering, ensured = _answering(workspace, choice)
+    workspace.read_for.setdefault(answering.branch, set()).add(choice.branch)
+    return answering, ensured
+
+
+def _answering(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    has_store = workspace.has_store(choice.branch)
+    if workspace.unmovable is not None and has_store:
         notice = f"{workspace.unmovable.message}. The stores are read in {workspace.branches_dir}, where they are."
         return choice, Ensured(choice.branch, is_new=False, notice=notice)
-    if workspace.has_store(choice.branch):
-        verdict = workspace.verdict_on(choice.branch)
-        if verdict == "made_again":
-            return _of_earlier(workspace, choice)
-        return choice, _found(workspace, choice.branch, verdict, notes_ref=False)
-    try:
-        return choice, ensure(workspace, choice.branch, follows_head=choice.follows_head)
-    except (Unavailable, StoreWentBack) as error:
-        return _without_store(workspace, choice, error)
+    if not has_store:
+        return _without_store(workspace, choice)
+    verdict = workspace.verdict_on(choice.branch)
+    if verdict == "made_again":
+        return _of_earlier(workspace, choice)
+    return choice, _found(workspace, choice.branch, verdict, notes_ref=False)
 
 
 def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
@@ -289,63 +295,52 @@ def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     return Choice(origin.branch, follows_head=False), ensured
 
 
-def _without_store(workspace: Workspace, choice: Choice, error: KBError) -> tuple[Choice, Ensured]:
-    """Return the branch that answers for one whose store is refused with an error.
+def _without_store(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for one that has no store.
 
-    Raises: that error, or the one about a loss, where nothing answers or that cannot be found out.
+    Raises: as ``for_reading``.
     """
-    refused = error
+    branch = choice.branch
+    loss = lost.loss_of(workspace, branch)
     try:
-        loss = lost.loss_of(workspace, choice.branch)
-        refused = lost.error_of(workspace, loss) if loss else error
-        origin = find_origin(workspace, choice.branch)
-        remembered = trash.remembered(workspace, choice.branch)
-    except KBError as other:
-        raise refused from other
-    if origin is None and (loss or not _is_refused_by_system(error)):
-        raise refused
+        origin = _origin(workspace, branch, follows_head=choice.follows_head)
+        remembered = trash.remembered(workspace, branch)
+        if origin is None:
+            loss = lost.blocking(workspace, branch, lost.losses(workspace), is_copied=False)
+    except GitUnusable as error:
+        raise (lost.error_of(workspace, loss) if loss else error) from error
+    if origin is None and loss:
+        raise lost.error_of(workspace, loss)
     if origin is None:
-        return choice, _read_as_empty(workspace, choice.branch, error)
-    is_lost = isinstance(refused, StoreWentBack)
-    sentences = [
-        f"{refused.message} This is {origin.branch}. {refused.hint}"
-        if is_lost
-        else f"{choice.branch} has no store yet and cannot get one ({refused.message}): this is {origin.branch}, "
-        f"from which it will be copied.",
-        remembered,
-    ]
-    notice = " ".join(filter(None, sentences))
-    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=is_lost)
+        return choice, _read_as_empty(workspace, branch)
+    if loss:
+        missed = lost.error_of(workspace, loss)
+        said = f"{missed.message} This is {origin.branch}. {missed.hint}"
+    elif origin.is_former:
+        said = f"git renamed {origin.branch} to {branch}: this is the store of {origin.branch}, which goes to {branch}"
+        said += " at its first write."
+    else:
+        said = f"{branch} has no store yet: this is {origin.branch}, from which the first write copies it."
+        said = f"{said} {origin.notice}".rstrip()
+    ensured = Ensured(branch, is_new=False, notice=f"{said} {remembered}".rstrip(), is_warning=bool(loss))
     return Choice(origin.branch, follows_head=False), ensured
 
 
-def _is_refused_by_system(error: KBError) -> bool:
-    """Tell whether no store can be made because nothing can be written there, and not for lack of a lock."""
-    return isinstance(error, ReadOnlyStore | StorageFull)
-
-
-def _read_as_empty(workspace: Workspace, branch: str, refused: KBError) -> Ensured:
+def _read_as_empty(workspace: Workspace, branch: str) -> Ensured:
     """Have a branch without a store read as an empty one, in the private folder of this process.
 
-    Raises: ``refused`` when that folder cannot be written either, or git cannot be asked.
+    Raises: ``GitUnusable``; ``StorageError`` and its kin when that folder cannot be written.
     """
     machine, place = workspace.machine, workspace.directory_of(branch)
-    try:
-        notes = [relocation.tracked_stores(workspace), trash.remembered(workspace, branch)]
-    except KBError as error:
-        raise refused from error
+    notice, is_warning = _said_of_empty(workspace, branch)
     if place not in workspace.pool.empty_stores:
-        try:
+        with files.explained(place, "make"):
             folder = Path(scratch.made_private_folder(), f"empty-{secrets.token_hex(8)}")
-            files.make_directory(machine.fs, folder)
-            directory = folder / place.name
-            branchdir.create(machine.fs, directory, machine.clock, branch=branch)
-        except (OSError, KBError) as error:
-            raise refused from error
+        files.make_directory(machine.fs, folder)
+        directory = folder / place.name
+        branchdir.create(machine.fs, directory, machine.clock, branch=branch)
         workspace.pool.empty_stores[place] = directory
-    why = f"Nothing is stored yet for {branch}, and no store can be made here ({refused.message})"
-    sentences = [f"{why}: this is what an empty store answers.", *notes]
-    return Ensured(branch, is_new=False, notice=" ".join(filter(None, sentences)))
+    return Ensured(branch, is_new=False, notice=notice, is_warning=is_warning)
 
 
 def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> Origin | None:
@@ -401,12 +396,21 @@ def _put(workspace: Workspace, branch: str, make: Callable[[Path], object]) -> N
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
     machine = workspace.machine
-    not_read = relocation.tracked_stores(workspace)
+    notice, is_warning = _said_of_empty(workspace, branch)
 
     def create(place: Path) -> None:
         branchdir.create(machine.fs, place, machine.clock, branch=branch, features=workspace.store_features)
 
     _put(workspace, branch, create)
+    return Ensured(branch, is_new=True, notice=notice, is_warning=is_warning)
+
+
+def _said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
+    """Return what to say of a branch that starts empty, and whether that is a warning.
+
+    Raises: ``GitUnusable``; ``StorageError`` and its kin.
+    """
+    not_read = relocation.tracked_stores(workspace)
     default = workspace.default_branch
     notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
     others = [name for name, _ in stores(workspace) if name != branch]
@@ -419,4 +423,4 @@ def _empty(workspace: Workspace, branch: str) -> Ensured:
     if not_read:
         notice = f"{notice or f'{branch} starts empty.'} {not_read}"
     notice = " ".join(filter(None, [notice, trash.remembered(workspace, branch)]))
-    return Ensured(branch, is_new=True, notice=notice, is_warning=bool(not_read))
+    return notice, bool(not_read)

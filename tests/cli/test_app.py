@@ -65,6 +65,7 @@ def test_git_dir_and_git_work_tree_are_honoured(kb, synced, user, tmp_path):
 def test_a_linked_worktree_shares_the_kb_of_the_main_one(kb, synced, tmp_path):
     linked = add_worktree(synced, tmp_path / "linked", "feature")
     assert kb("status", "--json", cwd=linked).json["branch"] == "feature"
+    kb("branch", "ensure", cwd=linked)
     assert kb("query", "--json", cwd=linked).json["branch"] == "feature"
     assert not (linked / ".kb").exists()
 

@@ -18,7 +18,7 @@ from tests.support.repos import add_worktree, commit_files, git, git_env
 
 def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
     git(synced, "switch", "-q", "-c", "feature/x")
-    kb("query")
+    kb("branch", "ensure")
     listed = kb("branch", "list", "--json").json["branches"]
     assert [(one["name"], one["seq"], one["current"], one["exists_in_git"]) for one in listed] == [
         ("feature/x", 1, True, True),
@@ -96,7 +96,7 @@ def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says
 def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     commit_files(synced, {"x": "1"})
     git(synced, "switch", "-q", "-c", "gone")
-    kb("query")
+    kb("branch", "ensure")
     git(synced, "switch", "-q", "main")
     git(synced, "branch", "-q", "-D", "gone")
     assert kb("gc", "--dry-run").out == "would move gone to the trash\n1 store kept.\n  main: the default branch\n"
@@ -132,10 +132,10 @@ def test_gc_says_why_it_keeps_a_store(kb, synced, tmp_path):
     linked = add_worktree(synced, tmp_path / "linked", "feature")
     for name in ("idle", "spare", "old"):
         git(synced, "branch", name)
-        kb("query", "--branch", name)
-    kb("query", cwd=linked)
+        kb("branch", "ensure", name)
+    kb("branch", "ensure", cwd=linked)
     git(synced, "switch", "-q", "-c", "here")
-    kb("query")
+    kb("branch", "ensure")
     git(synced, "branch", "-m", "old", "new")
     assert kb("gc").out == (
         "Nothing to remove; 6 stores kept.\n"
@@ -224,7 +224,7 @@ def test_gc_says_nothing_of_a_branch_of_which_the_default_branch_has_what_client
 def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     assert kb("branch", "trash") == (0, "", "The trash is empty.\n")
     git(synced, "branch", "gone")
-    kb("query", "--branch", "gone")
+    kb("branch", "ensure", "gone")
     git(synced, "branch", "-q", "-D", "gone")
     kb("gc")
     listed = kb("branch", "trash")
@@ -253,12 +253,13 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
 
 def test_a_renamed_branch_takes_its_store_along_and_says_so(kb, synced):
     git(synced, "switch", "-q", "-c", "old")
-    kb("query")
+    kb("branch", "ensure")
     git(synced, "branch", "-m", "new")
-    assert "git renamed it from old: the first use takes over the store of that name." in kb("status").out
+    assert "git renamed it from old: the first write takes over the store of that name." in kb("status").out
     assert kb("status", "--json").json["is_renamed"] is True
     ran = kb("query")
     assert "git renamed old to new" in ran.err
+    kb("branch", "ensure")
     assert kb("status", "--json").json["is_renamed"] is False
     assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["main", "new"]
 

@@ -433,6 +433,7 @@ def test_an_answer_of_the_records_alone_says_so(kb, synced):
     said = "note: The answer is of the records of main alone, not of the files. topic is checked out"
     for words in (("check",), ("check", "--statistics"), ("query", "req"), ("impact", "REQ-1")):
         assert said in kb("--branch", "main", *words).err, words
+    kb("branch", "ensure")
     assert "note: The answer is of the records of topic as of seq 1, not of the files." in kb("query", "--at", "1").err
     assert kb("--branch", "main", "check", "--recorded").err == ""
 

@@ -63,6 +63,7 @@ def test_a_switch_to_a_branch_that_tracks_stores_and_back_loses_nothing(kb, kept
     assert (kept / ".kb/branches").readlink() == Path("../.git/kb/branches")
     git(kept, "switch", "--quiet", "tracks")
     assert "git tracks" in kb("status").err
+    kb("branch", "ensure")
     assert kb("query", "--json").json["branch"] == "tracks"
     assert "git tracks" in kb("check", "--fail-on", "never").err
     assert "git tracks" in kb("doctor").out
@@ -132,6 +133,7 @@ def test_a_clone_brings_no_store_and_begins_one_of_its_own(kb, kept, tmp_path):
 def test_a_branch_called_as_the_folder_is_a_branch_like_others(kb, kept):
     git(kept, "branch", "kb/branches/main/head.json")
     git(kept, "switch", "-q", "kb/branches/main/head.json")
+    kb("branch", "ensure")
     assert kb("query", "--json").json["branch"] == "kb/branches/main/head.json"
     git(kept, "switch", "-q", "main")
     git(kept, "branch", "-D", "kb/branches/main/head.json")
@@ -395,6 +397,7 @@ def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missin
     assert not (stores_at(kept) / "topic").exists()
     shutil.move(tmp_path / "main", stores_at(kept) / "main")
     assert kb("show", "MINE").status == 0
+    assert kb("branch", "ensure").status == 0
     # The other way out, word by word: the loss is accepted, and every branch can be written again.
     shutil.rmtree(stores_at(kept) / "main")
     shutil.rmtree(stores_at(kept) / "topic")

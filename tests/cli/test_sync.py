@@ -246,7 +246,7 @@ def test_status_of_a_branch_without_a_store_compares_with_what_it_will_copy(kb, 
     assert (found["store"], found["copy_of"], found["files"]["changed"]) == (None, "main", [])
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done"), "docs/tests/login.md": None})
     text = kb("status").out
-    assert "No store yet: the first use copies that of main" in text
+    assert "No store yet: the first write copies that of main" in text
     assert "Files changed:\n  docs/requirements/login.md\nFiles removed:\n  docs/tests/login.md\n" in text
     assert not (stores_at(synced) / "feature").exists()
 

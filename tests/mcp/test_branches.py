@@ -85,7 +85,7 @@ def test_a_branch_that_can_get_no_store_is_read_from_what_it_would_be_copied_fro
     with agent(project.root) as found, locked(project.workspace().data_dir, REPOSITORY_LOCK):
         answer = found.call("kb_query")
         assert (answer["branch"], answer["total"]) == ("main", 1)
-        assert "feature has no store yet and cannot get one" in answer["note"]
+        assert "feature has no store yet: this is main" in answer["note"]
         assert found.refused("kb_upsert", entities=[entity("B")])["code"] == "lock_timeout"
     assert project.view("main").nodes(["B"]) == []
 

@@ -226,9 +226,7 @@ def test_a_refusal_outside_of_a_repository_and_before_the_first_use_can_be_follo
         assert misleading(told["hint"]) == []
     project.switch("feature", create=True)
     with direct(project.root, is_read_only=True) as reader:
-        answer = reader.answer("kb_query")
-        assert answer["error"]["hint"].startswith("Start the server without --read-only")
-        assert misleading(answer["error"]["hint"]) == []
+        assert reader.answer("kb_query")["total"] == 0
 
 
 def test_what_writes_is_for_the_user_where_the_server_only_reads():

@@ -17,6 +17,8 @@ from tests.support.repos import git
 
 MORE_THAN_THREADS = 20
 """Calls: a server has fewer threads for them."""
+DRY = {"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"}], "dry_run": True}
+"""The arguments of a call that writes, and therefore makes the store of its branch."""
 
 
 @contextmanager
@@ -44,14 +46,14 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
     with direct(project.root) as tools, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
-            waiting = [pool.submit(tools.answer, "kb_query") for _ in range(MORE_THAN_THREADS)]
+            waiting = [pool.submit(tools.answer, "kb_upsert", **DRY) for _ in range(MORE_THAN_THREADS)]
             standing(tools, feature, MORE_THAN_THREADS)
             project.switch("main")
             assert pool.submit(tools.answer, "kb_query").result(2.0)["branch"] == "main"
             assert pool.submit(tools.answer, "kb_upsert", limt=1).result(2.0)["branch"] == "main"
             assert not any(task.done() for task in waiting)
         answers = [task.result() for task in waiting]
-        assert [(one["branch"], one["total"]) for one in answers] == [("feature", 1)] * len(waiting)
+        assert [(one["branch"], one["created"]) for one in answers] == [("feature", ["B"])] * len(waiting)
         assert sum("first use of feature" in one.get("note", "") for one in answers) == 1
         assert tools.service.turns._lines == {}
 
@@ -61,11 +63,11 @@ def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
     with agent(project.root) as found, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
-            waiting = [pool.submit(found.call, "kb_query") for _ in range(MORE_THAN_THREADS)]
+            waiting = [pool.submit(found.call, "kb_upsert", **DRY) for _ in range(MORE_THAN_THREADS)]
             time.sleep(0.2)
             assert pool.submit(found.tools).result(2.0)
             assert not any(task.done() for task in waiting)
-        assert [task.result(10.0)["total"] for task in waiting] == [1] * MORE_THAN_THREADS
+        assert [task.result(10.0)["created"] for task in waiting] == [["B"]] * MORE_THAN_THREADS
 
 
 def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_path):
@@ -160,7 +162,7 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     project.switch("feat", create=True)
     with direct(project.root) as tools:
-        tools.answer("kb_query")
+        tools.answer("kb_upsert", **DRY)
         git(project.root, "branch", "-M", "feat", "main")
         assert "git renamed feat to main" in tools.answer("kb_query")["note"]
         assert "note" not in tools.answer("kb_query")

@@ -12,6 +12,7 @@ import pytest
 from kbcli.readonly import ReadOnlyFs
 from kbcore import branches
 from kbcore.errors import GitUnusable, ReadOnlyStore, StoreWentBack, UnknownBranch
+from kbcore.sync.overlay import WorktreeFiles
 from tests.core.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
@@ -35,8 +36,11 @@ def stuck(project: Project, request: pytest.FixtureRequest) -> Iterator[Project]
     made.close()
 
 
-def contents(root: Path) -> set[Path]:
-    return set((root / ".kb").rglob("*"))
+def contents(root: Path) -> dict[Path, bytes]:
+    """Return every file of the settings and of git's directory with what it holds; cached views do not count."""
+    found = [path for folder in (".kb", ".git") for path in (root / folder).rglob("*")]
+    kept = [path for path in found if not path.is_relative_to(root / ".git/kb/cache")]
+    return {path: path.read_bytes() if path.is_file() else b"" for path in kept}
 
 
 def test_a_new_branch_that_can_get_no_store_is_answered_from_the_default_branch(stuck: Project) -> None:
@@ -48,6 +52,50 @@ def test_a_new_branch_that_can_get_no_store_is_answered_from_the_default_branch(
     assert "topic has no store yet" in ensured.notice
     assert "this is main" in ensured.notice
     assert contents(stuck.root) == before
+
+
+def test_reading_a_new_branch_writes_nothing_even_where_it_could(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.switch("topic", create=True)
+    git(project.root, "branch", "other")
+    before = contents(project.root)
+    for named in (None, "other"):
+        store, choice, ensured = branches.open_to_read(project.workspace(), named)
+        assert store.read(lambda view: view.rows("select id from node")) == [("A",)]
+        assert choice == branches.Choice("main", follows_head=False)
+        assert f"{named or 'topic'} has no store yet: this is main" in ensured.notice
+    assert contents(project.root) == before
+    store, choice, ensured = branches.open_branch(project.workspace(), None)
+    assert (choice.branch, ensured.is_new, ensured.copied_from) == ("topic", True, "main")
+
+
+def test_reading_where_nothing_is_stored_writes_nothing(project: Project) -> None:
+    before = contents(project.root)
+    store, choice, _ = branches.open_to_read(project.workspace(), None)
+    assert (choice.branch, store.read(lambda view: view.seq)) == ("main", 0)
+    assert contents(project.root) == before
+
+
+def test_the_files_of_a_branch_without_a_store_count_only_where_it_is_checked_out(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.switch("topic", create=True)
+    project.write({"docs/requirements/B.md": "---\nid: REQ-B\ntitle: B\n---\n"})
+
+    def read(named: str | None) -> tuple[str, list[str]]:
+        workspace = project.workspace()
+        _, choice, _ = branches.open_to_read(workspace, named)
+        return WorktreeFiles().read(
+            workspace,
+            choice.branch,
+            lambda view, files: (files.freshness, [row[0] for row in view.rows("select id from node order by id")]),
+            time_s=10.0,
+        )
+
+    assert read(None) == ("overlay", ["A", "REQ-B"])
+    assert read("main") == ("unknown", ["A"])
+    project.switch("main")
+    assert read("topic") == ("unknown", ["A"])
+    assert read(None) == ("overlay", ["A", "REQ-B"])
 
 
 def test_a_renamed_branch_that_can_get_no_store_is_answered_from_its_former_name(
@@ -76,14 +124,14 @@ class ShutFs(NoSyncFs):
         super().mkdir(path, mode)
 
 
-def test_where_nothing_is_stored_and_nothing_can_be_an_empty_store_answers_with_one_note(tmp_path: Path) -> None:
+def test_where_nothing_is_stored_and_nothing_can_be_an_empty_store_answers(tmp_path: Path) -> None:
     project = Project(tmp_path / "empty")
     stuck = Project(project.root, fs=ShutFs(), is_new=False)
     for _ in range(2):
         store, choice, ensured = branches.open_to_read(stuck.workspace(), None)
         assert store.read(lambda view: (view.seq, view.rows("select id from node"))) == (0, [])
         assert (choice.branch, ensured.is_new) == ("main", False)
-        assert "Nothing is stored yet for main, and no store can be made here" in ensured.notice
+        assert not ensured.notice
     with pytest.raises(ReadOnlyStore) as refused:
         stuck.apply(entities=[req("A")])
     hint = refused.value.hint
@@ -148,13 +196,10 @@ def test_a_loss_is_told_also_where_git_cannot_say_what_else_to_read(project: Pro
     stuck.close()
 
 
-def test_a_refusal_is_told_also_where_the_reflog_cannot_be_read(project: Project) -> None:
-    stuck = Project(project.root, fs=ReadOnlyFs(NoSyncFs()), is_new=False)
-    workspace = stuck.workspace()
+def test_who_reads_a_branch_without_a_store_is_refused_where_the_reflog_cannot_be_read(project: Project) -> None:
+    workspace = project.workspace()
     reflog = project.root / ".git/logs/refs/heads/main"
     reflog.unlink()
     reflog.symlink_to(reflog.name)
-    with pytest.raises(ReadOnlyStore) as refused:
+    with pytest.raises(GitUnusable):
         branches.open_to_read(workspace, None)
-    assert isinstance(refused.value.__cause__, GitUnusable)
-    stuck.close()
