@@ -29,7 +29,7 @@ from kbcore.storage.head import Head
 from kbcore.sync import rest
 from kbcore.sync.checkout import settled
 from kbcore.sync.pending import Pending, as_defined, look, place_of
-from kbcore.sync.planned import FilePlan
+from kbcore.sync.planned import FilePlan, says_the_same
 from kbcore.sync.scan import FileStamp, Wanted
 from kbcore.sync.stamps import path_of, read_stamps
 from kbcore.view.view import View
@@ -346,7 +346,9 @@ class WorktreeFiles:
         files = {*(one.path for one in pending.changed), *pending.gone}
         if files or pending.again:
             changes = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp).last.changes
-            if changes:
+            same = says_the_same(changes)
+            files -= same
+            if len(changes.sources) > len(same) or changes.nodes or changes.links:
                 files |= {change.key for change in changes.sources}
                 mark = _mark_of(view, pending)
                 state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes)

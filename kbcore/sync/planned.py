@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 import msgspec
 
+from kbcore.record import SYNC
 from kbcore.schema import Schema
-from kbcore.state import Stamp
+from kbcore.state import Changes, Stamp
 from kbcore.sync.comparing import Compared, Ways, compare
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import Pending, Place, as_defined, find
@@ -50,3 +51,31 @@ class FilePlan:
     def _whole(self, found: Found) -> Found:
         whole = self._read[found.path] = self._read.get(found.path) or read_facts(self._place.root, found)
         return whole
+
+
+def says_the_same(changes: Changes) -> frozenset[str]:
+    """Return the files that other settings or another extractor read now, and that say what the records have of them.
+
+    None where an entity or an edge changes: it is not worked out which file changes it.
+    """
+    if changes.nodes or changes.links:
+        return frozenset()
+    return frozenset(
+        one.key
+        for one in changes.sources
+        if one.before
+        and one.after
+        and msgspec.structs.replace(one.before, extractor=one.after.extractor, version=one.after.version) == one.after
+    )
+
+
+def differing(view: View, place: Place, schema: Schema, pending: Pending, now_ns: int) -> Pending:
+    """Return pending files without those that say the same by other settings. They are read only where all may."""
+    if pending.gone or not pending.changed:
+        return pending
+    recorded = {one.path: one.hash for one in view.sources(sorted(one.path for one in pending.changed))}
+    if any(recorded.get(one.path) != one.hash for one in pending.changed):
+        return pending
+    stamp = Stamp(view.seq + 1, view.basis.at, "kb", SYNC)
+    same = says_the_same(FilePlan(place, schema, pending, now_ns).on(view, stamp).last.changes)
+    return msgspec.structs.replace(pending, changed=tuple(one for one in pending.changed if one.path not in same))

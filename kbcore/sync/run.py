@@ -14,7 +14,7 @@ from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
 from kbcore.extract.facts import FileProblem
 from kbcore.process_limits import exhausted
 from kbcore.record import SYNC
-from kbcore.state import Draft, Stamp
+from kbcore.state import Changes, Draft, Stamp
 from kbcore.store import Author, BranchStore, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
@@ -22,7 +22,7 @@ from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparing import NONE
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
-from kbcore.sync.planned import FilePlan
+from kbcore.sync.planned import FilePlan, says_the_same
 from kbcore.sync.remains import NOTHING_KNOWN, remains
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
@@ -172,7 +172,22 @@ class _Attempt:
             self._find(view, self.pending.scan.stamps)
         self.found = self.plan.on(view, stamp)
         last = self.found.last
+        same = says_the_same(last.changes)
+        if same and len(same) == len(last.changes.sources):
+            self._note_same(last.changes)
+            return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)
         return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
+
+    def _note_same(self, changes: Changes) -> None:
+        """Note with the stamps that files say by these settings what is recorded of them by others."""
+        stamps = self.pending.scan.stamps
+        marks = {
+            one.key: (one.before.extractor, one.after.extractor) for one in changes.sources if one.before and one.after
+        }
+        for path in marks.keys() & stamps.keys():
+            stamps[path] = msgspec.structs.replace(stamps[path], same=marks[path])
+        changed = tuple(one for one in self.pending.changed if one.path not in marks)
+        self.pending = msgspec.structs.replace(self.pending, changed=changed)
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings

@@ -71,6 +71,8 @@ class FileStamp(msgspec.Struct, frozen=True, array_like=True):
     ctime_ns: int
     inode: int
     hash: str
+    same: tuple[str, str] = ("", "")
+    """The mark in the records and another one, by both of which this content was found to say the same."""
 
     def holds(self, about: os.stat_result) -> bool:
         """Tell whether the file still looks as it did."""
@@ -289,7 +291,7 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
         is_known = stamp is not None and known.taken_in.get(path) == (stamp.hash, blank.wanted.mark)
         if stamp and stamp.holds(about) and (is_known or blank.wanted.fault is None):
             result.stamps[path] = stamp
-            return msgspec.structs.replace(blank, hash=stamp.hash)
+            return _unchanged(blank, stamp, known)
         data, about = read(entry.path)
     except (FileNotFoundError, NotADirectoryError) as error:
         return _unread(blank, error) if entry.is_symlink() else None
@@ -300,10 +302,21 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
     if blank.wanted.fault is not None and known.taken_in.get(path) != (digest, blank.wanted.mark):
         return _with_facts(blank, "", _NOT_READ)
     if len(data) == about.st_size and max(about.st_mtime_ns, about.st_ctime_ns) < known.now_ns - _RACY_NS:
-        result.stamps[path] = FileStamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, digest)
+        looks = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
+        same = stamp.same if stamp and stamp.hash == digest else ("", "")
+        result.stamps[path] = FileStamp(*looks, digest, same)
     if known.taken_in.get(path) == (digest, blank.wanted.mark):
         return msgspec.structs.replace(blank, hash=digest)
     return _with_facts(blank, digest, _extract(blank, data))
+
+
+def _unchanged(blank: Found, stamp: FileStamp, known: Known) -> Found:
+    """Return a file that is as it was; where two marks say the same of it, it has the one that the records know."""
+    digest, mark = known.taken_in.get(blank.path, ("", ""))
+    wanted = blank.wanted
+    if digest == stamp.hash and stamp.same == (mark, wanted.mark):
+        wanted = msgspec.structs.replace(wanted, mark=mark)
+    return msgspec.structs.replace(blank, wanted=wanted, hash=stamp.hash)
 
 
 def content_of(found: Found, data: bytes) -> Found:

@@ -424,3 +424,23 @@ def test_an_answer_with_the_files_is_that_of_the_records_after_a_sync(tmp_path_f
         files.close()
         project.close()
         shutil.rmtree(project.root.parent, ignore_errors=True)
+
+
+def test_a_setting_that_changes_nothing_in_the_files_is_no_difference(project, files):
+    project.sync({FIRST: req("REQ-1", title="One"), SECOND: req("REQ-2", title="Two")})
+    project.write({".kb/config.json": '{"extractors": {"markdown": {"titleFromHeading": false}}}'})
+    expected = {"REQ-1": "One", "REQ-2": "Two"}, "current", 0
+    assert titles(project, files) == expected
+    for _ in range(2):
+        answer = project.sync()
+        assert (answer.is_idle, answer.outcome.applied, answer.outcome.seq) == (True, False, 1)
+        assert titles(project, files) == expected
+
+
+def test_a_setting_by_which_files_say_something_else_is_a_difference(project, files):
+    text = "---\nid: REQ-1\nstatus: open\n---\n# From the heading\n"
+    project.sync({FIRST: text, SECOND: req("REQ-2", title="Two")})
+    project.write({".kb/config.json": '{"extractors": {"markdown": {"titleFromHeading": false}}}'})
+    assert titles(project, files)[1] == "overlay"
+    assert project.sync().outcome.seq == 2
+    assert titles(project, files)[1:] == ("current", 0)

@@ -97,3 +97,16 @@ def test_stamps_that_another_version_wrote_are_not_used(tmp_path: Path, content:
     path = tmp_path / "stamps.json"
     path.write_bytes(msgspec.json.encode(content))
     assert read_stamps(NoSyncFs(), path) == {}
+
+
+def test_a_file_that_says_the_same_by_other_settings_is_read_once_more(later: Project) -> None:
+    other = "docs/requirements/other.md"
+    later.sync({DOCUMENT: req("REQ-1"), other: req("REQ-2")})
+    later.write({".kb/config.json": '{"extractors": {"markdown": {"titleFromHeading": false}}}'})
+    answer = later.sync()
+    assert (answer.is_idle, answer.outcome.seq) == (True, 1)
+    assert (looked(later).scan.read, looked(later).changed) == (0, ())
+    answer = later.sync({other: req("REQ-2", title="Other")})
+    assert (answer.changed, answer.outcome.updated) == (1, ("REQ-2",))
+    later.write({".kb/config.json": '{"extractors": {"markdown": {"keys": {"headline": "title"}}}}'})
+    assert {one.path for one in looked(later).changed} == {DOCUMENT, other}
