@@ -94,13 +94,20 @@ def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, st
     return session.open_to_read(last if is_branch else None), first, "" if is_branch else last
 
 
-def entity_at(view: View, seq: int, id_: str) -> Subject:
-    """Return an entity as of a seq. Raises: ``NotFound`` with the nearest id, or what became of it."""
+def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
+    """Return an entity as of a seq, and say where it has another id there.
+
+    Raises: ``NotFound`` with the nearest id, or what became of it.
+    """
     from kbcore.analysis.subject import find
     from kbcore.errors import NotFound
+    from kbcore.query.former import called
     from kbcore.query.known import nearest_id
 
-    found = find(view.rows, id_, None if seq == view.seq else seq)
+    at = None if seq == view.seq else seq
+    former = called(view, [id_], at)
+    session.tell_called(former, at)
+    found = find(view.rows, former.get(id_, id_), at)
     if found:
         return found
     if seq == view.seq:

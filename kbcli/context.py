@@ -101,6 +101,8 @@ class Session:
         """What is missing from the stores is said already, by the command or in an error."""
         self.notes: list[str] = []
         """What the user has to know to read the answer, as warnings at the end."""
+        self.called: dict[str, None] = {}
+        """What is to be said of ids of renamed entities, as notes at the end."""
         self._watched: list[BranchStore] = []
         self._last_of_files = ""
         self._faults_told: set[str] = set()
@@ -267,6 +269,12 @@ class Session:
         if not self.output.is_json and state.point:
             self.output.note(f"note: {visible(state.point)}")
 
+    def tell_called(self, called: Mapping[str, str], at: int | None = None) -> None:
+        """Note what ids that were typed are called, now or as of a seq, to say it with the answer."""
+        from kbcore.query.former import said
+
+        self.called.update(dict.fromkeys(said(called, at) if called else ()))
+
     def tell_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""
         from kbcli.words.lines import ensured_line
@@ -302,6 +310,8 @@ class Session:
         said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)] + self.notes
         if not self._watched and not self.has_told_losses:
             said += self._losses()
+        while self.called:
+            self.output.note(f"note: {visible(self.called.popitem()[0])}")
         for notice in dict.fromkeys(said):
             if notice not in self._told:
                 self._told.add(notice)

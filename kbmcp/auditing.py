@@ -279,17 +279,17 @@ class _Page:
 
 
 def _log(call: Call, asked: _Wanted, view: View) -> Payload:
-    from kbcore.history.log import log
+    from kbcore.history.log import log, seqs_about
     from kbcore.history.reach import not_listed
-    from kbcore.view.past import seqs_of
 
+    asked = asked._replace(id=_present(call, view, asked.id))
     page, rest = _Page(asked, view.seq), not_listed(view)
     first = max(rest.pruned_before, asked.seq + 1)
     last = page.head if asked.to is None else min(page.head, asked.to)
     selection = asked.selection(first - 1, last)
     seqs: Sequence[int] = selection.seqs(view)[::-1] if asked.is_narrowed else range(last, first - 1, -1)
     if asked.id:
-        seqs = sorted((seq for seq in seqs_of(view, asked.id) if seq in seqs), reverse=True)
+        seqs = sorted((seq for seq in seqs_about(view, asked.id) if seq in seqs), reverse=True)
     elif rest.gaps:
         seqs = [seq for seq in seqs if not any(gap.first <= seq <= gap.last for gap in rest.gaps)]
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
@@ -299,11 +299,20 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     return page.answer(shown, ["records"], rows, len(seqs))
 
 
+def _present(call: Call, view: View, key: str) -> str:
+    """Return the id that an entity has now, and say it where that is another one."""
+    from kbcore.query.former import called, said
+
+    found = called(view, [key])
+    call.notes.extend(said(found))
+    return found.get(key, key)
+
+
 def _who(call: Call, asked: _Wanted, view: View) -> Payload:
     """Return who wrote an entity, or one field of it, as short as an agent can take it along with each question."""
     from kbcore.history.authorship import authorship, written_json
 
-    key = view.renamed([asked.id]).get(asked.id, asked.id)
+    key = _present(call, view, asked.id)
     rows = [_brief(written_json(view, one)) for one in authorship(view, key, asked.field)]
     shown: Payload = {"branch": call.branch, "seq": view.seq, "id": key}
     shown |= {"field": asked.field} if asked.field else {}

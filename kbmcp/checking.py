@@ -61,7 +61,9 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
     from kbcore.checks import run_checks
     from kbcore.introduced.lines import lines_of
     from kbcore.introduced.reading import facts_now
+    from kbcore.query.former import called, said
 
+    call.notes.extend(said(called(view, asked.ids)))
     report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=asked.ids)
     digest = cursors.request_mark((call.branch, asked.rules, asked.ids))
     keyed = [(_key(report, one), one) for one in report.violations]

@@ -127,7 +127,8 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     a walk; ``HistoryPruned``.
     """
     from kbcore.history.moment import Meant, read_meant
-    from kbcore.query import Known, check, with_present_ids
+    from kbcore.query import Known, check
+    from kbcore.query.former import said, with_present_ids
     from kbcore.sync.overlay import as_of
     from kbcore.sync.pending import faults_of
     from kbcore.view.defined import schema_at
@@ -146,8 +147,8 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         checked = check(wanted, schema, Known(view.rows, is_edge=wanted.is_edge), found, root=root)
-        if seq is None:
-            checked = with_present_ids(checked, view.renamed)
+        checked, former = with_present_ids(view, checked, seq)
+        call.notes.extend(said(former, seq))
         of_present = asked.model_copy(update={"ids": list(checked.ids)})
         if asked.impact:
             return extras.impact(call, of_present, view, schema, seq, room=room)

@@ -123,7 +123,9 @@ def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
     from kbcore.checks import known_to
     from kbcore.sync.faults import faults, has_faults
 
-    found = faults(answer, call.workspace.config.rules, known_to(call.workspace)).lines if has_faults(answer) else []
+    if not has_faults(answer):
+        return answer.outcome.warnings
+    found = faults(answer, call.workspace.config.rules, known_to(call.workspace, call.branch)).lines
     return (*answer.outcome.warnings, *(f"{one.severity}: {one.text}" for one in found))
 
 

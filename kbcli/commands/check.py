@@ -465,6 +465,7 @@ class _Look:
         if found.unknown and not self._asked.staged:
             named = some_of([in_quotes(path) for path in found.unknown], _NAMED)
             self._opened.session.output.note(f"Not judged, as nothing is known from it: {named}.")
+        self._opened.session.tell_called(found.called)
         return [*found.ids, *found.unknown], found.paths
 
     def _narrowed(self, view: View, report: Report) -> Report:

@@ -52,17 +52,20 @@ def run(
     names = [name.strip() for one in follow or () for name in one.split(",")]
     wanted = _wanted(id_, depth, (type_ or (), names), limit)
 
-    def answer(view: View, seq: int) -> tuple[int, Section]:
+    def answer(view: View, seq: int) -> tuple[int, Section, Wanted]:
+        import msgspec
+
         from kbcore.analysis.section import section
 
         schema = view.schema(opened.workspace.schema)
         _check_names("--type", type_ or (), schema.entities)
         _check_names("--follow", names, schema.edges)
+        asked = wanted
         if wanted.start:
-            entity_at(view, seq, wanted.start)
-        return seq, section(view.rows, None if seq == view.seq else seq, wanted)
+            asked = msgspec.structs.replace(wanted, start=entity_at(session, view, seq, wanted.start).id)
+        return seq, section(view.rows, None if seq == view.seq else seq, asked), asked
 
-    (seq, found), files = read_as_of(opened, at, answer)
+    (seq, found, wanted), files = read_as_of(opened, at, answer)
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **files.as_json(), **_document(found)})
     else:

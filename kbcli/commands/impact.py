@@ -56,7 +56,7 @@ def run(
         from kbcli.asof import entity_at
         from kbcore.analysis.impact import impact
 
-        start = entity_at(view, seq, id_)
+        start = entity_at(session, view, seq, id_)
         return impact(view.rows, view.schema(project), start, at=None if seq == view.seq else seq, depth=depth)
 
     found, files = read_as_of(opened, at, answer)

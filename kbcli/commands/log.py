@@ -50,6 +50,8 @@ class _Read(NamedTuple):
     notes: list[str]
     """Which instants or records the points mean."""
     warnings: list[str]
+    called: dict[str, str]
+    """The present id of a former one that was asked for."""
     near: str = ""
     """A question for an actor who was meant, where nothing is by the one that was named."""
 
@@ -122,6 +124,7 @@ def run(
     except NotFound as error:
         raise _with_range(opened, id_ or "", error) from error
     session.notes += found.warnings
+    session.tell_called(found.called)
     if output.is_json:
         name = {"patch": "operations", "stat": "touched"}.get(detail)
         records = (record | ({name: changes} if name else {}) for record, changes in found.rows)
@@ -165,7 +168,10 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     from kbcli.listing import PAGE_ROWS, Rows
     from kbcore.history.log import log, operations_of
     from kbcore.history.reach import not_listed
+    from kbcore.query.former import called
 
+    former = called(view, [asked.id])
+    asked = asked._replace(id=former.get(asked.id, asked.id))
     rows, count, has_more, before = Rows(), asked.most or PAGE_ROWS, True, asked.before
     while has_more:
         found = log(view, asked.selection, id=asked.id, limit=count + 1, before_seq=before)
@@ -183,7 +189,7 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     last = (before or 0) if len(rows) else 0
     notes, warnings = asked.selection.notes(view), asked.selection.warnings(view)
     near = _near_actors(view, asked.selection.actor) if not rows and asked.selection.actor else ""
-    return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings, near)
+    return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings, former, near)
 
 
 def _named(view: View, asked: _Asked, seqs: Sequence[int]) -> dict[int, Any]:

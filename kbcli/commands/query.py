@@ -185,7 +185,8 @@ def _read(
     from kbcli.pages.query import read_answer
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
-    from kbcore.query import Known, check, with_present_ids
+    from kbcore.query import Known, check
+    from kbcore.query.former import with_present_ids
     from kbcore.searching import search
     from kbcore.view.defined import schema_at
 
@@ -208,8 +209,8 @@ def _read(
             root=root,
             named=_named(opened.session.output),
         )
-        if seq is None:
-            asked = with_present_ids(asked, view.renamed)
+        asked, former = with_present_ids(view, asked, seq)
+        opened.session.tell_called(former, seq)
         asked = msgspec.structs.replace(asked, at=seq)
 
         def page_of(query: Query) -> Page:

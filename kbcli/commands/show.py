@@ -108,9 +108,12 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.history.reach import not_listed
     from kbcore.history.when import is_seq
     from kbcore.model import edge_json, entity_json
+    from kbcore.query.former import called
     from kbcore.view.tables import files_of, waits_for_page
 
-    subject = view.renamed([subject]).get(subject, subject)
+    former = called(view, [subject])
+    opened.session.tell_called(former)
+    subject = former.get(subject, subject)
     nodes = view.as_recorded(view.nodes([subject]))
     if not nodes and is_seq(subject):
         return record_json(opened.store, view, int(subject))

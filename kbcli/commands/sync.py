@@ -118,7 +118,7 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     known = None
     if not is_strict:
         try:
-            known = known_to(session.workspace)
+            known = known_to(session.workspace, answer.outcome.branch)
         except InvalidConfig as error:  # the sync is done; only the baseline cannot be read
             session.output.warn(error.message)
     return faults.faults(answer, session.workspace.config.rules, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
+from kbcore.rulesettings import Suppression
 from kbcore.suggest import did_you_mean
 from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox, Times
@@ -32,6 +33,9 @@ from kbcore.view.view import View
 from kbcore.visible import in_quotes
 from kbcore.workspace import BASELINE, RULES, Workspace
 from kbcore.writes import nearest_id
+
+Renamed = Callable[[Collection[str]], Mapping[str, str]]
+"""Returns the present id of each of some ids that an entity had before and none has now."""
 
 _KNOWN: Final = """
 select a.id from unnest($1::varchar[]) as a(id)
@@ -101,19 +105,29 @@ def judge(
         now_s = workspace.machine.clock.monotonic_s
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
-    baseline, suppressions = baseline_of(workspace), workspace.config.suppressions
+    suppressions, baseline = accepted(workspace, view.renamed)
     if not found.violations:
         return found
-    accepted = {text for entry in baseline for text in (entry.id, *entry.values)} | {one.id for one in suppressions}
-    present = view.renamed(accepted)
-    baseline = with_present_ids(baseline, present)
-    suppressions = tuple(msgspec.structs.replace(one, id=present.get(one.id, one.id)) for one in suppressions)
     names = [*NAMES, *(rule.id for rule in project)]
     return without_accepted(found, suppressions, lambda of: _reasons(view, of), baseline, names)
 
 
-def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
+def accepted(workspace: Workspace, renamed: Renamed) -> tuple[tuple[Suppression, ...], Baseline]:
+    """Return what the settings and the baseline accept, with the present ids of what was renamed since.
+
+    Raises: ``InvalidConfig``.
+    """
+    baseline, suppressions = baseline_of(workspace), workspace.config.suppressions
+    named = {text for entry in baseline for text in (entry.id, *entry.values)} | {one.id for one in suppressions}
+    present = renamed(named) if named else {}
+    kept = tuple(msgspec.structs.replace(one, id=present.get(one.id, one.id)) for one in suppressions)
+    return kept, with_present_ids(baseline, present)
+
+
+def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Renamed) -> Report:
     """Return what KB's own rules that are named find by look-ups, without what is suppressed or in the baseline.
+
+    ``renamed`` returns the present id of each of some ids that an entity had before.
 
     Raises: ``InvalidConfig``.
     """
@@ -124,9 +138,9 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str]) -> Report:
     def reasons(ids: list[str]) -> Reasons:
         return {id_: said for id_, node in at.side.nodes(ids).items() if (said := said_by(node))}
 
-    baseline = baseline_of(workspace)
+    suppressions, baseline = accepted(workspace, renamed)
     names = [*NAMES, *(rule.id for rule in project_rules(workspace))]
-    return without_accepted(found, workspace.config.suppressions, reasons, baseline, names)
+    return without_accepted(found, suppressions, reasons, baseline, names)
 
 
 def baseline_of(workspace: Workspace) -> Baseline:
@@ -134,9 +148,11 @@ def baseline_of(workspace: Workspace) -> Baseline:
     return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
 
 
-def known_to(workspace: Workspace) -> Known:
-    """Return what a project accepts of the faults that a sync reports. Raises: ``InvalidConfig``."""
-    return Known(workspace.config.suppressions, baseline_of(workspace))
+def known_to(workspace: Workspace, branch: str) -> Known:
+    """Return what a project accepts of the faults that a sync of a branch reports. Raises: ``InvalidConfig``."""
+    if not workspace.has_store(branch):
+        return Known(*accepted(workspace, lambda _: {}))
+    return workspace.store(branch).read(lambda view: Known(*accepted(workspace, view.renamed)))
 
 
 def _reasons(view: View, ids: list[str]) -> Reasons:

@@ -31,12 +31,13 @@ union select from_id from link where list_has_any(files, $1)
 class Targets(NamedTuple):
     """What to look at: ids, with those of files and of what they state, and the paths that were named.
 
-    ``unknown`` are those of the paths from which nothing is known.
+    ``unknown`` are those of the paths from which nothing is known, ``called`` has the present id of each former one.
     """
 
     ids: list[str]
     paths: list[str]
     unknown: list[str]
+    called: dict[str, str]
 
 
 def targets_of(
@@ -65,7 +66,7 @@ def targets_of(
         raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
     paths = sorted({path for found in within.values() for path in found})
     stated = [row[0] for row in view.rows(_STATED, [paths])] if paths else []
-    return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown)
+    return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown, present)
 
 
 def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[str]:

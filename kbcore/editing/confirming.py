@@ -5,7 +5,7 @@ from __future__ import annotations
 from kbcore.answers import Outcome
 from kbcore.changeset import parse
 from kbcore.editing.documents import Target
-from kbcore.editing.setting import find
+from kbcore.editing.setting import find, with_called
 from kbcore.errors import NotFound, NotSynced
 from kbcore.ids import link_id
 from kbcore.suspects import Suspect, suspects
@@ -23,11 +23,12 @@ def confirm(
     Raises: ``NotFound``; ``StaleBase`` for such a change; ``NotSynced`` where only files that were not taken in
     yet make an edge suspect; as ``Target.carry_out``.
     """
+    present: dict[str, str] = {}
 
     def suspect(view: View) -> dict[str, Suspect]:
+        present.update(view.renamed([key, *(edge[2:] if edge else ())]))
         if edge is None:
             return {one.id: one for one in suspects(view.rows, ends=[find(view, key).id])}
-        present = view.renamed([key, edge[2]])
         name = link_id(edge[0], edge[1], present.get(key, key), present.get(edge[2], edge[2]))
         if not view.links([name]):
             words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
@@ -45,10 +46,11 @@ def confirm(
         if one.id not in recorded:
             raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not taken in yet.")
     if not recorded:
-        return Outcome.unchanged_at(target.branch, store.head().seq, dry_run=dry_run)
+        return with_called(Outcome.unchanged_at(target.branch, store.head().seq, dry_run=dry_run), present)
     edges = [
         {"type": one.type, "from": one.from_id, "to": one.to_id} | ({"kind": one.kind} if one.kind else {})
         for one in recorded.values()
     ]
     said = message or " ".join(["confirm", key, *(edge[:1] if edge else []), *(edge[2:] if edge else [])])
-    return target.carry_out(parse({"edges": edges, "message": said, "dry_run": dry_run, "expected_seq": seq}))
+    request = parse({"edges": edges, "message": said, "dry_run": dry_run, "expected_seq": seq})
+    return with_called(target.carry_out(request), present)

@@ -33,6 +33,7 @@ from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
 from kbcore.phrases import some_of
+from kbcore.query import former
 from kbcore.query.known import near_ids
 from kbcore.schema import Schema
 from kbcore.suggest import is_it
@@ -89,6 +90,11 @@ def find(view: View, key: str) -> Node:
     for node in view.nodes([view.renamed([key]).get(key, key)]):
         return node
     raise NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
+
+
+def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
+    """Return an outcome that warns of former ids by which entities were named."""
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former.said(called))) if called else outcome
 
 
 def values_of(node: Node, asked: Sequence[Assignment], schema: Schema) -> dict[str, Any]:
@@ -173,6 +179,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         return find(view, key), view.schema(workspace.schema), view.recorded_seq
 
     node, schema, seq = target.read(on)
+    called = {key: node.id} if node.id != key else {}
     values = values_of(node, [assignment(word, schema) for word in words], schema)
     if not values:
         raise InvalidQuery("No field is named.", hint=_HINT)
@@ -187,7 +194,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
     if in_store:
         request = client_request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
         changeset = parse(request)
-        return Written(target.carry_out(changeset))
+        return Written(with_called(target.carry_out(changeset), called))
     definition = schema.entities.get(node.type)
     status = values.get("status")
     if definition and definition.statuses and status is not None and status not in definition.statuses:
@@ -201,7 +208,7 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         default = in_quotes(definition.status_default)
         warning = f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, warning))
-    return Written(outcome, edits)
+    return Written(with_called(outcome, called), edits)
 
 
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def log(
     """
     conditions, params = selection.conditions(view)
     if id:
-        seqs = _seqs(view, id)
+        seqs = seqs_about(view, id)
         conditions.append("seq in (select unnest(?::bigint[]))")
         params.append(seqs)
     if before_seq is not None:
@@ -123,7 +123,11 @@ def log(
     return [_record(row) for row in view.rows(sql, params)]
 
 
-def _seqs(view: View, key: str) -> list[int]:
+def seqs_about(view: View, key: str) -> list[int]:
+    """Return the seqs of the records that changed an entity or an edge, under this id or one that it had before.
+
+    Raises: ``NotFound`` for an id that was never in this branch.
+    """
     seqs = seqs_of(view, key)
     for node in view.nodes([key]):
         for former in former_ids(node):

@@ -91,12 +91,12 @@ def _tried(workspace: Workspace, branch: str, author: Author, draft: Draft) -> l
 def _found(workspace: Workspace, branch: str, view: View, changes: Changes) -> list[str]:
     """Return a sentence for each rule that the last record of a view newly breaks, or that could not run."""
     sides = Sides(view, changes, view.seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
-    after = look_at(workspace, sides.after(), LOOKING)
+    after = look_at(workspace, sides.after(), LOOKING, view.renamed)
     broken = {one.rule for one in after.violations}
     stopped = [f"The rule {run.id} could not run: {run.reason}" for run in after.rules if run.status == "not_run"]
     if not broken:
         return stopped
-    before = look_at(workspace, sides.before(), broken)
+    before = look_at(workspace, sides.before(), broken, view.renamed)
     numbers = numbers_in([*before.violations, *after.violations])
     names = {node.id for node in view.nodes(sorted(numbers))} if numbers else set[str]()
     return [*by_rule(introduced(before, after, names).report.violations), *stopped]

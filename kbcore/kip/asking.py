@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -13,12 +13,18 @@ from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.statement import LINKS, NODES, Known
 from kbcore.kip.errors import RESOURCE, SYNTAX, TIMEOUT, refused
+from kbcore.kip.names import TypeNames
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
+from kbcore.query.former import called
 from kbcore.schema import Schema
 from kbcore.view.basis import Basis
 from kbcore.view.session import Refused, Session
 from kbcore.view.tables import LINK, NODE, link_row, node_row
+from kbcore.view.view import View
 from kbcore.visible import visible
+
+T = TypeVar("T")
+_NAMED: Final = "select distinct name from node where name in (select unnest($1::varchar[]))"
 
 
 class Viewed(Protocol):
@@ -87,6 +93,42 @@ def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
         parts.append(f"select id from {table} where id in ({', '.join('?' * len(elements))})")  # noqa: S608 - fixed names
         ids += (one.id for one in elements)
     return frozenset(id_ for (id_,) in view.session.rows(" union all ".join(parts), ids))
+
+
+def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tuple[T, dict[str, str]]:
+    """Return a command with the ids that entities have, now or as of a seq, and what was resolved.
+
+    Of entities that have their id as their name, the name is resolved too; without a type, where it is nobody's name.
+    """
+    names = prepared(view, schema).known.names
+    asked = [one for one in scoping.parts_of(tree) if isinstance(one, s.Matcher)]
+    named = {one.name.value: one.type is None for one in asked if one.name and _may_be_id(names, one)}
+    open_names = [name for name, is_open in named.items() if is_open]
+    taken = view.session.rows(_NAMED, [open_names]) if open_names else []
+    wanted = {*named} - {row[0] for row in taken} | {one.id.value for one in asked if one.id}
+    found = called(view, wanted, at) if wanted else {}
+    if not found:
+        return tree, found
+
+    def present(text: s.Text | None) -> s.Text | None:
+        return text and msgspec.structs.replace(text, value=found.get(text.value, text.value))
+
+    def resolved(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(resolved, part))
+        if isinstance(part, s.Matcher):
+            name = present(part.name) if _may_be_id(names, part) else part.name
+            return msgspec.structs.replace(part, id=present(part.id), name=name)
+        if not isinstance(part, msgspec.Struct) or isinstance(part, s.Value | s.Text | s.Count):
+            return part
+        return msgspec.structs.replace(part, **{name: resolved(getattr(part, name)) for name in part.__struct_fields__})
+
+    return cast("T", resolved(tree)), found
+
+
+def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:
+    """Tell whether the name that a matcher gives may be an id."""
+    return matcher.type is None or names.is_named_by_id(names.of_kip.get(matcher.type.value, ""))
 
 
 def ask(

@@ -19,10 +19,12 @@ from kbcore.history.when import When, point_in
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
+from kbcore.kip.asking import with_present_ids
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import Command, Request
+from kbcore.query.former import said as said_of
 from kbcore.store import Author, BranchStore
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
 from kbcore.view.defined import schema_at
@@ -250,6 +252,7 @@ class _Attempt:
         now = workspace.machine.clock.now()
         response: Response
         seq, said = view.seq, ""
+        warnings = list[str]()
         match tree:
             case s.Query():
                 from kbcore.kip.find import find  # noqa: PLC0415 - META needs no compiler
@@ -258,23 +261,29 @@ class _Attempt:
                 if when and tree.when:
                     at, said = _meant(view, when, tree.when.at)
                 schema = schema if at is None else schema_at(view.rows, workspace.schema, at)
-                found = find(view, schema, tree, at=at, limits=most, now=now)
+                query, former = with_present_ids(view, schema, tree, at)
+                found = find(view, schema, query, at=at, limits=most, now=now)
                 response, seq = paged(found.result, found.next_cursor), found.seq
+                warnings = said_of(former, at)
             case s.Export():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 
-                exported = export(view, schema, tree, most, now=now)
+                whole, former = with_present_ids(view, schema, tree, None)
+                warnings = said_of(former)
+                exported = export(view, schema, whole, most, now=now)
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)
                 response = paged(*search.search(place, view, schema, tree))
             case _:
-                response = paged(*describe.describe(view, schema, tree))
+                around, former = with_present_ids(view, schema, tree, None)
+                warnings = said_of(former)
+                response = paged(*describe.describe(view, schema, around))
 
         def again(limit: int) -> Piece:
             return self._read(msgspec.structs.replace(tree, limit=s.Count(limit)))
 
-        return Piece(tree, response, seq, again if hasattr(tree, "limit") else None, point=said)
+        return Piece(tree, response, seq, again if hasattr(tree, "limit") else None, tuple(warnings), point=said)
 
 
 def _meant(view: View, when: When, at: int) -> Meant:

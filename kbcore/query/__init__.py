@@ -7,7 +7,7 @@ from kbcore.query.filters import NO_PATTERN, parse_each, parse_pattern
 from kbcore.query.keys import project, without_provenance
 from kbcore.query.known import Known, Rows
 from kbcore.query.paging import Page, page, page_of, stale_ids
-from kbcore.query.request import Pattern, Query, check, empty_problems, refuse, with_present_ids
+from kbcore.query.request import Pattern, Query, check, empty_problems, refuse
 from kbcore.query.sql import Compiled, compile  # noqa: A004 - the verb, as in ``re.compile``
 from kbcore.query.text.found import Found, Snippet
 
@@ -35,6 +35,5 @@ __all__ = [
     "project",
     "refuse",
     "stale_ids",
-    "with_present_ids",
     "without_provenance",
 ]

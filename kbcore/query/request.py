@@ -5,7 +5,7 @@ A checked query holds only names that exist, values that can be bound, and numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -127,25 +127,6 @@ def _below(root: str, condition: Condition, *, is_edge: bool) -> Condition:
     if condition.operator not in {"=", "!="} or not is_path_key(condition.key, is_edge=is_edge):
         return condition
     return msgspec.structs.replace(condition, value=path_of(condition.value, root))
-
-
-def with_present_ids(query: Query, renamed: Callable[[Sequence[str]], Mapping[str, str]]) -> Query:
-    """Return the query with present ids in place of former ones; ``renamed`` returns those of renamed entities."""
-    patterns = (*query.has, *query.lacks)
-    now = renamed([*query.ids, query.from_id, *(one.id for one in patterns)])
-    if not now:
-        return query
-
-    def present(found: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-        return tuple(msgspec.structs.replace(one, id=now.get(one.id, one.id)) for one in found)
-
-    return msgspec.structs.replace(
-        query,
-        ids=tuple(dict.fromkeys(now.get(one, one) for one in query.ids)),
-        from_id=now.get(query.from_id, query.from_id),
-        has=present(query.has),
-        lacks=present(query.lacks),
-    )
 
 
 def refuse(problems: Sequence[Problem]) -> None:

@@ -225,3 +225,22 @@ def whole(project: Project, seq: int, *, is_removal: bool) -> list[str]:
     with workspace.store("main").view_until(seq) as before:
         news = apart(found(before), found(now), before, now).report
     return [*written.by_rule(news.violations)]
+
+
+def test_what_is_accepted_under_a_former_id_is_not_said(linked: Project) -> None:
+    document = "---\nid: Z\ntitle: Z\nstatus: open\npriority: must\nformer_ids: [OLD]\n---\n"
+    linked.sync({"docs/requirements/z.md": document})
+    cover = {"type": "verified_by", "from": "Z", "to": "T"}
+    linked.apply(entities=[{"id": "T", "type": "test", "title": "t", "status": "active"}], edges=[cover])
+    request = {"entities": [{"id": "T"}], "cascade": True, "dry_run": True}
+
+    def said() -> list[str]:
+        return [one.split(" (")[0] for one in carried_out(linked, request, deletes=True).warnings]
+
+    assert said() == ["must-coverage", "orphans"]
+    entry = '{"rule": "must-coverage", "id": "OLD", "reason": "why"}'
+    linked.write({".kb/config.json": f'{{"suppress": [{entry}]}}'})
+    assert said() == ["orphans"]
+    baseline = '{"format": 1, "violations": [{"rule": "orphans", "id": "OLD"}]}'
+    linked.write({".kb/baseline.json": baseline})
+    assert said() == []

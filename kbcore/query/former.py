@@ -1,0 +1,106 @@
+"""The ids that renamed entities had or have: what an id of one means now, and what it meant as of an earlier seq.
+
+Every reader resolves ids here, so that a former id answers as the present one does, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from kbcore.model import FORMER_IDS, FORMER_KEY, former_ids_of
+from kbcore.query.asof import nodes as nodes_at
+from kbcore.query.conditions import Condition
+from kbcore.query.request import Pattern, Query
+from kbcore.visible import in_quotes
+
+_RENAMED: Final = """
+select id, attributes from node where contains(attributes, $1)
+union select id, attributes from node_history where contains(attributes, $1)
+"""
+_AMONG: Final = "select id from {} where id in (select unnest($1::varchar[]))"
+
+
+class Viewed(Protocol):
+    """A view of a branch."""
+
+    @property
+    def seq(self) -> int:
+        """Return the seq that is answered for."""
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement."""
+
+    def renamed(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the present id of each of these ids that an entity had before and none has now."""
+
+
+def called(view: Viewed, keys: Iterable[str], at: int | None = None) -> dict[str, str]:
+    """Return what each of these ids, where it names no entity, is called: now, or as of a seq.
+
+    As of a seq that is what the same entity was called then, whether it was renamed before or after.
+    """
+    wanted = {key for key in keys if key}
+    if at is None or at >= view.seq or not wanted:
+        return view.renamed(wanted)
+    there = _among(view, wanted, at)
+    families = _families(view) if wanted - there else []
+    found: dict[str, str] = {}
+    for key in wanted - there:
+        ids = set[str]().union(*(family for family in families if key in family)) - {key}
+        then = _among(view, ids, at) if ids else set()
+        if len(then) == 1:
+            found[key] = then.pop()
+    return found
+
+
+def said(found: Mapping[str, str], at: int | None = None) -> list[str]:
+    """Return a sentence for each id that was resolved."""
+    if at is None:
+        return [f"{in_quotes(key)} is called {in_quotes(now)} now." for key, now in sorted(found.items())]
+    return [f"{in_quotes(key)} was called {in_quotes(then)} at seq {at}." for key, then in sorted(found.items())]
+
+
+def with_present_ids(view: Viewed, query: Query, at: int | None = None) -> tuple[Query, dict[str, str]]:
+    """Return a checked query with the ids that entities have, now or as of a seq, and what was resolved."""
+    patterns = (*query.has, *query.lacks)
+    compared = [one.value for any_of in query.where for one in any_of if _is_of_id(one, is_edge=query.is_edge)]
+    now = called(view, [*query.ids, query.from_id, *(one.id for one in patterns), *compared], at)
+    if not now:
+        return query, now
+
+    def present(found: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
+        return tuple(msgspec.structs.replace(one, id=now.get(one.id, one.id)) for one in found)
+
+    def compares(one: Condition) -> Condition:
+        if not _is_of_id(one, is_edge=query.is_edge):
+            return one
+        return msgspec.structs.replace(one, value=now.get(one.value, one.value))
+
+    resolved = msgspec.structs.replace(
+        query,
+        ids=tuple(dict.fromkeys(now.get(one, one) for one in query.ids)),
+        where=tuple(tuple(map(compares, any_of)) for any_of in query.where),
+        from_id=now.get(query.from_id, query.from_id),
+        has=present(query.has),
+        lacks=present(query.lacks),
+    )
+    return resolved, now
+
+
+def _is_of_id(one: Condition, *, is_edge: bool) -> bool:
+    """Tell whether a condition compares with the whole id of an entity."""
+    return one.operator in {"=", "!="} and one.key in ({"from", "to"} if is_edge else {"id"})
+
+
+def _among(view: Viewed, keys: Iterable[str], at: int) -> set[str]:
+    return {row[0] for row in view.rows(_AMONG.format(nodes_at(at)), [sorted(keys)])}
+
+
+def _families(view: Viewed) -> list[set[str]]:
+    """Return the ids that each renamed entity ever had."""
+    rows = view.rows(_RENAMED, [f'"{FORMER_KEY}"'])
+    former = [(key, {FORMER_IDS: msgspec.json.decode(text).get(FORMER_KEY)}) for key, text in rows]
+    return [{key, *former_ids_of(fields)} for key, fields in former]

@@ -1,0 +1,80 @@
+"""A former id, and an id of later, mean the entity in every command that takes an id, and the answer says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.cli import write
+
+NOW = "'REQ-1' is called 'REQ-7' now."
+THEN = "'REQ-7' was called 'REQ-1' at seq 1."
+DOCUMENT = "docs/requirements/login.md"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["show", "REQ-1"], "REQ-7\n"),
+        (["impact", "REQ-1"], "REQ-7 ← depends_on ← REQ-2"),
+        (["graph", "REQ-1"], '["REQ-7'),
+        (["check", "REQ-1"], "17 rules ran"),
+        (["log", "REQ-1", "--oneline"], "rename REQ-1 to REQ-7"),
+        (["query", "--id", "REQ-1"], "REQ-7\t"),
+        (["query", "--where", "id=REQ-1"], "REQ-7\t"),
+        (["query", "--has", "depends_on:REQ-1"], "REQ-2\t"),
+        (["query", "--from", "REQ-1", "--reverse"], "REQ-2\t"),
+        (["query", "edge", "--where", "to=REQ-1"], "REQ-2\tdepends_on\tREQ-7"),
+        (["query", "edge", "--where", "from=REQ-1 OR to=REQ-1"], "REQ-2\tdepends_on\tREQ-7"),
+        (["set", "REQ-1", "title=T", "--dry-run"], "+title: T"),
+        (["link", "REQ-1", "supersedes", "REQ-2", "--dry-run"], "edges: "),
+        (["confirm", "REQ-1"], "nothing to change"),
+        (["confirm", "REQ-2", "depends_on", "REQ-1"], "nothing to change"),
+        (["kip", 'FIND(?a.id) WHERE {?a {id: "REQ-1"}}'], "REQ-7"),
+        (["kip", 'FIND(?a.id) WHERE {?a {type: "Requirement", name: "REQ-1"}}'], "REQ-7"),
+        (["kip", 'FIND(?a.id) WHERE {?a {name: "REQ-1"}}'], "REQ-7"),
+        (["kip", 'FIND(?a.id) WHERE {(?a, "depends_on", {id: "REQ-1"})}'], "REQ-2"),
+        (["kip", 'EXPORT ?a WHERE {?a {id: "REQ-1"}}'], "REQ-7"),
+        (["kip", 'DESCRIBE NEIGHBOURHOOD {id: "REQ-1"}'], "REQ-7"),
+    ],
+    ids=lambda one: " ".join(one)[:40] if isinstance(one, list) else "",
+)
+def test_a_former_id_means_the_entity_and_the_answer_names_it_once(kb, synced, words, shown):
+    kb("rename", "REQ-1", "REQ-7")
+    ran = kb(*words)
+    assert ran.status == 0, ran.err
+    assert shown in ran.out
+    assert ran.err.count(NOW) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["query", "--id", "REQ-7"], "REQ-1\t"),
+        (["query", "edge", "--where", "to=REQ-7"], "REQ-2\tdepends_on\tREQ-1"),
+        (["impact", "REQ-7"], "REQ-1 ← depends_on ← REQ-2"),
+        (["graph", "REQ-7"], '["REQ-1'),
+    ],
+)
+def test_as_of_a_seq_before_the_rename_the_later_id_means_the_entity(kb, synced, words, shown):
+    kb("rename", "REQ-1", "REQ-7")
+    kb("set", "REQ-7", "title=T")
+    ran = kb(*words, "--at", "1")
+    assert (ran.status, shown in ran.out, ran.err.count(THEN)) == (0, True, 1), ran.err
+    ran = kb("query", "--id", "REQ-1", "--at", "2")
+    assert ("REQ-7\t" in ran.out, "'REQ-1' was called 'REQ-7' at seq 2." in ran.err) == (True, True)
+    assert "was called" not in kb("query", "--id", "REQ-1", "--at", "1").err
+    ran = kb("kip", 'FIND(?a.id) WHERE {?a {id: "REQ-7"}} AT 1')
+    assert ("REQ-1" in ran.out, THEN in ran.err) == (True, True)
+
+
+def test_what_was_accepted_of_an_entity_stays_accepted_where_it_is_renamed(kb, synced):
+    document = synced / DOCUMENT
+    write(synced, {DOCUMENT: document.read_text().replace("id: REQ-1\n", "id: REQ-1\nlinks: [NONE-1]\n")})
+    assert "NONE-1" in kb("sync").err
+    assert "NONE-1" in kb("check").out
+    kb("check", "--write-baseline")
+    for renames in ((), ("rename", "REQ-1", "REQ-7")):
+        assert not renames or kb(*renames).status == 0
+        ran = kb("sync")
+        assert "NONE-1" not in ran.out + ran.err
+        assert "NONE-1" not in kb("check").out

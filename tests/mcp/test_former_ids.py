@@ -1,0 +1,52 @@
+"""A former id means the entity in every tool that reads by id, and the answer says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mcp.agents import agent, answer_of
+
+
+def req(key):
+    return {"id": key, "type": "req", "title": "T", "status": "open"}
+
+
+NOW = "'OLD-1' is called 'NEW-1' now."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "found"),
+    [
+        ("kb_query", {"ids": ["OLD-1"]}, lambda answer: answer["entities"][0]["id"]),
+        ("kb_query", {"where": {"id": "OLD-1"}}, lambda answer: answer["entities"][0]["id"]),
+        ("kb_query", {"ids": ["OLD-1"], "impact": True}, lambda answer: answer["entity"]["id"]),
+        ("kb_query", {"ids": ["OLD-1"], "coverage": True}, lambda answer: answer["entities"][0]["id"]),
+        ("kb_query", {"type": "edge", "where": {"to": "OLD-1"}}, lambda answer: answer["edges"][0]["to"]),
+        ("kb_query", {"from": "OLD-1", "reverse": True}, lambda answer: answer["entities"][0]["path"][0]["to"]),
+        ("kb_check", {"ids": ["OLD-1"]}, lambda answer: answer["violations"][0]["id"]),
+        ("kb_history", {"action": "who", "id": "OLD-1"}, lambda answer: answer["id"]),
+        (
+            "execute_kip",
+            {"command": 'FIND(?a.name) WHERE {?a {id: "OLD-1"}}'},
+            lambda answer: answer["result"][0],
+        ),
+    ],
+)
+def test_a_former_id_means_the_entity_and_the_answer_says_so(project, tool, arguments, found):
+    project.apply(entities=[req("OLD-1"), req("R-2")], edges=[{"type": "depends_on", "from": "R-2", "to": "OLD-1"}])
+    with agent(project.root, "--toolsets", "all") as kb:
+        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
+        result = kb.result(tool, arguments)
+    assert found(answer_of(result)) == "NEW-1"
+    assert [block.text.count(NOW) for block in result.content][-1] == 1
+
+
+def test_the_history_of_a_renamed_entity_is_whole_under_both_ids(project):
+    project.apply(entities=[req("OLD-1")])
+    with agent(project.root) as kb:
+        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
+        both = [kb.call("kb_history", action="log", id=one) for one in ("OLD-1", "NEW-1")]
+        assert [[one["seq"] for one in answer["records"]] for answer in both] == [[2, 1]] * 2
+        assert [answer["total"] for answer in both] == [2, 2]
+        page = kb.call("kb_history", action="log", id="NEW-1", limit=1)
+        assert kb.call("kb_history", action="log", id="NEW-1", limit=1, cursor=page["next_cursor"])["total"] == 2
