@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
@@ -119,6 +120,25 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
 }
 """By the full name of the command: a line, and what it is for."""
+
+_REMOVED: Final = "git deletes a branch, and `kb gc` moves the stores of branches that are gone to the trash."
+INSTEAD_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
+    "branch": {
+        **dict.fromkeys(("delete", "remove", "rm"), _REMOVED),
+        **dict.fromkeys(("ls", "show"), "`kb branch` lists the branches."),
+        **dict.fromkeys(("create", "new", "add"), "git makes a branch, and the first command on it its store."),
+    },
+    "hooks": {
+        **dict.fromkeys(("ls", "list", "show"), "`kb hooks` lists them."),
+        **dict.fromkeys(("remove", "rm", "delete"), "`kb hooks uninstall` removes them."),
+        **dict.fromkeys(("add", "init"), "`kb hooks install` installs them."),
+    },
+    "config": {
+        **dict.fromkeys(("ls", "show"), "`kb config` lists the settings."),
+        **dict.fromkeys(("remove", "rm", "delete"), "`kb config unset` removes one."),
+    },
+}
+"""What to say of a word that is no command of a group, where another command does what it means."""
 
 SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("upsert", "put"), "apply"),

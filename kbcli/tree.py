@@ -136,6 +136,19 @@ class Group(TyperGroup):
         check_once(self, ctx, args)
         return super().parse_args(ctx, args)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is meant; an unknown one gets what may be meant."""
+        if (
+            args
+            and not args[0].startswith("-")
+            and not ctx.resilient_parsing
+            and self.get_command(ctx, args[0]) is None
+        ):
+            path = ctx.command_path
+            meant = _meant_below(path.partition(" ")[2], args[0], self.list_commands(ctx))
+            ctx.fail(f"{path} has no command {in_quotes(args[0])}. {meant}".rstrip())
+        return super().resolve_command(ctx, args)
+
     def get_help_option(self, ctx: Any) -> Any:
         """Return the option that shows the help."""
         return _plain_help(super().get_help_option(ctx))
@@ -192,6 +205,15 @@ class Root(Group):
             if rows:
                 with formatter.section(task):
                     formatter.write_dl(rows)
+
+
+def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
+    """Return what may be meant by a word that is no command of a group."""
+    from kbcli.examples import INSTEAD_BELOW
+    from kbcore.suggest import is_it, near_ones
+
+    said = INSTEAD_BELOW.get(group, {}).get(word, "")
+    return said or is_it(near_ones(word, commands, least_alike=_ALIKE))
 
 
 def _meant(word: str, commands: Sequence[str]) -> str:

@@ -386,6 +386,9 @@ class _Pages:
         matches = f"{counted(one.total, 'edge' if self._wanted.is_edge else 'entity')} would match"
         if one.name == "type" and self._more.has_coverage:
             return f"`coverage` is that of requirements: {matches} without it."
+        if one.name == "from":
+            followed = " of those in `follow`" if self._wanted.follow else ""
+            return f"No edge{followed} leads from {in_quotes(one.value[:_VALUE_CHARS])} in either direction."
         return f"Without `{one.name}` {in_quotes(one.value[:_VALUE_CHARS])} {matches}."
 
     def _other_way(self) -> str:

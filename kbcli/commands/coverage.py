@@ -63,6 +63,8 @@ def run(
     report, files = read_as_of(
         opened, at, lambda view, seq: _report(view, seq, by, (tag or (), status or "", lacked), at)
     )
+    if session.output.is_terminal:
+        report = _in_natural_order(report)
     tell(session, opened.branch, report, files, table_format(format_, session.output))
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
@@ -70,6 +72,16 @@ def run(
     for line in low:
         session.output.warn(line)
     return exits.VIOLATIONS if low else exits.DONE
+
+
+def _in_natural_order(report: Report) -> Report:
+    """Return a report with REQ-2 before REQ-10, for who reads it."""
+    import msgspec
+
+    from kbcore.query.comparing import natural
+
+    requirements = sorted(report.covered.requirements, key=lambda one: natural(one.id))
+    return msgspec.structs.replace(report, covered=msgspec.structs.replace(report.covered, requirements=requirements))
 
 
 def _report(view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None) -> Report:

@@ -32,9 +32,11 @@ def run(
     """
     from kbcli.terminal.editor import EditedText
     from kbcore.editing.making import Wish, make
-    from kbcore.errors import KBError
+    from kbcore.errors import InvalidQuery, KBError
     from kbcore.visible import visible
 
+    if key and prefix:
+        raise InvalidQuery("--id is the whole id, and --prefix how a free one begins.", hint="Leave one of them out.")
     session = session_of(ctx)
     session.writes = True
     wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)

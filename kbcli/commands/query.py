@@ -94,8 +94,8 @@ def run(
 ) -> None:
     """Find entities or edges. Every filter conjoins.
 
-    Entities are in the order of ids, or with --text of how well they fit: they hold every word, in a field or in their
-    document. One typo in a word is allowed, and the last word may be a beginning.
+    Entities are in the order of ids, at a terminal REQ-2 before REQ-10, or with --text of how well they fit: they hold
+    every word, in a field or in their document. One typo in a word is allowed, and the last word may be a beginning.
     """
     from kbcli.listing import PAGE_ROWS
     from kbcore.limits import DEFAULT_PAGE_ROWS
@@ -119,7 +119,7 @@ def run(
         depth=depth,
         reverse=reverse,
         edges=edges,
-        sort=sort or "",
+        sort=sort or ("id" if is_terminal and not (text or from_ or type_ == "edge" or count) else ""),
         fields=tuple(name.strip() for names in fields or () for name in names.split(",")),
         count=count,
         limit=limit if limit is not None else DEFAULT_PAGE_ROWS if output.is_terminal else PAGE_ROWS,

@@ -48,6 +48,8 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
                 yield f"  Without {_option(one)}: {one.total:,}."
     elif filters[0].name == "type":
         yield f"  There is no {filters[0].value} yet; of all other types there are {filters[0].total:,}."
+    elif filters[0].name == "where" and not filters[0].unknown:
+        yield f"  Without {_option(filters[0])}: {filters[0].total:,}."
     elif filters[0].name == "from" and not filters[0].against:
         followed = " of those to follow" if query.follow else ""
         known = f"`kb show {shlex.quote(query.from_id)}` shows all it has"

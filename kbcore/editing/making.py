@@ -136,8 +136,9 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
     plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
     values = _values(plan, wish)
     if not (plan.folder or plan.path):
-        if edit is not None and "title" not in values:
-            raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint="Give its title.")
+        if edit is not None:
+            hint = "Leave out --edit." if "title" in values else "Give its title."
+            raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint=hint)
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
     if edit is None:
         _check_required(plan.definition, values)

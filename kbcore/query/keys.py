@@ -55,7 +55,7 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "version": Key("number", "version"),
 }
 
-_PATHS: Final = {("path", ""), ("text_ref", ""), ("attributes", "file")}
+_PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", "file")}
 
 MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 """How messages write the keys and fields that the members of objects are."""

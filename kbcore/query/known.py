@@ -28,6 +28,10 @@ class Known:
         """Tell whether there is nothing yet that could have a name."""
         return not any(self._rows(f"select 1 from {table} limit 1", []) for table in self._tables)  # noqa: S608 - fixed
 
+    def is_id(self, word: str) -> bool:
+        """Tell whether a word is the id of an entity."""
+        return bool(self._rows("select 1 from node where id = ?", [word]))
+
     def has(self, field: str) -> bool:
         """Tell whether any element has this attribute or member of ``metadata``, or once had it."""
         column, _, member = field.partition(".")
@@ -57,9 +61,17 @@ def without_zeros(expression: str) -> str:
 def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:
     """Return the ids of entities that are most like a mistyped one, the nearest first; none when none is alike.
 
-    Zeros in front of a number do not count: REQ-1 is as near to REQ-001 as can be. ``entities`` is the relation to look
-    in, as SQL.
+    Zeros in front of a number do not count: REQ-1 is as near to REQ-001 as can be. For a path they are those of the
+    entities that its file states, or that are said to be in it. ``entities`` is the relation to look in, as SQL.
     """
+    if "/" in word:
+        of_file = rows(
+            f"select id from {entities} where path = ? or json_extract_string(attributes, '$.file') = ? "  # noqa: S608 - constants
+            "order by id limit ?",
+            [word, word, limit],
+        )
+        if of_file:
+            return tuple(str(row[0]) for row in of_file)
     found = rows(
         f"with word as (select lower(?) as text, {without_zeros('lower(?)')} as bare), "  # noqa: S608 - constants
         f"likeness as (select id, case when {without_zeros('lower(id)')} = bare then 1.0 "

@@ -12,9 +12,10 @@ from kbcore.errors import InvalidQuery, NotFound
 from kbcore.gaps import out_of_reach
 from kbcore.model import Link, Node
 from kbcore.query import sql, walk
-from kbcore.query.known import Rows, nearest_id
+from kbcore.query.known import Rows, near_ids
 from kbcore.query.request import Query
 from kbcore.query.text.found import Found
+from kbcore.suggest import is_it
 from kbcore.view.tables import files_of, link_of, node_of
 from kbcore.visible import in_quotes
 
@@ -250,6 +251,6 @@ def _check_basis(found: Found, cursor: cursors.Cursor | None) -> None:
 def _check_start(query: Query, rows: Rows, at: int) -> None:
     if not rows(*sql.exists(query.from_id, query.at)):
         message = f"There is no {in_quotes(query.from_id)} at seq {at}, so nothing can be reached from it."
-        near = nearest_id(rows, query.from_id)
-        hint = f"Did you mean {in_quotes(near)}?" if near else "Look for it by a word of its title."
+        near = near_ids(rows, query.from_id)
+        hint = is_it(near) if near else "Look for it by a word of its title."
         raise NotFound(message, hint=hint)

@@ -5,7 +5,7 @@ A checked query holds only names that exist, values that can be bound, and numbe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -28,7 +28,6 @@ _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "ti
 """Values of keys that do not take every text."""
 _LIKE_EDGE: Final = 0.7
 """How much a type that is none must be like the word for edges, which is no type, to mean it."""
-
 
 Named = Callable[[str], str]
 """Returns how the user of a query gives the argument of a name, such as `--where` for `where`."""
@@ -107,7 +106,7 @@ def check(
     found = [
         *_text_problems(query, named),
         *_number_problems(query, named),
-        *_type_problems(query, schema),
+        *_type_problems(query, schema, known),
         *_edge_name_problems(query, schema),
         *_key_problems(query, _Names(query, schema, known)),
         *_combination_problems(query, named),
@@ -231,8 +230,12 @@ def _number_problems(query: Query, named: Named) -> Iterable[Problem]:
         yield Problem("$.where", "too_many", message, "Ask in several queries.")
 
 
-def _type_problems(query: Query, schema: Schema) -> Iterable[Problem]:
+def _type_problems(query: Query, schema: Schema, known: Known | None) -> Iterable[Problem]:
     if query.type and not query.is_edge and query.type not in schema.entities:
+        if known and known.is_id(query.type):
+            message = f"{in_quotes(query.type)} is an id, and no entity type."
+            yield Problem("$.type", "unknown_type", message, f"`kb show {query.type}` shows it.")
+            return
         near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)
         hint = is_it(near) or f"{did_you_mean('', [*schema.entities, EDGE])} {how_to_add(TYPE, query.type)}"
         yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)

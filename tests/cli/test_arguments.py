@@ -67,3 +67,17 @@ def test_a_text_beyond_the_limit_is_refused_with_its_length(kb, synced):
     assert ran.status == exits.USAGE
     assert "70000 bytes" in ran.err
     assert len(ran.err) < 500
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["hooks", "ls"], "`kb hooks` lists them."),
+        (["branch", "delete", "x"], "`kb gc` moves the stores of branches that are gone to the trash."),
+        (["config", "rm"], "`kb config unset` removes one."),
+        (["hooks", "instal"], "Did you mean 'install'?"),
+    ],
+)
+def test_a_word_that_is_no_command_of_a_group_is_answered_with_the_one_that_does_it(kb, words, said):
+    ran = kb(*words)
+    assert (ran.status, said in ran.err) == (2, True), ran.err

@@ -405,3 +405,11 @@ def test_several_processes_never_get_the_same_id(kb, synced):
     taken = [one["ids"]["REQ-{n}"] if "ids" in one else one["id"] for one in answers]
     assert len(taken) == len(set(taken)) == 40
     assert sum("ids" in one for one in answers) == 20
+
+
+def test_an_option_of_new_that_would_be_ignored_is_refused(kb, synced):
+    ran = kb("new", "req", "--id", "X-1", "--prefix", "Y-", "--title", "T")
+    assert (ran.status, "Leave one of them out." in ran.err) == (2, True)
+    ran = kb("new", "symbol", "--id", "a.B", "--title", "T", "--edit")
+    assert (ran.status, "Leave out --edit." in ran.err) == (2, True)
+    assert len(records(kb)) == 1

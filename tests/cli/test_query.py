@@ -201,7 +201,8 @@ def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
     assert kb("query", "edge", "--where", "to=TEST-01").err == (
         "No edge matches.\n  There is no 'TEST-01'. Did you mean 'TEST-1'?\n"
     )
-    assert kb("query", "edge", "--where", "from=TEST-1").err == "No edge matches.\n"
+    alone = kb("query", "edge", "--where", "from=TEST-1").err
+    assert alone == "No edge matches.\n  Without `--where from=TEST-1`: 2.\n"
     assert kb("query", "--status", "dnoe", "--format", "table") == (
         *(0, ""),
         "No entity matches.\n  Nothing has the status 'dnoe'. Did you mean 'done'?\n",
@@ -400,3 +401,22 @@ def test_a_field_that_there_is_not_is_refused_with_the_nearest(kb, synced):
     refused = kb("query", "--fields", "id,titel")
     assert (refused.status != 0, "--fields" in refused.err, "'title'" in refused.err) == (True, True, True)
     assert "There is no operator '=='" in kb("query", "--where", "title==x").err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--where", "estimate>abc"], "Without `--where 'estimate>abc'`: 4."),
+        (["--id", "docs/requirements/login.md"], "Did you mean 'REQ-1'?"),
+        (["--from", "docs/requirements/login.md"], "Did you mean 'REQ-1'?"),
+        (["REQ-1"], "`kb show REQ-1` shows it."),
+    ],
+)
+def test_an_answer_without_a_row_names_what_may_be_meant(kb, synced, words, said):
+    entity = {"id": "REQ-9", "type": "req", "title": "T", "status": "open", "attributes": {"estimate": 3}}
+    kb("apply", "-", stdin=json.dumps({"entities": [entity]}))
+    assert said in kb("query", *words).err
+
+
+def test_the_path_of_a_source_is_one_however_it_is_written(kb, synced):
+    assert "REQ-1" in kb("query", "--where", "source=./docs/requirements/login.md").out

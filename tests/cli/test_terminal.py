@@ -186,3 +186,13 @@ def test_a_deletion_is_asked_for(project):
     status, shown = at_terminal(project, ["delete", "X"], typed="y\n")
     assert status == 0
     assert "1 deleted" in shown
+
+
+@pytest.mark.parametrize("words", [["query", "req"], ["coverage"]])
+def test_a_terminal_shows_numbers_in_their_order(tmp_path, words):
+    project = make_repository(tmp_path / "repo")
+    run_kb(project, "init", "--no-hooks")
+    entities = [{"id": f"N-{n}", "type": "req", "title": "T", "status": "open"} for n in (1, 2, 10)]
+    run_kb(project, "apply", "-", stdin=json.dumps({"entities": entities}))
+    _, shown = at_terminal(project, [*words, "--no-color"])
+    assert re.findall(r"^N-[0-9]+", plain(shown), re.MULTILINE) == ["N-1", "N-2", "N-10"], shown

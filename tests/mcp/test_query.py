@@ -374,3 +374,13 @@ class TestSeveralQueries:
         assert kb.refused("kb_query", queries=[{"count": True}] * 11)["details"][0]["code"] == "too_many"
         assert kb.refused("kb_query", queries=[])["details"][0]["code"] == "empty"
         assert kb.refused("kb_query", queries=[1])["details"][0]["path"] == "$.queries[0]"
+
+
+def test_a_walk_along_edges_that_are_not_there_and_an_id_that_is_a_path_say_so(project):
+    project.sync({"docs/requirements/f.md": req("F-1")})
+    with agent(project.root) as kb:
+        note = kb.call("kb_query", from_="F-1", follow=["implements"], reverse=True)["note"]
+        assert "No edge of those in `follow` leads from 'F-1' in either direction." in note
+        path = "docs/requirements/f.md"
+        assert "Did you mean 'F-1'?" in kb.call("kb_query", ids=[path])["note"]
+        assert "Did you mean 'F-1'?" in kb.refused("kb_query", from_=path)["hint"]
