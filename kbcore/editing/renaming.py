@@ -52,7 +52,7 @@ from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
 from kbcore.renames import rename_ops, renamed_links
 from kbcore.schema import Schema
-from kbcore.state import Draft, Stamp, State
+from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
 from kbcore.suggest import is_it
 from kbcore.suspects import suspects
@@ -133,7 +133,7 @@ def rename(
         raise InvalidQuery(f"{in_quotes(new[: limits.MAX_ID_CHARS])} cannot be an id: {fault}.", hint="Choose another.")
     if old == new:
         raise InvalidQuery("The two ids are the same.", hint="`kb rename OLD NEW` gives OLD the id NEW.")
-    request = framed(target, message=message or f"rename {old} to {new}", dry_run=dry_run)
+    request = _framed(target, message=message or f"rename {old} to {new}", dry_run=dry_run)
     if changeset_id:
         members = {"rename": {old: new}, "message": message, "expected_seq": expected_seq}
         request = msgspec.structs.replace(request, changeset_id=changeset_id, digest=digest_of("rename", members))
@@ -172,7 +172,12 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
     planned = target.workspace.store(target.branch).read(step)
     if planned is None:
         return None
-    return _carried_out(target, *planned, framed(target, message=message or f"revert {seq}", dry_run=dry_run))
+    return _carried_out(target, *planned, _framed(target, message=message or f"revert {seq}", dry_run=dry_run))
+
+
+def _framed(target: Target, *, message: str, dry_run: bool) -> Request:
+    """Return what frames the record of a rename. It takes long where the entity has many edges."""
+    return msgspec.structs.replace(framed(target, message=message, dry_run=dry_run), plans_ahead=True)
 
 
 def in_files(seq: int, written: Written) -> DerivedFact:
@@ -249,7 +254,8 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
             edges = counted(found.suspect, "edge")
             warnings.append(f"{edges} of {step.old} {'was' if found.suspect == 1 else 'were'} suspect; none is now.")
         planned = tuple(ops)
-        return Draft(planned, apply(state, stamp, planned), state.loaded, warnings=tuple(warnings))
+        reads = Reads(state.loaded, frozenset(found.paths))
+        return Draft(planned, apply(state, stamp, planned), state.loaded, warnings=tuple(warnings), reads=reads)
 
     return plan
 

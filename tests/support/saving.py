@@ -1,11 +1,15 @@
-"""Saves something in the very moment in which KB replaces a file, as an editor or another process may."""
+"""Does something in the very moment in which KB replaces a file or locks a store, as another process may."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE
 
 _SAVING: list[tuple[str, Callable[[], object]]] = []
 
@@ -15,7 +19,16 @@ def _save(event: str, args: tuple[Any, ...]) -> None:
         _SAVING.pop()[1]()
 
 
+_LOCKING: list[tuple[Path, Callable[[int], object]]] = []
+
+
+def _lock(event: str, args: tuple[Any, ...]) -> None:
+    if event == "fcntl.flock" and _LOCKING and Path(f"/proc/self/fd/{args[0]}").resolve() == _LOCKING[0][0]:
+        _LOCKING[0][1](args[1])
+
+
 sys.addaudithook(_save)
+sys.addaudithook(_lock)
 
 
 @contextmanager
@@ -26,3 +39,38 @@ def saving_while_written(path: str, save: Callable[[], object]) -> Iterator[None
         yield
     finally:
         _SAVING.clear()
+
+
+@contextmanager
+def writing_before_lock(lock: Path, write: Callable[[], object]) -> Iterator[None]:
+    """Call ``write`` once, when a lock file is about to be locked."""
+
+    def at(_: int) -> None:
+        _LOCKING.clear()
+        write()
+
+    _LOCKING[:] = [(lock.resolve(), at)]
+    try:
+        yield
+        assert not _LOCKING
+    finally:
+        _LOCKING.clear()
+
+
+@contextmanager
+def timing_lock(lock: Path) -> Iterator[list[float]]:
+    """Yield a list of how long a lock file was locked each time, in seconds."""
+    held: list[float] = []
+    since: list[float] = []
+
+    def at(operation: int) -> None:
+        if operation & LOCK_EXCLUSIVE:
+            since[:] = [time.monotonic()]
+        elif operation & LOCK_RELEASE and since:
+            held.append(time.monotonic() - since.pop())
+
+    _LOCKING[:] = [(lock.resolve(), at)]
+    try:
+        yield held
+    finally:
+        _LOCKING.clear()

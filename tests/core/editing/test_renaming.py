@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +17,10 @@ from kbcore.editing.setting import Written
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced
 from kbcore.model import Node
 from kbcore.store import Author
+from tests.support.cli import environment
 from tests.support.project import Project
 from tests.support.repos import git
-from tests.support.saving import saving_while_written
+from tests.support.saving import saving_while_written, timing_lock, writing_before_lock
 
 LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
 LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"
@@ -306,3 +311,62 @@ def test_former_ids_stay_where_a_client_sends_an_entity_back_or_replaces_its_att
     assert filled.view().renamed(["S-1"]) == {"S-1": "S-2"}
     with pytest.raises(InvalidChangeset, match="`former_ids` is set by KB"):
         filled.apply(entities=[{"id": "S-2", "attributes": {"former_ids": None}}])
+
+
+def hub(project: Project, edges: int) -> None:
+    """Make an entity HUB that so many others link to."""
+    leaves = [{"id": f"L-{at}", "type": "req", "title": "leaf", "status": "open"} for at in range(edges)]
+    links = [{"type": "relates_to", "kind": "see", "from": leaf["id"], "to": "HUB"} for leaf in leaves]
+    entity = {"id": "HUB", "type": "req", "title": "hub", "status": "open"}
+    project.apply(entities=[entity, *leaves], edges=links)
+
+
+def lock_of(project: Project) -> Path:
+    return project.workspace().store("main").directory / "lock"
+
+
+def test_a_rename_of_an_entity_with_many_edges_is_planned_before_the_branch_is_locked(project: Project) -> None:
+    hub(project, 3000)
+    began = time.monotonic()
+    with timing_lock(lock_of(project)) as held:
+        renamed(project, "HUB", "HUB-2")
+    assert held
+    assert sum(held) < (time.monotonic() - began) * 0.3
+    assert len(project.edges("HUB-2")) == 3000
+
+
+@pytest.mark.parametrize(("end", "is_far"), [("HUB", False), ("OTHER", True)])
+def test_what_another_process_writes_before_the_lock_is_kept_by_a_rename(
+    project: Project, end: str, is_far: bool
+) -> None:
+    hub(project, 300)
+    project.apply(entities=[{"id": key, "type": "req", "title": key, "status": "open"} for key in ("OTHER", "NEW")])
+    other = Project(project.root, is_new=False)
+    edge = {"type": "depends_on", "from": "NEW", "to": end}
+    try:
+        with writing_before_lock(lock_of(project), lambda: other.apply(edges=[edge])):
+            outcome = renamed(project, "HUB", "HUB-2").outcome
+    finally:
+        other.close()
+    assert outcome.seq == project.seq() == 4
+    assert ("NEW", "depends_on", end if is_far else "HUB-2", True) in project.edges("NEW")
+    assert len(project.edges("HUB-2")) == (300 if is_far else 301)
+    assert project.link("L-7", "relates_to", "HUB-2").version == 4
+    assert not project.edges("HUB")
+
+
+def test_processes_that_rename_and_write_at_once_lose_nothing(project: Project) -> None:
+    hub(project, 2000)
+
+    def begun(*words: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "kbcli.app", "-C", str(project.root), *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True)
+
+    running = [begun("rename", "HUB", "HUB-2"), begun("rename", "L-1", "L-ONE")]
+    running += [begun("link", f"L-{at}", "depends_on", "L-9") for at in range(20, 24)]
+    said = [process.communicate(timeout=120) for process in running]
+    assert [process.returncode for process in running] == [0] * len(running), said
+    assert len(project.edges("HUB-2")) == 2000
+    assert not project.edges("HUB")
+    assert {one[0] for one in project.edges("L-9") if one[1] == "depends_on"} == {f"L-{at}" for at in range(20, 24)}
+    assert ("L-ONE", "relates_to", "HUB-2", True) in project.edges("L-ONE")
