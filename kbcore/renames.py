@@ -44,14 +44,19 @@ def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
 
     Where an edge waits for the new id already, the two become one; what it states itself is kept.
     """
-    ops: list[Operation] = inverse.node_ops(None, wanted)
-    pairs = renamed_links(state, node.id, wanted.id)
+    return [*inverse.node_ops(None, wanted), *edge_ops(state, node.id, wanted.id), *inverse.node_ops(node, None)]
+
+
+def edge_ops(state: State, old: str, new: str) -> list[Operation]:
+    """Return the operations by which the edges of one id become those of another one; as ``rename_ops``."""
+    ops: list[Operation] = []
+    pairs = renamed_links(state, old, new)
     for _, after in pairs:
         there = state.links.get(after.id)
         ops += inverse.link_ops(there, _joined(there, after) if there else after)
     for before, _ in pairs:
         ops += inverse.link_ops(before, None)
-    return ops + inverse.node_ops(node, None)
+    return ops
 
 
 def _joined(there: Link, moved: Link) -> Link:

@@ -119,7 +119,7 @@ def run(
         depth=depth,
         reverse=reverse,
         edges=edges,
-        sort=sort or ("id" if is_terminal and not (text or from_ or type_ == "edge" or count) else ""),
+        sort=sort or ("id" if output.is_terminal and not (text or from_ or type_ == "edge" or count) else ""),
         fields=tuple(name.strip() for names in fields or () for name in names.split(",")),
         count=count,
         limit=limit if limit is not None else DEFAULT_PAGE_ROWS if output.is_terminal else PAGE_ROWS,

@@ -36,7 +36,8 @@ from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, Planner, Request
-from kbcore.sync.checkout import settled
+from kbcore.sync.begun import Begun, forget_begun, note_begun
+from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.content import Unfit, check, read
 from kbcore.sync.pending import Pending, as_defined, place_of, wanted
 from kbcore.sync.planned import FilePlan
@@ -179,24 +180,20 @@ def commit(
     *,
     more: More | None = None,
     plan: Planner | None = None,
+    begun: Begun | None = None,
 ) -> Outcome:
     """Write files and record what they say, as one record; where the request is a dry run neither.
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
     written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
     files would; where it does not fit any more because of what was recorded meanwhile, the files are synced instead.
+    ``begun`` is the rename that it is, noted for the sync that comes after a crash.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
     ``StorageError``; ``BranchMoved``; what ``more`` and ``BranchStore.commit`` raise.
     """
     workspace, branch = target.workspace, target.branch
-    if not workspace.repo.has_worktree:
-        raise InvalidQuery("A bare repository has no documents.", hint="Run it in one of its worktrees.")
-    checkout = settled(workspace)
-    if checkout.head.branch != branch:
-        error = moved(branch, checkout.head.branch)
-        error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
-        raise error
+    checkout = _checked_out(workspace, branch)
     planner = plan or _planner(workspace, edits, more)
     tried = msgspec.structs.replace(request, dry_run=True)
     sync_author = msgspec.structs.replace(target.author, source=SYNC)
@@ -206,27 +203,47 @@ def commit(
     outcome = store.commit(author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
     if request.dry_run:
         return outcome
+    fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
+    if begun:
+        note_begun(fs, cache_dir, root, begun)
     _write(workspace, edits)
 
     def record(by: Author, planner: Planner) -> Outcome:
         guard = settled(workspace).guard
         return store.commit(by, request, planner, guard=guard, head_commit=head_commit, branch=branch)
 
+    def finished(outcome: Outcome) -> Outcome:
+        if begun:
+            forget_begun(fs, cache_dir, root)
+        return outcome
+
     try:
         try:
-            return record(author, planner)
+            return finished(record(author, planner))
         except (NotFound, StaleBase, IntegrityViolation):
             if plan is None:
                 raise
             # Another process recorded something in between, such as a watcher that saw some of the files: what they
             # say now is recorded as a sync records it.
             outcome = record(sync_author, _planner(workspace, edits, None))
-            return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE))
+            return finished(msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE)))
     except KBError as error:
         paths = some_of([edit.path for edit in edits], _MOST_NAMED)
         error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
         error.applied = "yes"
         raise
+
+
+def _checked_out(workspace: Workspace, branch: str) -> Checkout:
+    """Return what is checked out, which is this branch. Raises: ``InvalidQuery``, ``BranchMoved``."""
+    if not workspace.repo.has_worktree:
+        raise InvalidQuery("A bare repository has no documents.", hint="Run it in one of its worktrees.")
+    checkout = settled(workspace)
+    if checkout.head.branch != branch:
+        error = moved(branch, checkout.head.branch)
+        error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
+        raise error
+    return checkout
 
 
 def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None) -> Callable[[View, Stamp], Draft]:

@@ -56,6 +56,7 @@ from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
 from kbcore.suggest import is_it
 from kbcore.suspects import suspects
+from kbcore.sync.begun import begun
 from kbcore.view.past import changes_of
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
@@ -205,12 +206,16 @@ def _renamed_by(view: View, seq: int) -> tuple[str, str] | None:
 
 
 def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -> Written:
-    edits = [_edit(target, found, path, step) for path in found.paths]
+    # The file that states the entity is written first: where a crash leaves the others as they were, the id in them is
+    # a former one.
+    paths = sorted(found.paths, key=lambda path: path != found.node.path)
+    edits = [_edit(target, found, path, step) for path in paths]
     for key, path in unrecorded(target.read, [step.new]).items():
         raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
     schema = target.workspace.schema
     plan = _planner(step, edits, schema, in_file=_is_in_file(target, found))
-    outcome = commit(target, edits, request, plan=plan) if edits else _recorded(target, plan, request)
+    note = begun(step.old, step.new, step.former, ((edit.path, edit.after) for edit in edits))
+    outcome = commit(target, edits, request, plan=plan, begun=note) if edits else _recorded(target, plan, request)
     return Written(outcome, edits)
 
 

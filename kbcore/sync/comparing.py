@@ -5,17 +5,18 @@ A file that states an edge which no longer fits, or which named an entity that m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from kbcore import interrupting
-from kbcore.extract.facts import Facts
+from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model import CLIENT, former_ids, former_ids_of
 from kbcore.needs import NOTHING, Needs
 from kbcore.schema import Schema
 from kbcore.state import Changes, Reads, Stamp, State
+from kbcore.sync.begun import Begun
 from kbcore.sync.claims import Reading
 from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
 from kbcore.sync.entities import Past
@@ -34,6 +35,8 @@ class Ways(msgspec.Struct, frozen=True):
     """Returns a file with what it states."""
     as_taken_in: Callable[[View, Collection[str]], list[Found]]
     """Returns those of these files that may be read although they did not change."""
+    begun: Begun | None = None
+    """A rename whose record may be missing; it counts where a file is as the rename writes it."""
 
 
 class Compared(msgspec.Struct, frozen=True):
@@ -58,7 +61,7 @@ def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Com
             interrupting.check()
             readings.append(_reading(ways.whole(found)))
         read = {reading.path for reading in readings}
-        last, state = _planned(view, stamp, readings, gone, ways.schema)
+        last, state = _planned(view, stamp, readings, gone, ways)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
         turned = [*_moved(last), *_turned_paths(last)]
         more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
@@ -70,29 +73,48 @@ def compare(view: View, stamp: Stamp, files: Sequence[Found], ways: Ways) -> Com
 
 
 def _planned(
-    view: View, stamp: Stamp, readings: Sequence[Reading], gone: Sequence[str], schema: Schema
+    view: View, stamp: Stamp, readings: Sequence[Reading], gone: Sequence[str], ways: Ways
 ) -> tuple[Difference, State]:
-    stated = {entity.id for reading in readings for entity in reading.facts.entities}
+    stated = {entity.id: entity for reading in readings for entity in reading.facts.entities}
     ids = _ids_of_paths(view, readings, gone)
+    begun = ways.begun if ways.begun and ways.begun.is_seen((one.path, one.hash) for one in readings) else None
     former = _former(view, readings, gone)
+    if begun:
+        former = {key: now for key, now in former.items() if key != begun.new} | dict.fromkeys(begun.former, begun.new)
+    # Links may wait for an id that an entity had before it came here: they lead to the entity then.
+    earlier = {one for entity in stated.values() for one in former_ids_of(entity.fields)}
 
     def plan(state: State) -> Difference:
-        past = msgspec.structs.replace(_past(view, state, stated), renamed=former)
-        return difference(readings, gone, state, schema, stamp, ids_of_path=ids, past=past)
+        past = msgspec.structs.replace(_past(view, state, stated), renamed=former, begun=begun)
+        return difference(readings, gone, state, ways.schema, stamp, ids_of_path=ids, past=past)
 
     paths = [*(reading.path for reading in readings), *gone]
-    return plan_on(view, reads(readings, gone, view.stated_by(list(dict.fromkeys(paths)))), plan)
+    wanted = reads(readings, gone, view.stated_by(list(dict.fromkeys(paths))))
+    more = frozenset(earlier.union({begun.old, begun.new} if begun else ()))
+    wanted |= msgspec.structs.replace(NOTHING, nodes=more, touching=more)
+    return plan_on(view, wanted, plan)
 
 
 def _reading(whole: Found) -> Reading:
     return Reading(whole.path, whole.hash, whole.wanted.mark, whole.facts or Facts())
 
 
-def _past(view: View, state: State, stated: Collection[str]) -> Past:
-    """Return what history knows of the entities that files state, or stated."""
-    former = gone_with_files(view, stated - state.nodes.keys())
-    doubtful = {node.id for node in (*state.nodes.values(), *former.values()) if "status" not in node.owners}
-    return Past(former, statuses_by_sync(view, doubtful))
+def _past(view: View, state: State, stated: Mapping[str, StatedEntity]) -> Past:
+    """Return what history knows of the entities that files state, or stated, under the ids that they have now."""
+    new = [one for key, one in stated.items() if key not in state.nodes]
+    ids = {one.id for one in new}.union(*(former_ids_of(one.fields) for one in new)) - state.nodes.keys()
+    gone = gone_with_files(view, ids)
+    doubtful = {node.id for node in (*state.nodes.values(), *gone.values()) if "status" not in node.owners}
+    unsaid = statuses_by_sync(view, doubtful)
+    holders = view.renamed(gone.keys() - stated.keys()) if gone else {}
+    former = {key: node for key, node in gone.items() if key in stated}
+    for entity in new:
+        # The file with the former id may have been taken in as gone before the one that names this id came.
+        for key in reversed(former_ids_of(entity.fields)):
+            if key in gone and key not in stated and entity.id not in former and holders.get(key, key) == key:
+                former[entity.id] = msgspec.structs.replace(gone[key], id=entity.id)
+                unsaid |= {entity.id} if key in unsaid else set()
+    return Past(former, unsaid)
 
 
 def _moved(found: Difference) -> list[str]:

@@ -15,10 +15,11 @@ from kbcore.ids import check_id
 from kbcore.model import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
 from kbcore.phrases import counted, is_or_are, some_of
 from kbcore.record import DropNode, Operation, PutNode
-from kbcore.renames import rename_ops
+from kbcore.renames import edge_ops, rename_ops
 from kbcore.schema import EntityType, Schema, allowed_values_hint
 from kbcore.state import Stamp, State
 from kbcore.suggest import did_you_mean
+from kbcore.sync.begun import Begun
 from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.values import is_same
@@ -49,12 +50,14 @@ class Past(msgspec.Struct, frozen=True):
 
     ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
     ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it. ``renamed``
-    has the present id of each entity that was renamed, by a former one, which names no other entity.
+    has the present id of each entity that was renamed, by a former one, which names no other entity. ``begun`` is a
+    rename of which these files have what it writes, and of which no record is known.
     """
 
     former: Mapping[str, Node] = {}
     unsaid: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
+    begun: Begun | None = None
 
 
 class RenamePlan(msgspec.Struct):
@@ -82,25 +85,42 @@ def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State
     }
     plan = RenamePlan([], {})
     before = {former: key for key, node in going.items() for former in former_ids(node)}
+    names = {key: [*reversed(former_ids_of(one.fields)), before.get(key, "")] for key, one in stated.items()}
+    begun = past.begun
+    if begun:
+        names[begun.new] = [begun.old, *names.get(begun.new, ())]
+        unstated = state.nodes.get(begun.old)
+        if unstated and not unstated.path and begun.old not in stated:
+            going[begun.old] = unstated
     now = state
-    for key, entity in stated.items() if going else ():
-        named = [*reversed(former_ids_of(entity.fields)), before.get(key, "")]
+    for key, named in names.items():
+        if key in state.nodes or check_id(key) or past.renamed.get(key, key) != key:
+            continue
         old = next((one for one in named if one in going), None)
-        if old is None or key in state.nodes or check_id(key) or past.renamed.get(key, key) != key:
+        earlier = [] if old else [one for one in named if one not in state.nodes and one not in stated]
+        if old is None and not any(map(state.links_of, earlier)):
             continue
         if now is state:
             now = State(state.nodes.values(), state.links.values())
-        node = going.pop(old)
-        ops = rename_ops(now, node, _with_id(node, key))
+        if old:
+            node = going.pop(old)
+            ops = rename_ops(now, node, _with_id(node, key, stated.get(key), begun))
+            plan.types[key] = node.type
+        else:
+            ops = [op for one in earlier for op in edge_ops(now, one, key)]
         apply(now, Stamp(0, "", "", ""), ops)
         plan.ops += ops
-        plan.types[key] = node.type
     return plan
 
 
-def _with_id(node: Node, key: str) -> Node:
+def _with_id(node: Node, key: str, stated: StatedEntity | None, begun: Begun | None) -> Node:
     """Return an entity with another id, which is no former id of it any more; those that a file states stay its."""
     fields = dict(node.fields)
+    if begun and (node.id, key) == (begun.old, begun.new) and not (stated and former_ids_of(stated.fields)):
+        fields.pop(FORMER_IDS, None)
+        fields |= {FORMER_IDS: list(begun.former)} if begun.former else {}
+        owners = {name: owner for name, owner in node.owners.items() if name != FORMER_IDS}
+        return msgspec.structs.replace(node, id=key, fields=fields, owners=owners)
     if key in former_ids(node) and FORMER_IDS not in node.owners:
         left = [one for one in former_ids(node) if one != key]
         fields |= {FORMER_IDS: left}
@@ -366,7 +386,10 @@ def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], 
         kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
         if kept:
             message = f"{node.id} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
-            plan.warnings.append(f"{message} It comes back with the id; until then the history has it.")
+            plan.warnings.append(
+                f"{message} It comes back with the id, or with a document that has it in `former_ids`; until then "
+                "the history has it."
+            )
     else:
         unset = tuple(sorted(name for name, owner in node.owners.items() if owner in owners))
         plan.ops.append(PutNode(id=node.id, base=node.version, unset=unset))

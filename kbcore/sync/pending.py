@@ -24,6 +24,7 @@ from kbcore.model import SourceFile
 from kbcore.phrases import counted
 from kbcore.sync import scan as scanning
 from kbcore.sync.answer import globs_line
+from kbcore.sync.begun import Begun, read_begun
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
@@ -75,6 +76,9 @@ class Place(msgspec.Struct, frozen=True):
     believed: tuple[str, ...] | None = None
     """Files that are gone or empty count only at or below these paths: others may be being saved. None: all count."""
 
+    begun: Begun | None = None
+    """A rename whose files may be written and whose record may be missing."""
+
     @property
     def below(self) -> tuple[str, ...] | None:
         """The paths that a scan is limited to; None: it looks everywhere."""
@@ -102,7 +106,9 @@ class Pending(msgspec.Struct, frozen=True):
 def place_of(workspace: Workspace) -> Place:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
     wants, problems = _wanted(workspace)
-    return Place(workspace.repo.worktree, wants, frozenset(workspace.config.switched_off), tuple(problems))
+    root = workspace.repo.worktree
+    begun = read_begun(workspace.machine.fs, workspace.cache_dir, root)
+    return Place(root, wants, frozenset(workspace.config.switched_off), tuple(problems), begun=begun)
 
 
 def wanted(workspace: Workspace) -> tuple[Wanted, ...]:

@@ -30,7 +30,7 @@ class FilePlan:
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
         pending = self._pending
-        ways = Ways(view.schema(self._schema), pending.gone, self._whole, self._as_recorded)
+        ways = Ways(view.schema(self._schema), pending.gone, self._whole, self._as_recorded, self._place.begun)
         return compare(view, stamp, (*pending.changed, *pending.again), ways)
 
     def _as_recorded(self, view: View, paths: Collection[str]) -> list[Found]:

@@ -370,3 +370,31 @@ def test_processes_that_rename_and_write_at_once_lose_nothing(project: Project) 
     assert not project.edges("HUB")
     assert {one[0] for one in project.edges("L-9") if one[1] == "depends_on"} == {f"L-{at}" for at in range(20, 24)}
     assert ("L-ONE", "relates_to", "HUB-2", True) in project.edges("L-ONE")
+
+
+@pytest.mark.parametrize("between", [None, LOGOUT.replace("REQ-2", "REQ-8")])
+def test_client_facts_come_back_where_the_old_file_is_synced_as_gone_before_the_new_one_comes(
+    filled: Project, between: str | None
+) -> None:
+    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
+    own = files_after(filled)["docs/requirements/login.md"]
+    filled.sync({"docs/requirements/login.md": between})
+    assert filled.node("REQ-1") is None
+    assert not filled.link("S-1", "implements", "REQ-1").stands
+    answer = filled.sync({"docs/requirements/sign-in.md": own})
+    node = filled.node("REQ-7")
+    assert node is not None
+    assert node.fields["priority"] == "must"
+    assert any("REQ-7 is back, with what clients had stated of it: priority" in one for one in answer.outcome.warnings)
+    link = filled.link("S-1", "implements", "REQ-7")
+    assert (link.stands, link.fields["attributes.by"]) == (True, "ann")
+    assert not filled.edges("REQ-1")
+    assert not filled.sync(rebuild=True).outcome.applied
+
+
+def test_what_clients_stated_of_an_entity_that_was_renamed_since_does_not_come_to_another_one(filled: Project) -> None:
+    filled.sync(files_after(filled))
+    other = LOGOUT.replace("id: REQ-2", "id: REQ-9\nformer_ids: [REQ-1]")
+    filled.sync({"docs/requirements/nine.md": other})
+    assert filled.node("REQ-7").fields["priority"] == "must"
+    assert "priority" not in filled.node("REQ-9").fields
