@@ -9,14 +9,16 @@ line does not count, nor whether an episode was consolidated. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kbcore.concepts import IN_DOMAIN
 from kbcore.gaps import Rows, gaps_in
+from kbcore.ids import link_id
 from kbcore.model import Node
+from kbcore.record import SYNC
 from kbcore.schema import MENTIONS
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -59,7 +61,10 @@ with turned as (
 """  # noqa: S608 - no text from outside
 """The edges whose target changed after them: mostly there is none, and all that follows takes longer to plan."""
 
-_SQL: Final = f"""{_ASKED}, stretch as (
+_RENAMING: Final = "(-1)"
+"""Where the seqs of renames stand whose files say what they did before."""
+
+_CONFIRMED: Final = f"""stretch as (
   select id, path, version, ended, {_CONTENT} as content
   from (select * from node_history union all by name select *, {_NOW} as ended from node)
   where id in (select from_id from asked union select to_id from asked)
@@ -76,7 +81,7 @@ _SQL: Final = f"""{_ASKED}, stretch as (
 ), rewritten as (
   select path, max(version) as seq from (
     select path, version, hash, lag(hash) over (partition by path order by version) as was from text
-  ) where hash <> was group by path
+  ) where hash <> was and version not in {_RENAMING} group by path
 ), document as (
   select path from main.node
   where path in (select from_path from asked union select to_path from asked)
@@ -92,6 +97,10 @@ _SQL: Final = f"""{_ASKED}, stretch as (
   left join (from rewritten where path in (from document)) d on d.path = a.from_path
   group by a.id, a.version
 )
+"""  # noqa: S608 - no text from outside
+"""When each edge asked for was last confirmed. A rename of KB's own is no change of the files that it writes."""
+
+_SQL: Final = f"""{_ASKED}, {_CONFIRMED}
 select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,
   greatest(coalesce(c.seq, 0), coalesce(r.seq, 0)) as changed_seq,
   if(was.content is distinct from now.content, '', s.path) as text_path
@@ -103,9 +112,62 @@ left join (from source_history union all by name select *, {_NOW} as ended from 
   on old.path = was.path and old.version <= k.seq and k.seq < old.ended and old.hash <> ''
 left join changed c on c.id = a.to_id
 left join rewritten r on r.path = s.path
-where was.content is distinct from now.content or old.hash <> s.hash
+where was.content is distinct from now.content or (old.hash <> s.hash and (old.path <> s.path or r.seq > k.seq))
 """  # noqa: S608 - no text from outside
 
+_RENAMES: Final = """
+with holder as materialized (
+  select id, version, null as ended, attributes from main.node where contains(attributes, '"former_ids"')
+  union all select id, version, ended, attributes from main.node_history where contains(attributes, '"former_ids"')
+), stood as (select id, version from main.node union all select id, version from main.node_history),
+pair as (
+  select new.version as seq, old.id as was, new.id as now from holder new
+  join main.node_history old on old.ended = new.version and old.id <> new.id
+  where json_contains(json_extract(new.attributes, '$.former_ids'), to_json(old.id))
+  union select new.version, old.id, new.id from holder old
+  join stood new on new.version = old.ended and old.id <> new.id
+  where json_contains(json_extract(old.attributes, '$.former_ids'), to_json(new.id))
+)
+select seq, was, now, r.source from pair left join main.record r using (seq)
+where seq <= ? and not exists (from stood s where s.id = pair.was and s.version = pair.seq)
+  and not exists (from main.node_history h where h.id = pair.now and h.ended = pair.seq)
+"""
+"""Each rename that the history shows: one entity goes, one comes, and one of the two names the other."""
+
+_MOVED: Final = f"""
+select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version from link l
+where l.stands and l.type not in ({_ORDER}) and l.version in {_RENAMING}
+  {_ANY}
+"""  # noqa: S608 - no text from outside
+"""Edges that have the version of a rename: most of them were renamed by it, with one of their ends."""
+
+_LEFT: Final = f"""
+with asked as (
+  select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, f.path as from_path, t.path as to_path
+  from link l join node t on t.id = l.to_id left join node f on f.id = l.from_id
+  where l.id in (select unnest($1::varchar[]))
+), {_CONFIRMED}
+select k.id from confirmed k join asked a on a.id = k.id where k.seq = a.version
+"""  # noqa: S608 - no text from outside
+"""Those of some edges that nobody has confirmed since they have the version that they have."""
+
+_PAST: Final = """with node as (
+  select * exclude (ended) from (
+    select *, {now} as ended from main.node union all by name select * from main.node_history
+  ) where version <= {seq} and ended > {seq}
+), link as (
+  select * exclude (ended) from (
+    select *, {now} as ended from main.link union all by name select * from main.link_history
+  ) where version <= {seq} and ended > {seq}
+), source as (
+  select * exclude (ended) from (
+    select *, {now} as ended from main.source union all by name select * from main.source_history
+  ) where version <= {seq} and ended > {seq}
+), node_history as (from main.node_history where ended <= {seq}),
+link_history as (from main.link_history where ended <= {seq}),
+source_history as (from main.source_history where ended <= {seq}),
+record as (from main.record where seq <= {seq})"""
+"""The tables as they were at an earlier seq."""
 
 _UNPROVEN: Final = f"""
 with history as (
@@ -155,6 +217,15 @@ class Suspect(msgspec.Struct, frozen=True, array_like=True):
     """Why it cannot be told whether the target is as it was, where records are missing; else ""."""
 
 
+class _Rename(NamedTuple):
+    """An entity that got another id at a seq, and through what."""
+
+    seq: int
+    was: str
+    now: str
+    source: str | None
+
+
 def suspects(
     rows: Rows,
     ids: Collection[str] | None = None,
@@ -165,6 +236,8 @@ def suspects(
     ``rows`` answers SQL over the tables of a view. Of a state that was pruned nobody knows what it was, so no edge is
     suspect because of it. Where records are missing since a salvage, one of them may have changed the target or
     confirmed the edge: an edge that was last confirmed before a change that is not known any more is suspect.
+
+    To rename an entity neither confirms its edges nor makes them suspect: they are as they were before it.
     """
     condition, params = _ANY, list[Any]()
     if ids is not None or ends is not None:
@@ -172,14 +245,65 @@ def suspects(
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
     [(has_turned, has_gaps)] = rows(_HAS_TURNED, [])
-    changed = _changed(rows, condition, params) if has_turned else []
+    renames = [_Rename(*row) for row in rows(_RENAMES, [_NOW])] if has_turned else []
+    changed = _changed(rows, condition, params, renames) if has_turned else []
+    if renames:
+        known = {one.id for one in changed}
+        changed += [one for one in _carried(rows, condition, params, renames) if one.id not in known]
     return changed + (_unproven(rows, condition, params) if has_gaps else [])
 
 
-def _changed(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:
+def _changed(rows: Rows, condition: str, params: list[Any], renames: Sequence[_Rename]) -> list[Suspect]:
     if rows(f"{_ASKED} {_COUNTED}".replace(_ANY, condition), params) == [(0,)]:
         return []
-    return [Suspect(*row) for row in rows(_SQL.replace(_ANY, condition), params)]
+    return [Suspect(*row) for row in rows(_beside(_SQL, renames).replace(_ANY, condition), params)]
+
+
+def _beside(sql: str, renames: Sequence[_Rename]) -> str:
+    """Return SQL for which a document that a rename of KB's own wrote says what it said before."""
+    return sql.replace(_RENAMING, _seqs(one.seq for one in renames if one.source != SYNC))
+
+
+def _seqs(seqs: Iterable[int]) -> str:
+    """Return seqs as SQL has them after ``in``; -1 is none."""
+    return f"({', '.join(str(int(seq)) for seq in sorted({-1, *seqs}))})"
+
+
+def _carried(rows: Rows, condition: str, params: list[Any], renames: Sequence[_Rename]) -> list[Suspect]:
+    """Return the edges that were suspect when one of their ends was renamed, and to which nothing happened since."""
+    swaps: dict[int, dict[str, str]] = {}
+    for one in renames:
+        swaps.setdefault(one.seq, {})[one.now] = one.was
+    moved: dict[int, dict[str, tuple[Any, ...]]] = {}
+    for row in rows(_MOVED.replace(_RENAMING, _seqs(swaps)).replace(_ANY, condition), params):
+        key, type_, kind, from_id, to_id, _, seq = row
+        was = link_id(type_, kind, swaps[seq].get(from_id, from_id), swaps[seq].get(to_id, to_id))
+        if was != key:
+            moved.setdefault(seq, {})[was] = row
+    found = []
+    for seq, edges in moved.items():
+        for was_suspect in suspects(_At(rows, seq - 1), ids=edges):
+            key, _, _, from_id, to_id, files, _ = edges[was_suspect.id]
+            found.append(msgspec.structs.replace(was_suspect, id=key, from_id=from_id, to_id=to_id, files=files))
+    if not found:
+        return []
+    left = {key for (key,) in rows(_beside(_LEFT, renames), [[one.id for one in found]])}
+    return [one for one in found if one.id in left]
+
+
+class _At:
+    """Answers SQL over the tables as they were at an earlier seq."""
+
+    def __init__(self, rows: Rows, seq: int) -> None:
+        self.now: Rows = rows.now if isinstance(rows, _At) else rows
+        self._seq = seq
+        self._tables = _PAST.format(seq=int(seq), now=_NOW)
+
+    def __call__(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
+        if sql == _RENAMES:
+            return self.now(sql, [self._seq])
+        rest = sql.strip().replace("main.", "")
+        return self.now(f"{self._tables}, {rest[5:]}" if rest.startswith("with ") else f"{self._tables} {rest}", params)
 
 
 def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:

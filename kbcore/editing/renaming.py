@@ -47,7 +47,7 @@ from kbcore.ids import check_id
 from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
-from kbcore.phrases import counted, some_of
+from kbcore.phrases import some_of
 from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
 from kbcore.renames import rename_ops, renamed_links
@@ -55,7 +55,6 @@ from kbcore.schema import Schema
 from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
 from kbcore.suggest import is_it
-from kbcore.suspects import suspects
 from kbcore.sync.begun import begun
 from kbcore.view.past import changes_of
 from kbcore.view.view import View
@@ -89,7 +88,6 @@ class _Found:
         statements = (one.src for link, _ in pairs for one in link.statements)
         self.paths = sorted({*self.node.owners.values(), *statements} - {CLIENT})
         self.sources = {source.path: source for source in view.sources(self.paths)}
-        self.suspect = len(suspects(view.rows, ends=[old]))
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -254,13 +252,9 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
         ops += [_taken_in(found.sources[edit.path], edit.after) for edit in edits]
         asked = needs(ops) | Needs(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
         state = view.gather(asked)
-        warnings = []
-        if found.suspect:
-            edges = counted(found.suspect, "edge")
-            warnings.append(f"{edges} of {step.old} {'was' if found.suspect == 1 else 'were'} suspect; none is now.")
         planned = tuple(ops)
         reads = Reads(state.loaded, frozenset(found.paths))
-        return Draft(planned, apply(state, stamp, planned), state.loaded, warnings=tuple(warnings), reads=reads)
+        return Draft(planned, apply(state, stamp, planned), state.loaded, reads=reads)
 
     return plan
 

@@ -17,6 +17,7 @@ from kbcore.editing.setting import Written
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced
 from kbcore.model import Node
 from kbcore.store import Author
+from kbcore.suspects import suspects
 from tests.support.cli import environment
 from tests.support.project import Project
 from tests.support.repos import git
@@ -398,3 +399,45 @@ def test_what_clients_stated_of_an_entity_that_was_renamed_since_does_not_come_t
     filled.sync({"docs/requirements/nine.md": other})
     assert filled.node("REQ-7").fields["priority"] == "must"
     assert "priority" not in filled.node("REQ-9").fields
+
+
+def suspect_edges(project: Project) -> set[tuple[str, str, str]]:
+    return {(one.from_id, one.type, one.to_id) for one in suspects(project.view().rows)}
+
+
+@pytest.fixture
+def doubted(filled: Project) -> Project:
+    """Change REQ-1, so that what files and clients state about it is suspect; REQ-2 is as it was."""
+    filled.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-2"}])
+    filled.sync({"docs/requirements/login.md": LOGIN.replace("Log in", "Sign in")})
+    assert suspect_edges(filled) == {
+        ("REQ-2", "depends_on", "REQ-1"),
+        ("S-1", "implements", "REQ-1"),
+    }
+    return filled
+
+
+def test_a_rename_and_its_undoing_leave_suspect_edges_suspect_and_make_no_others_suspect(doubted: Project) -> None:
+    before = suspect_edges(doubted)
+    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in before}
+    seq = renamed(doubted).outcome.seq
+    assert suspect_edges(doubted) == now
+    assert not doubted.sync().outcome.applied
+    renamed(doubted, "REQ-2", "REQ-8")
+    assert suspect_edges(doubted) == {tuple("REQ-8" if end == "REQ-2" else end for end in edge) for edge in now}
+    renamed(doubted, "REQ-8", "REQ-2")
+    undo(target(doubted), seq)
+    assert suspect_edges(doubted) == before
+
+
+def test_an_edge_that_is_confirmed_after_a_rename_is_not_suspect(doubted: Project) -> None:
+    renamed(doubted)
+    doubted.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-7"}])
+    assert suspect_edges(doubted) == {("S-1", "implements", "REQ-7")}
+
+
+def test_a_rename_that_a_sync_takes_in_leaves_suspect_edges_suspect(doubted: Project) -> None:
+    after = files_after(doubted)
+    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
+    doubted.sync({"docs/requirements/login.md": after["docs/requirements/login.md"]})
+    assert suspect_edges(doubted) == now
