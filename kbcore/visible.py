@@ -88,5 +88,5 @@ def _marks(text: str) -> tuple[str, str]:
 
 def problem_line(path: str, line: int, message: str, hint: str) -> str:
     """Return a problem of a file as compilers write it."""
-    place = f"{path}:{line}: " if line else f"{path}: " if path and not message.startswith(path) else ""
+    place = f"{path}:{line}: " if line else f"{path}: " if path else ""
     return visible(f"{place}{message}" + (f" ({hint})" if hint else ""))

@@ -1,11 +1,13 @@
-"""Carries out ``kb_check``: runs the rules and gives what they found page by page, worst first.
+"""Carries out ``kb_check``: runs the rules and gives what they found, worst first.
 
-A page goes on behind the last violation that was shown, so that none is missed or shown twice although the branch may
-change between two pages. A rule that could not run, or had nothing to look at, is named on every page.
+Without a limit, equal problems are one entry, as in a report for people. With one, each violation is an entry, and a
+page begins after the last violation that was shown, so that none is missed or shown twice although the branch may
+change between two pages. A rule that could not run, or had nothing to look at, is named in every answer.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +16,12 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore import limits, relocation
 from kbcore.errors import FilesUnknown, Problem
-from kbcore.phrases import counted
+from kbcore.phrases import counted, some_of
+from kbcore.visible import in_quotes
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
 from kbmcp.hints import in_tool_words
-from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, leading, length_of
+from kbmcp.replies import PAGE_CHARS, Payload, cut_deep, fit, leading, length_of
 from kbmcp.wire import CheckArguments
 
 if TYPE_CHECKING:
@@ -26,9 +29,17 @@ if TYPE_CHECKING:
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
-Key = tuple[str, int, str, str, str]
+Key = tuple[str, int, str, int, str, str]
 
-_NOTE_CHARS: Final = 600
+_NOTE_CHARS: Final = 900
+_MORE_CHARS: Final = 2_000
+_PAGE: Final = 100
+"""So many violations a page has where the cursor is given without a limit."""
+_PLACES: Final = 4
+"""So many others are named of those that are equal."""
+_NAMED: Final = 5
+"""So many paths are named in a note."""
+_ONLY_COUNTS: Final = "`statistics` counts every violation."
 _LATER: Final = "Call it again when that is over."
 
 
@@ -40,7 +51,9 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     """
     from kbcore.sync.pending import faults_of, nothing_read
 
-    found = [*problems, *limit_problems(asked.limit)]
+    found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
+    if asked.statistics and (asked.limit is not None or asked.cursor):
+        found.append(Problem("$.statistics", "contradiction", _ONLY_COUNTS, "Leave out `limit` and `cursor`."))
     if found:
         raise refused_arguments(found)
 
@@ -58,51 +71,128 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 
 
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
-    from kbcore.checks import run_checks
-    from kbcore.introduced.lines import lines_of
-    from kbcore.introduced.reading import facts_now
-    from kbcore.query.former import called, said
+    from kbcore.checks.grouping import statistics
 
-    call.notes.extend(said(called(view, asked.ids)))
-    report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=asked.ids)
-    digest = cursors.request_mark((call.branch, asked.rules, asked.ids))
+    report, notes = _report(call, asked, view)
+    shown: Payload = {
+        "branch": call.branch,
+        "seq": view.seq,
+        "ok": report.ok,
+        "total": len(report.violations),
+        "violations": [],
+        "rules_run": sum(run.status == "ran" for run in report.rules),
+    }
+    notable = [_run_json(run) for run in report.rules if run.status in {"not_run", "not_applicable"} or run.is_slow]
+    shown |= {"rules": notable} if notable else {}
+    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline}
+    shown |= {name: count for name, count in counts.items() if count}
+    shown = cut_deep(shown, PAGE_CHARS // 2)
+    if asked.statistics:
+        del shown["violations"]
+        found = [dict(zip(("rule", "severity", "count"), row, strict=True)) for row in statistics(report.violations)]
+        shown = fit(shown | {"statistics": found}, [("statistics", shown)])
+    elif asked.limit is not None or asked.cursor:
+        notes.insert(0, _listed(call, asked, view, report, shown))
+    else:
+        notes.insert(0, _grouped(call, view, report, shown))
+    # Named in a check, because nothing else reads what lies there.
+    notes.append(" ".join(map(str, relocation.beside(call.workspace)))[: _NOTE_CHARS // 2])
+    if said := " ".join(filter(None, notes)):
+        shown["note"] = said
+    return shown
+
+
+def _report(call: Call, asked: CheckArguments, view: View) -> tuple[Report, list[str]]:
+    """Return what the rules found of what is asked for, and what is to be said of the paths.
+
+    Raises: ``NotFound``, ``InvalidQuery`` for ids, paths or rules; ``InvalidConfig``.
+    """
+    from kbcore.checks import check_ids, run_checks
+    from kbcore.checks.targets import files_of_repository, targets_of
+    from kbcore.query.former import called, said
+    from kbcore.rules.registry import of_severity
+
+    present = called(view, asked.ids)
+    call.notes.extend(said(present))
+    ids = [present.get(one, one) for one in asked.ids]
+    check_ids(view, ids)
+    notes = []
+    if asked.paths:
+        workspace = call.workspace
+        root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir
+        found = targets_of(view, asked.paths, root, root, lambda paths: files_of_repository(workspace, paths))
+        ids += [*found.ids, *found.unknown]
+        if found.unknown:
+            named = some_of([in_quotes(path) for path in found.unknown], _NAMED)
+            notes.append(f"Not judged, as nothing is known from it: {named}."[: _NOTE_CHARS // 3])
+    report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=ids, may_be_unknown=True)
+    return (of_severity(report, asked.severity) if asked.severity else report), notes
+
+
+def _with_lines(call: Call, view: View, violations: Sequence[Violation]) -> list[Violation]:
+    from kbcore.introduced.lines import with_lines
+    from kbcore.introduced.reading import facts_now
+
+    sources = {one.source for one in violations if one.source}
+    return with_lines(violations, facts_now(call.workspace, view, call.branch, sources))
+
+
+def _grouped(call: Call, view: View, report: Report, shown: Payload) -> str:
+    """Fill in an entry for each rule and equal problem, as a report for people has them; returns what to say of it."""
+    from kbcore.checks.grouping import grouped
+
+    groups = grouped(report.violations)
+    entries = [one for group in groups for one in group.shown]
+    named = [one for entry in entries for one in (entry.first, *entry.others[:_PLACES])]
+    line_of = dict(zip(named, _with_lines(call, view, named), strict=True))
+    rows: list[Any] = []
+    for entry in entries:
+        row = violation_json(call, line_of[entry.first])
+        if entry.others:
+            others = [_place_json(line_of[one]) for one in entry.others[:_PLACES]]
+            row |= {"count": 1 + len(entry.others), "others": others}
+        rows.append(row)
+    room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS - _MORE_CHARS
+    shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
+    left = Counter({group.rule: group.hidden for group in groups if group.hidden})
+    for entry in entries[len(shown["violations"]) :]:
+        left[entry.first.rule] += 1 + len(entry.others)
+    if left:
+        shown["more"] = cut_deep(dict(left), _MORE_CHARS)
+    if left or any("count" in row for row in shown["violations"]):
+        return "Equal problems are one entry; `limit`, with `rules` or `paths`, lists each violation by itself."
+    return ""
+
+
+def _place_json(one: Violation) -> Payload:
+    """Return which entity a violation is about and where, without what its entry says already."""
+    place: Payload = {"id": one.id}
+    place |= {"source": one.source} if one.source not in {"", one.id} else {}
+    return place | ({"line": one.line} if one.line else {})
+
+
+def _listed(call: Call, asked: CheckArguments, view: View, report: Report, shown: Payload) -> str:
+    """Fill in a page of violations, each by itself, and the cursor of the next; returns what to say of it."""
+    narrowed = (call.branch, asked.rules, asked.ids, asked.paths, asked.severity)
+    digest = cursors.request_mark(narrowed)
     keyed = [(_key(report, one), one) for one in report.violations]
     keyed.sort(key=lambda pair: pair[0])
     left = keyed
     if asked.cursor:
         last = _decoder.decode(cursors.decode(asked.cursor, digest).last)
         left = [pair for pair in keyed if pair[0] > last]
-    shown: Payload = {
-        "branch": call.branch,
-        "seq": view.seq,
-        "ok": report.ok,
-        "total": len(keyed),
-        "violations": [],
-        "rules_run": sum(run.status == "ran" for run in report.rules),
-    }
-    notable = [_run_json(run) for run in report.rules if run.status in {"not_run", "not_applicable"} or run.is_slow]
-    shown |= {"rules": notable} if notable else {}
+    page = _with_lines(call, view, [one for _, one in left[: asked.limit or _PAGE]])
+    rows: list[Any] = [violation_json(call, one) for one in page]
     shown |= {"next_cursor": None} if keyed else {}
-    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline}
-    shown |= {name: count for name, count in counts.items() if count}
-    shown = cut_deep(shown, PAGE_CHARS // 2)
-    page = [one for _, one in left[: asked.limit]]
-    lines = lines_of(page, facts_now(call.workspace, view, call.branch, {one.source for one in page if one.source}))
-    rows: list[Any] = [violation_json(call, one) | ({"line": lines[one]} if one in lines else {}) for one in page]
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
     shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
     count = len(shown["violations"])
-    if count < len(left):
-        last = msgspec.json.encode(left[count - 1][0]).decode()
-        shown["next_cursor"] = cursors.encode(cursors.Cursor(digest, view.seq, len(keyed), last))
-        shown["note"] = (
-            f"{count} of {counted(len(left), 'violation')} shown; for more, repeat the call with this next_cursor as "
-            "`cursor`."
-        )
-    # Named in a check, because nothing else reads what lies there.
-    if unread := " ".join(map(str, relocation.beside(call.workspace)))[: _NOTE_CHARS // 2]:
-        shown["note"] = f"{shown.get('note', '')} {unread}".strip()
-    return shown
+    if count == len(left):
+        return ""
+    last = msgspec.json.encode(left[count - 1][0]).decode()
+    shown["next_cursor"] = cursors.encode(cursors.Cursor(digest, view.seq, len(keyed), last))
+    many = counted(len(left), "violation")
+    return f"{count} of {many} shown; for more, repeat the call with this next_cursor as `cursor`."
 
 
 def violation_json(call: Call, one: Violation) -> Payload:
@@ -126,4 +216,4 @@ def _key(report: Report, one: Violation) -> Key:
     from kbcore.rules.rule import in_order
 
     order = [run.id for run in report.rules]
-    return (one.severity, order.index(one.rule), one.id, in_order(one.message), one.source)
+    return (one.severity, order.index(one.rule), one.id, one.line, in_order(one.message), one.source)

@@ -91,11 +91,7 @@ def _schema(call: Call, _: str) -> Payload:
 
 
 def _check(call: Call, _: str) -> Payload:
-    shown = checking.check(call, wire.CheckArguments(), [])
-    if shown.get("next_cursor"):
-        left = shown["total"] - len(shown["violations"])
-        shown["note"] = f"{left} of {shown['total']} violations follow: {{kb_check}} with this next_cursor as `cursor`."
-    return shown
+    return checking.check(call, wire.CheckArguments(), [])
 
 
 def _entity(call: Call, key: str) -> Payload:

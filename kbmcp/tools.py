@@ -94,7 +94,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.check",
-        "Run the rules: violations, worst first.",
+        "Violations, worst first; `limit` lists each.",
         wire.CheckArguments,
         _reader(wire.CheckArguments),
         checking.check,
@@ -102,7 +102,7 @@ TOOLS: Final = (
     Tool(
         "kb.history",
         "log: records, newest first; show: one, before and after; diff: two seqs; who: who wrote an entity or "
-        "a field, when, why; revert: undo a record.",
+        "field, when, why; revert: undo a record.",
         wire.HistoryArguments,
         _reader(wire.HistoryArguments),
         auditing.history,

@@ -100,7 +100,7 @@ class _EntityShape(_Model):
     severity: str | None = None
     links: Annotated[Texts | None, Field(description="URLs")] = None
     text_ref: Annotated[str | None, Field(description="path#anchor")] = None
-    attributes: Annotated[dict[str, Any] | None, Field(description="other facts, by key")] = None
+    attributes: Annotated[dict[str, Any] | None, Field(description="other facts")] = None
     metadata: dict[str, Any] | None = None
 
 
@@ -119,7 +119,7 @@ class UpsertArguments(_Model):
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
     changeset_id: Annotated[str, Field(description="applied once")] = ""
-    expected_seq: Annotated[int | None, Field(description="refuse if changed since")] = None
+    expected_seq: Annotated[int | None, Field(description="refuse if changed")] = None
     mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
     expect_branch: str = ""
     dry_run: bool = False
@@ -151,11 +151,14 @@ class DeleteArguments(_Model):
 
 
 class CheckArguments(_Model):
-    """What ``kb_check`` takes: the rules to run and the entities to report on; none means all."""
+    """What ``kb_check`` takes: the rules to run and what to report on; none means all."""
 
     rules: Texts = []
     ids: Texts = []
-    limit: int = 100
+    paths: Texts = []
+    severity: Literal["error", "warning"] | None = None
+    statistics: bool = False
+    limit: int | None = None
     cursor: str = ""
 
 
@@ -164,16 +167,16 @@ class HistoryArguments(_Model):
 
     action: Literal["log", "show", "diff", "who", "revert"]
     id: str = ""
-    field: Annotated[str, Field(description="who: one field")] = ""
+    field: str = ""
     seq: Annotated[int | None, Field(description="the record; diff: from")] = None
     to: int | None = None
-    since: Annotated[int | str | None, Field(description="log, diff: like `at`", json_schema_extra=_TEXT)] = None
+    since: Annotated[int | str | None, Field(description="like `at`", json_schema_extra=_TEXT)] = None
     until: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
     actor: str = ""
     session: str = ""
     limit: int = 20
     cursor: str = ""
-    message: Annotated[str, Field(description="revert: why")] = ""
+    message: str = ""
     expect_branch: str = ""
 
 

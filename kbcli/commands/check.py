@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbcli.context import Opened, Session
     from kbcli.reports.told import Told
     from kbcore.extract.facts import Facts
-    from kbcore.rules import Report, Violation
+    from kbcore.rules import Report
     from kbcore.rules.registry import FailOn
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
@@ -279,8 +279,9 @@ def _tell_data(session: Session, told: Told, asked: _Asked, head: dict[str, Any]
     """Write a report as JSON, or how often each rule is broken."""
     import msgspec
 
-    from kbcli.reports.text import statistics, warn_of_rules
+    from kbcli.reports.text import warn_of_rules
     from kbcli.reports.told import summary
+    from kbcore.checks.grouping import statistics
     from kbcore.visible import visible
 
     output, report = session.output, msgspec.to_builtins(told.report)
@@ -296,9 +297,6 @@ def _tell_data(session: Session, told: Told, asked: _Asked, head: dict[str, Any]
         warn_of_rules(output, told)
         output.note(visible(summary(told)))
         return
-    for one, violation in zip(report["violations"], told.report.violations, strict=True):
-        if line := told.lines.get(violation):
-            one["line"] = line
     if asked.limit is not None:
         report["total"] = len(report["violations"])
         report["violations"] = _first(report["violations"], asked.limit)
@@ -409,9 +407,8 @@ class _Look:
         report = run_checks(
             self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids, may_be_unknown=True
         )
-        report = self._of_severity(report)
-        told = Told(self._opened.branch, view.seq, report, lines=self._lines_now(view, report.violations))
-        return told, {}
+        report = self._with_lines_now(view, self._of_severity(report))
+        return Told(self._opened.branch, view.seq, report), {}
 
     def since(self, view: View, text: str, asked: _Asked) -> tuple[Told, dict[str, Any]]:
         """Look at what came since a point."""
@@ -426,8 +423,8 @@ class _Look:
         since = check_since(opened.workspace, view, opened.branch, text, only=self._only, changed_by=by, is_local=True)
         report, mended, point = self._narrowed(view, since.found.report), since.found.mended, since.point
         opened.session.notes += point.notes
-        lines = self._lines_now(view, report.violations)
-        told = Told(opened.branch, view.seq, report, lines=lines, against=point.said, mended=len(mended))
+        report = self._with_lines_now(view, report)
+        told = Told(opened.branch, view.seq, report, against=point.said, mended=len(mended))
         return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}
 
     def staged(self, view: View) -> tuple[Told, dict[str, Any]]:
@@ -440,9 +437,9 @@ class _Look:
         opened = self._opened
         found = check_staged(opened.workspace, view, only=self._only)
         report, mended = self._narrowed(view, found.found.report), found.found.mended
-        lines = self._lines(report.violations, found.facts)
+        report = self._with_lines(report, found.facts)
         against = "staged changes" if found.staged else "nothing is staged"
-        told = Told(opened.branch, view.seq, report, lines=lines, against=against, mended=len(mended))
+        told = Told(opened.branch, view.seq, report, against=against, mended=len(mended))
         told = msgspec.structs.replace(told, comments=found.comments)
         comments = msgspec.to_builtins(found.comments)
         return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended), "comments": comments}
@@ -487,31 +484,33 @@ class _Look:
         return self._of_severity(report)
 
     def _of_severity(self, report: Report) -> Report:
-        import msgspec
+        from kbcore.rules.registry import of_severity
 
-        from kbcore.rules.registry import is_ok
+        return of_severity(report, self._asked.severity) if self._asked.severity else report
 
-        if self._asked.severity is None:
-            return report
-        kept = [one for one in report.violations if one.severity == self._asked.severity]
-        return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
-
-    def _lines_now(self, view: View, violations: Sequence[Violation]) -> dict[Violation, int]:
+    def _with_lines_now(self, view: View, report: Report) -> Report:
         from kbcore.introduced.reading import facts_now
 
         if self._asked.statistics:
-            return {}
+            return report
+        paths = {one.source for one in report.violations if one.source}
+        return self._with_lines(report, facts_now(self._opened.workspace, view, self._opened.branch, paths))
+
+    def _with_lines(self, report: Report, facts: Callable[[str], Facts | None]) -> Report:
+        import msgspec
+
+        from kbcore.introduced.lines import with_lines
+
+        violations = report.violations
         if self._asked.format == "text" and not self._opened.session.output.is_json:
             from kbcli.reports.text import shown
 
-            violations = shown(violations, self._asked.limit)
-        paths = {one.source for one in violations if one.source}
-        return self._lines(violations, facts_now(self._opened.workspace, view, self._opened.branch, paths))
-
-    def _lines(self, violations: Sequence[Violation], facts: Callable[[str], Facts | None]) -> dict[Violation, int]:
-        from kbcore.introduced.lines import lines_of
-
-        return lines_of(violations, facts)
+            wanted = shown(violations, self._asked.limit)
+            found = dict(zip(wanted, with_lines(wanted, facts), strict=True))
+            violations = [found.get(one, one) for one in violations]
+        else:
+            violations = with_lines(violations, facts)
+        return msgspec.structs.replace(report, violations=violations)
 
 
 def _write(session: Session, told: Told, format_: Format) -> None:

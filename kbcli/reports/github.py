@@ -18,7 +18,7 @@ _MARKED: Final = re.compile(r"([\\`*_{}\[\]<>()#+\-!|~@:])")
 
 def commands(told: Told) -> str:
     """Return one workflow command a line: an annotation for each violation, and for each rule that could not run."""
-    lines = [_command(one, told.lines.get(one, 0)) for one in told.report.violations]
+    lines = [_command(one) for one in told.report.violations]
     lines += [_of_rule(run) for run in told.report.rules if run.status == "not_run"]
     return "".join(f"{line}\n" for line in lines)
 
@@ -27,8 +27,8 @@ def _of_rule(run: RuleRun) -> str:
     return f"::error title={_property(run.id)}::{_data(f'The rule {run.id} could not run: {run.reason}')}"
 
 
-def _command(one: Violation, line: int) -> str:
-    properties = {"file": one.source, "line": str(line or ""), "title": one.rule}
+def _command(one: Violation) -> str:
+    properties = {"file": one.source, "line": str(one.line or ""), "title": one.rule}
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
     return f"::{one.severity} {listed}::{_data(sentences(one))}"
 
@@ -44,7 +44,7 @@ def _property(text: str) -> str:
 def markdown(told: Told) -> str:
     """Return the report as Markdown, for the summary of a job."""
     report = told.report
-    rows = [_row(one, told.lines.get(one, 0)) for one in report.violations[:_MAX_ROWS]]
+    rows = [_row(one) for one in report.violations[:_MAX_ROWS]]
     parts = [f"### kb check\n\n{_marked(summary(told))}\n"]
     if rows:
         head = "| | rule | place | what |\n|---|---|---|---|\n"
@@ -58,8 +58,8 @@ def markdown(told: Told) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _row(one: Violation, line: int) -> str:
-    place = f"{one.source}:{line}" if line else one.source
+def _row(one: Violation) -> str:
+    place = f"{one.source}:{one.line}" if one.line else one.source
     cells = (one.severity, one.rule, place, sentences(one))
     return f"| {' | '.join(map(_marked, cells))} |\n"
 

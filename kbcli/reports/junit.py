@@ -57,14 +57,13 @@ def _totals(suites: list[ET.Element]) -> dict[str, str]:
 
 def _case(told: Told, one: Violation, name: str) -> ET.Element:
     case = ET.Element("testcase", {"classname": f"kb.{one.rule}", "name": name, "time": "0"})
-    line = told.lines.get(one, 0)
     if one.source:
         case.set("file", _safe(one.source))
-    if line:
-        case.set("line", str(line))
+    if one.line:
+        case.set("line", str(one.line))
     said = {"message": _safe(one.message), "type": one.severity}
     outcome = ET.SubElement(case, "failure" if told.counts(one) else "skipped", said)
-    place = f"{one.source}:{line}" if line else one.source
+    place = f"{one.source}:{one.line}" if one.line else one.source
     outcome.text = "\n".join(_safe(part) for part in (place, one.sentence, one.hint) if part)
     return case
 

@@ -73,17 +73,17 @@ def _results(told: Told, rules: dict[str, int]) -> list[dict[str, Any]]:
                 "ruleIndex": rules[one.rule],
                 "level": one.severity,
                 "message": {"text": visible(sentences(one))},
-                "locations": [_location(one, told.lines.get(one, 0))],
+                "locations": [_location(one)],
                 "partialFingerprints": {_FINGERPRINT: mark},
             }
         )
     return found
 
 
-def _location(one: Violation, line: int) -> dict[str, Any]:
+def _location(one: Violation) -> dict[str, Any]:
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(one.source or _NO_FILE), "uriBaseId": _ROOT}}
-    if line:
-        place["region"] = {"startLine": line}
+    if one.line:
+        place["region"] = {"startLine": one.line}
     location: dict[str, Any] = {"physicalLocation": place}
     if one.id:
         location["logicalLocations"] = [{"name": visible(one.id)}]

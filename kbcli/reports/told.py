@@ -22,8 +22,6 @@ class Told(msgspec.Struct, frozen=True):
     seq: int
     report: Report
     fail_on: FailOn = "error"
-    lines: Mapping[Violation, int] = {}
-    """The line of the source of a violation, as far as it is known; lines count from 1."""
     descriptions: Mapping[str, str] = {}
     """What each rule says, by its name."""
     against: str = ""

@@ -52,7 +52,7 @@ def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
 
 
 def _words(one: Violation) -> Identity:
-    return one.rule, one.id, one.message
+    return one.rule, one.id, f"{one.line} {one.message}"
 
 
 def _apart(

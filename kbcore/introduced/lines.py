@@ -1,13 +1,14 @@
-"""The line in which a violation stands in its file, as far as what the file states now tells. Pure.
+"""The line in which a violation is stated in its file, as far as what the file states now shows it. Pure.
 
-A file that is not what was judged tells nothing: its lines would be those of something else.
+A file that is not what was judged shows nothing: its lines would be those of something else.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Final
+
+import msgspec
 
 from kbcore.extract.facts import Facts
 from kbcore.rules import Violation
@@ -16,23 +17,23 @@ _MAX_FILES: Final = 1000
 """So many files are looked into; nobody reads a report of more line by line."""
 
 
-def lines_of(violations: Iterable[Violation], facts_of: Callable[[str], Facts | None]) -> dict[Violation, int]:
-    """Return the lines, counted from 1; ``facts_of`` returns what a file states, or None where that is not known."""
+def with_lines(violations: Iterable[Violation], facts_of: Callable[[str], Facts | None]) -> list[Violation]:
+    """Return violations with their lines, counted from 1, where these are known.
+
+    A line that the rule knows stays. ``facts_of`` returns what a file states, or None where that is not known.
+    """
     known: dict[str, _Stated | None] = {}
-    lines: dict[Violation, int] = {}
+    found = []
     for one in violations:
-        if not one.source:
-            continue
-        line = _said(one)
-        if not line:
+        line = one.line
+        if one.source and not line:
             if one.source not in known and len(known) < _MAX_FILES:
                 facts = facts_of(one.source)
                 known[one.source] = _Stated(facts) if facts else None
             stated = known.get(one.source)
             line = _stated(one, stated) if stated else 0
-        if line:
-            lines[one] = line
-    return lines
+        found.append(msgspec.structs.replace(one, line=line) if line != one.line else one)
+    return found
 
 
 class _Stated:
@@ -47,23 +48,14 @@ class _Stated:
                 self.links.setdefault(link.subject, {}).setdefault(link.target, (place, link.line))
 
 
-def _said(one: Violation) -> int:
-    """Return the line that the message itself begins with."""
-    found = (
-        re.match(r":(\d{1,9}):", one.message.removeprefix(one.source)) if one.message.startswith(one.source) else None
-    )
-    return int(found[1]) if found else 0
-
-
 def _stated(one: Violation, known: _Stated) -> int:
-    """Return the line of the link that the message speaks of, else of the field, else of the entity."""
-    words = set(re.split(r"[\s,;`]+|[.:]+(?:\s|$)", one.message))
-    ends = (known.links[subject] for subject in {one.id, *words} if subject in known.links)
-    links = [targets[word] for targets in ends for word in words if word in targets]
+    """Return the line of a link between the ids of a violation, else of its field, else of its entity."""
+    ids = {one.id, *one.values}
+    ends = (known.links[subject] for subject in ids if subject in known.links)
+    links = [targets[id_] for targets in ends for id_ in ids if id_ in targets]
     if links:
         return min(links)[1]
     entity = known.entities.get(one.id)
     if entity is None:
         return 0
-    fields = (name for name in entity.lines if f"`{name}`" in one.message)
-    return next((entity.lines[name] for name in fields if entity.lines[name]), entity.line)
+    return entity.lines.get(one.field) or entity.line

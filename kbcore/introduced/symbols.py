@@ -113,9 +113,8 @@ def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
             yield _lacking(symbol)
     for file in staged.files.values():
         if file.is_wanted and file.path not in covered | told:
-            message = f"{file.path} names no requirement."
             hint = "Write a comment `kb: implements ID` into it, or list its symbols in a manifest."
-            yield Finding(file.path, message, hint, file.path)
+            yield Finding(file.path, "The file names no requirement.", hint, file.path)
 
 
 def _lacking(symbol: StagedSymbol) -> Finding:
@@ -129,7 +128,7 @@ def _lacking(symbol: StagedSymbol) -> Finding:
 def _unfit(staged: Staged, file: StagedFile, one: Named, *, may_guess: bool) -> Finding:
     shown = one.id[:_SHOWN]
     kind = staged.types.get(one.id)
-    said = f"{file.path}:{one.line}: the comment names {in_quotes(shown)}"
+    said = f"The comment names {in_quotes(shown)}"
     if kind is not None:
         targets = " or ".join(staged.schema.edges[IMPLEMENTS].to_types)
         return Finding(
@@ -138,10 +137,12 @@ def _unfit(staged: Staged, file: StagedFile, one: Named, *, may_guess: bool) -> 
             "Name a requirement.",
             file.path,
             values=(one.id,),
+            line=one.line,
         )
     near = staged.nearest(one.id) if may_guess else ""
     hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
-    return Finding(file.path, f"{said}, and there is no such requirement.", hint, file.path, values=(one.id,))
+    message = f"{said}, and there is no such requirement."
+    return Finding(file.path, message, hint, file.path, values=(one.id,), line=one.line)
 
 
 def _fits(staged: Staged, one: Named) -> bool:

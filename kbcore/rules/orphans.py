@@ -70,11 +70,11 @@ def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
     """Return how a link of an entity is stated: in the words of its file, where a file defines it."""
     otherwise = "or remove it if nobody needs it."
     if extractor.startswith("gherkin/"):
-        return f"State what it belongs to with a tag above it in {path}, `@links:ID`, {otherwise}"
+        return f"State what it belongs to with a tag above it in its file, `@links:ID`, {otherwise}"
     leading = [name for name, edge in schema.edges.items() if type_ in edge.from_types]
     if path:
         typed = f" or below the edge that leads there ({', '.join(leading)})" if leading else ""
-        return f"State what it belongs to below `links:` in {path}, by its id alone{typed}, {otherwise}"
+        return f"State what it belongs to below `links:` in its file, by its id alone{typed}, {otherwise}"
     fitting = [name for name, edge in schema.edges.items() if type_ in (*edge.from_types, *edge.to_types)]
     edges = f" ({', '.join(fitting)})" if fitting else ""
     return f"State what it belongs to by an edge from it or to it{edges} with `kb apply`, {otherwise}"

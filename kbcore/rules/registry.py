@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -75,7 +75,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts).
 
     ``code``, ``field`` and ``values`` are those of ``Finding``; with the rule and the id they are the same as long as
-    the same thing is wrong, whatever the message says of it.
+    the same thing is wrong, whatever the message says of it. ``line`` is the line of ``source``, 0 while it is unknown.
     """
 
     rule: str
@@ -87,6 +87,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     code: str = ""
     field: str = ""
     values: tuple[str, ...] = ()
+    line: int = 0
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -95,10 +96,15 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def sentence(self) -> str:
-        """Return the message, with the id that it is about before it unless it names that or its file."""
+        """Return the message, with the id that it is about before it unless it names that."""
         whole = rf"(?<![\w/#-])(?<!\w[.:]){re.escape(self.id)}(?![\w/#-]|[.:]\w)"  # no part of a longer id
-        is_named = self.id in {"", self.source} or re.search(whole, self.message)
+        is_named = not self.id or re.search(whole, self.message)
         return self.message if is_named else f"{self.id}: {self.message}"
+
+    @property
+    def beside_file(self) -> str:
+        """Return ``sentence`` for a line that begins with the file: an id that is the file's path is not repeated."""
+        return self.message if self.id == self.source else self.sentence
 
 
 class RuleRun(msgspec.Struct, frozen=True):
@@ -202,8 +208,15 @@ def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
     return all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
 
 
+def of_severity(report: Report, severity: Severity) -> Report:
+    """Return a report with its violations of one severity alone."""
+    kept = [one for one in report.violations if one.severity == severity]
+    return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
+
+
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
-    return Violation(rule, severity, one.id, one.message, one.hint, one.source, one.code, one.field, one.values)
+    what = (one.code, one.field, one.values, one.line)
+    return Violation(rule, severity, one.id, one.message, one.hint, one.source, *what)
 
 
 def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
@@ -226,8 +239,8 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
     return found, run
 
 
-def _place(one: Finding) -> tuple[str, ...]:
-    return one.id, in_order(one.message), one.source, one.hint
+def _place(one: Finding) -> tuple[Any, ...]:
+    return one.id, one.line, in_order(one.message), one.source, one.hint
 
 
 def _tried(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:

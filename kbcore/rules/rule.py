@@ -115,6 +115,8 @@ class Finding(msgspec.Struct, frozen=True):
     code: str = ""
     field: str = ""
     values: tuple[str, ...] = ()
+    line: int = 0
+    """The line of ``source``, counted from 1, where the rule knows it; 0 where what the file states now gives it."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -153,7 +155,7 @@ def edge_remedy(edge: tuple[str, str, str], source: str) -> str:
     """Return the end of a sentence that says how an edge (from, type, to) is taken away."""
     from_id, name, to_id = edge
     if source:
-        return f"take the link out of {source} and run `kb sync`"
+        return "take the link out of the file and run `kb sync`"
     return f"remove it: kb delete --edge {quoted(from_id)} {name} {quoted(to_id)}"
 
 

@@ -19,14 +19,13 @@ def _run(context: RuleContext) -> list[Finding]:
     for path, problems, mark in context.near("select path, problems, extractor from source where not is_ok", []):
         notes = [note for note in _notes.decode(problems) if note.severity == "error"]
         for note in notes:
-            line = f":{note.line}" if note.line else ""
             # What says itself what becomes of it does not keep what was known.
             hint = note.hint if "until then" in note.hint.lower() else f"{note.hint} {_STALE}".lstrip()
-            found.append(Finding(path, f"{path}{line}: {note.message}", hint, path, code=note.code))
+            found.append(Finding(path, note.message, hint, path, code=note.code, line=note.line))
         if not notes:
             name = in_quotes(mark.rpartition("/")[0])
             hint = f"Run `kb sync` to see whether the extractor {name} can be used here. {_STALE}"
-            found.append(Finding(path, f"{path}: the file could not be read completely.", hint, path))
+            found.append(Finding(path, "The file could not be read completely.", hint, path))
     return found
 
 
@@ -35,6 +34,6 @@ RULE: Final = Rule(
     "error",
     "Every file that states facts could be read completely. Here `id` is the path of the file.",
     _run,
-    example="docs/requirements/login.md:4: the list that begins here is not closed.",
+    example="the list that begins here is not closed.",
     remedy="Mend the file and run `kb sync`; until then, what was last known from it stays as it is.",
 )

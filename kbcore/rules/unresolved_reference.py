@@ -67,11 +67,11 @@ def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], so
         return "Run `kb sync`; if it stays, state the link with a type."
     near = [alike[end] for end in gone if end in alike]
     if near:
-        where = f"Correct it in {source} and run `kb sync`." if source else "State the edge anew with that id."
+        where = "Correct it in the file and run `kb sync`." if source else "State the edge again with that id."
         return f"Did you mean {' and '.join(near)}? {where}"
     if edge[1] or source:
-        return f"Create {' and '.join(dict.fromkeys(gone))}, or {edge_remedy(edge, source)}."
-    return f"Create {' and '.join(dict.fromkeys(gone))}."
+        return f"Create what is missing, or {edge_remedy(edge, source)}."
+    return "Create what is missing."
 
 
 RULE: Final = Rule(

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore.rules import Violation
 
-Key = tuple[str, str, str, str, str]
+Key = tuple[str, str, str, str, str, int]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -57,4 +57,4 @@ class Ledger:
 
 
 def _key(one: Violation) -> Key:
-    return one.rule, one.severity, one.id, one.message, one.source
+    return one.rule, one.severity, one.id, one.message, one.source, one.line

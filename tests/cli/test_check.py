@@ -290,7 +290,7 @@ def test_git_does_not_commit_source_code_that_names_no_requirement_in_a_linked_w
     git(linked, "add", "src")
     refused = run_git(linked, "commit", "-m", "code", env=env)
     assert refused.returncode == 1
-    assert "src/login.py names no requirement." in refused.stdout + refused.stderr
+    assert "src/login.py: The file names no requirement." in refused.stdout + refused.stderr
     write(linked, {"src/login.py": "# kb: implements REQ-1\ndef login(): ...\n"})
     git(linked, "add", "src")
     done = run_git(linked, "commit", "-m", "code", env=env)

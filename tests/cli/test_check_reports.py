@@ -32,7 +32,7 @@ def test_rules_come_with_their_counts_errors_first_and_a_line_for_those_alike(kb
     assert heads[:3] == ["error unresolved-reference: 2", "error must-coverage: 2", f"warning orphans: {COUNT}"]
     orphans = ran.out.splitlines()[ran.out.splitlines().index(heads[2]) + 1 :]
     assert orphans[0].startswith("  docs/requirements/m00.md:2: M-00 (req) is linked to nothing. (")
-    assert orphans[0].endswith(f"And {COUNT - 1} more like it: M-01, M-02, M-03, …")
+    assert orphans[0].endswith(f"The same {COUNT - 1} more times: M-01, M-02, M-03, …")
     assert orphans[1] == f"  each one: kb check --rule orphans --limit {COUNT}"
     assert "  docs/requirements/b1.md:5: B-1 links to GONE-1, but" in ran.out
 

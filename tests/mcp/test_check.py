@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from kbmcp.replies import text_of
@@ -34,12 +36,57 @@ def test_violations_come_with_the_rules_that_ran(each_era):
 
 
 def test_paging_gives_every_violation_once(kb):
-    pages = list(pages_of(kb, "kb_check", "violations"))
+    pages = list(pages_of(kb, "kb_check", "violations", limit=100))
     found = [(one["rule"], one["id"], one["message"]) for page in pages for one in page]
     assert len(found) == len(set(found)) == kb.call("kb_check", limit=1)["total"] >= COUNT
     assert [one["severity"] for page in pages for one in page] == sorted(
         one["severity"] for page in pages for one in page
     )
+
+
+def test_equal_problems_are_one_entry_with_their_count_and_the_first_few(kb):
+    whole = kb.call("kb_check")
+    assert "next_cursor" not in whole
+    assert whole["total"] > COUNT
+    counted = Counter()
+    for one in whole["violations"]:
+        counted[one["rule"]] += one.get("count", 1)
+    assert sum(counted.values()) + sum(whole.get("more", {}).values()) == whole["total"]
+    orphan = next(one for one in whole["violations"] if one["rule"] == "orphans")
+    assert (orphan["count"], orphan["others"][0]) == (COUNT - 2, {"id": "REQ-001"})
+    assert len(orphan["others"]) == 4
+    assert "`limit`" in whole["note"]
+    assert len(text_of(whole)) < 4_000
+
+
+def test_more_kinds_than_are_shown_are_counted_by_rule(project):
+    gone = [f"GONE-{at}" for at in range(9)]
+    project.sync({f"docs/requirements/{at}.md": req(f"REQ-{at}", links=f"[{one}]") for at, one in enumerate(gone)})
+    with direct(project.root) as tools:
+        answer = tools.answer("kb_check", rules=["unresolved-reference"])
+    assert (len(answer["violations"]), answer["more"]) == (5, {"unresolved-reference": 4})
+
+
+def test_files_and_folders_narrow_it_and_unknown_ones_are_named(project):
+    project.sync({f"docs/requirements/{name}.md": req(f"REQ-{name}", links="[GONE]") for name in ("a/1", "a/2", "b")})
+    project.write({"src/x.py": "x"})
+    with direct(project.root) as tools:
+        folder = tools.answer("kb_check", paths=["docs/requirements/a"])
+        both = tools.answer("kb_check", paths=["docs/requirements/b.md", "src/x.py"])
+        refused = tools.answer("kb_check", paths=["no/such"])["error"]
+    assert {one["source"] for one in folder["violations"]} == {f"docs/requirements/a/{at}.md" for at in (1, 2)}
+    assert {one["id"] for one in both["violations"]} == {"REQ-b"}
+    assert "'src/x.py'" in both["note"]
+    assert refused["code"] == "not_found"
+
+
+def test_a_severity_and_counts_alone_can_be_asked_for(kb):
+    errors = kb.call("kb_check", severity="error", statistics=True)
+    whole = kb.call("kb_check", statistics=True)
+    assert "violations" not in whole
+    assert sum(one["count"] for one in whole["statistics"]) == whole["total"]
+    assert errors["statistics"] == [one for one in whole["statistics"] if one["severity"] == "error"]
+    assert kb.refused("kb_check", statistics=True, limit=3)["details"][0]["path"] == "$.statistics"
 
 
 def test_rules_and_ids_narrow_it(kb):

@@ -12,7 +12,7 @@ HOSTILE = "a\x00\x1b[31m\u202e<b>&\"']]>|`::error::\r\n\ud800\ufffe %0A,:#"
 def told() -> Told:
     """A report with errors, warnings, what no file states, hostile text, and rules that did not run."""
     violations = [
-        Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md"),
+        Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md", line=12),
         Violation("links", "error", "REQ-2", "links to nothing", "", ""),
         Violation("hostile", "error", HOSTILE, HOSTILE, HOSTILE, f"docs/{HOSTILE}.md"),
         Violation("titles", "warning", "REQ-1", "REQ-1 has a title like REQ-2.", "", "docs/a b#1.md"),
@@ -27,4 +27,4 @@ def told() -> Told:
         RuleRun("idle", "warning", "off", "The configuration turns it off."),
     ]
     report = Report(ok=False, violations=violations, rules=runs)
-    return Told("main", 7, report, lines={violations[0]: 12}, descriptions={"links": "Links lead somewhere."})
+    return Told("main", 7, report, descriptions={"links": "Links lead somewhere."})

@@ -58,7 +58,9 @@ def test_fingerprints_stay_and_tell_results_apart(told):
 
     found = marks(sarif.text(told))
     assert len(set(found)) == len(found)
-    moved = msgspec.structs.replace(told, lines={told.report.violations[0]: 99}, seq=8)
+    first, *others = told.report.violations
+    report = msgspec.structs.replace(told.report, violations=[msgspec.structs.replace(first, line=99), *others])
+    moved = msgspec.structs.replace(told, report=report, seq=8)
     assert marks(sarif.text(moved)) == found
 
 

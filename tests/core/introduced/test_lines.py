@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
-from kbcore.introduced.lines import lines_of
+from kbcore.introduced.lines import with_lines
 from kbcore.rules import Violation
 
 FACTS = Facts(
@@ -14,39 +16,41 @@ FACTS = Facts(
 )
 
 
-def line(message: str, key: str = "REQ-1", source: str = "a.md", facts: Facts | None = FACTS) -> int | None:
-    one = Violation("rule", "error", key, message, "", source)
-    return lines_of([one], lambda _: facts).get(one)
+def line(key: str = "REQ-1", source: str = "a.md", facts: Facts | None = FACTS, **more: Any) -> int:
+    one = Violation("rule", "error", key, "Worded as it may be: GONE, `title`.", "", source, **more)
+    (found,) = with_lines([one], lambda _: facts)
+    return found.line
 
 
 @pytest.mark.parametrize(
-    ("message", "key", "expected"),
+    ("key", "more", "expected"),
     [
-        ("REQ-1 links to GONE, but there is no GONE.", "REQ-1", 7),
-        ("REQ-1 depends_on GONE.", "REQ-1", 7),
-        ("REQ-1 has no `status`, which every req needs.", "REQ-1", 4),
-        ("The req REQ-1 is linked to nothing.", "REQ-1", 2),
-        ("REQ-2 is of no use.", "REQ-2", 12),
-        ("REQ-2 verified_by TEST-1 leads from req to test.", "TEST-1", 15),
-        ("REQ-3 is stated elsewhere.", "REQ-3", None),
-        ("a.md:9: not valid YAML", "a.md", 9),
+        ("REQ-1", {"values": ("", "GONE")}, 7),
+        ("REQ-1", {"values": ("depends_on", "GONE")}, 7),
+        ("REQ-1", {"field": "status"}, 4),
+        ("REQ-1", {"field": "owner"}, 2),
+        ("REQ-1", {}, 2),
+        ("REQ-2", {}, 12),
+        ("TEST-1", {"values": ("verified_by", "REQ-2")}, 15),
+        ("REQ-3", {}, 0),
+        ("REQ-1", {"field": "status", "line": 9}, 9),
     ],
 )
-def test_a_line_is_that_of_what_the_message_speaks_of(message, key, expected):
-    assert line(message, key) == expected
+def test_a_line_is_that_of_the_link_the_field_or_the_entity_whatever_the_message_says(key, more, expected):
+    assert line(key, **more) == expected
 
 
 def test_what_is_not_known_has_no_line():
-    assert line("REQ-1 links to GONE.", facts=None) is None
-    assert line("REQ-1 links to GONE.", source="") is None
+    assert line(facts=None) == 0
+    assert line(source="") == 0
 
 
 def test_each_file_is_asked_for_once_and_not_without_end():
     asked = []
     many = [Violation("rule", "error", "REQ-1", f"bad {n}", "", f"{n // 2}.md") for n in range(2400)]
-    lines = lines_of(many, lambda path: asked.append(path) or FACTS)
+    lines = [one.line for one in with_lines(many, lambda path: asked.append(path) or FACTS)]
     assert len(asked) == len(set(asked)) == 1000
-    assert len(lines) == 2000
+    assert len([one for one in lines if one]) == 2000
 
 
 def test_the_links_of_a_file_are_gone_through_once_for_all_its_violations():
@@ -61,8 +65,6 @@ def test_the_links_of_a_file_are_gone_through_once_for_all_its_violations():
 
     links = Links([StatedLink("REQ-1", "ELSE", line=5), *FACTS.links, StatedLink("REQ-1", "GONE", line=20)])
     facts = Facts(entities=FACTS.entities, links=links)
-    many = [
-        Violation("rule", "error", "REQ-1", f"REQ-1 links to GONE for the {n}. time.", "", "a.md") for n in range(9)
-    ]
-    assert {*lines_of(many, lambda _: facts).values()} == {7}
+    many = [Violation("rule", "error", "REQ-1", f"Said {n} times.", "", "a.md", values=("", "GONE")) for n in range(9)]
+    assert {one.line for one in with_lines(many, lambda _: facts)} == {7}
     assert len(rounds) == 1

@@ -23,7 +23,7 @@ def test_an_entity_without_edges_is_a_warning_that_names_the_edges_there_are():
 def test_a_document_is_told_the_edges_that_may_lead_away_from_it_and_no_others():
     nodes = [node("E", "event", path="docs/e.md"), node("R", "req", path="docs/r.md")]
     event, requirement = violations(graph_of(nodes), RULE)
-    assert "below `links:` in docs/e.md, by its id alone, or remove" in event.hint
+    assert "below `links:` in its file, by its id alone, or remove" in event.hint
     assert "(depends_on, specified_by, verified_by)" in requirement.hint
 
 

@@ -31,7 +31,7 @@ def test_an_edge_can_end_a_decision():
     nodes = decided("accepted", node("ADR-2", "adr", status="accepted"))
     [found] = violations(graph_of(nodes, [BOUND, link("ADR-2", "supersedes", "ADR-1")]), RULE)
     assert found.message == "SYM is constrained by ADR-1, which is superseded by ADR-2."
-    assert found.hint.startswith("Link SYM to ADR-2 instead, and take the link out of docs/symbols.yaml")
+    assert found.hint.startswith("Link SYM to ADR-2 instead, and take the link out of the file")
 
 
 def test_two_successors_are_one_violation():

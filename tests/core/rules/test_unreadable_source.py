@@ -25,9 +25,9 @@ def test_each_error_of_a_file_is_a_violation_with_its_line_and_remedy():
     ]
     whole, line = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
     assert (line.id, line.severity, line.source) == ("docs/r.md", "error", "docs/r.md")
-    assert line.message == "docs/r.md:3: A quote is missing."
+    assert (line.message, line.line) == ("A quote is missing.", 3)
     assert line.hint.startswith("Close it. Until then")
-    assert whole.message == "docs/r.md: It is not UTF-8."
+    assert (whole.message, whole.line) == ("It is not UTF-8.", 0)
     assert whole.hint.startswith("Until then")
 
 
@@ -37,7 +37,7 @@ def test_faults_come_in_the_order_of_lines_and_say_once_what_becomes_of_them():
         NoteOnFile(6, "a", "Early.", "Mend it."),
     ]
     early, late = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)
-    assert (early.message, late.message) == ("docs/r.md:6: Early.", "docs/r.md:13: Late.")
+    assert [(one.line, one.message) for one in (early, late)] == [(6, "Early."), (13, "Late.")]
     assert early.hint.lower().count("until then") == late.hint.lower().count("until then") == 1
 
 

@@ -1,0 +1,70 @@
+"""Violations by rule, and those of one rule that are the same problem together: what a report shows first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kbcore.rules import Violation
+from kbcore.rules.rule import Severity
+
+FEW: Final = 5
+"""So many violations of a rule are shown one by one; of more, so many kinds."""
+
+
+class Alike(NamedTuple):
+    """A violation, and the others of the same kind that share its entry."""
+
+    first: Violation
+    others: Sequence[Violation] = ()
+
+    @property
+    def shared(self) -> str:
+        """Return the field and the values that all of them have in common, "" where they have none."""
+        return " ".join(one for one in (self.first.field, *self.first.values) if one)
+
+
+class Group(NamedTuple):
+    """What is shown of one rule, and how many violations it has in all."""
+
+    rule: str
+    severity: Severity
+    shown: list[Alike]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        """Return how many violations are in no entry that is shown."""
+        return self.total - sum(1 + len(one.others) for one in self.shown)
+
+
+def by_rule(violations: Sequence[Violation]) -> dict[tuple[Severity, str], list[Violation]]:
+    """Return the violations of each severity and rule, in their order."""
+    groups: dict[tuple[Severity, str], list[Violation]] = {}
+    for one in violations:
+        groups.setdefault((one.severity, one.rule), []).append(one)
+    return groups
+
+
+def grouped(violations: Sequence[Violation], limit: int | None = None) -> list[Group]:
+    """Return what to show of each rule: ``limit`` violations one by one, else those of one kind together.
+
+    Without a limit up to ``FEW`` violations of a rule are shown one by one, and of more the first ``FEW`` kinds.
+    """
+    groups = []
+    for (severity, rule), found in by_rule(violations).items():
+        if limit is not None or len(found) <= FEW:
+            alike = [Alike(one) for one in found[:limit]]
+        else:
+            kinds: dict[tuple[str, ...], list[Violation]] = {}
+            for one in found:
+                kinds.setdefault(one.kind, []).append(one)
+            alike = [Alike(first, others) for first, *others in kinds.values()][:FEW]
+        groups.append(Group(rule, severity, alike, len(found)))
+    return groups
+
+
+def statistics(violations: Sequence[Violation]) -> list[tuple[str, str, int]]:
+    """Return each rule that was broken with its severity and how often, errors first, then the most frequent."""
+    rows = [(rule, severity, len(found)) for (severity, rule), found in by_rule(violations).items()]
+    return sorted(rows, key=lambda row: (row[1], -row[2], row[0]))
