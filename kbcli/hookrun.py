@@ -145,7 +145,8 @@ def _tell(session: Session, answer: SyncAnswer) -> None:
         from kbcore.checks import known_to
 
         workspace = session.workspace
-        if unread := faults(answer, workspace.config.rules, known_to(workspace, answer.outcome.branch)).unread:
+        known, _ = known_to(workspace, answer.outcome.branch)
+        if unread := faults(answer, workspace.config.rules, known).unread:
             _say(lines.unread(unread))
 
 

@@ -71,6 +71,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 
 
 def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
+    from kbcore.checks import idle_suppressions
     from kbcore.checks.grouping import statistics
 
     report, notes = _report(call, asked, view)
@@ -95,6 +96,9 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         notes.insert(0, _listed(call, asked, view, report, shown))
     else:
         notes.insert(0, _grouped(call, view, report, shown))
+    if not (asked.ids or asked.paths):
+        idle = [f"{one.path}: {one.message} {one.hint}".rstrip() for one in idle_suppressions(call.workspace, view)]
+        notes.append(" ".join(idle)[: _NOTE_CHARS // 3])
     # Named in a check, because nothing else reads what lies there.
     notes.append(" ".join(map(str, relocation.beside(call.workspace)))[: _NOTE_CHARS // 2])
     if said := " ".join(filter(None, notes)):

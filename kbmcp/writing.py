@@ -125,8 +125,9 @@ def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
 
     if not has_faults(answer):
         return answer.outcome.warnings
-    found = faults(answer, call.workspace.config.rules, known_to(call.workspace, call.branch)).lines
-    return (*answer.outcome.warnings, *(f"{one.severity}: {one.text}" for one in found))
+    known, broken = known_to(call.workspace, call.branch)
+    found = faults(answer, call.workspace.config.rules, known).lines
+    return (*answer.outcome.warnings, *[broken] * bool(broken), *(f"{one.severity}: {one.text}" for one in found))
 
 
 def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from kbcli.context import Opened, Session
     from kbcli.reports.told import Told
+    from kbcore.errors import Problem
     from kbcore.extract.facts import Facts
     from kbcore.rules import Report
     from kbcore.rules.registry import FailOn
@@ -217,8 +218,9 @@ def _check(session: Session, asked: _Asked) -> int:
     from kbcli.reports.told import comments_line
     from kbcli.words.options import placed
     from kbcore import relocation
+    from kbcore.checks import IDLE_ID
     from kbcore.sync.pending import nothing_read
-    from kbcore.visible import visible
+    from kbcore.visible import problem_line, visible
 
     if asked.staged:
         from kbcore.sync.run import check_worktree
@@ -229,8 +231,12 @@ def _check(session: Session, asked: _Asked) -> int:
     for one in relocation.beside(opened.workspace):
         session.output.warn(visible(str(one)))
     look = _Look(opened, asked)
+    idle: list[Problem] = []
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
-        told, more, files = _judged(opened, look, asked)
+        told, more, files = _judged(opened, look, asked, idle)
+    for fault in idle:
+        tell = session.output.note if fault.code == IDLE_ID else session.output.warn
+        tell(problem_line(fault.path, 0, fault.message, fault.hint))
     told = msgspec.structs.replace(
         told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command_on(session.branch)
     )
@@ -248,13 +254,16 @@ def _check(session: Session, asked: _Asked) -> int:
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
 
 
-def _judged(opened: Opened, look: _Look, asked: _Asked) -> tuple[Told, dict[str, Any], FileState]:
-    """Return what the rules found, and how it relates to the files.
+def _judged(
+    opened: Opened, look: _Look, asked: _Asked, idle: list[Problem] | None = None
+) -> tuple[Told, dict[str, Any], FileState]:
+    """Return what the rules found, and how it relates to the files; ``idle`` takes in suppressions without effect.
 
     Raises: ``FilesUnknown`` where they are asked for and cannot be judged; ``NotSynced``.
     """
     import msgspec
 
+    from kbcore.checks import idle_suppressions
     from kbcore.errors import FilesUnknown, NotSynced
     from kbcore.limits import FILES_CHECK_S
     from kbcore.phrases import counted
@@ -267,6 +276,8 @@ def _judged(opened: Opened, look: _Look, asked: _Asked) -> tuple[Told, dict[str,
             why = files.reason or f"{counted(files.pending_files or 0, 'file')} not as recorded."
             raise NotSynced(f"The records of {opened.branch} do not hold what its files say: {why}")
         told, more = look.at(view, asked)
+        if idle is not None and not (asked.targets or asked.staged or asked.since):
+            idle[:] = idle_suppressions(opened.workspace, view)
         return msgspec.structs.replace(told, seq=files.seq, pending_files=files.pending_files or 0), more, files
 
     if asked.staged or asked.only_records:

@@ -108,8 +108,8 @@ def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> No
 
 def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     """Return what is wrong in files: with --strict all, else without what the project accepts."""
-    from kbcore.errors import InvalidConfig
     from kbcore.sync import faults
+    from kbcore.visible import visible
 
     if not faults.has_faults(answer):  # nothing that reads rules is imported
         return faults.Faults([], 0, 0, 0)
@@ -117,8 +117,7 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
 
     known = None
     if not is_strict:
-        try:
-            known = known_to(session.workspace, answer.outcome.branch)
-        except InvalidConfig as error:  # the sync is done; only the baseline cannot be read
-            session.output.warn(error.message)
+        known, broken = known_to(session.workspace, answer.outcome.branch)
+        if broken:
+            session.output.warn(visible(broken))
     return faults.faults(answer, session.workspace.config.rules, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
@@ -14,12 +15,13 @@ from kbcore.checks.accepted import (
     Baseline,
     Known,
     Reasons,
+    faults_of,
     read_baseline,
     said_by,
     with_present_ids,
     without_accepted,
 )
-from kbcore.errors import NotFound, Problem
+from kbcore.errors import InvalidConfig, NotFound, Problem
 from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
@@ -31,7 +33,7 @@ from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
-from kbcore.workspace import BASELINE, RULES, Workspace
+from kbcore.workspace import BASELINE, CONFIG, RULES, Workspace
 from kbcore.writes import nearest_id
 
 Renamed = Callable[[Collection[str]], Mapping[str, str]]
@@ -44,10 +46,18 @@ where a.id in (select id from node union all select id from link union all selec
 """
 """What a violation can be about: what is there, what a link names, and a file."""
 
+_MOST_SUPPRESSING: Final = 1000
+"""So many entities with suppressions are looked at for those without effect."""
 _SUPPRESS: Final = f"""
 select id from node
 where id in (select unnest($1::varchar[])) and json_extract(attributes, '$.{ATTRIBUTE}') is not null
 """  # noqa: S608 - no text from outside
+
+
+_SUPPRESSING: Final = f"""
+select id from node where json_extract(attributes, '$.{ATTRIBUTE}') is not null order by id limit {_MOST_SUPPRESSING}
+"""  # noqa: S608 - no text from outside
+IDLE_ID: Final = "idle_suppression"
 
 
 def run_checks(
@@ -148,11 +158,43 @@ def baseline_of(workspace: Workspace) -> Baseline:
     return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
 
 
-def known_to(workspace: Workspace, branch: str) -> Known:
-    """Return what a project accepts of the faults that a sync of a branch reports. Raises: ``InvalidConfig``."""
+def known_to(workspace: Workspace, branch: str) -> tuple[Known, str]:
+    """Return what a project accepts of the faults that a sync of a branch reports.
+
+    And why its baseline cannot be read, "" if it can. The sync is done by then, so a broken baseline is no reason to fail: without it more is reported.
+    """
+
+    def known(renamed: Renamed) -> tuple[Known, str]:
+        try:
+            return Known(*accepted(workspace, renamed)), ""
+        except InvalidConfig as error:
+            return Known(workspace.config.suppressions, Counter()), f"{error.message} {error.hint}".rstrip()
+
     if not workspace.has_store(branch):
-        return Known(*accepted(workspace, lambda _: {}))
-    return workspace.store(branch).read(lambda view: Known(*accepted(workspace, view.renamed)))
+        return known(lambda _: {})
+    return workspace.store(branch).read(lambda view: known(view.renamed))
+
+
+def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
+    """Return the suppressions without effect: of rules that do not exist, without a reason, of ids that do not exist.
+
+    ``path`` is the file that states one, or the id where a client wrote it. Raises: ``InvalidConfig``.
+    """
+    names = {rule.id for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))}
+    found = []
+    for node in view.nodes([row[0] for row in view.rows(_SUPPRESSING, [])]):
+        if said := said_by(node):
+            found += [Problem(said.file or node.id, *fault) for fault in faults_of(node.id, said, names)]
+    ids = sorted({one.id for one in workspace.config.suppressions if one.id})
+    present = view.renamed(ids)
+    there = {row[0] for row in view.rows(_KNOWN, [[present.get(one, one) for one in ids]])} if ids else set()
+    for id_ in ids:
+        if present.get(id_, id_) not in there:
+            near = nearest_id(view, id_)
+            hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
+            message = f"A suppression names {in_quotes(id_)}, which does not exist."
+            found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
+    return found
 
 
 def _reasons(view: View, ids: list[str]) -> Reasons:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -180,6 +180,23 @@ def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violati
     """Return a violation that says why a suppression of its entity does not count."""
     why = _why_not(reasons[one.id], one.rule, names) if one.id in reasons else ""
     return msgspec.structs.replace(one, hint=f"{why} {one.hint}".rstrip()) if why else one
+
+
+def faults_of(id_: str, said: Said, names: Collection[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the code, the message and the hint of each part of an attribute that can suppress nothing."""
+    lead = f"`{ATTRIBUTE}` of {id_}"
+    if not said.file:
+        yield "client", f"{lead} is ignored: a client wrote it.", "It counts only in a document."
+    elif not isinstance(said.value, dict):
+        hint = f"It takes a reason for each rule, as in `{ATTRIBUTE}: {{RULE: why}}`."
+        yield "wrong_type", f"{lead} is ignored: it is no mapping.", hint
+    else:
+        for name, reason in said.value.items():
+            if name not in names:
+                message = f"{lead} names {in_quotes(name)}, and there is no such rule."
+                yield "unknown_rule", message, did_you_mean(name, names)
+            elif not isinstance(reason, str) or not reason.strip():
+                yield "no_reason", f"{lead} names {name} without a reason.", "Write why."
 
 
 def _why_not(said: Said, rule: str, names: Collection[str]) -> str:

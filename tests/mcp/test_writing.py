@@ -274,6 +274,16 @@ def test_a_write_says_what_its_sync_found_wrong_in_files(project):
         assert "docs/requirements/2.md" in str(refused)
 
 
+def test_a_sync_that_is_done_succeeds_with_a_warning_of_a_broken_baseline(project):
+    linked = req("REQ-3").replace("\n---\n", "\nlinks: [NOWHERE]\n---\n", 1)
+    project.write({"docs/requirements/3.md": linked, ".kb/baseline.json": "{"})
+    with direct(project.root) as found:
+        answer = found.answer("kb_upsert", sync=True)
+    assert (answer["seq"], answer["created"][0]) == (1, "REQ-3")
+    assert ".kb/baseline.json is no baseline" in answer["warnings"][0]
+    assert "NOWHERE" in answer["warnings"][1]
+
+
 def test_a_new_entity_gets_the_next_number_and_every_answer_says_which(kb):
     first = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
     again = kb.call("kb_upsert", entities=[entity("NUM-{n}"), entity("NUM-{n2}")], changeset_id="numbers")
