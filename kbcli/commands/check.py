@@ -329,13 +329,10 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
 
     Raises: ``InvalidConfig`` where the baseline that is there is needed for that, and cannot be read.
     """
-    from collections import Counter
-
     from kbcli import exits
     from kbcli.reports.text import warn_of_rules
-    from kbcore.checks.accepted import baseline_text, key_of, of_rules, read_baseline
+    from kbcore.checks import write_baseline
     from kbcore.phrases import counted
-    from kbcore.storage import files
     from kbcore.visible import visible
     from kbcore.workspace import BASELINE
 
@@ -344,11 +341,7 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
     with output.waiting("Checking"):
         told, _, _ = _judged(opened, _Look(opened, asked), asked)
     path = f"{workspace.settings_name}/{BASELINE}"
-    found = Counter(map(key_of, told.report.violations))
-    if not_run := {run.id for run in told.report.rules if run.status == "not_run"}:
-        found += of_rules(read_baseline(workspace.renewed().baseline_text, path), not_run)
-    count = found.total()
-    files.publish_file(session.machine.fs, workspace.settings_dir / BASELINE, baseline_text(found).encode())
+    count = write_baseline(workspace, told.report)
     if output.is_json:
         output.document({"path": path, "violations": count})
         return exits.DONE

@@ -15,7 +15,10 @@ from kbcore.checks.accepted import (
     Baseline,
     Known,
     Reasons,
+    baseline_text,
     faults_of,
+    key_of,
+    of_rules,
     read_baseline,
     said_by,
     with_present_ids,
@@ -28,6 +31,7 @@ from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
 from kbcore.rules.rule import Tree
 from kbcore.rulesettings import Suppression
+from kbcore.storage import files
 from kbcore.suggest import did_you_mean
 from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox, Times
@@ -158,10 +162,25 @@ def baseline_of(workspace: Workspace) -> Baseline:
     return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
 
 
+def write_baseline(workspace: Workspace, report: Report) -> int:
+    """Publish what a report holds as the baseline, and return how many violations that are.
+
+    What the baseline that is there holds of rules that could not run is kept.
+
+    Raises: ``InvalidConfig`` where it is needed for that, and cannot be read; ``StorageError``.
+    """
+    found = Counter(map(key_of, report.violations))
+    if not_run := {run.id for run in report.rules if run.status == "not_run"}:
+        found += of_rules(baseline_of(workspace.renewed()), not_run)
+    files.publish_file(workspace.machine.fs, workspace.settings_dir / BASELINE, baseline_text(found).encode())
+    return found.total()
+
+
 def known_to(workspace: Workspace, branch: str) -> tuple[Known, str]:
     """Return what a project accepts of the faults that a sync of a branch reports.
 
-    And why its baseline cannot be read, "" if it can. The sync is done by then, so a broken baseline is no reason to fail: without it more is reported.
+    And why its baseline cannot be read, "" if it can. The sync is done by then, so a broken baseline is no reason to
+    fail: without it more is reported.
     """
 
     def known(renamed: Renamed) -> tuple[Known, str]:
