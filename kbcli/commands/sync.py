@@ -67,7 +67,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool) -> None:
     from kbcli.words import synced
     from kbcore.sync.answer import globs_line, not_read_line
-    from kbcore.sync.pending import wanted
+    from kbcore.sync.pending import nothing_read, wanted
     from kbcore.visible import visible
 
     output = session.output
@@ -87,9 +87,10 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
-        place = f"below {', '.join(named)} is" if named else "is"
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
-        output.note(visible(f"No file {place} where the extractors look: {globs_line(globs)}."))
+        said = f"No file below {', '.join(named)} is where the extractors look: {globs_line(globs)}." if named else ""
+        if said := said or nothing_read(session.workspace):
+            output.note(visible(said))
 
 
 def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:

@@ -90,7 +90,7 @@ class Telling:
         if one.rule != _UNREAD or one.source not in self._unread:
             return one
         self._unread.discard(one.source)
-        return msgspec.structs.replace(one, message=f"{one.source}: it can be read again.")
+        return msgspec.structs.replace(one, message="it can be read again.")
 
 
 def as_json(event: Event) -> dict[str, Any]:

@@ -6,7 +6,9 @@ A file has changed when its content is not what was taken in, or when another ex
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -159,7 +161,11 @@ def nothing_read(workspace: Workspace) -> str:
     if elsewhere:
         lie = "lies" if len(elsewhere) == 1 else "lie"
         said += f" {counted(len(elsewhere), 'Markdown file')} {lie} elsewhere, such as {in_quotes(elsewhere[0])}."
-    return f"{said} Move the documents, or name their folders in {SETTINGS}."
+        folder = elsewhere[0].rpartition("/")[0]
+        own = json.dumps([f"{folder}/**/*.md" if folder else "*.md"], ensure_ascii=False)
+        command = f"kb config set extractors.markdown.paths.req {shlex.quote(own)}"
+        return f"{said} Move them, or name their folder: `{command}`."
+    return f"{said} Write documents there, or name their folders in {SETTINGS}."
 
 
 def _paths(root: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -323,7 +324,17 @@ def test_names_that_are_no_text_are_shown_safely(kb, synced):
 
 def test_where_the_extractors_look_is_said_as_it_is_configured(kb, ready):
     (ready / ".kb" / "config.json").write_text('{"extractors": {"markdown": {"paths": {"req": ["specs/*.md"]}}}}')
-    assert "No file is where the extractors look: specs/*.md, " in kb("sync").err
+    assert "no file is where the extractors look (specs/*.md, " in kb("sync").err
+
+
+def test_the_command_that_the_first_sync_names_reads_the_documents_that_lie_elsewhere(kb, ready):
+    (ready / "my notes").mkdir()
+    (ready / "my notes" / "a.md").write_text(LOGIN)
+    said = kb("sync").err
+    assert "1 Markdown file lies elsewhere, such as 'my notes/a.md'." in said
+    command = said.partition("`kb ")[2].partition("`")[0]
+    assert kb(*shlex.split(command)).status == 0
+    assert "from 1 of 1 file" in kb("sync").out
 
 
 def test_an_edge_that_does_not_fit_is_said_to_be_left_out(kb, synced):

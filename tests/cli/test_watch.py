@@ -279,7 +279,7 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
     assert [line.mark for line in synced].count("!") == 21
     assert synced[-1].text == "and 10 more; `kb sync` lists them all"
     new = tuple(
-        Violation("unreadable-source", "error", f"{number}.md", f"{number}.md:2: No.", "", f"{number}.md")
+        Violation("unreadable-source", "error", f"{number}.md", "No.", "", f"{number}.md", line=2)
         for number in range(31)
     )
     checked = Checked(at, "main", 3, new, (), new)
@@ -294,8 +294,8 @@ def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -
     answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
     told = [line.text for line in telling.lines_of(Synced(at, answer, 7))]
     assert told[0].endswith("main at seq 3: docs/a.md read with errors, nothing else changed (7 ms)")
-    unread = Violation("unreadable-source", "error", "docs/a.md", "docs/a.md: not complete.", "Sync.", "docs/a.md")
-    other = msgspec.structs.replace(unread, id="b.md", source="b.md", message="b.md: not complete.")
+    unread = Violation("unreadable-source", "error", "docs/a.md", "not complete.", "Sync.", "docs/a.md")
+    other = msgspec.structs.replace(unread, id="b.md", source="b.md", message="not complete.")
     lines = telling.lines_of(Checked(at, "main", 3, (unread, other), (), (unread, other)))
     assert [line.text for line in lines] == ["error b.md: not complete. (Sync.) [unreadable-source]"]
     mended = telling.lines_of(Checked(at, "main", 4, (), (unread, other), ()))

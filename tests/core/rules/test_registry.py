@@ -7,6 +7,7 @@ import re
 import msgspec
 import pytest
 
+from kbcli.words.violations import short_line, violation_line
 from kbcore import rules
 from kbcore.errors import NotFound, ResourceLimit
 from kbcore.rules import Finding, Rule, RuleContext, Violation
@@ -192,3 +193,12 @@ def test_findings_come_in_the_order_of_the_numbers_in_their_messages():
 )
 def test_a_violation_names_its_entity_unless_the_message_does(message, said):
     assert Violation("own", "error", "REQ-1", message, "", "docs/a.md").sentence == said
+
+
+def test_a_violation_of_a_file_names_it_unless_its_line_begins_with_it():
+    one = Violation("own", "error", "docs/a.md", "A quote is missing.", "", "docs/a.md", line=3)
+    assert (one.sentence, one.beside_file) == ("docs/a.md: A quote is missing.", "A quote is missing.")
+    assert short_line(one) == "docs/a.md:3: error: A quote is missing. [own]"
+    other = Violation("own", "error", "REQ-1", "docs/a.md:9: is odd", "Mend it.", "docs/a.md", line=3)
+    assert short_line(other) == "docs/a.md:3: error: REQ-1: docs/a.md:9: is odd [own]"
+    assert violation_line(other) == "docs/a.md:3: REQ-1: docs/a.md:9: is odd (Mend it.) [own]"
