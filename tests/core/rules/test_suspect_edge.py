@@ -136,7 +136,8 @@ def synced(tmp_path):
 def test_a_cold_sync_and_a_whole_reading_anew_make_nothing_suspect(synced):
     assert suspects(synced) == []
     synced.sync(rebuild=True)
-    synced.sync({".kb/schema/more.yaml": "entities: {fact: {description: More.}}\n"})
+    more = {".kb/schema/more.yaml": "entities: {fact: {description: More.}}\n"}
+    synced.sync(more | {"docs/requirements/c.md": req("C")})  # without another change nothing is recorded
     assert synced.view().sources(["docs/symbols.yaml"])[0].version > 1
     assert suspects(synced) == []
 
