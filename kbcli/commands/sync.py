@@ -38,7 +38,8 @@ def run(
     if session.output.is_json:
         session.output.document(answer.as_json())
     else:
-        _tell(session, answer, named=paths or [], is_strict=strict)
+        is_brief = answer.is_idle and not (paths or strict or rebuild)
+        _tell(session, answer, named=paths or [], is_strict=strict, is_brief=is_brief)
     return exits.UNREADABLE if strict and answer.bad else exits.DONE
 
 
@@ -64,7 +65,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
         return sync(workspace, opened.branch, session.author, options)
 
 
-def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool) -> None:
+def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
     from kbcli.words import synced
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read, wanted
@@ -72,7 +73,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
 
     output = session.output
     output.say(synced.sync_line(answer))
-    if answer.is_idle and not named and not is_strict:
+    if is_brief:
         if said := _faults(session, answer, is_strict=False).line:
             output.note(said)
     else:
