@@ -128,6 +128,10 @@ class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     severity: str = "error"
 
 
+NOTES_OF_RULES: Final = {"unknown_status": "unknown-status", "unresolved_path": "unresolved-reference"}
+"""By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
+
+
 class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file that an extractor read: the SHA-256 of the content last taken in, and whether all of it was."""
 

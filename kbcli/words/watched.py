@@ -48,7 +48,8 @@ class Telling:
     """Says what happens for people, each thing once: what is wrong in a file is an error of a rule as well."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._told: set[tuple[str, int, str]] = set()
+        """The file, the line and the message of each problem of a file."""
         self._hidden: set[str] = set()
         """Folders and files of which it was told last why they cannot be read."""
         self._unread: set[str] = set()
@@ -57,11 +58,7 @@ class Telling:
     def lines_of(self, event: Event) -> list[Line]:
         """Return what a happening is for people, one line for each thing."""
         if isinstance(event, Synced):
-            self._told |= {
-                f"{path}:{problem.line}: {problem.message}" if problem.line else f"{path}: {problem.message}"
-                for path, problem in event.answer.problems
-                if problem.severity == "error"
-            }
+            self._told |= {(path, one.line, one.message) for path, one in event.answer.problems}
             self._hidden = {path for path, problem in event.answer.problems if problem.severity == "error"}
         elif isinstance(event, Checked):
             event = self._untold(event)
@@ -72,19 +69,18 @@ class Telling:
         unread = {
             one.source
             for one in event.new
-            if one.rule == _UNREAD and one.message not in self._told
+            if one.rule == _UNREAD and not self._is_told(one)
             if self._hidden and is_named(one.source, [*self._hidden])
         }
-        new = tuple(
-            one
-            for one in event.new
-            if one.message not in self._told and not (one.rule == _UNREAD and one.source in unread)
-        )
-        self._told.difference_update(one.message for one in event.new)
+        new = tuple(one for one in event.new if one.rule != _UNREAD or not (self._is_told(one) or one.source in unread))
+        self._told.difference_update((one.source, one.line, one.message) for one in event.new)
         mended = tuple(self._read_again(one) for one in event.mended)
         self._unread |= unread
         self._hidden.clear()
         return msgspec.structs.replace(event, new=new, mended=mended)
+
+    def _is_told(self, one: Violation) -> bool:
+        return (one.source, one.line, one.message) in self._told
 
     def _read_again(self, one: Violation) -> Violation:
         if one.rule != _UNREAD or one.source not in self._unread:

@@ -216,7 +216,7 @@ def of_severity(report: Report, severity: Severity) -> Report:
 
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
     what = (one.code, one.field, one.values, one.line)
-    return Violation(rule, severity, one.id, one.message, one.hint, one.source, *what)
+    return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.hint, one.source, *what)
 
 
 def _check_names(only: Sequence[str], rules: Collection[str]) -> None:

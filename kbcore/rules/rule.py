@@ -117,6 +117,8 @@ class Finding(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
     line: int = 0
     """The line of ``source``, counted from 1, where the rule knows it; 0 where what the file states now gives it."""
+    is_minor: bool = False
+    """It is a warning even where the rule finds errors."""
 
 
 class Rule(msgspec.Struct, frozen=True):

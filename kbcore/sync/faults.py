@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from kbcore.model import NOTES_OF_RULES
 from kbcore.phrases import counted
-from kbcore.sync.links import UNRESOLVED_PATH
+from kbcore.sync.pending import SETTINGS
 from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ _FEW: Final = 5
 """So many faults of one code are shown."""
 UNREADABLE: Final = "unreadable-source"
 UNRESOLVED: Final = "unresolved-reference"
-_RULES: Final = {"unknown_status": "unknown-status"}
-"""The rules that report the same as a sync does, by its codes; errors of others make a file unreadable."""
 
 
 class Fault(NamedTuple):
@@ -59,12 +58,12 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -
     found: dict[tuple[str, str, str], list[str]] = {}
     unread = set()
     for path, problem in answer.problems:
-        if problem.severity == "note" or problem.code == UNRESOLVED_PATH:  # these are among what is unresolved
+        rule = "" if path == SETTINGS else NOTES_OF_RULES.get(problem.code, UNREADABLE)
+        if problem.severity == "note" or rule == UNRESOLVED:  # these are among what is unresolved
             continue
-        rule = _RULES.get(problem.code) or (UNREADABLE if problem.severity == "error" else "")
         if rule and known and known.accepts(rule, path, path, code=problem.code):
             continue
-        if rule == UNREADABLE:
+        if rule == UNREADABLE and problem.severity == "error":
             unread.add(path)
         line = problem_line(path, problem.line, problem.message, problem.hint)
         found.setdefault((_level(rule, problem.severity, levels), rule, problem.code), []).append(line)
@@ -91,4 +90,6 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -
 def _level(rule: str, severity: str, levels: Mapping[str, str]) -> str:
     from kbcore.rules import RULES  # noqa: PLC0415 - a sync that finds nothing wrong needs none
 
+    if rule == UNREADABLE and severity == "warning":
+        return "off" if levels.get(rule) == "off" else severity
     return levels.get(rule) or next((one.severity for one in RULES if one.id == rule), severity)

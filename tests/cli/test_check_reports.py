@@ -324,3 +324,16 @@ def test_a_sync_and_a_hook_are_silent_about_what_the_project_accepts(kb, synced)
     assert kb("sync").err == "2 errors in files; `kb check` lists them.\n"
     write(synced, {".kb/baseline.json": "{"})
     assert ".kb/baseline.json is no baseline" in kb("sync").err
+
+
+def test_a_second_block_of_front_matter_is_a_warning_of_a_sync_and_of_a_check(kb, ready):
+    path = "docs/requirements/two.md"
+    write(ready, {path: document("R-1") + "\nText.\n\n---\nid: R-2\ntitle: Other\n---\n"})
+    said = f"warning: {path}:9: a second block of front matter, in lines 9 to 12, is not read"
+    assert said in kb("sync").err
+    [found] = kb("check", "--json", "--rule", "unreadable-source").json["violations"]
+    assert (found["severity"], found["line"], found["code"]) == ("warning", 9, "second_front_matter")
+    assert kb("check", "--rule", "unreadable-source").status == 0
+    kb("check", "--write-baseline")
+    assert (kb("sync").err, kb("check", "--json").json["violations"]) == ("", [])
+    assert "1 warning in files" not in kb("sync").err

@@ -44,3 +44,20 @@ def test_faults_come_in_the_order_of_lines_and_say_once_what_becomes_of_them():
 def test_a_file_without_a_reason_is_reported_all_the_same():
     [found] = violations(graph_of(files=[source("docs/r.md")]), RULE)
     assert "kb sync" in found.hint
+
+
+def test_what_is_left_out_of_a_file_that_is_read_is_a_warning_unless_another_rule_reports_it():
+    notes = [
+        NoteOnFile(8, "second_front_matter", "A second block is not read.", "Join them.", "warning"),
+        NoteOnFile(3, "unknown_status", "'x' is no status.", "", "warning"),
+        NoteOnFile(4, "unresolved_path", "It defines nothing.", "", "warning"),
+        NoteOnFile(9, "default_status", "No status.", severity="note"),
+    ]
+    for is_ok in (True, False):
+        found = violations(graph_of(files=[source("a.md", *notes, is_ok=is_ok)]), RULE)
+        assert [(one.severity, one.line, one.code) for one in found if one.line] == [
+            ("warning", 8, "second_front_matter")
+        ]
+        assert [one.severity for one in found if not one.line] == ["error"] * (not is_ok)
+        [warning] = [one for one in found if one.line]
+        assert warning.hint == "Join them."
