@@ -137,7 +137,7 @@ def _take_in(session: Session) -> SyncAnswer:
 
 def _tell(session: Session, answer: SyncAnswer) -> None:
     from kbcli.words import lines, synced
-    from kbcore.sync.faults import faults
+    from kbcore.sync.faults import about, faults
 
     if lines.has_changes(answer.outcome):
         _say(synced.sync_line(answer))
@@ -145,7 +145,7 @@ def _tell(session: Session, answer: SyncAnswer) -> None:
         from kbcore.checks import known_to
 
         workspace = session.workspace
-        known, _ = known_to(workspace, answer.outcome.branch)
+        known, _ = known_to(workspace, answer.outcome.branch, about(answer.problems, answer.unresolved))
         if unread := faults(answer, workspace.config.rules, known).unread:
             _say(lines.unread(unread))
 

@@ -121,11 +121,11 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
 def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
     """Return what a sync warns of, and what it found wrong in the files, whether it read them this time or before."""
     from kbcore.checks import known_to
-    from kbcore.sync.faults import faults, has_faults
+    from kbcore.sync.faults import about, faults, has_faults
 
     if not has_faults(answer):
         return answer.outcome.warnings
-    known, broken = known_to(call.workspace, call.branch)
+    known, broken = known_to(call.workspace, call.branch, about(answer.problems, answer.unresolved))
     found = faults(answer, call.workspace.config.rules, known).lines
     return (*answer.outcome.warnings, *[broken] * bool(broken), *(f"{one.severity}: {one.text}" for one in found))
 

@@ -152,11 +152,37 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
     bad = [path for path in stale_sources(view) if path not in files["removed"]] if view else []
     names = ("from", "target", "source")
     links = unresolved_links(view) if view else ()
+    accepted = _accepted(session, view, bad, links) if view else {}
     found = {
         "files": {**files, "bad": bad, "not_listed": blind},
         "unresolved": [dict(zip(names, link, strict=True)) for link in links],
+        "accepted": {
+            "bad": accepted.get("bad", []),
+            "unresolved": [dict(zip(names, link, strict=True)) for link in accepted.get("unresolved", ())],
+        },
     }
     return found, faults
+
+
+def _accepted(
+    session: Session, view: View, bad: Sequence[str], links: Sequence[tuple[str, str, str]]
+) -> dict[str, list[Any]]:
+    """Return which of these files and links a project accepts as they are."""
+    if not (bad or links):
+        return {}
+    from kbcore.checks import known_in
+    from kbcore.sync.faults import UNREADABLE, about, links_not_accepted, not_accepted
+    from kbcore.sync.remains import remains
+
+    known, _ = known_in(session.workspace, view, about((), links))
+    problems = [one for one in remains(view, bad).problems if one[1].severity == "error"]
+    left = {path for path, _ in not_accepted(problems, known)}
+    left |= {path for path in {*bad} - {path for path, _ in problems} if not known.accepts(UNREADABLE, path, path)}
+    open_links = links_not_accepted(links, known)
+    return {
+        "bad": [path for path in bad if path not in left],
+        "unresolved": [link for link in links if link not in open_links],
+    }
 
 
 def _size(workspace: Workspace, branch: str, store: BranchStore | None) -> dict[str, Any] | None:
@@ -205,9 +231,14 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
         output.warn(visible(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
-    lines += _listed("Files not read whole:", files["bad"])
+    accepted = found["accepted"]
+    lines += _listed("Files not read whole:", [path for path in files["bad"] if path not in accepted["bad"]])
     lines += _listed("Folders that cannot be looked into:", files["not_listed"])
-    links = [f"{link['from']} -> {link['target']} (stated in {link['source']})" for link in found["unresolved"]]
+    links = [
+        f"{link['from']} -> {link['target']} (stated in {link['source']})"
+        for link in found["unresolved"]
+        if link not in accepted["unresolved"]
+    ]
     lines += _listed("Unresolved links:", links)
     is_pending = bool(files["changed"] or files["removed"])
     if files["scanned"] is not None and not is_pending:

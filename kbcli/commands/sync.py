@@ -119,7 +119,9 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
 
     known = None
     if not is_strict:
-        known, broken = known_to(session.workspace, answer.outcome.branch)
+        known, broken = known_to(
+            session.workspace, answer.outcome.branch, faults.about(answer.problems, answer.unresolved)
+        )
         if broken:
             session.output.warn(visible(broken))
     return faults.faults(answer, session.workspace.config.rules, known)

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import signal
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -15,8 +15,10 @@ from kbcli.options import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output
-    from kbcli.words.watched import Line
+    from kbcli.words.watched import Line, Telling
+    from kbcore.sync.answer import Located, SyncAnswer
     from kbcore.watch.events import Checked, Event
+    from kbcore.workspace import Workspace
 
 _KEPT_LINES: Final = 200
 _CLEAR: Final = "\x1b[H\x1b[J"
@@ -34,12 +36,14 @@ def run(
     """
     from kbcli import exits
     from kbcli.ending import Ending
+    from kbcli.words import watched
     from kbcore.interrupting import Stopped
     from kbcore.watch.watcher import Watcher
 
     session, ending = session_of(ctx), Ending()
-    screen = _Screen(session.output) if check and session.output.is_terminal else None
-    tell = ending.watching(screen or _Told(session.output, lists=check))
+    telling = watched.Telling(lambda answer: _not_accepted(session.workspace, answer))
+    screen = _Screen(session.output, telling) if check and session.output.is_terminal else None
+    tell = ending.watching(screen or _Told(session.output, telling, lists=check))
     draw = ending.watching(screen.draw_when_due) if screen else None
 
     def rest() -> None:
@@ -57,15 +61,24 @@ def run(
     return exits.DONE
 
 
+def _not_accepted(workspace: Workspace, answer: SyncAnswer) -> Sequence[Located]:
+    """Return the problems of files that a project does not accept, with the settings as they are now."""
+    from kbcore.checks import known_to
+    from kbcore.sync.faults import about, not_accepted
+
+    if not answer.problems:
+        return ()
+    known, _ = known_to(workspace.renewed(), answer.outcome.branch, about(answer.problems, ()))
+    return not_accepted(answer.problems, known)
+
+
 class _Told:
     """Says what happens line by line; with ``lists`` all violations at the beginning, too."""
 
-    def __init__(self, output: Output, *, lists: bool) -> None:
-        from kbcli.words import watched
-
+    def __init__(self, output: Output, telling: Telling, *, lists: bool) -> None:
         self._output = output
         self._lists = lists
-        self._telling = watched.Telling()
+        self._telling = telling
 
     def __call__(self, event: Event) -> None:
         from kbcli.words import watched
@@ -92,11 +105,9 @@ class _Told:
 class _Screen:
     """Shows the violations that stand on the whole terminal, and what happened last below them."""
 
-    def __init__(self, output: Output) -> None:
-        from kbcli.words import watched
-
+    def __init__(self, output: Output, telling: Telling) -> None:
         self._output = output
-        self._telling = watched.Telling()
+        self._telling = telling
         self._last = deque[str](maxlen=_KEPT_LINES)
         self._standing: Checked | None = None
         self._is_due = False

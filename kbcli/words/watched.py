@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -22,7 +22,7 @@ from kbcore.watch.events import Checked, Event, Following, Listening, Polling, R
 if TYPE_CHECKING:
     from kbcli.terminal.colours import Style
     from kbcore.rules import Violation
-    from kbcore.sync.answer import SyncAnswer
+    from kbcore.sync.answer import Located, SyncAnswer
 
 _UNREAD: Final = "unreadable-source"
 
@@ -47,7 +47,9 @@ class Line(NamedTuple):
 class Telling:
     """Says what happens for people, each thing once: what is wrong in a file is an error of a rule as well."""
 
-    def __init__(self) -> None:
+    def __init__(self, left_of: Callable[[SyncAnswer], Sequence[Located]] = lambda answer: answer.problems) -> None:
+        """``left_of`` returns the problems of a sync that the project does not accept."""
+        self._left_of = left_of
         self._told: set[tuple[str, int, str]] = set()
         """The file, the line and the message of each problem of a file."""
         self._hidden: set[str] = set()
@@ -57,6 +59,9 @@ class Telling:
 
     def lines_of(self, event: Event) -> list[Line]:
         """Return what a happening is for people, one line for each thing."""
+        if isinstance(event, Following | Synced):
+            left = tuple(self._left_of(event.answer))
+            event = msgspec.structs.replace(event, answer=msgspec.structs.replace(event.answer, problems=left))
         if isinstance(event, Synced):
             self._told |= {(path, one.line, one.message) for path, one in event.answer.problems}
             self._hidden = {path for path, problem in event.answer.problems if problem.severity == "error"}

@@ -13,6 +13,7 @@ from kbcore.branchtree import tree_of
 from kbcore.checks.accepted import (
     ATTRIBUTE,
     Baseline,
+    Entry,
     Known,
     Reasons,
     baseline_text,
@@ -25,7 +26,8 @@ from kbcore.checks.accepted import (
     without_accepted,
 )
 from kbcore.errors import InvalidConfig, NotFound, Problem
-from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
+from kbcore.phrases import no_status_of
+from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans, unknown_status
 from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
@@ -33,6 +35,7 @@ from kbcore.rules.rule import Tree
 from kbcore.rulesettings import Suppression
 from kbcore.storage import files
 from kbcore.suggest import did_you_mean
+from kbcore.sync.faults import About
 from kbcore.view.near import around
 from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
@@ -176,22 +179,33 @@ def write_baseline(workspace: Workspace, report: Report) -> int:
     return found.total()
 
 
-def known_to(workspace: Workspace, branch: str) -> tuple[Known, str]:
-    """Return what a project accepts of the faults that a sync of a branch reports.
+def known_to(workspace: Workspace, branch: str, about: About) -> tuple[Known, str]:
+    """Return what a project accepts of the faults that a sync of a branch reports, ``about`` which they are.
 
     And why its baseline cannot be read, "" if it can. The sync is done by then, so a broken baseline is no reason to
     fail: without it more is reported.
     """
-
-    def known(renamed: Renamed) -> tuple[Known, str]:
-        try:
-            return Known(*accepted(workspace, renamed)), ""
-        except InvalidConfig as error:
-            return Known(workspace.config.suppressions, Counter()), f"{error.message} {error.hint}".rstrip()
-
     if not workspace.has_store(branch):
-        return known(lambda _: {})
-    return workspace.store(branch).read(lambda view: known(view.renamed))
+        return known_in(workspace, None, about)
+    return workspace.store(branch).read(lambda view: known_in(workspace, view, about))
+
+
+def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Known, str]:
+    """Do as ``known_to`` for the branch of a view."""
+    suppressions, baseline, broken = workspace.config.suppressions, Baseline(), ""
+    try:
+        suppressions, baseline = accepted(workspace, view.renamed if view else lambda _: {})
+    except InvalidConfig as error:
+        broken = f"{error.message} {error.hint}".rstrip()
+    if view is None:
+        return Known(suppressions, baseline), broken
+    statuses: dict[tuple[str, str], list[Entry]] = {}
+    found = unknown_status.statuses(view.rows, view.schema(workspace.schema)) if about.has_statuses else []
+    for id_, type_, status, path in sorted(found):
+        entry = Entry(unknown_status.RULE.id, id_, values=(status,))
+        statuses.setdefault((path, no_status_of(status, type_)), []).append(entry)
+    subjects = {*about.ids, *(one.id for same in statuses.values() for one in same)}
+    return Known(suppressions, baseline, _reasons(view, sorted(subjects)), statuses), broken
 
 
 def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -148,21 +149,39 @@ def without_accepted(
 
 
 class Known:
-    """What the settings and the baseline accept of faults that a sync reports, which knows no types of edges."""
+    """What the settings, documents and the baseline accept of faults that a sync reports, which knows no edge types.
 
-    def __init__(self, suppressions: Sequence[Suppression], baseline: Baseline) -> None:
+    ``reasons`` are those of the entities that the faults are about, and ``statuses`` the ids of the entities with a
+    status that is not listed, by their file and the message of the sync about it.
+    """
+
+    def __init__(
+        self,
+        suppressions: Sequence[Suppression],
+        baseline: Baseline,
+        reasons: Reasons = MappingProxyType({}),
+        statuses: Mapping[tuple[str, str], Sequence[Entry]] = MappingProxyType({}),
+    ) -> None:
         self._suppressions = suppressions
+        self._reasons = reasons
+        self._statuses = {place: [*found] for place, found in statuses.items()}
         self._left: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
         for entry, count in baseline.items():
             self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
 
     def accepts(self, rule: str, key: str, source: str, *, code: str = "", target: str = "") -> bool:
         """Tell whether this is accepted; each entry of the baseline accepts as many as it counts."""
-        if _is_in_settings(rule, key, source, self._suppressions):
+        if _has_reason(rule, key, self._reasons) or _is_in_settings(rule, key, source, self._suppressions):
             return True
         entry = (rule, key, code, (target,) if target else ())
         self._left[entry] -= 1
         return self._left[entry] >= 0
+
+    def accepts_status(self, path: str, message: str) -> bool:
+        """Tell whether what a sync says of a status in this file is accepted."""
+        found = self._statuses.get((path, message))
+        one = found.pop(0) if found else None
+        return one is not None and self.accepts(one.rule, one.id, path, target=one.values[0])
 
 
 def _is_in_settings(rule: str, key: str, source: str, suppressions: Sequence[Suppression]) -> bool:
@@ -170,10 +189,13 @@ def _is_in_settings(rule: str, key: str, source: str, suppressions: Sequence[Sup
 
 
 def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons: Reasons) -> bool:
-    said = reasons[one.id].reasons.get(one.rule) if one.id in reasons else None
-    if isinstance(said, str) and said.strip():
-        return True
-    return _is_in_settings(one.rule, one.id, one.source, suppressions)
+    return _has_reason(one.rule, one.id, reasons) or _is_in_settings(one.rule, one.id, one.source, suppressions)
+
+
+def _has_reason(rule: str, id_: str, reasons: Reasons) -> bool:
+    """Tell whether an entity says in its document why it need not keep a rule."""
+    said = reasons[id_].reasons.get(rule) if id_ in reasons else None
+    return isinstance(said, str) and bool(said.strip())
 
 
 def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violation:

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
+from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean
 from kbcore.visible import in_quotes
 
 
-def _run(context: RuleContext) -> list[Finding]:
-    listed = {name: one.statuses for name, one in context.schema.entities.items() if one.statuses}
+def statuses(rows: Rows, schema: Schema) -> list[tuple[str, str, str, str]]:
+    """Return the id, the type, the status and the file of each entity with a status that its type does not have."""
+    listed = {name: one.statuses for name, one in schema.entities.items() if one.statuses}
     if not listed:
         return []
-    pairs = context.near(
+    pairs = rows(
         "select distinct type, status from node where list_contains($1, type) and trim(status) <> ''", [list(listed)]
     )
     wrong = sorted([type_, status] for type_, status in pairs if status not in listed[type_])
     if not wrong:
         return []
-    rows = context.near("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
-    hints = {(type_, status): _hint(type_, status, listed[type_]) for type_, status in wrong}
+    found = rows("select id, type, status, path from node where list_contains($1, [type, status])", [wrong])
+    return [(id_, type_, status, path) for id_, type_, status, path in found]
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    found = statuses(context.near, context.schema)
+    known = context.schema.entities
+    hints = {pair: _hint(*pair, known[pair[0]].statuses) for pair in {(type_, status) for _, type_, status, _ in found}}
     return [
         Finding(
             id_,
@@ -30,7 +38,7 @@ def _run(context: RuleContext) -> list[Finding]:
             field="status",
             values=(status,),
         )
-        for id_, type_, status, path in rows
+        for id_, type_, status, path in found
     ]
 
 

@@ -41,8 +41,8 @@ def _run(context: RuleContext) -> list[Finding]:
 RULE: Final = Rule(
     "unreadable-source",
     "error",
-    "Every file that states facts could be read completely. Here `id` is the path of the file. What is left out of a file"
-    " that is otherwise read, such as a second block of front matter, is a warning.",
+    "Every file that states facts could be read completely. Here `id` is the path of the file. What is left out of a"
+    " file that is otherwise read, such as a second block of front matter, is a warning.",
     _run,
     example="the list that begins here is not closed.",
     remedy="Mend the file and run `kb sync`; until then, what was last known from it stays as it is.",

@@ -13,7 +13,7 @@ from kbcore.extract.facts import FileProblem, Severity, StatedEntity
 from kbcore.folding import apply
 from kbcore.ids import check_id
 from kbcore.model import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
-from kbcore.phrases import counted, is_or_are, some_of
+from kbcore.phrases import counted, is_or_are, no_status_of, some_of
 from kbcore.record import DropNode, Operation, PutNode
 from kbcore.renames import edge_ops, rename_ops
 from kbcore.schema import EntityType, Schema, allowed_values_hint
@@ -299,7 +299,7 @@ def _tell(
 
 def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
     if status and definition.statuses and status not in definition.statuses:
-        message = f"{in_quotes(status)} is no status of a {definition.name}."
+        message = no_status_of(status, definition.name)
         case.note("unknown_status", message, f"Use one of: {', '.join(definition.statuses)}.", "warning")
 
 

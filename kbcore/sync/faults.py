@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kbcore.model import NOTES_OF_RULES
@@ -12,12 +12,21 @@ from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
     from kbcore.checks.accepted import Known
-    from kbcore.sync.answer import SyncAnswer
+    from kbcore.extract.facts import FileProblem
+    from kbcore.sync.answer import Located, SyncAnswer
 
 _FEW: Final = 5
 """So many faults of one code are shown."""
 UNREADABLE: Final = "unreadable-source"
 UNRESOLVED: Final = "unresolved-reference"
+STATUS: Final = "unknown-status"
+
+
+class About(NamedTuple):
+    """Which entities faults are about: those whose links have no target, and whether statuses are among the faults."""
+
+    ids: Collection[str]
+    has_statuses: bool
 
 
 class Fault(NamedTuple):
@@ -44,6 +53,40 @@ class Faults(NamedTuple):
         return f"{' and '.join(found)} in files; {how}." if found else ""
 
 
+def about(problems: Iterable[Located], unresolved: Iterable[tuple[str, str, str]]) -> About:
+    """Return what faults are about, as far as documents may accept them."""
+    has_statuses = any(NOTES_OF_RULES.get(one.code) == STATUS for _, one in problems)
+    return About({from_id for from_id, _, _ in unresolved}, has_statuses)
+
+
+def rule_of(path: str, problem: FileProblem) -> str:
+    """Return the rule that reports a problem of a file, "" without one."""
+    return "" if path == SETTINGS else NOTES_OF_RULES.get(problem.code, UNREADABLE)
+
+
+def not_accepted(problems: Iterable[Located], known: Known | None) -> list[Located]:
+    """Return the problems of files that the project does not accept, and the notes."""
+    return [(path, one) for path, one in problems if one.severity == "note" or not _is_accepted(path, one, known)]
+
+
+def links_not_accepted(unresolved: Iterable[tuple[str, str, str]], known: Known | None) -> list[tuple[str, str, str]]:
+    """Return the links without a target that the project does not accept."""
+    return [
+        (from_id, target, source)
+        for from_id, target, source in unresolved
+        if not (known and known.accepts(UNRESOLVED, from_id, source, target=target))
+    ]
+
+
+def _is_accepted(path: str, problem: FileProblem, known: Known | None) -> bool:
+    rule = rule_of(path, problem)
+    if not (rule and known):
+        return False
+    if rule == STATUS:
+        return known.accepts_status(path, problem.message)
+    return known.accepts(rule, path, path, code=problem.code)
+
+
 def has_faults(answer: SyncAnswer) -> bool:
     """Tell whether a sync found anything wrong in files."""
     return bool(answer.unresolved) or any(problem.severity != "note" for _, problem in answer.problems)
@@ -57,19 +100,15 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -
     """
     found: dict[tuple[str, str, str], list[str]] = {}
     unread = set()
-    for path, problem in answer.problems:
-        rule = "" if path == SETTINGS else NOTES_OF_RULES.get(problem.code, UNREADABLE)
+    for path, problem in not_accepted(answer.problems, known):
+        rule = rule_of(path, problem)
         if problem.severity == "note" or rule == UNRESOLVED:  # these are among what is unresolved
-            continue
-        if rule and known and known.accepts(rule, path, path, code=problem.code):
             continue
         if rule == UNREADABLE and problem.severity == "error":
             unread.add(path)
         line = problem_line(path, problem.line, problem.message, problem.hint)
         found.setdefault((_level(rule, problem.severity, levels), rule, problem.code), []).append(line)
-    for from_id, target, source in answer.unresolved:
-        if known and known.accepts(UNRESOLVED, from_id, source, target=target):
-            continue
+    for from_id, target, source in links_not_accepted(answer.unresolved, known):
         line = visible(f"unresolved: {from_id} -> {target} (stated in {source})")
         found.setdefault((_level(UNRESOLVED, "error", levels), UNRESOLVED, ""), []).append(line)
     shown, counts = [], {"error": 0, "warning": 0}

@@ -337,3 +337,33 @@ def test_a_second_block_of_front_matter_is_a_warning_of_a_sync_and_of_a_check(kb
     kb("check", "--write-baseline")
     assert (kb("sync").err, kb("check", "--json").json["violations"]) == ("", [])
     assert "1 warning in files" not in kb("sync").err
+
+
+def test_what_a_document_accepts_is_accepted_by_a_sync_a_hook_and_the_status(kb, ready):
+    why = "suppress: {unresolved-reference: is to come, unknown-status: of an old process}\n"
+    one = document("R-1", f"links: [GONE]\n{why}").replace("status: open", "status: odd")
+    schema = "entities: {req: {statuses: [open], statusDefault: open}}\n"
+    write(ready, {"docs/requirements/one.md": one, ".kb/schema/more.yaml": schema})
+    assert (kb("sync").err, kb("hook", "post-merge", "0").err) == ("", "")
+    strict = kb("sync", "--strict").err
+    assert ("R-1 -> GONE" in strict, "'odd' is no status of a req" in strict) == (True, True)
+    status = kb("status", "--json").json
+    assert status["accepted"]["unresolved"] == status["unresolved"] != []
+    assert "GONE" not in kb("status").out
+    write(ready, {"docs/requirements/one.md": one.replace(why, "")})
+    told = kb("sync").err
+    assert ("R-1 -> GONE" in told, "'odd' is no status of a req" in told) == (True, True)
+    assert "R-1 -> GONE" in kb("status").out
+    kb("check", "--write-baseline")
+    assert kb("sync").err == ""
+
+
+def test_the_status_names_no_file_that_the_project_accepts_as_it_is(kb, ready):
+    path = "docs/requirements/bad.md"
+    write(ready, {path: "---\nid: [\n---\n"})
+    kb("sync")
+    assert f"  {path}" in kb("status").out
+    kb("check", "--write-baseline")
+    status = kb("status", "--json").json
+    assert (status["files"]["bad"], status["accepted"]["bad"]) == ([path], [path])
+    assert path not in kb("status").out

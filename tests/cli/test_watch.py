@@ -368,3 +368,13 @@ def test_it_does_not_begin_without_a_worktree(root: Path, tmp_path: Path) -> Non
     refused = run_kb(bare, "--json", "watch")
     assert (refused.status, refused.error["code"]) == (2, "invalid_query")
     assert run_kb(make_repository(tmp_path / "without"), "watch").status == 61
+
+
+def test_the_watcher_does_not_list_what_the_project_accepts() -> None:
+    at = "2026-01-02T03:04:05Z"
+    outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
+    problems = tuple((path, FileProblem(1, "yaml", "No.", "")) for path in ("a.md", "b.md"))
+    answer = SyncAnswer(outcome, 2, 2, 0, 2, 2, problems, (), (), 0, 0)
+    telling = watched.Telling(lambda answer: answer.problems[1:])
+    lines = [line.text for line in telling.lines_of(Synced(at, answer, 1))]
+    assert [line for line in lines if ".md" in line] == ["b.md:1: No."]
