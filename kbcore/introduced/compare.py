@@ -6,12 +6,16 @@ A rule that could not run over either state is reported as not run: nothing can 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from kbcore.introduced.identity import Identity, identity
 from kbcore.rules import Report, RuleRun, Violation
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Introduced(msgspec.Struct, frozen=True):
@@ -28,11 +32,14 @@ def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
     return Introduced(Report(is_ok, new, found.report.rules), tuple(one for one in found.mended if one.id in ids))
 
 
-def introduced(before: Report, after: Report, names: Collection[str] = ()) -> Introduced:
+def introduced(
+    before: Report, after: Report, names: Collection[str] = (), present: Mapping[str, str] = _NONE
+) -> Introduced:
     """Return what ``after`` reports and ``before`` does not.
 
-    ``names`` are numbers that name something. What says word for word the same is matched first, then what says the
-    same apart from numbers, one for one.
+    ``names`` are numbers that name something, and ``present`` the later ids of what was renamed between the two. What
+    says word for word the same is matched first, then what says the same apart from numbers, then what was renamed and
+    has the same rule, code, field and values, one for one.
     """
     broken = {run.id: run.reason for run in before.rules if run.status == "not_run"}
     runs = [_run_on_both(run, broken.get(run.id)) for run in after.rules]
@@ -41,6 +48,11 @@ def introduced(before: Report, after: Report, names: Collection[str] = ()) -> In
     new = [one for one in after.violations if one.rule in compared]
     old, new = _apart(old, new, [_words(one) for one in old], [_words(one) for one in new])
     old, new = _apart(old, new, [identity(one, names) for one in old], [identity(one, names) for one in new])
+    if present:
+        named = [one for one in old if present.keys() & {one.id, *one.values}]
+        others = [one for one in old if one not in named]
+        named, new = _apart(named, new, [_renamed(one, present) for one in named], [_renamed(one, {}) for one in new])
+        old = [*others, *named]
     is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in new)
     return Introduced(Report(is_ok, new, runs), tuple(old))
 
@@ -49,6 +61,12 @@ def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
     if reason is None or run.status == "not_run":
         return run
     return msgspec.structs.replace(run, status="not_run", reason=f"over the state before the change: {reason}")
+
+
+def _renamed(one: Violation, present: Mapping[str, str]) -> Identity:
+    """Return what a violation shares with itself under other ids; messages hold the ids, so none is used."""
+    values = (present.get(value, value) for value in one.values)
+    return one.rule, present.get(one.id, one.id), "\0".join((one.code, one.field, *values))
 
 
 def _words(one: Violation) -> Identity:

@@ -17,4 +17,5 @@ def apart(was: Report, now: Report, before: View, after: View) -> Introduced:
     """Return what one report holds and an earlier one does not; a number that names something is no number."""
     numbers = numbers_in([*was.violations, *now.violations])
     names = {row[0] for view in (before, after) for row in view.rows(_NAMED, [sorted(numbers)])} if numbers else set()
-    return introduced(was, now, names)
+    ids = {id_ for one in was.violations for id_ in (one.id, *one.values)}
+    return introduced(was, now, names, after.renamed(ids) if ids else {})

@@ -17,6 +17,7 @@ from kbcore.history.when import When
 from kbcore.introduced.compare import Introduced, of_entities
 from kbcore.introduced.judging import apart
 from kbcore.introduced.point import Point, point_of
+from kbcore.model import former_ids
 from kbcore.rules import Report, suspect_edge
 from kbcore.state import Changes
 from kbcore.sync.documents import Documents
@@ -62,7 +63,8 @@ def check_since(
             tree = blobs.tree_of(repo, env, point.commit)
             back = Documents(workspace).take_in(before, tree)
             files = kept_of(repo, env, tree)
-        was = judge(workspace, before, files, only=only, ids=ids)
+        earlier = [former for node in view.nodes(ids) for former in former_ids(node)]
+        was = judge(workspace, before, files, only=only, ids=[*ids, *earlier])
         if point.is_older:
             # The store began after the commit: what it holds came on top of the commit, not before it.
             was = _at_first(was)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cli import write
+from tests.support.repos import commit_files, git
 
 NOW = "'REQ-1' is called 'REQ-7' now."
 THEN = "'REQ-7' was called 'REQ-1' at seq 1."
@@ -78,3 +79,24 @@ def test_what_was_accepted_of_an_entity_stays_accepted_where_it_is_renamed(kb, s
         ran = kb("sync")
         assert "NONE-1" not in ran.out + ran.err
         assert "NONE-1" not in kb("check").out
+
+
+def test_a_rename_makes_no_violation_new_since_a_point_or_for_a_commit(kb, synced):
+    document = synced / DOCUMENT
+    gone = document.read_text().replace("id: REQ-1\n", "id: REQ-1\nlinks: [NONE-1]\n")
+    commit_files(
+        synced, {DOCUMENT: gone, "docs/requirements/2.md": "---\nid: R-2\ntitle: T\nlinks: [REQ-1, NONE-2]\n---\n"}
+    )
+    kb("sync")
+    before = kb("status", "--json").json["seq"]
+    assert kb("rename", "REQ-1", "REQ-7").status == 0
+    for asked in ((), ("--since", str(before)), ("--since", "HEAD")):
+        found = kb("check", *asked, "--rule", "unresolved-reference", "--json").json
+        assert [one["id"] for one in found["violations"]] == ([] if asked else ["R-2", "REQ-7"])
+        assert found.get("mended", []) == []
+    git(synced, "add", "-A")
+    found = kb("check", "--staged", "--rule", "unresolved-reference", "--json").json
+    assert (found["violations"], found["mended"]) == ([], [])
+    write(synced, {DOCUMENT: document.read_text().replace("NONE-1", "NONE-1, NONE-3")})
+    [new] = kb("check", "--since", str(before), "--rule", "unresolved-reference", "--json").json["violations"]
+    assert new["values"][-1] == "NONE-3"
