@@ -278,6 +278,8 @@ def _judged(
         told, more = look.at(view, asked)
         if idle is not None and not (asked.targets or asked.staged or asked.since):
             idle[:] = idle_suppressions(opened.workspace, view)
+            named = [{"path": one.path, "code": one.code, "message": one.message, "hint": one.hint} for one in idle]
+            more["idle_suppressions"] = named
         return msgspec.structs.replace(told, seq=files.seq, pending_files=files.pending_files or 0), more, files
 
     if asked.staged or asked.only_records:

@@ -17,9 +17,11 @@ def run(ctx: typer.Context) -> int:
     """Prove the journal, record by record: every digest, every file, every snapshot by replay, and the cached view.
 
     Changes nothing. What is damaged ends with the status of that damage; a note in the cache keeps writers from it.
+    Stores in the trash are not proven; `kb branch trash --verify` does that.
     """
     from kbcli import exits
     from kbcore import branches
+    from kbcore.phrases import counted, is_or_are
     from kbcore.storage import known_damage
     from kbcore.upkeep.findings import damaged_journals
     from kbcore.upkeep.proof import verify_branch
@@ -30,13 +32,31 @@ def run(ctx: typer.Context) -> int:
     choice = branches.choose(workspace, session.named_branch)
     with session.output.waiting("Proving the journal"):
         proof = verify_branch(workspace, choice.branch, with_view=True)
+    not_proven = _in_trash(session)
     directory, cache = workspace.directory_of(choice.branch), workspace.cache_of(choice.branch)
     known_damage.renew(session.real_fs, directory, cache, damaged_journals(proof.findings, choice.branch))
     if session.output.is_json:
-        session.output.document(proof.as_json())
+        session.output.document(proof.as_json() | {"trash_not_proven": not_proven})
     else:
         _tell(session, proof)
+        if not_proven:
+            stores = counted(not_proven, "store")
+            how = "`kb branch trash --verify` does it"
+            session.output.note(f"note: {stores} in the trash {is_or_are(not_proven)} not proven; {how}.")
     return exits.status_of(proof.findings)
+
+
+def _in_trash(session: Session) -> int | None:
+    """Return how many stores are in the trash; None, with a warning, where it cannot be listed."""
+    from kbcore.branches import moves
+    from kbcore.errors import StorageError
+    from kbcore.visible import visible
+
+    try:
+        return len(moves.in_trash(session.workspace))
+    except StorageError as error:
+        session.output.warn(visible(error.message))
+        return None
 
 
 def _tell(session: Session, proof: Verified) -> None:

@@ -242,6 +242,12 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     head.write_bytes(whole[:-20])
     damaged = kb("branch", "trash", "--verify")
     assert (damaged.status, "does not prove" in damaged.err) == (40, True)
+    told = kb("verify")
+    assert (told.status, told.err) == (
+        0,
+        "note: 1 store in the trash is not proven; `kb branch trash --verify` does it.\n",
+    )
+    assert kb("verify", "--json").json["trash_not_proven"] == 1
     head.write_bytes(whole)
     assert kb("gc", "--empty-trash").out.startswith("1 store left in the trash.\n")
     assert "would delete the store of gone" in kb("gc", "--empty-trash", "--older-than", "0", "--dry-run").out

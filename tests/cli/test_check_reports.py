@@ -367,3 +367,15 @@ def test_the_status_names_no_file_that_the_project_accepts_as_it_is(kb, ready):
     status = kb("status", "--json").json
     assert (status["files"]["bad"], status["accepted"]["bad"]) == ([path], [path])
     assert path not in kb("status").out
+
+
+def test_json_lists_the_suppressions_without_effect(kb, ready):
+    path = "docs/requirements/one.md"
+    write(ready, {path: document("R-1", "suppress: {orphanz: why}\n")})
+    kb("sync")
+    [idle] = kb("check", "--json").json["idle_suppressions"]
+    assert (idle["path"], idle["code"], idle["hint"]) == (path, "unknown_rule", "Did you mean 'orphans'?")
+    assert "orphanz" in idle["message"]
+    assert "idle_suppressions" not in kb("check", "R-1", "--json").json
+    write(ready, {path: document("R-1")})
+    assert kb("check", "--json").json["idle_suppressions"] == []

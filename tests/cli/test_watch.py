@@ -337,7 +337,7 @@ def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
 
 
 def test_a_change_of_size_is_drawn_between_two_things_and_not_by_the_signal(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = watching._Screen(Output({}))
+    screen = watching._Screen(Output({}), watched.Telling())
     before = signal.getsignal(signal.SIGWINCH)
     with screen.following_its_size():
         signal.raise_signal(signal.SIGWINCH)
