@@ -44,7 +44,7 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 
 def _hint(id_: str, path: str, lacking: list[str]) -> str:
     edges = " and ".join(f"`{name}: [{id_}]`" for name in lacking)
-    retired = f"`status: retired` in {path}" if path else "the status `retired`, with `kb apply`"
+    retired = "`status: retired` in the file" if path else "the status `retired`, with `kb apply`"
     return f"State it with the symbol that does, by {edges} below its `links:`, or retire the event: {retired}."
 
 

@@ -34,7 +34,7 @@ def _finding(id_: str, path: str) -> Finding:
 
 def _hint(path: str) -> str:
     if path:
-        return f"Say what it switches, `links: [{{guards: [ID]}}]` in {path}, or retire it: `status: retired`."
+        return "Say what it switches, `links: [{guards: [ID]}]` in the file, or retire it: `status: retired`."
     return "State what it switches, an edge guards from it, or give it the status `retired`, with `kb apply`."
 
 

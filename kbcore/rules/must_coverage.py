@@ -61,7 +61,7 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 
 def _hint(id_: str, path: str, edge: str, what: str) -> str:
     there = f"add `links: [{id_}]` to the front matter of the {what}"
-    here = f", or `links: [{{{edge}: [ID]}}]` to {path}" if path else ""
+    here = f", or `links: [{{{edge}: [ID]}}]` to the file of {id_}" if path else ""
     return f"Link it to its {what}: {there}{here}, and run `kb sync`."
 
 

@@ -42,7 +42,7 @@ def _is_missing(field: str, params: list[Any]) -> str:
 def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
     name = field.removeprefix("attributes.")
     if path:
-        hint = f"Add `{name}:` to {path} and run `kb sync`."
+        hint = f"Add `{name}:` to the file and run `kb sync`."
     else:
         hint = f"Write it with `kb apply`: an entity with the id and `{field}`."
     return Finding(id_, f"{id_} has no `{field}`, which every {type_} needs.", hint, path, field=field)

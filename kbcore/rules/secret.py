@@ -77,7 +77,7 @@ def _found(cells: Mapping[str, Any]) -> Iterator[tuple[str, Secret]]:
 
 
 def _finding(key: str, message: str, source: str, remedy: str, concerns: frozenset[str] = frozenset()) -> Finding:
-    mended = f"Take it out of {source} and run `kb sync`." if source else remedy
+    mended = "Take it out of the file and run `kb sync`." if source else remedy
     return Finding(key, message, f"{mended} History keeps it: if it is real, revoke it.", source, concerns)
 
 

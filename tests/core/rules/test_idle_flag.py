@@ -17,7 +17,7 @@ def test_a_flag_that_guards_nothing_is_told_with_its_file_and_remedy():
     [found] = violations(graph, RULE)
     assert (found.id, found.severity, found.source) == ("F", "warning", "docs/flags/f.md")
     assert found.message == "F guards nothing (no edge guards)."
-    assert "`links: [{guards: [ID]}]` in docs/flags/f.md" in found.hint
+    assert "`links: [{guards: [ID]}]` in the file" in found.hint
 
 
 def test_the_remedy_for_a_flag_of_a_client_is_a_changeset():

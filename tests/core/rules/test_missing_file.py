@@ -38,7 +38,7 @@ def test_a_file_that_is_gone_is_told_with_the_file_that_names_it(project):
     [found] = report.violations
     assert (found.id, found.severity, found.source) == ("S1", "warning", MANIFEST)
     assert found.message == "S1 has src/b.py as its `file`, which is not in the repository."
-    assert found.hint == "Correct `file` in docs/symbols.yaml and run `kb sync`, or bring the file back."
+    assert found.hint == "Correct `file` in the file that states it and run `kb sync`, or bring the file back."
 
 
 def test_a_text_ref_counts_without_its_anchor_and_may_name_a_folder(project):

@@ -23,7 +23,7 @@ def test_what_is_missing_is_said_once_each():
     assert (scenario.id, scenario.severity, scenario.source) == ("R", "error", "docs/r.md")
     assert scenario.message == "R has priority must, but no scenario (no edge specified_by)."
     assert "`links: [R]`" in scenario.hint
-    assert "`links: [{specified_by: [ID]}]` to docs/r.md" in scenario.hint
+    assert "`links: [{specified_by: [ID]}]` to the file of " in scenario.hint
     assert test.message == "R has priority must, but no test (no edge verified_by)."
 
 
