@@ -25,7 +25,8 @@ def test_check_answers_in_the_fixed_shape(kb, synced):
     ran = kb("check", "--json")
     assert ran.status == 0
     answer = ran.json
-    assert set(answer) == {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules"}
+    keys = {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules", "idle_suppressions"}
+    assert set(answer) == keys
     assert (answer["branch"], answer["seq"], answer["ok"]) == ("main", 1, True)
     assert set(answer["rules"][0]) == {"id", "severity", "status", "reason", "seconds"}
     assert {rule["status"] for rule in answer["rules"]} == {"ran"}
