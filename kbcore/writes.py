@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -15,10 +14,10 @@ from kbcore.answers import Outcome
 from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityWrite
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
 from kbcore.errors import IntegrityViolation, NotFound, Rejected
-from kbcore.ids import is_link_id
+from kbcore.history.authorship import other_setters, writer_of
 from kbcore.locate import DERIVED, Reading, check_unrecorded, with_lines, with_unrecorded
-from kbcore.model import Link, Node, nested
-from kbcore.planning.findings import Overwritten, Surroundings, Users, Writer, members_wanted
+from kbcore.model import Node, nested
+from kbcore.planning.findings import Surroundings, Users, members_wanted
 from kbcore.planning.plan import plan as plan_changes
 from kbcore.planning.plan import reads
 from kbcore.planning.secrets import CODE as SECRET
@@ -28,10 +27,7 @@ from kbcore.schema import Schema
 from kbcore.state import Change, Draft, Reads, Stamp, State
 from kbcore.store import Author, Request
 from kbcore.suspects import suspects
-from kbcore.values import is_same
-from kbcore.view.database import among
 from kbcore.view.defined import definition_of
-from kbcore.view.past import LINKS, NODES, Table
 from kbcore.view.view import View
 from kbcore.view.working import plan_on
 from kbcore.visible import in_quotes
@@ -39,12 +35,6 @@ from kbcore.workspace import Workspace
 
 MANY_ITEMS: Final = 500
 """A changeset of more items is planned before the branch is locked."""
-
-_VERSION: Final = "/[0-9][^/]*$"
-"""Of an actor that is a program, such as ``name/1.2``, what follows the name."""
-
-_MOST_VERSIONS: Final = 100
-"""Of an element that is overwritten, so many versions are looked at for who set its fields."""
 
 MOST_PRELOADED: Final = 200
 """The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
@@ -287,7 +277,7 @@ def planner(
                 suspect=lambda ids: {one.id: one.changed_seq for one in suspects(view.rows, ids)},
                 called=called,
                 users=partial(users, view),
-                writer=partial(writer, view),
+                writer=partial(writer_of, view),
                 setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
                 former=former,
             )
@@ -368,85 +358,6 @@ def _attributes_after(item: EntityWrite, before: Mapping[str, Any]) -> dict[str,
     members, gone = members_wanted(item, {f"attributes.{name}": value for name, value in before.items()}, {})
     after = {f"attributes.{name}": value for name, value in before.items() if f"attributes.{name}" not in gone}
     return nested(after | members, "attributes")
-
-
-def writer(view: View, seq: int) -> Writer:
-    """Return who wrote the record at a seq."""
-    rows = view.rows("select actor from record where seq = ?", [seq])
-    return Writer(seq, rows[0][0] or "") if rows else Writer(seq)
-
-
-def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, Writer]]:
-    """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
-
-    That is another actor, or the same one in another session: two windows of one agent have the same name. Another
-    version of the same program is not another actor, and a record without a session is of no other session. The last
-    ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is older than
-    these, its writer has no name.
-    """
-    seqs = {key: [one.before.version] for key, one in overwritten.items()}
-    changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
-    for table, keys in _by_table(changed):
-        condition, keyed = among(keys)
-        sql = f"select id, version from {table.name}_history where id {condition}"  # noqa: S608 - parameters
-        for key, version in view.rows(sql, keyed):
-            seqs[key].append(version)
-    wanted = sorted({seq for each in seqs.values() for seq in each})
-    rows = view.rows("select seq, actor, session from record where seq in (select unnest(?::bigint[]))", [wanted])
-    writers = {seq: Writer(seq, actor or "", session or "") for seq, actor, session in rows}
-    others = [key for key in overwritten if any(_if_other(writers.get(seq, Writer(seq)), stamp) for seq in seqs[key])]
-    versions = {key: [overwritten[key].before] for key in others}
-    for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
-        for element in _past_versions(view, table, keys):
-            versions[element.id].append(element)
-    setters = {}
-    for key, found in versions.items():
-        written = [(one, writers.get(one.version, Writer(one.version))) for one in found]
-        by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
-        setters[key] = {name: one for name, one in by_field.items() if one}
-    return setters
-
-
-def _if_other(writer: Writer, stamp: Stamp) -> Writer | None:
-    """Return a writer who is not the one of a stamp, with the session only where the actor is the same; else None."""
-    if _program(writer.actor) != _program(stamp.actor):
-        return msgspec.structs.replace(writer, session="")
-    return writer if writer.session and stamp.session and writer.session != stamp.session else None
-
-
-def _program(actor: str) -> str:
-    """Return an actor without its version, if it is a program."""
-    return re.sub(_VERSION, "", actor)
-
-
-def _by_table(keys: Sequence[str]) -> list[tuple[Table[Any], list[str]]]:
-    """Return the tables that hold these elements, each with their ids."""
-    both = (
-        (NODES, [key for key in keys if not is_link_id(key)]),
-        (LINKS, [key for key in keys if is_link_id(key)]),
-    )
-    return [(table, found) for table, found in both if found]
-
-
-def _past_versions(view: View, table: Table[Any], keys: Sequence[str]) -> list[Node | Link]:
-    """Return the last earlier versions of each of these elements, the newest first."""
-    condition, keyed = among(keys)
-    sql = f"""
-select {table.columns} from {table.name}_history where id {condition}
-qualify row_number() over (partition by id order by version desc) <= {_MOST_VERSIONS} order by version desc"""  # noqa: S608 - parameters
-    return [table.element(row) for row in view.rows(sql, keyed)]
-
-
-def _setter(versions: Sequence[tuple[Node | Link, Writer]], name: str) -> Writer:
-    """Return who set a field to its value in the newest of these versions."""
-    newest = versions[0][0]
-    first, writer = versions[0]
-    for element, its_writer in versions:
-        is_older_life = element.created_seq != newest.created_seq
-        if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
-            return writer
-        first, writer = element, its_writer
-    return writer if first.version == first.created_seq else Writer(first.version)
 
 
 def _needs_removals(changeset: Changeset) -> bool:

@@ -1,9 +1,13 @@
-"""Who set the fields of an entity to what they are now, when, and why: the records that did it, with their fields."""
+"""Who set fields to what they are now, when, and why.
+
+Of an entity: the records that did it, with their fields. Of what a write overwrites: whether it was another writer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -12,12 +16,21 @@ from kbcore.history.log import missing
 from kbcore.history.reach import first_record
 from kbcore.history.shown import Fields, node_fields
 from kbcore.history.touched import changes_of
-from kbcore.model import CLIENT, Node, former_ids
+from kbcore.ids import is_link_id
+from kbcore.model import CLIENT, Link, Node, former_ids
+from kbcore.planning.findings import Overwritten, Writer
+from kbcore.state import Stamp
 from kbcore.suggest import did_you_mean
 from kbcore.values import is_same
-from kbcore.view.past import Later
+from kbcore.view.database import among
+from kbcore.view.past import LINKS, NODES, Later, Table
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
+
+_VERSION: Final = "/[0-9][^/]*$"
+"""Of an actor that is a program, such as ``name/1.2``, what follows the name."""
+_MOST_VERSIONS: Final = 100
+"""Of an element that is overwritten, so many earlier versions are looked at for who set its fields."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -137,3 +150,92 @@ def written_json(view: View, one: Written) -> dict[str, Any]:
         return shown | {"deleted": True}
     files = sorted({owner for owner in one.fields.values() if owner != CLIENT})
     return shown | {"fields": list(one.fields)} | ({"files": files} if files else {})
+
+
+def writer_of(view: View, seq: int) -> Writer:
+    """Return who wrote the record at a seq."""
+    rows = view.rows("select actor from record where seq = ?", [seq])
+    return Writer(seq, rows[0][0] or "") if rows else Writer(seq)
+
+
+def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, Writer]]:
+    """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
+
+    That is another actor, or the same one in another session: two windows of one agent have the same name. Another
+    version of the same program is not another actor, and a record without a session is of no other session. The last
+    ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is older than
+    these, its writer has no name.
+    """
+    seqs = {key: [one.before.version] for key, one in overwritten.items()}
+    changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
+    for table, keys in _by_table(changed):
+        for key, version in _past_versions(view, table, "id, version", keys):
+            seqs[key].append(version)
+    wanted = sorted({seq for each in seqs.values() for seq in each})
+    rows = view.rows("select seq, actor, session from record where seq in (select unnest(?::bigint[]))", [wanted])
+    writers = {seq: Writer(seq, actor or "", session or "") for seq, actor, session in rows}
+    certain = {key for key in overwritten if any(_if_other(writers.get(seq, Writer(seq)), stamp) for seq in seqs[key])}
+    others = [key for key in overwritten if key in certain or len(seqs[key]) > _MOST_VERSIONS]
+    versions = {key: [overwritten[key].before] for key in others}
+    for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
+        for row in _past_versions(view, table, table.columns, keys):
+            element = table.element(row)
+            versions[element.id].append(element)
+    setters = {}
+    for key, found in versions.items():
+        written = [(one, writers.get(one.version, Writer(one.version))) for one in found]
+        by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
+        if key in certain or (any(by_field.values()) and _has_other_writer(view, key, stamp)):
+            setters[key] = {name: one for name, one in by_field.items() if one}
+    return setters
+
+
+def _has_other_writer(view: View, key: str, stamp: Stamp) -> bool:
+    """Tell whether any past version of an element is of another writer, however many there are."""
+    [(table, _)] = _by_table([key])
+    past = f"select version from {table.name}_history where id = ?"  # noqa: S608 - parameters
+    sql = f"select distinct actor, session from record where seq in ({past})"  # noqa: S608 - as above
+    return any(_if_other(Writer(0, actor or "", session or ""), stamp) for actor, session in view.rows(sql, [key]))
+
+
+def _if_other(writer: Writer, stamp: Stamp) -> Writer | None:
+    """Return a writer who is not the one of a stamp, with the session only where the actor is the same; else None."""
+    if _program(writer.actor) != _program(stamp.actor):
+        return msgspec.structs.replace(writer, session="")
+    return writer if writer.session and stamp.session and writer.session != stamp.session else None
+
+
+def _program(actor: str) -> str:
+    """Return an actor without its version, if it is a program."""
+    return re.sub(_VERSION, "", actor)
+
+
+def _by_table(keys: Sequence[str]) -> list[tuple[Table[Any], list[str]]]:
+    """Return the tables that hold these elements, each with their ids."""
+    both = (
+        (NODES, [key for key in keys if not is_link_id(key)]),
+        (LINKS, [key for key in keys if is_link_id(key)]),
+    )
+    return [(table, found) for table, found in both if found]
+
+
+def _past_versions(view: View, table: Table[Any], columns: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return columns of the last earlier versions of each of these elements, the newest first."""
+    condition, keyed = among(keys)
+    last = f"order by version desc limit {_MOST_VERSIONS}"
+    if len(keys) > 1:  # a window takes several times as long
+        within = f"row_number() over (partition by id order by version desc) <= {_MOST_VERSIONS}"
+        last = f"qualify {within} order by version desc"
+    return view.rows(f"select {columns} from {table.name}_history where id {condition} {last}", keyed)  # noqa: S608 - parameters
+
+
+def _setter(versions: Sequence[tuple[Node | Link, Writer]], name: str) -> Writer:
+    """Return who set a field to its value in the newest of these versions."""
+    newest = versions[0][0]
+    first, writer = versions[0]
+    for element, its_writer in versions:
+        is_older_life = element.created_seq != newest.created_seq
+        if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
+            return writer
+        first, writer = element, its_writer
+    return writer if first.version == first.created_seq else Writer(first.version)

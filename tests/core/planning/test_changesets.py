@@ -18,6 +18,7 @@ from kbcore.errors import (
     NotFound,
     StaleBase,
 )
+from kbcore.history import authorship
 from kbcore.planning.plan import reads
 from kbcore.reader import kind_of
 from kbcore.store import Author
@@ -582,6 +583,19 @@ def test_who_overwrites_what_another_session_of_the_same_actor_set_is_warned(pro
     assert "another session had set of A depends_on B: `confidence` was 0.9, set by 'bot/1' in session 's1'" in link
     project.apply(author=none, entities=[{"id": "B", "owner": "ann"}])
     assert project.apply(author=second, entities=[{"id": "B", "owner": "bob"}]).warnings == ()
+
+
+def test_a_value_that_is_older_than_the_versions_looked_at_is_of_another_writer_only_if_there_is_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authorship, "_MOST_VERSIONS", 3)
+    project.apply(entities=[req("A", owner="ann")])
+    project.apply(author=ZOE, entities=[req("B", owner="ann")])
+    for number in range(6):
+        project.apply(entities=[{"id": key, "priority": f"p{number}"} for key in "AB"])
+    changes = [{"id": key, "owner": "bob", "priority": "none"} for key in "AB"]
+    [warning] = project.apply(entities=changes).warnings
+    assert warning == ("This overwrites what another actor had set of 'B': `owner` was 'ann', set at seq 5 or earlier.")
 
 
 def test_who_overwrites_a_member_of_an_edge_that_another_actor_set_is_warned(project: Project) -> None:
