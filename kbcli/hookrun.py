@@ -160,10 +160,10 @@ def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]
     if not merged:
         return
     from kbcli.words.lines import missing_line
-    from kbcore import branches
+    from kbcore.exporting import missing_between
 
     for name in merged:
-        missing = branches.missing_on(workspace, current, name)
+        missing = missing_between(workspace, current, name)
         if line := missing_line(name, current, missing):
             _say(line)
 

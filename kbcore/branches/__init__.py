@@ -20,7 +20,7 @@ from kbcore.branches.making import (
     warning,
 )
 from kbcore.branches.origins import Origin, find_origin, left_over
-from kbcore.branches.stores import BranchInfo, listing, living, missing_on, stores
+from kbcore.branches.stores import BranchInfo, listing, living, stores
 from kbcore.branches.trash import (
     KEPT_DAYS,
     Collected,
@@ -66,7 +66,6 @@ __all__ = [
     "living",
     "loss_of",
     "losses",
-    "missing_on",
     "moment_of",
     "note_ref",
     "open_branch",

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,10 +18,6 @@ from kbcore.branches import lost, moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, ReadOnlyStore, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
 from kbcore.workspace import Workspace
-
-if TYPE_CHECKING:
-    from kbcore.exporting import Export
-    from kbcore.view.view import View
 
 
 class BranchInfo(msgspec.Struct, frozen=True):
@@ -108,21 +104,6 @@ def living(workspace: Workspace) -> dict[str, str]:
     if not is_reliable:
         raise GitUnusable("git keeps renaming branches.", hint="Run it again when git is done.")
     return needed
-
-
-def missing_on(workspace: Workspace, other: str, branch: str) -> Export:
-    """Return what clients wrote on one branch and another has not; both are read from their stores.
-
-    The other branch has nothing if it has no store, which "" also says. Raises: what reading a store raises.
-    """
-    from kbcore import exporting  # noqa: PLC0415 - imports duckdb, which few need who look for a store
-
-    def read(view: View) -> Export:
-        if not other or not workspace.has_store(other):
-            return exporting.missing_on(None, view)
-        return workspace.store(other).read(lambda there: exporting.missing_on(there, view))
-
-    return workspace.store(branch).read(read)
 
 
 def former(workspace: Workspace, branch: str) -> str:
