@@ -210,15 +210,16 @@ class Session:
         self.writes = writes
         self.signals.work.only_reads = not writes
 
-    def open(self) -> Opened:
-        """Return the branch that is meant, its store made on first use.
+    def open(self, *, dry_run: bool = False) -> Opened:
+        """Return the branch that is meant, its store made on first use; a dry run makes none.
 
-        Raises: as ``branches.open_branch``.
+        Raises: as ``branches.open_branch``; for a dry run as ``branches.open_to_try``.
         """
         from kbcore import branches
 
         self.begin_request(writes=True)
-        return self._opened(*branches.open_branch(self.workspace, self.named_branch))
+        open_ = branches.open_to_try if dry_run else branches.open_branch
+        return self._opened(*open_(self.workspace, self.named_branch))
 
     def open_to_read(self, branch: str | None = None) -> Opened:
         """Return what answers for the branch that is meant: its store, or what that will be made of.

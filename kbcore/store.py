@@ -8,6 +8,7 @@ it and looks again under the lock.
 from __future__ import annotations
 
 import contextlib
+import copy
 import secrets
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -159,7 +160,15 @@ class BranchStore:
         self._cache = cache
         self._seen = BranchView(fs, directory, cache)
         self._witness = witness
+        self._only_plans = False
         self.directory = directory
+
+    @cached_property
+    def trial(self) -> BranchStore:
+        """This store with the same view, for what plans the writes of a branch without a store: it takes no record."""
+        trial = copy.copy(self)
+        trial._only_plans = True  # noqa: SLF001 - it is of this class
+        return trial
 
     @cached_property
     def texts(self) -> BranchTexts:
@@ -294,6 +303,9 @@ class BranchStore:
         ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
         journal, each saying truthfully whether it was applied.
         """
+        if self._only_plans and not request.dry_run:
+            message = f"{branch} has no store yet, and this request only plans what it would write."
+            raise ReadOnlyStore(message, hint="Send it without the dry run.")
         if request.dry_run:
             return journal.reading(
                 self._fs,

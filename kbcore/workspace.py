@@ -192,6 +192,8 @@ class Workspace:
         """Why the stores cannot be moved from an older place; then they are read there, and not written."""
         self.read_for: dict[str, set[str]] = {}
         """Branches whose stores answer what this request reads, each with the branches that were asked for."""
+        self.tried_on: dict[str, str] = {}
+        """Branches of which this request only plans a write, each with the branch on whose store it is planned."""
         self.moved = ""
         """What to say of a move of its stores, when the one who opened it made that move."""
 
@@ -336,6 +338,7 @@ class Workspace:
         """
         now = Workspace(self.repo, self.machine, self.pool, settles=self.settles)
         now.user = self.user
+        now.tried_on = dict(self.tried_on)
         return now
 
     @cached_property
@@ -439,7 +442,12 @@ class Workspace:
         return self.cache_dir / ids.encode_branch(branch)
 
     def store(self, branch: str) -> BranchStore:
-        """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none."""
+        """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none.
+
+        In a request that only plans a write, it may be that of another branch (``tried_on``), and takes no record.
+        """
+        if branch in self.tried_on:
+            return self.store(self.tried_on[branch]).trial
         name = ids.encode_branch(branch)
         views = CachePlaces(
             below(self.cache_dir, name), below(self.usual_cache_dir, name), self.user.limits.memory_bytes
@@ -449,7 +457,12 @@ class Workspace:
         return self.pool.get(self.machine, directory, views, witness, partial(_refused, self.repo, self.machine))
 
     def readable_directory_of(self, branch: str) -> Path:
-        """Return where the store of a branch can be read: an empty one of this process where none could be made."""
+        """Return where the store of a branch can be read: an empty one of this process where none could be made.
+
+        In a request that only plans a write, it may be that of another branch (``tried_on``).
+        """
+        if branch in self.tried_on:
+            return self.readable_directory_of(self.tried_on[branch])
         directory = self.directory_of(branch)
         empty = self.pool.empty_stores.get(directory)
         return directory if empty is None or os.path.lexists(directory) else empty

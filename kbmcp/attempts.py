@@ -35,6 +35,8 @@ class Job(msgspec.Struct, frozen=True):
     run: Callable[[Call], Payload]
     expect_branch: str = ""
     writes: bool = False
+    dry_run: bool = False
+    """What it would write is only planned: no store is made for it."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -112,7 +114,7 @@ class _Attempt:
 
     def _carried_out(self, ready: _Ready) -> Outcome:
         service, around = self._service, self._around
-        with service.open(self._client, ready.arrival, writes=ready.job.writes) as call:
+        with service.open(self._client, ready.arrival, writes=ready.job.writes, dry_run=ready.job.dry_run) as call:
             around |= {"repository": call.repository, "branch": call.branch}
             try:
                 payload = {"repository": call.repository} | ready.job.run(call)

@@ -155,10 +155,11 @@ class Service:
         return Arrival(workspace, choice)
 
     @contextmanager
-    def open(self, client: Client, arrival: Arrival, *, writes: bool) -> Iterator[Call]:
+    def open(self, client: Client, arrival: Arrival, *, writes: bool, dry_run: bool) -> Iterator[Call]:
         """Give the surroundings of a call that has its turn at its branch.
 
-        A call that only reads makes no store: it is answered from what that of the branch will be copied from.
+        A call that only reads makes no store: it is answered from what that of the branch will be copied from. On the
+        same is planned what a dry run would write.
 
         Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
         first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
@@ -168,11 +169,12 @@ class Service:
         """
         from_thread.check_cancelled()
         workspace, choice = arrival.workspace.renewed(), arrival.choice
-        answering, notice = self._served(workspace, choice, writes=writes)
+        answering, notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
+        used = workspace.tried_on.get(choice.branch, answering.branch)
         with ExitStack() as turns:
-            if answering != choice:
+            if used != choice.branch:
                 # It has a store, so nobody who has its turn waits for another.
-                turns.enter_context(self.turns.taken(workspace.directory_of(answering.branch), reads=True))
+                turns.enter_context(self.turns.taken(workspace.directory_of(used), reads=True))
             yield Call(
                 workspace=workspace,
                 store=workspace.store(answering.branch),
@@ -205,7 +207,9 @@ class Service:
         branch = self.options.branch or workspace.head().branch
         if workspace.has_store(branch) and workspace.verdict_on(branch) != "made_again":
             return branch
-        return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False)[0].branch
+        return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False, dry_run=False)[
+            0
+        ].branch
 
     def look(self, use: Callable[[View], T]) -> T:
         """Return ``use(view)`` on a view of what answers now, with what its files say; makes no store.
@@ -288,13 +292,15 @@ class Service:
             if self._shared is not None:
                 self._shared[1].close()
 
-    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool) -> tuple[Choice, str]:
+    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool, dry_run: bool) -> tuple[Choice, str]:
         """Return the branch that answers, and what is to be said about that; a call that writes makes its store.
 
         Raises: as ``branches.ensure``, or ``branches.for_reading``.
         """
         from kbcore import branches
 
+        if writes and dry_run:
+            return choice, self._first_use(branches.for_trying(workspace, choice))
         if writes:
             return choice, self._first_use(branches.ensure(workspace, choice.branch, follows_head=choice.follows_head))
         answering, ensured = branches.for_reading(workspace, choice)

@@ -60,6 +60,11 @@ class Asked(msgspec.Struct, frozen=True):
     request: Request
     writes: bool
 
+    @property
+    def dry_run(self) -> bool:
+        """Tell whether what it would write is only planned."""
+        return self.request.dry_run
+
 
 def read(arguments: Mapping[str, Any]) -> tuple[Asked, list[Problem]]:
     """Return what ``execute_kip`` is asked. Raises: ``KipRefused``."""

@@ -198,7 +198,8 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
         asked, problems = tool.read(arguments)
         writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
-        return Job(lambda call: tool.run(call, asked, problems), getattr(asked, "expect_branch", ""), writes)
+        expected, is_dry = getattr(asked, "expect_branch", ""), getattr(asked, "dry_run", False)
+        return Job(lambda call: tool.run(call, asked, problems), expected, writes, is_dry)
 
     outcome = await attempt(service, client, tool.key, prepare, writes=tool.writes == "always")
     return tool.finish(outcome)

@@ -40,6 +40,11 @@ class Write(msgspec.Struct, frozen=True):
     rename: tuple[str, str] | None = None
     """The id of an entity, and the one that it is to have."""
 
+    @property
+    def dry_run(self) -> bool:
+        """Tell whether it is only planned."""
+        return self.changeset.dry_run
+
 
 def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
     """Return what ``kb_upsert`` is asked to write; what is wrong with it is among the changeset's problems.

@@ -37,5 +37,6 @@ def run(
     if edge and to_id:
         name, _, kind = edge.partition(":")
         one = (name, kind, to_id)
-    outcome = confirm(session.open().target, key, one, message=message, dry_run=dry_run)
+    target = session.open(dry_run=dry_run).target
+    outcome = confirm(target, key, one, message=message, dry_run=dry_run)
     session.tell_outcome(outcome)

@@ -32,7 +32,7 @@ def run(
     from kbcore.visible import visible_lines
 
     session = session_of(ctx)
-    opened = session.open()
+    opened = session.open(dry_run=dry_run)
     options = UndoOptions(force=force, dry_run=dry_run)
     follows_head = opened.choice.follows_head
     if len(seqs) == 1:

@@ -29,7 +29,7 @@ def run(
     from kbcore.sleep.cycle import run as sleep
 
     session = session_of(ctx)
-    opened = session.open_to_read() if dry_run else session.open()
+    opened = session.open(dry_run=dry_run)
     options = SleepOptions(tuple(phase or ()), dry_run, force)
     with session.output.waiting("Sleeping"):
         report = sleep(

@@ -58,9 +58,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
     workspace = session.workspace
     check_worktree(workspace, session.named_branch)
     options = SyncOptions(normal_paths(paths, session.start, workspace.repo.worktree), dry_run, rebuild)
-    opened = session.open_to_read() if dry_run else session.open()
-    if opened.branch != workspace.head().branch:  # what another branch holds says nothing about these files
-        opened = session.open()
+    opened = session.open(dry_run=dry_run)
     with session.output.waiting("Syncing"):
         return sync(workspace, opened.branch, session.author, options)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
     """Return the answer to a request, and the branch that it speaks of.
 
-    A branch gets its store when something is written; settings and schema are those in force now.
+    A branch gets its store when something is written, not by a dry run; settings and schema are those in force now.
 
     Raises: as opening a branch.
     """
@@ -25,7 +25,9 @@ def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
 
     session.begin_request(writes=request.writes)
     workspace = session.workspace.renewed()
-    open_ = branches.open_branch if request.writes else branches.open_to_read
+    open_ = branches.open_to_read
+    if request.writes:
+        open_ = branches.open_to_try if request.dry_run else branches.open_branch
     store, choice, ensured = open_(workspace, session.named_branch)
     session.tell_ensured(ensured)
     session.watch(store)

@@ -13,10 +13,12 @@ from kbcore.branches.making import (
     copy_from,
     ensure,
     for_reading,
+    for_trying,
     keep,
     note_ref,
     open_branch,
     open_to_read,
+    open_to_try,
     warning,
 )
 from kbcore.branches.origins import Origin, find_origin, left_over
@@ -58,6 +60,7 @@ __all__ = [
     "error_of",
     "find_origin",
     "for_reading",
+    "for_trying",
     "held",
     "keep",
     "kept_until",
@@ -70,6 +73,7 @@ __all__ = [
     "note_ref",
     "open_branch",
     "open_to_read",
+    "open_to_try",
     "remembered",
     "restore",
     "stores",

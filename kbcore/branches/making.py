@@ -259,6 +259,30 @@ def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     return answering, ensured
 
 
+def open_to_try(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
+    """Return the store on which a dry run for the branch that a request means is planned; it takes no record.
+
+    Raises: as ``choose`` and ``for_trying``.
+    """
+    choice = choose(workspace, named)
+    ensured = for_trying(workspace, choice)
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+
+
+def for_trying(workspace: Workspace, choice: Choice) -> Ensured:
+    """Have the writes of a dry run planned on what answers for a choice; see ``for_reading``. Nothing is written.
+
+    The branch is still the one that is meant: where it has no store, ``workspace`` gives, for it, the one that its
+    store will be copied from.
+
+    Raises: as ``for_reading``.
+    """
+    answering, ensured = _answering(workspace, choice)
+    if answering.branch != choice.branch:
+        workspace.tried_on[choice.branch] = answering.branch
+    return ensured
+
+
 def _answering(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     has_store = workspace.has_store(choice.branch)
     if workspace.unmovable is not None and has_store:

@@ -33,6 +33,30 @@ def test_the_list_shows_every_store_and_where_it_comes_from(kb, synced):
     ]
 
 
+def test_a_dry_run_in_a_new_branch_makes_no_store(kb, synced):
+    git(synced, "branch", "topic")
+    git(synced, "symbolic-ref", "HEAD", "refs/heads/topic")
+    write(synced, {"docs/requirements/new.md": "---\nid: REQ-NEW\ntitle: New\nstatus: open\n---\n"})
+    change = {"entities": [{"id": "S", "type": "symbol", "title": "S", "status": "active"}]}
+    write(synced, {"change.json": json.dumps(change)})
+    commands = [
+        ("sync",),
+        ("sync", "--rebuild"),
+        ("apply", "change.json"),
+        ("new", "symbol", "--title", "x", "--id", "SYM-1", "--store"),
+        ("revert", "1"),
+        ("sleep",),
+        ("kip", 'UPSERT { CONCEPT ?a { {type: "Person", name: "ann"} } }'),
+    ]
+    for command in commands:
+        ran = kb(*command, "--dry-run")
+        assert ran.status == 0, (command, ran.err)
+        assert "topic has no store yet: this is main" in ran.err
+        assert "Would change main" not in ran.out
+        assert not (stores_at(synced) / "topic").exists(), command
+    assert "Would change topic at seq 1: 1 created" in kb("sync", "--dry-run").out
+
+
 def test_ensure_makes_a_store_once(kb, synced):
     git(synced, "branch", "other")
     assert kb("branch", "ensure", "other", "--json").json | {"notice": ""} == {

@@ -27,6 +27,27 @@ def test_a_switch_between_two_calls_is_followed(project):
         assert (answer["branch"], answer["total"], answer.get("note")) == ("main", 1, None)
 
 
+def test_a_dry_run_in_a_new_branch_makes_no_store_and_is_planned_on_the_default_branch(project):
+    project.apply(entities=[entity("A")])
+    with agent(project.root) as found:
+        project.switch("feature", create=True)
+        tries = [
+            ("kb_upsert", {"entities": [entity("B")]}, "created", ["B"]),
+            ("kb_upsert", {"rename": {"A": "A2"}}, "created", ["A2"]),
+            ("kb_delete", {"entities": [{"id": "A", "expected_version": 1}]}, "deleted", ["A"]),
+        ]
+        for tool, arguments, name, expected in tries:
+            answer = found.call(tool, **arguments, dry_run=True)
+            assert (answer["branch"], answer[name]) == ("feature", expected)
+            assert "feature has no store yet: this is main" in answer["note"]
+            assert not (stores_at(project.root) / "feature").exists()
+        assert found.call("kb_upsert", entities=[entity("B")])["created"] == ["B"]
+        assert [one["branch"] for one in (found.call("kb_query"), found.call("kb_upsert", entities=[entity("C")]))] == [
+            "feature",
+            "feature",
+        ]
+
+
 def test_an_expected_branch_is_insisted_on(project):
     with agent(project.root) as found:
         error = found.refused("kb_upsert", entities=[entity("A")], expect_branch="feature")

@@ -167,7 +167,7 @@ def test_another_branch_is_told_to_whoever_follows_anything(mode, started, fast)
         started.switch("feature", create=True)
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]
         assert json.loads(found.call("kb_query", ids=["A"]).content[0].text)["branch"] == "main"
-        assert not found.call("kb_upsert", entities=[entity("B")], dry_run=True).is_error
+        assert not found.call("kb_upsert", entities=[entity("B")]).is_error
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]  # the branch has got its store
         started.apply(entities=[entity("A", owner="ann")], branch="main")
         started.apply(entities=[entity("C")])

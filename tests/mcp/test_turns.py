@@ -17,8 +17,11 @@ from tests.support.repos import git
 
 MORE_THAN_THREADS = 20
 """Calls: a server has fewer threads for them."""
-DRY = {"entities": [{"id": "B", "type": "req", "title": "B", "status": "open"}], "dry_run": True}
-"""The arguments of a call that writes, and therefore makes the store of its branch."""
+
+
+def writing(number=0):
+    """Return the arguments of a call that writes, and therefore makes the store of its branch."""
+    return {"entities": [{"id": f"B{number}", "type": "req", "title": "B", "status": "open"}]}
 
 
 @contextmanager
@@ -46,14 +49,17 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
     with direct(project.root) as tools, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
-            waiting = [pool.submit(tools.answer, "kb_upsert", **DRY) for _ in range(MORE_THAN_THREADS)]
+            waiting = [pool.submit(tools.answer, "kb_upsert", **writing(n)) for n in range(MORE_THAN_THREADS)]
             standing(tools, feature, MORE_THAN_THREADS)
             project.switch("main")
             assert pool.submit(tools.answer, "kb_query").result(2.0)["branch"] == "main"
             assert pool.submit(tools.answer, "kb_upsert", limt=1).result(2.0)["branch"] == "main"
             assert not any(task.done() for task in waiting)
+            project.switch("feature")
         answers = [task.result() for task in waiting]
-        assert [(one["branch"], one["created"]) for one in answers] == [("feature", ["B"])] * len(waiting)
+        assert [(one["branch"], one["created"]) for one in answers] == [
+            ("feature", [f"B{n}"]) for n in range(len(waiting))
+        ]
         assert sum("first use of feature" in one.get("note", "") for one in answers) == 1
         assert tools.service.turns._lines == {}
 
@@ -63,11 +69,11 @@ def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
     with agent(project.root) as found, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
-            waiting = [pool.submit(found.call, "kb_upsert", **DRY) for _ in range(MORE_THAN_THREADS)]
+            waiting = [pool.submit(found.call, "kb_upsert", **writing(n)) for n in range(MORE_THAN_THREADS)]
             time.sleep(0.2)
             assert pool.submit(found.tools).result(2.0)
             assert not any(task.done() for task in waiting)
-        assert [task.result(10.0)["created"] for task in waiting] == [["B"]] * MORE_THAN_THREADS
+        assert [task.result(10.0)["created"] for task in waiting] == [[f"B{n}"] for n in range(MORE_THAN_THREADS)]
 
 
 def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_path):
@@ -162,7 +168,7 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     project.switch("feat", create=True)
     with direct(project.root) as tools:
-        tools.answer("kb_upsert", **DRY)
+        tools.answer("kb_upsert", **writing())
         git(project.root, "branch", "-M", "feat", "main")
         assert "git renamed feat to main" in tools.answer("kb_query")["note"]
         assert "note" not in tools.answer("kb_query")

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from kbcli.readonly import ReadOnlyFs
-from kbcore import branches
+from kbcore import branches, changeset, writes
 from kbcore.errors import GitUnusable, ReadOnlyStore, StoreWentBack, UnknownBranch
 from kbcore.sync.overlay import WorktreeFiles
 from tests.core.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at
-from tests.support.project import Project
+from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 
 
@@ -67,6 +67,27 @@ def test_reading_a_new_branch_writes_nothing_even_where_it_could(project: Projec
     assert contents(project.root) == before
     store, choice, ensured = branches.open_branch(project.workspace(), None)
     assert (choice.branch, ensured.is_new, ensured.copied_from) == ("topic", True, "main")
+
+
+def test_a_dry_run_in_a_new_branch_is_planned_on_what_its_store_will_be_copied_from(project: Project) -> None:
+    project.apply(entities=[req("A")])
+    project.switch("topic", create=True)
+    before = contents(project.root)
+    workspace = project.workspace()
+    store, choice, ensured = branches.open_to_try(workspace, None)
+    assert store.read(lambda view: view.rows("select id from node")) == [("A",)]
+    assert choice == branches.Choice("topic", follows_head=True)
+    assert "topic has no store yet: this is main" in ensured.notice
+    items = [req("B"), req("A") | {"title": "New"}]
+    for is_dry in (True, False):
+        wanted = changeset.parse({"entities": items, "dry_run": is_dry})
+        if is_dry:
+            outcome = writes.carry_out(workspace, "topic", AUTHOR, wanted, follows_head=True)
+            assert (outcome.branch, outcome.created, outcome.updated) == ("topic", ("B",), ("A",))
+        else:
+            with pytest.raises(ReadOnlyStore, match="only plans"):
+                writes.carry_out(workspace, "topic", AUTHOR, wanted, follows_head=True)
+    assert contents(project.root) == before
 
 
 def test_reading_where_nothing_is_stored_writes_nothing(project: Project) -> None:
