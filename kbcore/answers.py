@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from kbcore.model import Link
+from kbcore.renames import joined
 from kbcore.state import Change, Changes
 
 if TYPE_CHECKING:
@@ -44,6 +44,11 @@ class Outcome(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     ids: dict[str, str] = {}
     """The ids that were allocated, by what the request wrote in their place; shown only where there are any."""
+    renamed: dict[str, str] = {}
+    """The new id of each entity that was renamed, by its earlier one; shown only where there are any.
+
+    Such an entity is not among the others, and an edge is not counted where it only names the new id.
+    """
 
     @classmethod
     def unchanged_at(cls, branch: str, seq: int, *, dry_run: bool) -> Outcome:
@@ -53,33 +58,48 @@ class Outcome(msgspec.Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
         shown: dict[str, Any] = msgspec.to_builtins(self)
-        return shown if self.ids else {name: value for name, value in shown.items() if name != "ids"}
+        return {name: value for name, value in shown.items() if value or name not in {"ids", "renamed"}}
 
 
-def sorted_out(changes: Changes) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the entities that changes made, changed and removed, each in order."""
+class Turned(msgspec.Struct, frozen=True):
+    """What changes made, changed, removed and renamed: ids in order, the present id by the earlier one, and edges."""
+
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    deleted: tuple[str, ...]
+    edges: EdgeCounts
+    renamed: dict[str, str] = {}
+
+
+def turned(changes: Changes, unchanged: int = 0) -> Turned:
+    """Return what changes made, changed, removed and renamed. An edge that only a rename gave another id is none."""
+    changes = joined(changes)
 
     def ids(wanted: Sequence[Change[Any]]) -> tuple[str, ...]:
         return tuple(sorted(change.key for change in wanted))
 
-    return (
+    kept = [change for change in changes.nodes if change.before is not None and change.after is not None]
+    renamed = {change.before.id: change.key for change in kept if change.before and change.before.id != change.key}
+    links = changes.links
+    created = sum(change.before is None for change in links)
+    deleted = sum(change.after is None for change in links)
+    return Turned(
         ids([change for change in changes.nodes if change.before is None]),
-        ids([change for change in changes.nodes if change.before is not None and change.after is not None]),
+        ids([change for change in kept if change.key not in renamed.values()]),
         ids([change for change in changes.nodes if change.after is None]),
+        EdgeCounts(created, len(links) - created - deleted, unchanged, deleted),
+        dict(sorted(renamed.items())),
     )
 
 
-def counted(links: Sequence[Change[Link]], unchanged: int = 0) -> EdgeCounts:
-    """Return the counts of edges that came, changed and went."""
-    created = sum(change.before is None for change in links)
-    deleted = sum(change.after is None for change in links)
-    return EdgeCounts(created, len(links) - created - deleted, unchanged, deleted)
+def turned_at(view: View, seq: int) -> Turned:
+    """Return what the record at a seq made, changed, removed and renamed, out of the view's history."""
+    if view.rows("select 1 from record where seq = ? and renamed > 0", [seq]):
+        from kbcore.view.past import changes_at  # noqa: PLC0415 - it imports duckdb, and an answer needs none
 
-
-def changed_at(view: View, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], EdgeCounts]:
-    """Return what the record at a seq made, changed and removed, out of the view's history."""
+        return turned(changes_at(view, seq))
     created, updated, deleted = (len(ids) for ids in _turned_at(view, "link", seq))
-    return *_turned_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted)
+    return Turned(*_turned_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted))
 
 
 def _turned_at(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -1,14 +1,23 @@
-"""The operations that give an entity another id, and each of its edges the id that follows from it. Pure."""
+"""Renames: the operations that give an entity another id, and which changes are the rename of one. Pure.
+
+The history has a rename as an entity that goes and one that comes, of which one has the id of the other among its
+former ids, with all edges that have another id for it. ``joined`` makes one change of the two sides of each.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from kbcore import inverse
 from kbcore.ids import link_id
-from kbcore.model import Link, Node
+from kbcore.model import Link, Node, former_ids
 from kbcore.record import Operation
-from kbcore.state import State
+from kbcore.state import Change, Changes, State
+
+E = TypeVar("E", Node, Link)
 
 
 def renamed_links(state: State, old: str, new: str) -> list[tuple[Link, Link]]:
@@ -70,4 +79,77 @@ def _joined(there: Link, moved: Link) -> Link:
         owners={name: owner for name, owner in owners.items() if owner},
         statements=tuple(sorted(by_source.values())),
         created_at=min(there.created_at, moved.created_at),
+    )
+
+
+def renamed_in(nodes: Iterable[Change[Node]]) -> dict[str, str]:
+    """Return the id that each entity had before these changes by the id that it has after them, where that is another.
+
+    To undo a rename is one as well: then the entity that goes has the other id among its former ones.
+    """
+    gone = {one.key: one.before for one in nodes if one.before is not None and one.after is None}
+    if not gone:
+        return {}
+    before = {former: key for key, node in sorted(gone.items()) for former in former_ids(node)}
+    found: dict[str, str] = {}
+    for one in nodes:
+        if one.before is None and one.after is not None:
+            names = [*reversed(former_ids(one.after)), before.get(one.key, "")]
+            old = next((name for name in names if name in gone), "")
+            if old:
+                found[one.key] = old
+                del gone[old]
+    return found
+
+
+def joined(changes: Changes) -> Changes:
+    """Return changes with one in the place of both sides of each rename; it has the later id as its key.
+
+    So it is with each edge that has another id for it; where that is all that happened to it, it is left out.
+    """
+    renamed = renamed_in(changes.nodes)
+    if not renamed:
+        return changes
+    moved = moved_links((one.before for one in changes.links if one.before is not None), renamed)
+    came = {one.key for one in changes.links if one.before is None}
+    gone = {one.key for one in changes.links if one.after is None}
+    links = {new: old for old, new in moved.items() if new in came and old in gone}
+    kept = [one for one in _joined_by(changes.links, links) if not _is_moved_alone(one)]
+    return Changes(_joined_by(changes.nodes, renamed), tuple(kept), changes.sources)
+
+
+def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, str]:
+    """Return the id that each of these edges has after renames, where that is another one.
+
+    ``renamed`` has the earlier ids of entities by the later ones. An edge about such an edge has another id as well.
+    """
+    now = {old: new for new, old in renamed.items()}
+    by_id = {link.id: link for link in links}
+
+    def name(key: str) -> str:
+        link = by_id.get(key)
+        if key in now or link is None:
+            return now.get(key, key)
+        ends = name(link.from_id), name(link.to_id)
+        return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
+
+    return {key: new for key in by_id if (new := name(key)) != key}
+
+
+def _is_moved_alone(change: Change[Link]) -> bool:
+    before, after = change.before, change.after
+    return before is not None and after is not None and before.id != after.id and _said(before) == _said(after)
+
+
+def _said(link: Link) -> tuple[object, ...]:
+    return link.fields, [one.source for one in link.statements], link.stands
+
+
+def _joined_by(changes: tuple[Change[E], ...], before: Mapping[str, str]) -> tuple[Change[E], ...]:
+    """Return changes with one in the place of two; ``before`` has the key before by the key after."""
+    elements, gone = {one.key: one.before for one in changes}, {*before.values()}
+    return tuple(
+        Change(one.key, elements[before[one.key]], one.after) if one.key in before else one
+        for one in changes
+        if one.key not in gone
     )

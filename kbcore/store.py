@@ -538,7 +538,7 @@ class BranchStore:
                 f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content."
             )
         first = self.record_at(view, seq)
-        created, updated, deleted, edges = answers.changed_at(view, seq)
+        turned = answers.turned_at(view, seq)
         note = () if first else (f"Only the id of this changeset is known: {absent(view.rows, seq)}.",)
         return Outcome(
             branch=branch,
@@ -547,19 +547,20 @@ class BranchStore:
             applied=not request.dry_run,
             duplicate=True,
             dry_run=request.dry_run,
-            created=created,
-            updated=updated,
+            created=turned.created,
+            updated=turned.updated,
             unchanged=first.unchanged if first else (),
-            deleted=deleted,
-            edges=msgspec.structs.replace(edges, unchanged=first.edges_unchanged if first else 0),
+            deleted=turned.deleted,
+            edges=msgspec.structs.replace(turned.edges, unchanged=first.edges_unchanged if first else 0),
             warnings=first.warnings if first else note,
+            renamed=turned.renamed,
         )
 
 
 def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outcome:
     """Return the answer to a request that is planned so."""
     will_write = bool(draft.changes) and not request.dry_run
-    created, updated, deleted = answers.sorted_out(draft.changes)
+    turned = answers.turned(draft.changes, draft.edges_unchanged)
     return Outcome(
         branch=branch,
         seq=stamp.seq if will_write else stamp.seq - 1,
@@ -567,12 +568,13 @@ def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outco
         applied=will_write,
         duplicate=False,
         dry_run=request.dry_run,
-        created=created,
-        updated=updated,
+        created=turned.created,
+        updated=turned.updated,
         unchanged=draft.unchanged,
-        deleted=deleted,
-        edges=answers.counted(draft.changes.links, draft.edges_unchanged),
+        deleted=turned.deleted,
+        edges=turned.edges,
         warnings=draft.warnings,
+        renamed=turned.renamed,
     )
 
 

@@ -378,7 +378,7 @@ def _revert(call: Call, asked: _Wanted) -> Payload:
     written = undo(target, asked.seq, dry_run=True)
     if written is not None:
         error = in_files(asked.seq, written)
-        [now], [before] = written.outcome.deleted, written.outcome.created
+        [(now, before)] = written.outcome.renamed.items()
         error.hint = f"{{kb_upsert}} with `rename` gives {in_quotes(now)} the id {in_quotes(before)} back."
         raise error
     options = UndoOptions(message=asked.message)

@@ -17,6 +17,7 @@ SIGNS: Final[Mapping[str, tuple[str, Style]]] = {
     "created": ("+", "green"),
     "updated": ("~", "yellow"),
     "deleted": ("-", "red"),
+    "renamed": (">", "yellow"),
 }
 BARE: Final = "(a bare link)"
 """What stands for the type of an edge that waits for its other end to know what it is."""
@@ -49,7 +50,8 @@ def _name(change: Json) -> str:
         kind = f":{change['kind']}" if change.get("kind") else ""
         confirmed = " (confirmed)" if change.get("confirmed") else ""
         return f"{change['from']} {change['type'] or BARE}{kind} {change['to']}{confirmed}"
-    return f"{change['id']} ({element.get('type', '')}) {element.get('title', '')}".rstrip()
+    was = f"{change['was']} -> " if "was" in change else ""
+    return f"{was}{change['id']} ({element.get('type', '')}) {element.get('title', '')}".rstrip()
 
 
 def field_lines(output: Output, change: Json) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from kbcore.limits import KIB
-from kbcore.phrases import counted
+from kbcore.phrases import counted, some_of
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from kbcore.branches import Ensured
     from kbcore.exporting import Export
     from kbcore.sync.overlay import FileState
+
+_RENAMES: Final = 3
+"""So many renames are named in the line of a change."""
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -40,8 +44,15 @@ def changes_of(outcome: Outcome) -> str:
         for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
         if ids
     ]
+    if outcome.renamed:
+        parts.append(f"{len(outcome.renamed)} renamed ({renames_of(outcome.renamed)})")
     edges = edge_counts(outcome.edges)
     return ", ".join(parts) + (("; " if parts else "") + edges if edges else "")
+
+
+def renames_of(renamed: Mapping[str, str]) -> str:
+    """Return which entities got which id; some of them where there are many."""
+    return some_of([f"{old} -> {new}" for old, new in renamed.items()], _RENAMES)
 
 
 def edge_counts(edges: EdgeCounts) -> str:

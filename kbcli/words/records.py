@@ -42,7 +42,7 @@ def why(record: Json) -> str:
 
 def summary(counts: Json) -> str:
     """Return what a record changed, as counts."""
-    parts = [f"{counts[verb]} {verb}" for verb in SIGNS if counts[verb]]
+    parts = [f"{counts[verb]} {verb}" for verb in SIGNS if counts.get(verb)]
     parts += [counted(counts["edges"], "edge")] if counts["edges"] else []
     return ", ".join(parts) or "nothing"
 
@@ -82,6 +82,8 @@ def changed(output: Output, record: Json, named: Sequence[Touched]) -> Iterator[
 
 def name(one: Touched) -> str:
     """Return an entity, or an edge with its ends, as a log names it."""
+    if one.was:
+        return f"{one.was} -> {one.id}"
     if not one.to_id:
         return one.id
     return f"{one.id} {one.type or BARE}{f':{one.kind}' if one.kind else ''} {one.to_id}"

@@ -11,7 +11,7 @@ import msgspec
 
 from kbcli.terminal.cells import shortened
 from kbcli.terminal.flowing import flowed
-from kbcli.words.lines import changes_of
+from kbcli.words.lines import changes_of, renames_of
 from kbcli.words.synced import elsewhere_line, note_line
 from kbcli.words.violations import violation_line
 from kbcore.phrases import counted
@@ -100,7 +100,8 @@ def as_json(event: Event) -> dict[str, Any]:
         return {"event": "following", "at": event.at, "notice": event.notice, **event.answer.as_json()}
     if isinstance(event, Synced):
         outcome = event.answer.outcome
-        ids = {name: list(getattr(outcome, name)) for name in ("created", "updated", "deleted")}
+        ids: dict[str, Any] = {name: list(getattr(outcome, name)) for name in ("created", "updated", "deleted")}
+        ids |= {"renamed": outcome.renamed} if outcome.renamed else {}
         return {"event": "synced", "at": event.at, "took_ms": event.took_ms, **event.answer.as_json(), "ids": ids}
     if isinstance(event, Checked):
         shown = {name: msgspec.to_builtins(getattr(event, name)) for name in ("new", "mended")}
@@ -199,7 +200,8 @@ def _what(answer: SyncAnswer) -> str:
         for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
         if ids
     ]
-    count = len(outcome.created) + len(outcome.updated) + len(outcome.deleted)
+    named += [f"{renames_of(outcome.renamed)} renamed"] if outcome.renamed else []
+    count = len(outcome.created) + len(outcome.updated) + len(outcome.deleted) + len(outcome.renamed)
     edges = outcome.edges.created + outcome.edges.updated + outcome.edges.deleted
     if 0 < count <= _NAMED:
         return ", ".join(named) + (f"; {counted(edges, 'edge')} changed" if edges else "")

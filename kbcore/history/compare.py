@@ -11,6 +11,7 @@ from kbcore.history import shown
 from kbcore.history.log import EVERYTHING, Selection
 from kbcore.history.when import When
 from kbcore.model import Link, Node
+from kbcore.renames import joined
 from kbcore.state import Change
 from kbcore.view.past import (
     LINKS,
@@ -21,6 +22,7 @@ from kbcore.view.past import (
     changes_from,
     count_changed,
     kept_changes,
+    renames_between,
     state_at,
 )
 from kbcore.view.view import View
@@ -50,7 +52,7 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
         between = msgspec.structs.replace(changed_by, since=When("", seq=low), until=When("", seq=high))
         nodes_changed, links_changed = changed_in(view, between.seqs(view))
         only = nodes_changed | links_changed.keys()
-    changes = changes_between(view, low, high)
+    changes = joined(changes_between(view, low, high))
     nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes if only is None or one.key in only)
     links = (_difference(LINKS, one, is_back=a > b) for one in changes.links if only is None or one.key in only)
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
@@ -86,7 +88,7 @@ def count_differences(view: View, a: int, b: int) -> int:
     Raises: ``HistoryPruned``.
     """
     low, high = min(a, b), max(a, b)
-    total = 0
+    total = -len(renames_between(view, low, high).left_out)
     for table in _TABLES:
         alone, _ = count_changed(view, table, low, high)
         kept = kept_changes(view, table, low, high)
@@ -98,7 +100,8 @@ def _difference(table: Table[Any], change: Change[Any], *, is_back: bool) -> dic
     """Return a change as it is shown, told backwards if asked for; None when nothing that is shown differs."""
     flat, show = _SHOWN[table.name]
     if is_back:
-        change = Change(change.key, change.after, change.before)
+        key = change.before.id if change.before is not None else change.key
+        change = Change(key, change.after, change.before)
     return show(change) if _is_net(change, flat) else None
 
 

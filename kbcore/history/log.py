@@ -18,16 +18,27 @@ from kbcore.history.when import When
 from kbcore.ids import is_link_id
 from kbcore.model import former_ids
 from kbcore.planning.findings import edge_words
+from kbcore.renames import joined
 from kbcore.state import Change
 from kbcore.store import BranchStore
 from kbcore.suggest import is_it
-from kbcore.view.past import LINKS, NODES, SOURCES, Table, changes_at, changes_from, count_changed, seqs_of
+from kbcore.view.past import (
+    LINKS,
+    NODES,
+    SOURCES,
+    Table,
+    changes_at,
+    changes_from,
+    count_changed,
+    renames_between,
+    seqs_of,
+)
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
 _COLUMNS = (
     "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
-    "created, updated, deleted, edges"
+    "created, updated, deleted, renamed, edges"
 )
 _AT_ONCE: Final = 1_000
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
@@ -168,7 +179,8 @@ def missing(view: View, key: str) -> NotFound:
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     seq, changeset_id, at, clock, actor, source, message, repair, commit, session, *counts = row
-    created, updated, deleted, edges = counts
+    created, updated, deleted, renamed, edges = counts
+    changed = {"created": created, "updated": updated, "deleted": deleted}
     found = {
         "seq": seq,
         "changeset_id": changeset_id,
@@ -176,7 +188,7 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
         "actor": actor,
         "source": source,
         "message": message,
-        "summary": {"created": created, "updated": updated, "deleted": deleted, "edges": edges},
+        "summary": {**changed, **({"renamed": renamed} if renamed else {}), "edges": edges},
     }
     found |= {name: value for name, value in (("commit", commit), ("session", session)) if value}
     # A clock of which an earlier one was ahead is right: the two are then the same.
@@ -191,7 +203,7 @@ def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     """
     check_record(view, seq)
     facts = record_facts(store, view, seq)
-    changes = changes_at(view, seq)
+    changes = joined(changes_at(view, seq))
     operations = [
         *(_operation(NODES, change) for change in changes.nodes),
         *(_operation(LINKS, change) for change in changes.links),
@@ -243,7 +255,7 @@ def operations_of(store: BranchStore, view: View, seq: int, *, id: str = "") -> 
         found = [one for _, one in operations_from(view, seq, 0, at_once=_AT_ONCE)]
     except HistoryPruned:
         found = (stated_json(store, view, seq) or {"operations": []})["operations"]
-    return [one for one in found if not id or id in {one.get("id"), one.get("from"), one.get("to")}]
+    return [one for one in found if not id or id in {one.get(name) for name in ("id", "was", "from", "to")}]
 
 
 def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -258,7 +270,8 @@ def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterat
 
 def count_operations(view: View, seq: int) -> int:
     """Return how many operations a record has."""
-    return sum(sum(count_changed(view, table, seq - 1, seq)) for table in _TABLES)
+    left_out = len(renames_between(view, seq - 1, seq).left_out)
+    return sum(sum(count_changed(view, table, seq - 1, seq)) for table in _TABLES) - left_out
 
 
 def _operation(table: Table[Any], change: Change[Any]) -> dict[str, Any]:

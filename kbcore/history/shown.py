@@ -39,11 +39,16 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def entity_change(change: Change[Node]) -> dict[str, Any]:
-    """Return the change of one entity; ``fields`` lists what an update changed, also in nothing but its owner."""
+    """Return the change of one entity; ``fields`` lists what an update changed, also in nothing but its owner.
+
+    Of one that was renamed ``was`` is its id before.
+    """
     before, after = change.before, change.after
+    is_renamed = before is not None and after is not None and before.id != after.id
     shown: dict[str, Any] = {
         "id": change.key,
-        "change": word(before, after),
+        **({"was": before.id} if before is not None and is_renamed else {}),
+        "change": "renamed" if is_renamed else word(before, after),
         "before": entity_json(before) if before else None,
         "after": entity_json(after) if after else None,
     }
@@ -61,7 +66,7 @@ def edge_change(change: Change[Link]) -> dict[str, Any]:
     ``confirmed`` is there when it was only that.
     """
     before, after = change.before, change.after
-    shown = edge_name(before or after)
+    shown = edge_name(after or before)
     shown |= {
         "change": word(before, after),
         "before": edge_json(before) if before else None,

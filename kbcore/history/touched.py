@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 
 from kbcore.model import Node
+from kbcore.renames import joined
+from kbcore.state import Change, Changes
+from kbcore.view import past
 from kbcore.view.past import NODES, Later, later_changes, named_ids, stated
 from kbcore.view.view import View
 
-Word = Literal["created", "updated", "deleted"]
+Word = Literal["created", "updated", "deleted", "renamed"]
 
 _NODE: Final = "id as key, id, '' as type, '' as kind, '' as other"
 _LINK: Final = "id as key, from_id as id, type, kind, to_id as other"
@@ -35,6 +38,8 @@ class Touched(msgspec.Struct, frozen=True):
     type: str = ""
     kind: str = ""
     to_id: str = ""
+    was: str = ""
+    """The id that a renamed entity had before."""
 
 
 def touched(view: View, seqs: Sequence[int], *, limit: int, id: str = "") -> dict[int, list[Touched]]:  # noqa: A002
@@ -49,11 +54,33 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, id: str = "") -> dic
     for seq, rows in stated(view, seqs).items():
         found[seq] = [Touched(*row) for row in rows if not id or id in named_ids(row)][:limit]  # type: ignore[arg-type]
     seqs = [seq for seq in seqs if seq > view.basis.history_from]
+    renaming = view.rows("select seq from record where renamed > 0 and seq in (select unnest(?::bigint[]))", [seqs])
+    if renaming:
+        for seq, changes in past.changes_of(view, [seq for (seq,) in renaming]).items():
+            found[seq] = [one for one in _of_rename(changes) if not id or id in {one.id, one.was, one.to_id}][:limit]
+        seqs = [seq for seq in seqs if seq not in found]
     params: list[Any] = [seqs, *([id] * 6 if id else []), limit]
     for seq, is_before, is_after, *names in view.rows(sql, params):
         change: Word = "created" if not is_before else "updated" if is_after else "deleted"
         found.setdefault(seq, []).append(Touched(change, *names))
     return found
+
+
+def _of_rename(changes: Changes) -> Iterator[Touched]:
+    """Yield what a record changed that renamed an entity."""
+    whole = joined(changes)
+    for node in whole.nodes:
+        was = node.before.id if node.before and node.after else ""
+        is_renamed = was not in {"", node.key}
+        yield Touched("renamed", node.key, was=was) if is_renamed else Touched(_word(node), node.key)
+    for one in whole.links:
+        link = one.after or one.before
+        if link:
+            yield Touched(_word(one), link.from_id, link.type, link.kind, link.to_id)
+
+
+def _word(change: Change[Any]) -> Word:
+    return "created" if change.before is None else "updated" if change.after is not None else "deleted"
 
 
 def _part(table: str, columns: str, condition: str) -> str:

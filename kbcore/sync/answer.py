@@ -94,6 +94,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
             "created": len(outcome.created),
             "updated": len(outcome.updated),
             "deleted": len(outcome.deleted),
+            **({"renamed": outcome.renamed} if outcome.renamed else {}),
             "edges": msgspec.to_builtins(outcome.edges),
             "waiting_mentions": self.waiting_mentions,
             "unresolved": [dict(zip(("from", "target", "source"), one, strict=True)) for one in self.unresolved],

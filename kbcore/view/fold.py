@@ -10,6 +10,7 @@ import msgspec
 from kbcore.canonical import Known
 from kbcore.folding import apply
 from kbcore.record import DropNode, EdgeOperation, PutNode, Record
+from kbcore.renames import joined, renamed_in
 from kbcore.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
@@ -105,7 +106,7 @@ def _counts(record: Record) -> dict[str, int]:
     links = {(op.type, op.kind, op.from_id, op.to_id) for op in record.ops if isinstance(op, EdgeOperation)}
     created = sum(put.values())
     deleted = sum(isinstance(op, DropNode) for op in record.ops)
-    return {"created": created, "updated": len(put) - created, "deleted": deleted, "edges": len(links)}
+    return {"created": created, "updated": len(put) - created, "deleted": deleted, "renamed": 0, "edges": len(links)}
 
 
 def _stated(record: Record) -> str:
@@ -126,10 +127,14 @@ def _stated(record: Record) -> str:
 
 def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
     """Return the log's row of a record."""
-    record, created, deleted = entry.record, 0, 0
+    record, created, deleted, renamed = entry.record, 0, 0, 0
     for change in changes.nodes:
         created += change.before is None
         deleted += change.after is None
+    edges = len(changes.links)
+    if created and deleted and (renamed := len(renamed_in(changes.nodes))):
+        created, deleted = created - renamed, deleted - renamed
+        edges = len(joined(changes).links)
     return {
         "seq": entry.seq,
         "changeset_id": record.changeset_id,
@@ -151,7 +156,8 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "offset_bytes": entry.offset_bytes,
         "length_bytes": entry.length_bytes,
         "created": created,
-        "updated": len(changes.nodes) - created - deleted,
+        "updated": len(changes.nodes) - created - deleted - 2 * renamed,
         "deleted": deleted,
-        "edges": len(changes.links),
+        "renamed": renamed,
+        "edges": edges,
     }

@@ -17,7 +17,8 @@ import msgspec
 from kbcore.errors import HistoryPruned
 from kbcore.gaps import out_of_reach
 from kbcore.ids import link_id
-from kbcore.model import Link, Node, SourceFile
+from kbcore.model import FORMER_KEY, Link, Node, SourceFile, former_ids
+from kbcore.renames import joined, moved_links, renamed_in
 from kbcore.state import Change, Changes, State
 from kbcore.view.database import among
 from kbcore.view.tables import ELEMENTS, link_of, node_of, source_of
@@ -31,6 +32,7 @@ select distinct {columns} from (select {columns}, version as seq from {table}
 where seq in (select unnest(?::bigint[]))
 """
 _RESETS: Final = "select seq, written_at from record where clock <> '' and clock = written_at order by seq"
+_FORMER: Final = f'"{FORMER_KEY}"'
 
 
 class Table(msgspec.Struct, Generic[E], frozen=True):
@@ -169,13 +171,14 @@ def changes_between(view: View, low: int, high: int) -> Changes:
 def changes_from(
     view: View, tables: Sequence[Table[Any]], low: int, high: int, *, place: int = 0, at_once: int
 ) -> Iterator[tuple[int, Table[Any], Change[Any]]]:
-    """Yield the changes of ``changes_between`` table by table, each with the place after it.
+    """Yield the changes of ``changes_between`` table by table, renames ``joined``, each with the place after it.
 
-    A place is how many changes come before it; ``at_once`` of them are read at a time.
+    A place is how many changes come before it, with those of both sides of a rename; ``at_once`` are read at a time.
 
     Raises: ``HistoryPruned``.
     """
     check_reach(view, low)
+    renames = renames_between(view, low, high)
     begin = 0
     for table in tables:
         end = begin + sum(count_changed(view, table, low, high))
@@ -183,8 +186,47 @@ def changes_from(
             keys = _changed_keys(view, table, low, high, (at_once, place - begin))
             for change in _between(view, table, low, high, keys):
                 place += 1
-                yield place, table, change
+                if (table.name, change.key) not in renames.left_out:
+                    yield place, table, renames.joined.get((table.name, change.key), change)
         begin = end
+
+
+class Renames(msgspec.Struct, frozen=True):
+    """The renames between two seqs. Each change is named by its table and its key."""
+
+    joined: dict[tuple[str, str], Change[Any]] = {}
+    """What ``renames.joined`` makes of two changes, by the later key."""
+    left_out: frozenset[tuple[str, str]] = frozenset()
+    """The changes that it leaves out."""
+
+
+def renames_between(view: View, low: int, high: int) -> Renames:
+    """Return the renames between two seqs; only what they concern is read. Raises: ``HistoryPruned``."""
+    if view.rows("select count(*) from record where seq > ? and seq <= ? and renamed > 0", [low, high]) == [(0,)]:
+        return Renames()
+    keys = set[str]()
+    for sql, params in (_was(NODES, NODES.columns, low, high), _is_now(NODES, NODES.columns, low, high)):
+        for row in view.rows(f"select {NODES.columns} from ({sql}) where contains(attributes, ?)", [*params, _FORMER]):
+            node = node_of(row)
+            keys |= {node.id, *former_ids(node)}
+    nodes = _between(view, NODES, low, high, sorted(keys)) if keys else ()
+    renamed = renamed_in(nodes)
+    ends, before = sorted(renamed.values()), dict[str, Link]()
+    sql, params = _was(LINKS, LINKS.columns, low, high)
+    while ends:  # an edge about an edge has another id as well
+        condition, keyed = among(ends)
+        either = f"from_id {condition} or to_id {condition}"
+        rows = view.rows(f"select {LINKS.columns} from ({sql}) where {either}", [*params, *keyed, *keyed])
+        found = {link.id: link for link in map(link_of, rows) if link.id not in before}
+        before |= found
+        ends = sorted(found)
+    moved = moved_links(before.values(), renamed)
+    links = _between(view, LINKS, low, high, sorted({*moved, *moved.values()})) if moved else ()
+    raw = Changes(nodes, links)
+    whole = joined(raw)
+    by_name = {(NODES.name, one.key): one for one in whole.nodes} | {(LINKS.name, one.key): one for one in whole.links}
+    names = {*((NODES.name, one.key) for one in raw.nodes), *((LINKS.name, one.key) for one in raw.links)}
+    return Renames(by_name, frozenset(names - by_name.keys()))
 
 
 def kept_changes(

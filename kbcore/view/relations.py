@@ -131,6 +131,7 @@ _LISTED: Final = (
             Column("created", "BIGINT", "how many entities it made"),
             Column("updated", "BIGINT", "how many entities it changed"),
             Column("deleted", "BIGINT", "how many entities it removed"),
+            Column("renamed", "BIGINT", "how many entities it gave another id, which the others do not count"),
             Column("edges", "BIGINT", "how many edges it made, changed or removed"),
         ),
         "record",

@@ -17,7 +17,7 @@ import msgspec
 from kbcore.model import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 from kbcore.schema import MENTIONS
 
-VIEW_FORMAT: Final = 6
+VIEW_FORMAT: Final = 7
 
 Columns = Mapping[str, str]
 
@@ -105,6 +105,7 @@ RECORD: Final[Columns] = {
     "created": "BIGINT",
     "updated": "BIGINT",
     "deleted": "BIGINT",
+    "renamed": "BIGINT",
     "edges": "BIGINT",
 }
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
@@ -113,7 +114,7 @@ RECORD: Final[Columns] = {
 the log lists although later ones are missing: what it says that it changed, as JSON (``touched.Touched``, entities
 first).
 
-``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last four
+``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last five
 count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,
 ``changeset_id`` and ``digest`` are known.
 """

@@ -339,7 +339,7 @@ def test_one_edge_is_confirmed_and_what_is_not_recorded_yet_is_not(kb, synced):
 
 def test_a_renamed_entity_is_found_and_its_history_shown_under_both_ids(kb, synced):
     ran = kb("rename", "REQ-1", "REQ-7")
-    assert ran.out.startswith("main at seq 2: 1 created, 1 deleted; edges: 2 created, 2 deleted.\nWritten: ")
+    assert ran.out.startswith("main at seq 2: 1 renamed (REQ-1 -> REQ-7).\nWritten: ")
     assert kb("show", "REQ-1").out.startswith("REQ-7\n")
     assert shown(kb, "REQ-1")["id"] == "REQ-7"
     assert [one["seq"] for one in kb("log", "REQ-7", "--json").json["records"]] == [2, 1]

@@ -9,12 +9,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from kbcore.answers import EdgeCounts, turned_at
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import in_files, rename, undo
 from kbcore.editing.setting import Written
 from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced
+from kbcore.history.compare import count_differences, diff, differences_from
+from kbcore.history.log import count_operations, log, operations_from
+from kbcore.history.touched import Touched, touched
 from kbcore.model import Node
 from kbcore.store import Author
 from kbcore.suspects import suspects
@@ -97,8 +102,30 @@ def test_files_and_records_name_the_new_id_in_one_record_and_nothing_else_change
 def test_a_dry_run_writes_neither_files_nor_records(filled: Project) -> None:
     before = texts(filled)
     planned = renamed(filled, dry_run=True)
-    assert (planned.outcome.created, planned.outcome.deleted) == (("REQ-7",), ("REQ-1",))
+    assert planned.outcome.renamed == {"REQ-1": "REQ-7"}
     assert (texts(filled), filled.seq()) == (before, 2)
+
+
+@pytest.mark.parametrize("by_sync", [False, True])
+def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project, by_sync: bool) -> None:
+    outcome = filled.sync(files_after(filled)).outcome if by_sync else renamed(filled).outcome
+    assert outcome.renamed == {"REQ-1": "REQ-7"}
+    assert (outcome.created, outcome.updated, outcome.deleted) == ((), (), ())
+    assert msgspec.structs.replace(outcome.edges, unchanged=0) == EdgeCounts()
+    view = filled.view()
+    summary = {"created": 0, "updated": 0, "deleted": 0, "renamed": 1, "edges": 0}
+    assert log(view, limit=1)[0]["summary"] == summary
+    assert turned_at(view, 3).renamed == outcome.renamed
+    assert touched(view, [3], limit=9)[3] == [Touched("renamed", "REQ-7", was="REQ-1")]
+    assert count_operations(view, 3) == len([*operations_from(view, 3, 0, at_once=2)])
+    for low, high in ((2, 3), (3, 2), (1, 3)):
+        found = diff(view, low, high)
+        [one] = [one for one in found["entities"] if one["change"] != "updated"]
+        ids = ("REQ-1", "REQ-7") if low < high else ("REQ-7", "REQ-1")
+        assert (one["change"], one["was"], one["id"]) == ("renamed", *ids)
+        paged = [one for _, _, one in differences_from(view, low, high, 0, at_once=2)]
+        assert sorted(map(str, paged)) == sorted(map(str, [*found["entities"], *found["edges"]]))
+        assert count_differences(view, low, high) == len(paged)
 
 
 def test_an_undone_rename_leaves_every_file_and_every_fact_as_they_were(filled: Project) -> None:
@@ -209,7 +236,7 @@ def test_files_in_which_an_entity_was_renamed_elsewhere_keep_what_clients_stated
     before = facts(filled)
     synced = filled.sync(files_after(filled))
     assert synced.outcome.warnings == ()
-    assert (synced.outcome.created[0], synced.outcome.deleted[0]) == ("REQ-7", "REQ-1")
+    assert (synced.outcome.renamed, synced.as_json()["deleted"]) == ({"REQ-1": "REQ-7"}, 0)
     assert filled.link("S-1", "implements", "REQ-7").fields["attributes.by"] == "ann"
     now = facts(filled)
     filled.sync(dict(FILES))
