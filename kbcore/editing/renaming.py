@@ -7,6 +7,7 @@ The old id becomes a former id of the entity (``model.FORMER_IDS``).
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -33,6 +34,7 @@ from kbcore.editing.frontmatter import CannotEdit, edited
 from kbcore.editing.setting import Written
 from kbcore.errors import (
     DerivedFact,
+    GitUnusable,
     IntegrityViolation,
     InvalidChangeset,
     InvalidQuery,
@@ -43,11 +45,12 @@ from kbcore.errors import (
 )
 from kbcore.extract.facts import Facts
 from kbcore.folding import apply
+from kbcore.git.commands import run_git
 from kbcore.ids import check_id
 from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
-from kbcore.phrases import some_of
+from kbcore.phrases import counted, some_of
 from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
 from kbcore.renames import rename_ops, renamed_links
@@ -61,6 +64,15 @@ from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
 _MOST_NAMED: Final = 10
+_MOST_LINES: Final = 5
+"""So many lines that name the earlier id are said by their place."""
+_GREP: Final = ("-I", "-z", "--no-color", "--no-column")
+_GREP_S: Final = 5.0
+_COUNT: Final = re.compile(rb"([^\0]+)\0(\d+)\n")
+_PLACE: Final = re.compile(rb"^([^\0\n]+)\0(\d+)[\0:]", re.MULTILINE)
+"""What git writes with -z: a path and how many lines, and a path and the number of a line."""
+_SPECIAL: Final = re.compile(r"[][\\.^$*+?(){}|]")
+"""What has a meaning of its own in an extended regular expression of POSIX."""
 
 
 class _Found:
@@ -150,7 +162,42 @@ def rename(
     if isinstance(found, Outcome):
         return Written(found)
     former = (*(one for one in former_ids(found.node) if one != new), old)
-    return _carried_out(target, found, _Step(old, new, former, expected_seq), request)
+    written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
+    if dry_run:  # the files are as they were
+        return written
+    warnings = (*written.outcome.warnings, *_still_named(target, old, new))
+    return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))
+
+
+def _still_named(target: Target, old: str, new: str) -> list[str]:
+    """Return what to say of lines of tracked files that name the earlier id, in comments and texts, if there are any.
+
+    A rename leaves them as they are. That git cannot be asked, or not in time, is said as well.
+    """
+    workspace = target.workspace
+    escaped = _SPECIAL.sub(r"\\\g<0>", old)
+    word = f"(^|[^[:alnum:]_-]){escaped}($|[^[:alnum:]_-])"
+    line = ["-E", "-e", word, "--and", "--not", "-e", FORMER_KEY]
+    everywhere = ["--", ".", ":(exclude).kb"]
+    allowed, env, limit_s = (0, 1), workspace.machine.env, _GREP_S
+    try:
+        counts = run_git(
+            workspace.repo, env, ["grep", *_GREP, "-c", *line, *everywhere], allowed=allowed, timeout_s=limit_s
+        )
+        each = _COUNT.findall(counts.output)
+        paths = [f":(literal){os.fsdecode(path)}" for path, _ in each[:_MOST_LINES]]
+        if not paths:
+            return []
+        found = run_git(
+            workspace.repo, env, ["grep", *_GREP, "-n", *line, "--", *paths], allowed=allowed, timeout_s=limit_s
+        )
+    except GitUnusable as error:
+        return [f"Whether other lines name {in_quotes(old)} is not known: {error.message}"]
+    number = sum(int(count) for _, count in each)
+    places = [b":".join(place).decode("utf-8", "replace") for place in _PLACE.findall(found.output)[:_MOST_LINES]]
+    lines = f"{counted(number, 'line')} in {counted(len(each), 'file')} still {'names' if number == 1 else 'name'}"
+    said = f"{lines} {in_quotes(old)}: {some_of(places, _MOST_LINES, number)}."
+    return [f"{said} It goes on to mean {in_quotes(new)}."]
 
 
 def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Written | None:

@@ -137,8 +137,11 @@ def _staged(
     types: dict[str, Any] = dict(
         copy.rows("select id, type from node where id in (select unnest($1::varchar[]))", [named])
     )
+    renamed = copy.renamed(set(named) - types.keys())
+    types |= {node.id: node.fields["type"] for node in copy.nodes(sorted({*renamed.values()}))}
+    types |= {former: types[now] for former, now in renamed.items()}
     implemented = frozenset(copy.rows(_IMPLEMENTED, [list(files)]))
-    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema, implemented)
+    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema, implemented, renamed)
 
 
 def _says_more(before: Any, after: Any) -> bool:

@@ -72,6 +72,8 @@ class Staged(msgspec.Struct, frozen=True):
     schema: Schema
     implemented: frozenset[tuple[str, str]] = frozenset()
     """Each file with a requirement that one of its symbols implements by an edge."""
+    renamed: Mapping[str, str] = {}
+    """The present id of each former one that a comment names; ``types`` has both."""
 
 
 def named_in(text: str) -> list[str]:
@@ -156,7 +158,7 @@ def _named(file: StagedFile, staged: Staged) -> list[Named]:
     for line, item in _items(file.text):
         spellings = _spellings(item)
         known = next((one for one in spellings if one in staged.types), spellings[-1] if spellings else "")
-        found.append(Named(known, line))
+        found.append(Named(staged.renamed.get(known, known), line))
     return found
 
 

@@ -128,6 +128,15 @@ def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project
         assert count_differences(view, low, high) == len(paged)
 
 
+def test_a_rename_says_which_lines_of_tracked_files_still_name_the_earlier_id(filled: Project) -> None:
+    filled.write({"src/a.py": "# kb: implements REQ-1\n", "src/b.py": "# REQ-1, REQ-10 and REQ-1-x\n# X-REQ-1\n"})
+    git(filled.root, "add", "src", "docs/requirements")
+    written = renamed(filled)
+    places = "docs/requirements/login.md:9, docs/requirements/logout.md:8, src/a.py:1, src/b.py:1"
+    said = f"4 lines in 4 files still name 'REQ-1': {places}. It goes on to mean 'REQ-7'."
+    assert written.outcome.warnings == (said,)
+
+
 def test_an_undone_rename_leaves_every_file_and_every_fact_as_they_were(filled: Project) -> None:
     before, known = texts(filled), facts(filled)
     renamed(filled)

@@ -295,6 +295,14 @@ def test_a_comment_that_names_nothing_is_told_as_that(project, comment, id_):
     assert said(project) == [f"The comment names '{id_}', and there is no such requirement."]
 
 
+def test_a_comment_that_names_a_former_id_counts_for_the_entity_that_has_another_now(project):
+    configure(project, "src/**")
+    stage(project, {"docs/requirements/1.md": req("REQ-9", former_ids="[REQ-1]"), "src/a": "# kb: implements REQ-1"})
+    project.sync()
+    assert said(project) == []
+    assert [one.id for one in look(project).comments] == ["REQ-9"]
+
+
 @pytest.mark.parametrize("text", ["# implements REQ-1", "# kb implements REQ-1", "# akb: implements REQ-1"])
 def test_only_what_is_addressed_to_kb_counts(project, text):
     configure(project, "src/**")
