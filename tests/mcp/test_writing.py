@@ -295,7 +295,7 @@ def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_goes_on_to_mean_
     kb.call("kb_upsert", entities=[entity("OLD-1")])
     assert kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, dry_run=True)["applied"] is False
     answer = kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, message="why")
-    assert (answer["created"], answer["deleted"]) == (["NEW-1"], ["OLD-1"])
+    assert answer["renamed"] == {"OLD-1": "NEW-1"}
     [found] = kb.call("kb_query", ids=["OLD-1"])["entities"]
     assert (found["id"], found["attributes"]) == ("NEW-1", {"former_ids": ["OLD-1"]})
     assert kb.refused("kb_upsert", entities=[entity("OLD-1")])["code"] == "integrity_violation"
