@@ -12,16 +12,16 @@ from kbcore.errors import KipRefused, ResourceLimit, StatementTimeout
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.statement import LINKS, NODES, Known
-from kbcore.kip.errors import RESOURCE, SYNTAX, TIMEOUT, refused
+from kbcore.kip.errors import NOT_FOUND, RESOURCE, SYNTAX, TIMEOUT, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
-from kbcore.query.former import called
+from kbcore.query.former import called, said
 from kbcore.schema import Schema
 from kbcore.view.basis import Basis
 from kbcore.view.session import Refused, Session
 from kbcore.view.tables import LINK, NODE, link_row, node_row
 from kbcore.view.view import View
-from kbcore.visible import visible
+from kbcore.visible import in_quotes, visible
 
 T = TypeVar("T")
 _NAMED: Final = "select distinct name from node where name in (select unnest($1::varchar[]))"
@@ -101,12 +101,7 @@ def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tup
     Of entities that have their id as their name, the name is resolved too; without a type, where it is nobody's name.
     """
     names = prepared(view, schema).known.names
-    asked = [one for one in scoping.parts_of(tree) if isinstance(one, s.Matcher)]
-    named = {one.name.value: one.type is None for one in asked if one.name and _may_be_id(names, one)}
-    open_names = [name for name, is_open in named.items() if is_open]
-    taken = view.session.rows(_NAMED, [open_names]) if open_names else []
-    wanted = {*named} - {row[0] for row in taken} | {one.id.value for one in asked if one.id}
-    found = called(view, wanted, at) if wanted else {}
+    found = _former_ids(view, names, tree, at)
     if not found:
         return tree, found
 
@@ -124,6 +119,29 @@ def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tup
         return msgspec.structs.replace(part, **{name: resolved(getattr(part, name)) for name in part.__struct_fields__})
 
     return cast("T", resolved(tree)), found
+
+
+def refuse_former_ids(view: View, schema: Schema, tree: Any) -> None:
+    """Refuse a command that writes and names an entity by a former id. Raises: ``KipRefused`` (KIP_3002)."""
+    names = prepared(view, schema).known.names
+    found = _former_ids(view, names, tree, None)
+    for one in scoping.parts_of(tree) if found else ():
+        if isinstance(one, s.Matcher):
+            by_name = one.name if one.name and _may_be_id(names, one) else None
+            for text in (one.id, by_name):
+                if text and text.value in found:
+                    (message,) = said({text.value: found[text.value]})
+                    raise refused(NOT_FOUND, message, at=text.at, hint=f"Write {in_quotes(found[text.value])}.")
+
+
+def _former_ids(view: View, names: TypeNames, tree: Any, at: int | None) -> dict[str, str]:
+    """Return what each former id that a command names is called, now or as of a seq."""
+    asked = [one for one in scoping.parts_of(tree) if isinstance(one, s.Matcher)]
+    named = {one.name.value: one.type is None for one in asked if one.name and _may_be_id(names, one)}
+    open_names = [name for name, is_open in named.items() if is_open]
+    taken = view.session.rows(_NAMED, [open_names]) if open_names else []
+    wanted = {*named} - {row[0] for row in taken} | {one.id.value for one in asked if one.id}
+    return called(view, wanted, at) if wanted else {}
 
 
 def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:

@@ -50,3 +50,29 @@ def test_the_history_of_a_renamed_entity_is_whole_under_both_ids(project):
         assert [answer["total"] for answer in both] == [2, 2]
         page = kb.call("kb_history", action="log", id="NEW-1", limit=1)
         assert kb.call("kb_history", action="log", id="NEW-1", limit=1, cursor=page["next_cursor"])["total"] == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'UPSERT { CONCEPT ?r { {type: "Requirement", name: "OLD-1"} SET ATTRIBUTES { size: 1 } } }',
+        'UPSERT { CONCEPT ?r { {id: "R-2"} SET PROPOSITIONS { ("depends_on", {id: "OLD-1"}) } } }',
+        'UPDATE ?r SET ATTRIBUTES { size: 1 } WHERE { ?r {id: "OLD-1"} }',
+        'DELETE CONCEPT ?r DETACH WHERE { ?r {name: "OLD-1"} }',
+        'DELETE ATTRIBUTES {"title"} FROM ?r WHERE { ?r {name: "OLD-1"} }',
+        'DELETE PROPOSITIONS ?l WHERE { ?l ({id: "R-2"}, "depends_on", {id: "OLD-1"}) }',
+        'MERGE CONCEPT ?a INTO ?b WHERE { ?a {id: "R-2"} ?b {id: "OLD-1"} }',
+        'MERGE CONCEPT ?a INTO ?b WHERE { ?a {type: "Requirement", name: "OLD-1"} ?b {id: "R-2"} }',
+    ],
+)
+def test_a_command_of_kip_that_writes_to_a_former_id_is_refused_with_the_present_one(project, command):
+    project.apply(entities=[req("OLD-1"), req("R-2")], edges=[{"type": "depends_on", "from": "R-2", "to": "OLD-1"}])
+    with agent(project.root, "--toolsets", "all") as kb:
+        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
+        before = kb.call("kb_query", ids=["NEW-1", "R-2"], edges=True)
+        result = kb.result("execute_kip", {"command": command})
+        assert kb.call("kb_query", ids=["NEW-1", "R-2"], edges=True) == before
+    error = answer_of(result)["error"]
+    assert result.is_error, result
+    assert error["message"].startswith("'OLD-1' is called 'NEW-1' now (line 1, column "), error
+    assert (error["code"], error["hint"]) == ("KIP_3002", "Write 'NEW-1'.")

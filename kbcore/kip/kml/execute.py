@@ -16,6 +16,7 @@ from kbcore.answers import Outcome
 from kbcore.changeset import Changeset, digest_of
 from kbcore.errors import KipRefused, Rejected
 from kbcore.kip import syntax as s
+from kbcore.kip.asking import refuse_former_ids
 from kbcore.kip.kml.delete import delete_concepts, delete_keys, delete_propositions
 from kbcore.kip.kml.intent import Intent, changeset_of, leave_out_updated
 from kbcore.kip.kml.merge import apply_merge
@@ -139,7 +140,9 @@ class _Plan:
     def __call__(self, view: View, stamp: Stamp) -> Draft:
         """Return what the command comes to on a view. Raises: as ``execute``."""
         self.origin = Origin()
-        work = Work(view, view.schema(self.workspace.schema), self.workspace.config.kip, now=stamp.at)
+        schema = view.schema(self.workspace.schema)
+        refuse_former_ids(view, schema, self.command)
+        work = Work(view, schema, self.workspace.config.kip, now=stamp.at)
         intent = _APPLY[type(self.command)](work, self.command)
         left_out = leave_out_updated(work)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
