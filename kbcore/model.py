@@ -43,6 +43,9 @@ FORMER_KEY: Final = "former_ids"
 FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
 """The field with the ids that an entity had before: each goes on to mean it, and names no other entity."""
 
+OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
+"""Keys that a manifest may write for those that KB has."""
+
 
 class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An entity. ``version`` is the seq that last changed it, ``created_seq`` the one that made it."""

@@ -188,6 +188,7 @@ def _read(
     from kbcore.query import Known, check
     from kbcore.query.former import with_present_ids
     from kbcore.searching import search
+    from kbcore.sync.paths import folder_in
     from kbcore.view.defined import schema_at
 
     found, point = [*problems], None
@@ -196,7 +197,8 @@ def _read(
             point = opened.point(at)
         except InvalidQuery as error:
             found.append(Problem("$.at", "bad_value", error.message, error.hint))
-    project, root = opened.workspace.schema, str(opened.workspace.repo.worktree)
+    project, root = opened.workspace.schema, opened.workspace.repo.worktree
+    start = folder_in(opened.session.start, root) if opened.workspace.repo.has_worktree else ""
     is_whole = limit is None and not opened.session.output.is_terminal
 
     def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
@@ -206,7 +208,8 @@ def _read(
             schema,
             Known(view.rows, is_edge=wanted.is_edge),
             found,
-            root=root,
+            root=str(root),
+            start=start,
             named=_named(opened.session.output),
         )
         asked, former = with_present_ids(view, asked, seq)

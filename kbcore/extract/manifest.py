@@ -17,6 +17,7 @@ from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEnt
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import DUPLICATE_KEY, Tree
 from kbcore.ids import check_id
+from kbcore.model import OTHER_NAMES
 from kbcore.suggest import nearest
 from kbcore.visible import in_quotes
 
@@ -30,7 +31,6 @@ _LIST: Final = "symbols"
 _BEGINS: Final = re.compile(r"\b(?:id|symbols)\b[\"']?\s*:", re.IGNORECASE)
 """What a line has in which an item or the list begins."""
 _QUIET_KEYS: Final = frozenset({_LIST, "version", "$schema"})
-_OTHER_NAMES: Final = (("name", "title"), ("sourceFile", "file"), ("source_file", "file"))
 
 
 class ManifestExtractor:
@@ -202,7 +202,7 @@ class _Manifest:
     def _renamed(self, item: dict[str, Any]) -> dict[str, Any]:
         """Return the keys of a symbol under the names that KB has for them."""
         lines = self.tree.places[id(item)]
-        for old, new in _OTHER_NAMES:
+        for old, new in OTHER_NAMES:
             if old in item and item.get(new) is None:
                 item[new], lines[new] = item.pop(old), lines.pop(old)
         return item

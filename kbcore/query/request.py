@@ -14,7 +14,7 @@ from kbcore import limits
 from kbcore.concepts import TYPE, how_to_add
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
-from kbcore.model import OBJECT_FIELDS
+from kbcore.model import OBJECT_FIELDS, OTHER_NAMES
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import Known
@@ -26,6 +26,7 @@ from kbcore.visible import in_quotes
 
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
 """Values of keys that do not take every text."""
+_OTHER_NAMES: Final = {other.casefold(): name for other, name in OTHER_NAMES}
 _LIKE_EDGE: Final = 0.7
 """How much a type that is none must be like the word for edges, which is no type, to mean it."""
 
@@ -91,14 +92,16 @@ def check(
     problems: Sequence[Problem] = (),
     *,
     root: str = "",
+    start: str = "",
     named: Named = str,
 ) -> Query:
     """Return the query with every field name in full, ready to be compiled.
 
     With ``known`` a name that neither the schema nor the data has is refused; an empty branch refuses none.
     ``problems`` were found before, when the texts of filters were taken apart: what stands in their place in the query
-    is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it. ``named`` makes the
-    messages name the arguments as they are given.
+    is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it. They are given from
+    ``start``, a folder from that top, or from the top itself, as answers name them: from ``start`` where something is
+    of that file, or where they begin with a dot. ``named`` makes the messages name the arguments as they are given.
 
     Raises: ``InvalidQuery`` with every problem in its details.
     """
@@ -113,19 +116,20 @@ def check(
     ]
     refuse([*problems, *(problem for problem in found if problem.path not in places)])
     fields = (field_of(name, is_edge=query.is_edge) for name in query.fields)
+
+    def below(one: Condition) -> Condition:
+        if one.operator not in {"=", "!="} or not is_path_key(one.key, is_edge=query.is_edge) or not one.value:
+            return one
+        path = path_of(one.value, root, start)
+        is_from_start = one.value.startswith(("./", "../")) or (known is not None and known.is_path(path))
+        return msgspec.structs.replace(one, value=path if not start or is_from_start else path_of(one.value, root))
+
     return msgspec.structs.replace(
         query,
         ids=tuple(dict.fromkeys(query.ids)),
-        where=tuple(tuple(_below(root, one, is_edge=query.is_edge) for one in any_of) for any_of in query.where),
+        where=tuple(tuple(below(one) for one in any_of) for any_of in query.where),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
-
-
-def _below(root: str, condition: Condition, *, is_edge: bool) -> Condition:
-    """Return a condition that names a whole path with that path relative to the top of the worktree."""
-    if condition.operator not in {"=", "!="} or not is_path_key(condition.key, is_edge=is_edge):
-        return condition
-    return msgspec.structs.replace(condition, value=path_of(condition.value, root))
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -169,6 +173,9 @@ class _Names:
         """Return a hint with the name that is most like a mistyped one."""
         there = {*(() if self._is_edge else self._declared), *(self._known.names() if self._known else ())}
         prefix, _, member = name.partition(".")
+        other = _OTHER_NAMES.get((member or name).casefold())
+        if other and (field := f"attributes.{other}") in there:
+            return is_it([field if member else other])
         if not member:
             bare = () if self._is_edge else (field.removeprefix("attributes.") for field in there)
             return did_you_mean(name, dict.fromkeys([*others, *(there if "." in name else bare)]))

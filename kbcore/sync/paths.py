@@ -31,6 +31,11 @@ def normal_paths(paths: Sequence[str], start: Path, root: Path) -> tuple[str, ..
     return tuple(named)
 
 
+def folder_in(start: Path, root: Path) -> str:
+    """Return the folder ``start`` from the worktree ``root``; "" where that is the root itself, or outside of it."""
+    return _inside(start, root) or ""
+
+
 def _inside(path: Path, root: Path) -> str | None:
     real = Path(os.path.realpath(path))
     as_named = Path(os.path.realpath(path.parent)) / path.name if path.name not in {"", ".."} else real

@@ -418,5 +418,30 @@ def test_an_answer_without_a_row_names_what_may_be_meant(kb, synced, words, said
     assert said in kb("query", *words).err
 
 
-def test_the_path_of_a_source_is_one_however_it_is_written(kb, synced):
-    assert "REQ-1" in kb("query", "--where", "source=./docs/requirements/login.md").out
+@pytest.mark.parametrize(
+    ("start", "where"),
+    [
+        (".", "source=./docs/requirements/login.md"),
+        ("docs", "source=requirements/login.md"),
+        ("docs", "source=./requirements/login.md"),
+        ("docs", "path=docs/requirements/login.md"),
+        ("docs/requirements", "source=login.md"),
+        ("docs/requirements", "source=../requirements/login.md"),
+        ("docs/requirements", "source!=pay.md OR source=login.md"),
+        ("src", "file=a.py"),
+        ("src", "file=src/a.py"),
+    ],
+)
+def test_the_path_of_a_file_is_one_however_and_wherever_it_is_written(kb, synced, start, where):
+    req = {"id": "REQ-9", "type": "req", "title": "T", "status": "open", "attributes": {"file": "src/a.py"}}
+    kb("apply", "-", stdin=json.dumps({"entities": [req]}))
+    (synced / start).mkdir(exist_ok=True)
+    found = kb("-C", start, "query", "--where", where)
+    assert ("REQ-9" if start == "src" else "REQ-1") in found.out, found.err
+
+
+def test_the_name_that_a_manifest_may_write_is_answered_with_the_one_that_kb_has(kb, synced):
+    req = {"id": "REQ-9", "type": "req", "title": "T", "status": "open", "attributes": {"file": "src/a.py"}}
+    kb("apply", "-", stdin=json.dumps({"entities": [req]}))
+    for name, near in (("sourceFile", "file"), ("source_file", "file"), ("attributes.sourceFile", "attributes.file")):
+        assert f"Did you mean '{near}'?" in kb("query", "--where", f"{name}=src/a.py").err
