@@ -58,6 +58,8 @@ class KBError(Exception):
     applied: Applied = "no"
     """Fixed by the class, and other in an error that is raised after something was written."""
     default_hint: ClassVar[str] = ""
+    written_before: str = ""
+    """A sentence that says what the same request wrote before the part that failed."""
 
     def __init_subclass__(cls, *, code: str = "", exit_status: int = 0) -> None:
         """Fix the stable code and the exit status of a class that is raised; the others only group."""
@@ -78,7 +80,11 @@ class KBError(Exception):
         A request that only reads has nothing to say of it. No other code adds that sentence.
         """
         message = instead or self.message
-        return f"{message.rstrip('.')}. Nothing was written." if writes and self.applied == "no" else message
+        nothing = ""
+        if writes and self.applied == "no":
+            nothing = "Nothing else was written." if self.written_before else "Nothing was written."
+        rest = " ".join(filter(None, (self.written_before, nothing)))
+        return f"{message.rstrip('.')}. {rest}" if rest else message
 
     def as_json(self, *, writes: bool = False) -> dict[str, Any]:
         """Return the body of ``{"error": …}`` as the contract fixes it; ``data`` keys are added to it."""

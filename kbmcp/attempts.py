@@ -20,7 +20,7 @@ from kbcore.errors import Interrupted, KBError
 from kbcore.interrupting import Stopped, Work
 from kbcore.process_limits import check_room, exhausted
 from kbmcp import hints
-from kbmcp.calls import Arrival, Call, Client, Service
+from kbmcp.calls import Arrival, Call, Client, Options, Service
 from kbmcp.explaining import explain
 from kbmcp.replies import Payload
 from kbmcp.telling import told_to
@@ -42,6 +42,7 @@ class Job(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct, frozen=True):
     """What came of it: the document to send, and the error that it explains, if it explains one."""
 
+    options: Options
     payload: Payload
     error: Exception | None = None
     writes: bool = False
@@ -122,18 +123,19 @@ class _Attempt:
                     service.listing.note(call, payload)
                 news = service.news(call)
             except KBError:
-                around |= _noted({}, service.news(call), is_dotted=call.is_dotted)
+                around |= _noted({}, service.news(call), service.options)
                 with suppress(KBError):  # the store may be what is damaged
                     around["seq"] = call.store.head().seq
                 raise
-        return Outcome(_noted(payload, news, is_dotted=service.options.is_dotted))
+        return Outcome(service.options, _noted(payload, news, service.options))
 
     def _explained(self, do: Callable[[], T]) -> T | Outcome:
         try:
             return do()
         except Stopped:
             stopped = _interrupted(may_be_written=interrupting.may_have_written())
-            return Outcome({"error": stopped.as_json(writes=self._writes)} | self._around, stopped, self._writes)
+            told = {"error": stopped.as_json(writes=self._writes)} | self._around
+            return Outcome(self._service.options, told, stopped, self._writes)
         except KBError as error:
             return self.refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
@@ -141,17 +143,18 @@ class _Attempt:
             if known:
                 return self.refused(known)
             traceback.print_exc(file=sys.stderr)
-            return Outcome(bug(error) | self._around, error, self._writes)
+            return Outcome(self._service.options, bug(error) | self._around, error, self._writes)
 
     def refused(self, error: KBError, *, is_in_loop: bool = False) -> Outcome:
         """Return the answer to a job that failed with an error that KB explains.
 
         The branch is found out by asking git, but not ``is_in_loop``, where that would keep all others waiting.
         """
-        around, hint = self._around or ({} if is_in_loop else self._service.place()), hints.hint_for(error, self._key)
-        is_dotted = self._service.options.is_dotted
-        told = explain(error, hint, around, writes=self._writes, is_dotted=is_dotted)
-        return Outcome(told, error, self._writes)
+        options = self._service.options
+        around = self._around or ({} if is_in_loop else self._service.place())
+        hint = hints.hint_for(error, self._key, has_core=options.has_core)
+        told = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
+        return Outcome(options, told, error, self._writes)
 
 
 def _interrupted(*, may_be_written: bool) -> Interrupted:
@@ -162,10 +165,12 @@ def _interrupted(*, may_be_written: bool) -> Interrupted:
     return stopped
 
 
-def _noted(payload: Payload, news: str, *, is_dotted: bool) -> Payload:
+def _noted(payload: Payload, news: str, options: Options) -> Payload:
     """Return the payload with the news before what it notes itself."""
     note = f"{news} {payload.get('note', '')}".strip()
-    return payload | {"note": hints.in_tool_words(note, is_dotted=is_dotted)} if note else payload
+    if not note:
+        return payload
+    return payload | {"note": hints.in_tool_words(note, is_dotted=options.is_dotted, has_core=options.has_core)}
 
 
 def bug(error: Exception) -> Payload:

@@ -288,6 +288,7 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     last = page.head if asked.to is None else min(page.head, asked.to)
     selection = asked.selection(first - 1, last)
     seqs: Sequence[int] = selection.seqs(view)[::-1] if asked.is_narrowed else range(last, first - 1, -1)
+    _say_if_empty(call, asked, view, selection, seqs)
     if asked.id:
         seqs = sorted((seq for seq in seqs_about(view, asked.id) if seq in seqs), reverse=True)
     elif rest.gaps:
@@ -297,6 +298,16 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
     shown: Payload = {"branch": call.branch, "seq": page.head, **rest.as_json()}
     return page.answer(shown, ["records"], rows, len(seqs))
+
+
+def _say_if_empty(call: Call, asked: _Wanted, view: View, selection: Selection, found: Sequence[Any]) -> None:
+    """Say which filters keep all records out, and which actor may be meant, where nothing was found."""
+    first, last = selection.bounds(view)
+    if found or first >= last or not asked.is_narrowed:
+        return
+    filters = [f"`{name}` {in_quotes(value)}" for name in ("actor", "session") if (value := getattr(asked, name))]
+    said = f"Nothing from seq {first + 1} to seq {last} matches {' and '.join(filters)}."
+    call.notes.append(f"{said} {selection.near_actors(view)}".rstrip())
 
 
 def _present(call: Call, view: View, key: str) -> str:
@@ -359,8 +370,10 @@ def _diff(call: Call, asked: _Wanted, view: View) -> Payload:
     low = seq_at(view, str(asked.seq))
     high = page.head if asked.to is None else seq_at(view, str(asked.to))
     if asked.is_narrowed:
-        found = diff(view, low, high, changed_by=asked.selection(low, high))
+        selection = asked.selection(low, high)
+        found = diff(view, low, high, changed_by=selection)
         listed = [(key, one) for key in ("entities", "edges") for one in found[key]]
+        _say_if_empty(call, asked, view, selection, listed)
         shown = {"branch": call.branch, "seq": page.head, "from": low, "to": high}
         rest = ((after, *one) for after, one in enumerate(listed[page.place :], page.place + 1))
         return page.answer(shown, ["entities", "edges"], rest, page.total(lambda: len(listed)))

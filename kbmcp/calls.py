@@ -52,6 +52,11 @@ class Options(msgspec.Struct, frozen=True):
     toolsets: tuple[str, ...] = ("core",)
     """The groups of tools, and of prompts and resources, that are offered."""
 
+    @property
+    def has_core(self) -> bool:
+        """Tell whether the tools of the toolset core are offered, so that remedies may name them."""
+        return "core" in self.toolsets
+
 
 Report = Callable[[float, float, str], Awaitable[None]]
 """Sends how much is done, of how much, in words."""
@@ -92,6 +97,7 @@ class Call(msgspec.Struct, frozen=True):
     repository: str = ""
     """The name of the repository, for the answer."""
     is_read_only: bool = False
+    has_core: bool = True
     notes: list[str] = []
     """What is to be said with the answer of this call alone."""
 
@@ -186,6 +192,7 @@ class Service:
                 is_dotted=self.options.is_dotted,
                 repository=repository_name(workspace),
                 is_read_only=self.options.is_read_only,
+                has_core=self.options.has_core,
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:

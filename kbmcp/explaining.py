@@ -31,16 +31,18 @@ def limit_problems(limit: int, most: int = limits.MAX_PAGE_ROWS) -> Iterator[Pro
         yield Problem("$.limit", "out_of_range", message, "Use `next_cursor` for more." if limit > 0 else "")
 
 
-def explain(error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool, is_dotted: bool) -> Payload:
+def explain(
+    error: KBError, hint: str, around: Mapping[str, Any], *, writes: bool, is_dotted: bool, has_core: bool = True
+) -> Payload:
     """Return the JSON of an error.
 
     ``hint`` is the remedy, in the words of the core, and ``around`` what else is known of the call, its branch and seq
     above all. Details that are too many are counted.
     """
     body = error.as_json(writes=writes)
-    body["hint"] = in_tool_words(hint, is_dotted=is_dotted)
+    body["hint"] = in_tool_words(hint, is_dotted=is_dotted, has_core=has_core)
     for problem in body["details"]:
-        problem["hint"] = in_tool_words(problem["hint"], is_dotted=is_dotted)
+        problem["hint"] = in_tool_words(problem["hint"], is_dotted=is_dotted, has_core=has_core)
     if len(body["details"]) == 1:
         only = body["details"][0]
         problem = only.pop("message")

@@ -38,6 +38,9 @@ _TOOL_OF: Final = {
 _WRITING: Final = frozenset({"apply", "set", "link", "confirm", "rename", "new", "unlink", "delete", "revert", "sync"})
 """Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
+_NO_TOOL: Final = frozenset({"--import"})
+"""Options that no tool has: with one of them a command is one for the user."""
+
 _NEXT: Final = {
     "invalid_changeset": "Correct every problem, then call {kb_TOOL} again with the whole request.",
     "invalid_query": "Correct the arguments, then call {kb_TOOL} again.",
@@ -82,15 +85,19 @@ _BRANCH: Final = r"(?P<branch>name one with --branch)\b"
 _WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_CONFIRM}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
 
 
-def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False) -> str:
+def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has_core: bool = True) -> str:
     """Return a remedy for a client of the tools: tools for commands, and the user for what has no tool.
 
-    ``{kb_query}`` stands for the tool in the listed spelling. With ``is_read_only`` what writes has no tool.
+    ``{kb_query}`` stands for the tool in the listed spelling. With ``is_read_only`` what writes has no tool, and
+    without ``has_core``, where the tools of the toolset core are not offered, no command has one.
     """
-    return _WORDS.sub(lambda found: _said(found, is_dotted=is_dotted, is_read_only=is_read_only), text)
+    return _WORDS.sub(
+        lambda found: _said(found, is_dotted=is_dotted, is_read_only=is_read_only or not has_core, has_core=has_core),
+        text,
+    )
 
 
-def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
+def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool, has_core: bool) -> str:
     if found["quoted"]:
         return found[0]
     if found["tool"]:
@@ -100,7 +107,7 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     if found["confirm"]:
         return _confirmed(found, is_dotted=is_dotted, is_read_only=is_read_only)
     if found["command"]:
-        words = _command(found, is_read_only=is_read_only)
+        words = _command(found, is_read_only=is_read_only, has_core=has_core)
     elif found["sync"]:
         words = "and ask the user to run `kb sync`" if is_read_only else f"and call {_TOOL_OF['sync']}"
     elif found["branch"]:
@@ -108,7 +115,7 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool) -> str:
     elif found["at"]:
         words = "`at`"
     else:
-        words = ", or write the old values with {kb_upsert}" if "old values" in found["force"] else ""
+        words = ", or write the old values with {kb_upsert}" if has_core and "old values" in found["force"] else ""
     return in_words(words, is_dotted=is_dotted)
 
 
@@ -135,10 +142,10 @@ def _edges(words: str) -> str:
     return json.dumps([{"type": name, "from": from_id, "to": to_id}], ensure_ascii=False)
 
 
-def _command(found: re.Match[str], *, is_read_only: bool) -> str:
+def _command(found: re.Match[str], *, is_read_only: bool, has_core: bool) -> str:
     run, command, rest = found["run"], found["command"], found["rest"]
-    has_no_tool = (is_read_only and command in _WRITING) or rest.startswith(" --import")
-    tool = None if has_no_tool else _TOOL_OF.get(command)
+    has_no_tool = not has_core or (is_read_only and command in _WRITING)
+    tool = None if has_no_tool or not _NO_TOOL.isdisjoint(rest.split()) else _TOOL_OF.get(command)
     if tool is None:
         ask = "Ask the user to run " if run and run[0].isupper() else "ask the user to run "
         return f"{'' if run is None else ask}`kb {command}{rest}`"
@@ -160,7 +167,7 @@ def unwritable_hint(root: str) -> str:
     )
 
 
-def hint_for(error: KBError, key: str) -> str:
+def hint_for(error: KBError, key: str, *, has_core: bool = True) -> str:
     """Return the remedy for a client that called the tool with this key, in the words of ``in_tool_words``.
 
     A remedy of this very error goes before the one for all errors of its code; what only repeats one of several
@@ -174,6 +181,8 @@ def hint_for(error: KBError, key: str) -> str:
     elif own in {problem.hint for problem in error.details}:
         own = ""
     following = _NEXT.get(error.code, error.default_hint)
+    if not has_core and any(found["tool"] not in {None, "TOOL"} for found in _WORDS.finditer(following)):
+        following = error.default_hint
     if error.details and all(problem.code == "exists" for problem in error.details):
         found = _EXISTS
     elif error.code in _AND_THEN and key != "kb.check":

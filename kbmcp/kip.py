@@ -100,23 +100,24 @@ def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
     answer = run(around, asked.request, Fitting(), answers_interruption=True)
     response = answer.response
     if answer.is_error:
-        response = _in_tool_words(response, is_dotted=call.is_dotted, is_read_only=call.is_read_only)
+        response = _in_tool_words(response, call.is_dotted, call.is_read_only, call.has_core)
     told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
     told |= {name: value for name, value in (answer.files.as_json() if answer.files else {}).items() if name != "seq"}
     note = " ".join(answer.warnings)
-    return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted)} if note else {})
+    return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted, has_core=call.has_core)} if note else {})
 
 
-def _in_tool_words(response: Payload, *, is_dotted: bool = False, is_read_only: bool = False) -> Payload:
+def _in_tool_words(response: Payload, is_dotted: bool, is_read_only: bool, has_core: bool) -> Payload:
     """Return a response that failed with its remedies in the words of the tools; of a batch the last one failed."""
 
     def said(told: Payload) -> Payload:
-        hint = in_tool_words(str(told.get("hint", "")), is_dotted=is_dotted, is_read_only=is_read_only)
+        hint = str(told.get("hint", ""))
+        hint = in_tool_words(hint, is_dotted=is_dotted, is_read_only=is_read_only, has_core=has_core)
         return told | ({"hint": hint} if hint else {})
 
     if "error" not in response:
         *before, last = response["result"]
-        return {"result": [*before, _in_tool_words(last, is_dotted=is_dotted, is_read_only=is_read_only)]}
+        return {"result": [*before, _in_tool_words(last, is_dotted, is_read_only, has_core)]}
     error = said(response["error"])
     data = error.get("data", {})
     if WRITABLE_ROOT in data:
@@ -148,5 +149,7 @@ def _failure(outcome: Outcome) -> Payload:
 
     error = outcome.error
     if isinstance(error, KBError):
-        return _in_tool_words(envelope(in_kip(error, writes=outcome.writes)))
+        options = outcome.options
+        response = envelope(in_kip(error, writes=outcome.writes))
+        return _in_tool_words(response, options.is_dotted, options.is_read_only, options.has_core)
     return envelope(bug(type(error).__name__))

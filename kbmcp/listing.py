@@ -64,11 +64,16 @@ class Listing:
     def note(self, call: Call, answer: Mapping[str, Any]) -> None:
         """Take in what the names are as of a call that read, and had this answer."""
         schema = call.workspace.schema
-        as_of = (call.branch, answer.get("seq"), schema)
         with self._gate:
-            if self._given is None or as_of == self._as_of:
+            if self._given is None:
                 return
         with suppress(KBError):  # the call is answered; the next one says what is wrong with the store
+            # The answers of prompts and of some failures have no seq.
+            seq = answer.get("seq")
+            as_of = (call.branch, call.store.head().seq if seq is None else seq, schema)
+            with self._gate:
+                if as_of == self._as_of:
+                    return
             found = call.store.read(lambda view: self._found(view, schema))
             with self._gate:
                 self._as_of, self._latest = as_of, found

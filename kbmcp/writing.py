@@ -116,7 +116,7 @@ def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
     try:
         written = _applied(call, asked)
     except KBError as error:
-        error.message = f"{error.message} {recorded}"
+        error.written_before = recorded
         call.notes.extend(said[:_MOST_BESIDE_ERROR])
         raise
     shown = answer_of(call, msgspec.structs.replace(written, warnings=(*said, *written.warnings)))

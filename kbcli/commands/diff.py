@@ -58,6 +58,7 @@ def run(
         opened, first, last = session.open_to_read(), a or since, (until if a is None else b) or ""
         _refuse_branches(opened, *filter(None, (a, b)))
     found = _found(opened, first, last, filters, is_since=a is None)
+    near = found.pop("near_actors")
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **found})
         return
@@ -67,7 +68,8 @@ def run(
     if not found["entities"] and not found["edges"]:
         between = f"between seq {found['from']} and seq {found['to']}"
         if filters.named():
-            session.output.note(f"Nothing that matches {' and '.join(filters.named())} differs {between}.")
+            matches = " and ".join(filters.named())
+            session.output.note(visible(f"Nothing that matches {matches} differs {between}. {near}".rstrip()))
         else:
             session.output.note(f"Nothing differs {between}.")
 
@@ -103,9 +105,10 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
         high = at(view, end)
         said = [one.said for one in (low, high) if one.said]
         said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []
-        return diff(view, low.seq, high.seq, changed_by=Selection(filters.actor, filters.source, filters.session)) | (
-            {"points": said} if said else {}
-        )
+        selection = Selection(filters.actor, filters.source, filters.session)
+        found = diff(view, low.seq, high.seq, changed_by=selection)
+        near = "" if found["entities"] or found["edges"] else selection.near_actors(view)
+        return found | ({"points": said} if said else {}) | {"near_actors": near}
 
     seqs = [point.seq if point else None for point in (begin, end)]
     if any(seq is None for seq in seqs):

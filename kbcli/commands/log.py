@@ -155,14 +155,6 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
     return NotFound(error.message, hint=hint, details=error.details, data=error.data)
 
 
-def _near_actors(view: View, actor: str) -> str:
-    """Return a question for the actors that are like one of whom there is no record, "" where none is."""
-    from kbcore.suggest import is_it, near_ones
-
-    actors = [row[0] for row in view.rows("select distinct actor from record order by actor limit 1000")]
-    return is_it(near_ones(actor, actors)) if actor not in actors else ""
-
-
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     """Return the records that are asked for, at most so many."""
     from kbcli.listing import PAGE_ROWS, Rows
@@ -188,7 +180,7 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
             break
     last = (before or 0) if len(rows) else 0
     notes, warnings = asked.selection.notes(view), asked.selection.warnings(view)
-    near = _near_actors(view, asked.selection.actor) if not rows and asked.selection.actor else ""
+    near = "" if rows else asked.selection.near_actors(view)
     return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings, former, near)
 
 

@@ -137,7 +137,7 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
     values = _values(plan, wish)
     if not (plan.folder or plan.path):
         if edit is not None:
-            hint = "Leave out --edit." if "title" in values else "Give its title."
+            hint = "`kb new` makes it without an editor." if "title" in values else "Give its title."
             raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint=hint)
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
     if edit is None:

@@ -21,7 +21,7 @@ from kbcore.planning.findings import edge_words
 from kbcore.renames import joined
 from kbcore.state import Change
 from kbcore.store import BranchStore
-from kbcore.suggest import is_it
+from kbcore.suggest import is_it, near_ones
 from kbcore.view.past import (
     LINKS,
     NODES,
@@ -85,6 +85,13 @@ class Selection(msgspec.Struct, frozen=True):
         found, params = self.conditions(view)
         sql = f"select seq from record where {' and '.join(found)} order by seq"  # noqa: S608 - constants
         return [row[0] for row in view.rows(sql, params)]
+
+    def near_actors(self, view: View) -> str:
+        """Return a question for the actors that are like one of whom there is no record, "" where none is."""
+        if not self.actor:
+            return ""
+        actors = [row[0] for row in view.rows("select distinct actor from record order by actor limit 1000")]
+        return is_it(near_ones(self.actor, actors)) if self.actor not in actors else ""
 
     def notes(self, view: View) -> list[str]:
         """Return which instants or records the points mean."""

@@ -470,7 +470,8 @@ def test_an_empty_text_is_no_point_and_no_filter(kb, synced):
 def test_a_log_names_what_was_typed_where_nothing_matches(kb, synced):
     assert "No record matches 1..1;" in kb("log", "1..1").err
     [actor] = {one["actor"] for one in kb("log", "--json").json["records"]}
-    assert f"Did you mean '{actor}'?" in kb("log", "--actor", actor.upper()).err
+    for command in (["log"], ["diff", "0"]):
+        assert f"Did you mean '{actor}'?" in kb(*command, "--actor", actor.upper()).err
 
 
 def test_a_point_in_the_place_of_an_id_is_answered_with_the_ranges_to_write(kb, synced):

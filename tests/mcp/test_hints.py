@@ -69,6 +69,27 @@ def test_what_confirms_an_edge_is_told_as_a_call_or_as_something_to_ask_for(word
     assert asked.endswith(f"confirm it, for which you ask the user to run `kb confirm {words}`")
 
 
+def test_a_server_without_the_tools_of_the_core_names_none_of_them():
+    texts = dict(sentences_of_the_core())
+    for place, text in texts.items():
+        said = in_tool_words(text, is_dotted=False, has_core=False)
+        assert not re.search(r"\bkb_(query|upsert|delete|check|history)\b", said) or "kb_" in text, (place, said)
+    for kind in (
+        errors.StaleBase,
+        errors.NotFound,
+        errors.IntegrityViolation,
+        errors.BranchMoved,
+        errors.LimitExceeded,
+    ):
+        said = in_tool_words(hint_for(kind("It failed."), "kb.sleep", has_core=False), is_dotted=False, has_core=False)
+        assert "kb_" not in said.replace("kb_sleep", ""), said
+
+
+def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
+    said = [in_tool_words(f"Run `kb apply {rest}`.", is_dotted=False) for rest in ("FILE --import", "--important")]
+    assert said == ["Ask the user to run `kb apply FILE --import`.", "Call kb_upsert."]
+
+
 def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():
     said = {place: in_tool_words(text, is_dotted=False) for place, text in sentences_of_the_core()}
     assert len(said) > 10

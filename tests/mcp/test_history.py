@@ -313,6 +313,10 @@ def test_the_log_and_a_difference_are_narrowed_to_points_an_actor_and_a_session(
         pages = [*pages_of(found, "kb_history", "entities", action="diff", seq=0, actor=by["actor"], limit=3)]
         assert [one["id"] for page in pages for one in page] == ["B-0", "B-1", "B-2", "D"]
         assert found.call(**diff, since=other)["entities"] == []
+        wrong = by["actor"][:-1]
+        for nothing in (found.call(**diff, seq=0, actor=wrong), found.call(**log, actor=wrong)):
+            assert f"matches `actor` '{wrong}'. Did you mean '{by['actor']}'?" in nothing["note"]
+        assert "matches `session` 'x'." in found.call(**diff, seq=0, session="x")["note"]
         for arguments in ({"action": "show", "seq": 1, "actor": "x"}, {"action": "diff", "seq": 1, "since": 1}):
             assert found.refused("kb_history", **arguments)["details"][0]["code"] == "not_for_action"
         assert found.refused("kb_history", action="log", since="soon")["details"][0]["path"] == "$.since"

@@ -96,15 +96,22 @@ def test_a_batch_answers_up_to_the_command_that_fails(speaker):
     assert answer["result"][-1]["error"]["data"]["command"] == 1
 
 
-def test_a_remedy_is_something_that_a_client_can_do(project):
+@pytest.mark.parametrize(
+    ("toolsets", "remedy"),
+    [
+        ("core,kip", "Edit 'docs/requirements/r.md' and call kb_upsert with `sync` true"),
+        ("kip", "Edit 'docs/requirements/r.md' and ask the user to run `kb sync`"),
+    ],
+)
+def test_a_remedy_is_something_that_a_client_can_do(project, toolsets, remedy):
     project.write({"docs/requirements/r.md": "---\nid: R-1\ntitle: t\nstatus: open\n---\n"})
     project.sync()
     change = 'UPDATE ?r SET ATTRIBUTES { title: "x", status: "y" } WHERE { ?r {type: "Requirement"} }'
-    with agent(project.root, "--toolsets", "kip") as found:
+    with agent(project.root, "--toolsets", toolsets) as found:
         [answer] = told(found, commands=[change])["result"]
     error = answer["error"]
     for one in (error, *error["data"]["problems"]):
-        assert one["hint"].startswith("Edit 'docs/requirements/r.md' and call kb_upsert with `sync` true")
+        assert one["hint"].startswith(remedy)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,8 @@ def test_a_write_records_what_files_say_first_when_asked(project):
         project.write({"docs/requirements/3.md": req("REQ-3")})
         wrong = found.answer("kb_upsert", entities=[{"id": "T-2", "type": "test"}], sync=True)["error"]
         assert found.answer("kb_query", ids=["REQ-3"])["seq"] == 4, wrong
+        recorded = "What the files say was recorded first, up to seq 4. Nothing else was written."
+        assert (wrong["message"].endswith(recorded), wrong["applied"]) == (True, "no"), wrong
 
 
 def test_a_write_names_the_file_of_an_entity_that_is_not_recorded_yet(project):
