@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import re
 
+import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 from jsonschema import Draft202012Validator
 
 from kbcore.concepts import DEFINING
+from kbmcp import prompts
+from kbmcp.calls import Client
 from kbmcp.instructions import instructions
 from kbmcp.listing import MOST_DEFINED
-from tests.mcp.agents import agent, raw, spawned
+from tests.mcp.agents import agent, direct, raw, spawned
 from tests.support.places import stores_at
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
@@ -271,3 +275,22 @@ def test_the_environment_chooses_spelling_and_branch(project):
         assert server.reply(1)["result"]["tools"][0]["name"] == "kb.query"
         server.call(2, "kb.query")
         assert server.answer(2)["branch"] == "main"
+
+
+def test_a_prompt_has_the_names_of_types_read_only_where_something_was_written(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
+    with direct(project.root) as found, start_blocking_portal() as portal:
+        listing, client = found.service.listing, Client("direct", "1")
+
+        async def list_names() -> None:
+            async with anyio.create_task_group() as tasks:
+                await listing.names(found.service, tasks)
+
+        portal.call(list_names)
+        read = []
+        for number in (1, 1, 2, 2):
+            if number == 2 and len(read) == 2:
+                found.answer("kb_upsert", entities=[{"id": "B", "type": "req", "title": "T", "status": "open"}])
+            portal.call(prompts.get, found.service, client, "find_gaps", {})
+            read.append(listing._latest)
+        assert (read[0] is read[1], read[1] is read[2], read[2] is read[3]) == (True, False, True)
