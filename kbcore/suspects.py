@@ -41,15 +41,11 @@ _NOW: Final = 2**62
 """The seq that ended what stands."""
 
 _HAS_TURNED: Final = """
-select exists (from node_history) or exists (from source_history), exists (from record where holes <> '')
+select exists (from node_history) or exists (from source_history), exists (from record where holes <> ''),
+  exists (from record where renamed > 0)
 """
-"""Whether anything ever changed, without which nothing can be suspect, and whether records are missing."""
-
-_HAS_RENAMES: Final = """
-select exists (from main.node where contains(attributes, '"former_ids"'))
-  or exists (from main.node_history where contains(attributes, '"former_ids"'))
-"""
-"""Whether anything was ever renamed: to find the renames takes longer than all else where there is none."""
+"""Whether anything ever changed, without which nothing can be suspect; whether records are missing; and whether one
+renamed an entity: to find the renames takes longer than all else where there is none."""
 
 _COUNTED: Final = "select count(*) from asked"
 """Not ``from asked limit 1``, which DuckDB 2.0 never ends on a large branch: see ADR 0015."""
@@ -250,8 +246,7 @@ def suspects(
         among = "in (select unnest($1::varchar[]))"
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
-    [(has_turned, has_gaps)] = rows(_HAS_TURNED, [])
-    has_renames = has_turned and rows(_HAS_RENAMES, []) == [(True,)]
+    [(has_turned, has_gaps, has_renames)] = rows(_HAS_TURNED, [])
     renames = [_Rename(*row) for row in rows(_RENAMES, [_NOW])] if has_renames else []
     changed = _changed(rows, condition, params, renames) if has_turned else []
     if renames:
