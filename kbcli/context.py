@@ -217,7 +217,7 @@ class Session:
         """
         from kbcore import branches
 
-        self.begin_request(writes=True)
+        self.begin_request(writes=not dry_run)
         open_ = branches.open_to_try if dry_run else branches.open_branch
         return self._opened(*open_(self.workspace, self.named_branch))
 

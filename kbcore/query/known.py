@@ -46,7 +46,8 @@ class Known:
         of_one = "source = $1 or list_contains(files, $1)"
         if now == "node":
             of_one += " or path = $1 or text_ref = $1 or json_extract_string(attributes, '$.file') = $1"
-        return any(self._rows(f"select 1 from {table} where {of_one} limit 1", [path]) for table in (now, before))  # noqa: S608 - fixed
+        sql = " or ".join(f"exists (from {table} where {of_one})" for table in (now, before))
+        return self._rows(f"select {sql}", [path]) == [(True,)]
 
     def names(self) -> list[str]:
         """Return the full names that there are now, in order, to find the nearest one."""
