@@ -191,6 +191,12 @@ class Kind(NamedTuple):
     """The entities that are there then."""
 
 
+def begin_again(root: Path) -> None:
+    """Remove the folder of a store, and make a new one, as only who writes does."""
+    (root / STORE).rmdir()
+    done(kb(root, "sync"))
+
+
 def rebuild_head(root: Path) -> None:
     done(kb(root, "doctor", "--rebuild-head", "--branch", "main"))
 
@@ -303,7 +309,7 @@ KINDS = {
     "emptied folder": Kind(
         "an emptied store", "plain", empty, HEAD, HEAD, 42,
         (r"main holds nothing, and no store", "Restore the folder from a backup, or remove it", "nothing else was"),
-        0, ("", -1, -1), lambda root: (root / STORE).rmdir(), "",
+        0, ("", -1, -1), begin_again, "",
     ),
     "damaged snapshot": Kind(
         "a damaged or missing snapshot", "sealed", swap(SNAPSHOT, b"Title of C", b"Title of X"), OK, OK, 43,
