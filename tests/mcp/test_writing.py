@@ -319,7 +319,7 @@ def test_a_rename_takes_effect_once_and_only_on_what_was_read(project):
             request = {"rename": {old: new}, "expected_seq": seq, "changeset_id": f"id-{old}"}
             first, again = found.call("kb_upsert", **request), found.call("kb_upsert", **request)
             assert (first["duplicate"], first["changeset_id"]) == (False, f"id-{old}")
-            assert (again["duplicate"], again["seq"], again["created"]) == (True, first["seq"], [new])
+            assert (again["duplicate"], again["seq"], again["renamed"]) == (True, first["seq"], {old: new})
             other = found.refused("kb_upsert", rename={new: "X"}, changeset_id=f"id-{old}")
             assert other["code"] == "changeset_id_reused"
         error = found.refused("kb_upsert", rename={"R-2": "X"}, mode="create")
