@@ -182,6 +182,8 @@ def _holds(condition, entity):
     value, operator, wanted = _field(entity, condition.key), condition.operator, condition.value
     if operator == "!=":
         return not _holds(Condition(condition.key, wanted), entity)
+    if not wanted and operator == "=":  # what has no such field
+        return value in (None, "", [])
     values = value if isinstance(value, list) else [value]
     is_core = condition.key in {"owner", "title", "id", "tag"}
     return any(_compares(one, operator, wanted, is_core=is_core) for one in values)

@@ -33,7 +33,7 @@ def test_a_dry_run_in_a_new_branch_makes_no_store_and_is_planned_on_the_default_
         project.switch("feature", create=True)
         tries = [
             ("kb_upsert", {"entities": [entity("B")]}, "created", ["B"]),
-            ("kb_upsert", {"rename": {"A": "A2"}}, "created", ["A2"]),
+            ("kb_upsert", {"rename": {"A": "A2"}}, "renamed", {"A": "A2"}),
             ("kb_delete", {"entities": [{"id": "A", "expected_version": 1}]}, "deleted", ["A"]),
         ]
         for tool, arguments, name, expected in tries:
