@@ -254,11 +254,12 @@ def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -
     # The file that states the entity is written first: where a crash leaves the others as they were, the id in them is
     # a former one.
     paths = sorted(found.paths, key=lambda path: path != found.node.path)
-    edits = [_edit(target, found, path, step) for path in paths]
+    read = [_edit(target, found, path, step) for path in paths]
+    edits = [edit for edit in read if edit.after != edit.before]  # a link by its path names no id
     for key, path in unrecorded(target.read, [step.new]).items():
         raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
     schema = target.workspace.schema
-    plan = _planner(step, edits, schema, in_file=_is_in_file(target, found))
+    plan = _planner(step, read, schema, in_file=_is_in_file(target, found))
     note = begun(step.old, step.new, step.former, ((edit.path, edit.after) for edit in edits))
     outcome = commit(target, edits, request, plan=plan, begun=note) if edits else _recorded(target, plan, request)
     return Written(outcome, edits)
@@ -279,11 +280,13 @@ def _is_in_file(target: Target, found: _Found) -> bool:
     return bool(found.node.path) and is_markdown(target.workspace, found.node.path)
 
 
-def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
+def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
+    """Return what plans the record of a rename; ``read`` are all files that state something of the entity."""
+
     def plan(view: View, stamp: Stamp) -> Draft:
         found = _Found(view, step.old, step.new)
         _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
-        hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in edits}
+        hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in read}
         if hashes != {path: source.hash for path, source in found.sources.items()}:
             raise StaleBase(f"What names {in_quotes(step.old)} has changed meanwhile.", hint="Run it again.")
         fields, owners = dict(found.node.fields), dict(found.node.owners)
@@ -296,7 +299,7 @@ def _planner(step: _Step, edits: Sequence[FileEdit], project: Schema, *, in_file
         node = msgspec.structs.replace(found.node, id=step.new, fields=fields, owners=owners)
         ops = rename_ops(found.state, found.node, node)
         ops += resolve(found.state, {step.new: node.type}, view.schema(project))
-        ops += [_taken_in(found.sources[edit.path], edit.after) for edit in edits]
+        ops += [_taken_in(found.sources[edit.path], edit.after) for edit in read if edit.after != edit.before]
         asked = needs(ops) | Needs(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
         state = view.gather(asked)
         planned = tuple(ops)
@@ -351,7 +354,7 @@ def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
         except CannotEdit as error:
             refusal = refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.")
             continue
-        if meaning(facts_of(workspace, path, after)) == wanted:
+        if meaning(_without_texts(facts_of(workspace, path, after))) == wanted:
             return FileEdit(path, before, after)
     hint = f"Change it in {in_quotes(path)} by hand: a sync takes that for another entity."
     reason = f"KB cannot put {in_quotes(new)} in the place of {in_quotes(old)} here."
@@ -361,7 +364,15 @@ def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
 def _lines(facts: Facts, key: str) -> set[int]:
     """Return the lines in which a file names an entity, counted from 1."""
     found = {one.line for one in facts.entities if one.id == key}
-    return {*found, *(one.line for one in facts.links if key in {one.target, one.subject})} - {0}
+    links = (
+        one for one in _without_texts(facts).links if key == one.subject or (key == one.target and not one.is_path)
+    )
+    return {*found, *(one.line for one in links)} - {0}
+
+
+def _without_texts(facts: Facts) -> Facts:
+    """Return facts without the links that running text holds: it stays as it was written."""
+    return msgspec.structs.replace(facts, links=tuple(one for one in facts.links if not one.in_text))
 
 
 def _swapped(text: str, old: str, new: str, among: Sequence[int]) -> str:
@@ -393,4 +404,4 @@ def _meant(facts: Facts, is_own: bool, step: _Step, *, in_file: bool) -> list[An
             fields.pop(FORMER_IDS, None)
             fields |= {FORMER_IDS: list(step.former)} if step.former else {}
         entities.append(msgspec.structs.replace(one, fields=fields))
-    return meaning(msgspec.structs.replace(facts, entities=tuple(entities)), {step.old: step.new})
+    return meaning(msgspec.structs.replace(_without_texts(facts), entities=tuple(entities)), {step.old: step.new})

@@ -99,6 +99,21 @@ def test_files_and_records_name_the_new_id_in_one_record_and_nothing_else_change
     assert not filled.sync(rebuild=True).outcome.applied
 
 
+def test_running_text_stays_and_a_file_that_links_by_a_path_alone_is_not_written(filled: Project) -> None:
+    linked = "Since REQ-1 see [out](logout.md).\n"
+    far = "---\nid: FAR\ntitle: Far\nstatus: open\n---\nREQ-1 is [here](login.md), as [REQ-1] says.\n"
+    filled.sync({"docs/requirements/login.md": LOGIN + linked, "docs/requirements/far.md": far})
+    place = filled.root / "docs/requirements/far.md"
+    written_ns = place.stat().st_mtime_ns
+    done = renamed(filled)
+    assert place.stat().st_mtime_ns == written_ns
+    assert "docs/requirements/far.md" not in {edit.path for edit in done.edits}
+    assert texts(filled)["docs/requirements/login.md"].endswith(linked)
+    mentions = filled.view().rows("select from_id, to_id from link where type = 'mentions'")
+    assert {*mentions} == {("REQ-7", "REQ-2"), ("FAR", "REQ-7")}
+    assert filled.sync().is_idle
+
+
 def test_a_dry_run_writes_neither_files_nor_records(filled: Project) -> None:
     before = texts(filled)
     planned = renamed(filled, dry_run=True)
