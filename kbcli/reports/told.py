@@ -55,6 +55,7 @@ def summary(told: Told) -> str:
     found = [counted(errors, f"{new}error")] * bool(errors) + [counted(warnings, f"{new}warning")] * bool(warnings)
     mended = f", {told.mended} mended" if told.mended else ""
     mended += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
+    mended += f", {report.of_other_severity} of another severity not shown" if report.of_other_severity else ""
     mended += f", {report.suppressed} suppressed" if report.suppressed else ""
     where = f"{told.branch} at seq {told.seq}"
     where += f" with {counted(told.pending_files, 'pending file')}" if told.pending_files else ""

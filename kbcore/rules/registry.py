@@ -128,8 +128,8 @@ class RuleRun(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run.
 
-    ``suppressed`` and ``in_baseline`` count the violations that are not among these: those for which somebody gave a
-    reason, and those that the baseline holds.
+    ``suppressed``, ``in_baseline`` and ``of_other_severity`` count the violations that are not among these: those for
+    which there is a reason, those that the baseline holds, and those of another severity than the one asked for.
     """
 
     ok: bool
@@ -137,6 +137,7 @@ class Report(msgspec.Struct, frozen=True, omit_defaults=True):
     rules: list[RuleRun]
     suppressed: int = 0
     in_baseline: int = 0
+    of_other_severity: int = 0
 
     def passes(self, fail_on: FailOn) -> bool:
         """Tell whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
@@ -211,7 +212,8 @@ def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
 def of_severity(report: Report, severity: Severity) -> Report:
     """Return a report with its violations of one severity alone."""
     kept = [one for one in report.violations if one.severity == severity]
-    return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
+    left = len(report.violations) - len(kept)
+    return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules), of_other_severity=left)
 
 
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:

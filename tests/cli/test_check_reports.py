@@ -79,6 +79,7 @@ def test_no_line_says_an_id_twice(kb, crowded):
 def test_only_one_severity_counts_where_one_is_asked_for(kb, crowded):
     ran = kb("check", "--severity", "warning")
     assert (ran.status, "error" in ran.out) == (0, False)
+    assert "4 of another severity not shown" in ran.out + ran.err
     assert {one["severity"] for one in kb("check", "--severity", "error", "--json").json["violations"]} == {"error"}
 
 
