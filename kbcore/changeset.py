@@ -155,7 +155,8 @@ def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bo
         _entity(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "entities")
     ]
     edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges")]
-    if not entities and not edges and not reader.problems:
+    is_empty_export = {"entities", "edges"} <= whole.keys()  # two empty lists say that there is nothing to change
+    if not entities and not edges and not is_empty_export and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
     changeset = Changeset(
         entities=_once(reader, entities),

@@ -46,6 +46,12 @@ def test_a_changeset_is_applied_and_answered_in_the_fixed_shape(kb, synced):
     assert apply(kb, NEW).json["unchanged"] == ["REQ-7"]
 
 
+def test_two_empty_lists_are_a_changeset_that_changes_nothing_and_one_alone_is_none(kb, synced):
+    done = apply(kb, {"entities": [], "edges": [], "message": "an export of nothing"})
+    assert (done.status, done.json["applied"]) == (0, False)
+    assert apply(kb, {"entities": []}).status == 10
+
+
 def test_the_text_says_what_was_done(kb, synced):
     write(synced, {"c.json": json.dumps(NEW | {"edges": [{"type": "depends_on", "from": "REQ-7", "to": "REQ-1"}]})})
     assert kb("apply", "c.json", "--dry-run").out == "Would change main at seq 1: 1 created; edges: 1 created.\n"
