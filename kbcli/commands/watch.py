@@ -62,13 +62,20 @@ def run(
 
 
 def _not_accepted(workspace: Workspace, answer: SyncAnswer) -> Sequence[Located]:
-    """Return the problems of files that a project does not accept, with the settings as they are now."""
+    """Return the problems of files that a project does not accept, with the settings as they are now.
+
+    All of them where the settings or the store cannot be read, as while a settings file is being saved.
+    """
     from kbcore.checks import known_to
+    from kbcore.errors import KBError
     from kbcore.sync.faults import about, not_accepted
 
     if not answer.problems:
         return ()
-    known, _ = known_to(workspace.renewed(), answer.outcome.branch, about(answer.problems, ()))
+    try:
+        known, _ = known_to(workspace.renewed(), answer.outcome.branch, about(answer.problems, ()))
+    except KBError:  # the next sync says what is wrong, and waits for it
+        return answer.problems
     return not_accepted(answer.problems, known)
 
 

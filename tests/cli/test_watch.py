@@ -36,6 +36,7 @@ from kbcore.sync.answer import SyncAnswer
 from kbcore.watch.events import Checked, Resumed, Synced
 from tests.support.cli import environment, program, run_kb, write
 from tests.support.places import stores_at
+from tests.support.project import Project
 from tests.support.repos import git, make_repository
 
 WAIT_S = 20.0
@@ -378,3 +379,16 @@ def test_the_watcher_does_not_list_what_the_project_accepts() -> None:
     telling = watched.Telling(lambda answer: answer.problems[1:])
     lines = [line.text for line in telling.lines_of(Synced(at, answer, 1))]
     assert [line for line in lines if ".md" in line] == ["b.md:1: No."]
+
+
+def test_the_watcher_lists_all_problems_while_the_settings_are_being_saved(project: Project) -> None:
+    project.sync({"a.md": "x"})
+    outcome = Outcome.unchanged_at("main", 1, dry_run=False)
+    problems = (("docs/a.md", FileProblem(1, "yaml", "No.", "")),)
+    answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0)
+    baseline = {"format": 1, "violations": [{"rule": "unreadable-source", "id": "docs/a.md", "code": "yaml"}]}
+    project.write({".kb/baseline.json": json.dumps(baseline), ".kb/config.json": "{}"})
+    workspace = project.workspace()
+    assert not watching._not_accepted(workspace, answer)
+    project.write({".kb/config.json": '{"suppress": ['})
+    assert watching._not_accepted(workspace, answer) == problems
