@@ -427,7 +427,7 @@ def test_an_answer_without_a_row_names_what_may_be_meant(kb, synced, words, said
         ("docs", "path=docs/requirements/login.md"),
         ("docs/requirements", "source=login.md"),
         ("docs/requirements", "source=../requirements/login.md"),
-        ("docs/requirements", "source!=pay.md OR source=login.md"),
+        ("docs/requirements", "source=gone.md OR source=login.md"),
         ("src", "file=a.py"),
         ("src", "file=src/a.py"),
     ],

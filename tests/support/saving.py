@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
-from kbcore.storage.fs import LOCK_EXCLUSIVE, LOCK_RELEASE
+from kbcore.storage.fs import LOCK_EXCLUSIVE
 
 _SAVING: list[tuple[str, Callable[[], object]]] = []
 
@@ -58,19 +58,24 @@ def writing_before_lock(lock: Path, write: Callable[[], object]) -> Iterator[Non
 
 
 @contextmanager
-def timing_lock(lock: Path) -> Iterator[list[float]]:
-    """Yield a list of how long a lock file was locked each time, in seconds."""
-    held: list[float] = []
-    since: list[float] = []
+def seeing_calls(lock: Path, called: CodeType) -> Iterator[list[bool]]:
+    """Yield a list that gets, for each call of a function in this thread, whether a lock file is locked by then."""
+    calls: list[bool] = []
+    is_held = False
 
     def at(operation: int) -> None:
-        if operation & LOCK_EXCLUSIVE:
-            since[:] = [time.monotonic()]
-        elif operation & LOCK_RELEASE and since:
-            held.append(time.monotonic() - since.pop())
+        nonlocal is_held
+        is_held = bool(operation & LOCK_EXCLUSIVE)
+
+    def see(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code is called:
+            calls.append(is_held)
 
     _LOCKING[:] = [(lock.resolve(), at)]
+    before = sys.getprofile()
+    sys.setprofile(see)
     try:
-        yield held
+        yield calls
     finally:
+        sys.setprofile(before)
         _LOCKING.clear()
