@@ -55,6 +55,12 @@ def more_problems(number: int) -> str:
     return f" {counted(number, 'more problem')} {is_or_are(number)} listed." if number else ""
 
 
+def more_without_effect(number: int, *, is_more: bool = True) -> str:
+    """Return a sentence on the suppressions without effect that are not told, besides others if ``is_more``."""
+    what = "more suppression" if is_more else "suppression"
+    return f"{counted(number, what)} {'has' if number == 1 else 'have'} no effect."
+
+
 def shortened(text: str, most_chars: int) -> str:
     """Return the beginning of a text that has more characters than these, with an ellipsis for the rest.
 

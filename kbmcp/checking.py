@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore import limits, relocation
 from kbcore.errors import FilesUnknown, Problem
-from kbcore.phrases import counted, some_of
+from kbcore.phrases import counted, more_without_effect, some_of
 from kbcore.visible import in_quotes
 from kbmcp.calls import Call
 from kbmcp.explaining import limit_problems, refused_arguments
@@ -99,12 +100,21 @@ def _page(call: Call, asked: CheckArguments, view: View) -> Payload:
         notes.insert(0, _grouped(call, view, report, shown))
     if not (asked.ids or asked.paths):
         idle = [f"{one.path}: {one.message} {one.hint}".rstrip() for one in idle_suppressions(call.workspace, view)]
-        notes.append(" ".join(idle)[: _NOTE_CHARS // 3])
+        notes.append(_first(idle, _NOTE_CHARS // 3))
     # Named in a check, because nothing else reads what lies there.
     notes.append(" ".join(map(str, relocation.beside(call.workspace)))[: _NOTE_CHARS // 2])
     if said := " ".join(filter(None, notes)):
         shown["note"] = said
     return shown
+
+
+def _first(idle: Sequence[str], most_chars: int) -> str:
+    """Return the first suppressions without effect, as many as find room, and how many more there are."""
+    ends = [*accumulate(len(one) + 1 for one in idle)]
+    if not idle or ends[-1] <= most_chars:
+        return " ".join(idle)
+    kept = sum(end + len(more_without_effect(len(idle))) <= most_chars for end in ends)
+    return " ".join([*idle[:kept], more_without_effect(len(idle) - kept, is_more=kept > 0)])
 
 
 def _report(call: Call, asked: CheckArguments, view: View) -> tuple[Report, list[str]]:

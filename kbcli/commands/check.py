@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 """So many paths are named in a note."""
+_IDLE = 20
+"""So many suppressions without effect are listed in words."""
 
 
 def run(
@@ -219,6 +221,7 @@ def _check(session: Session, asked: _Asked) -> int:
     from kbcli.words.options import placed
     from kbcore import relocation
     from kbcore.checks import IDLE_ID
+    from kbcore.phrases import more_without_effect
     from kbcore.sync.pending import nothing_read
     from kbcore.visible import problem_line, visible
 
@@ -234,9 +237,11 @@ def _check(session: Session, asked: _Asked) -> int:
     idle: list[Problem] = []
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more, files = _judged(opened, look, asked, idle)
-    for fault in idle:
+    for fault in idle[:_IDLE]:
         tell = session.output.note if fault.code == IDLE_ID else session.output.warn
         tell(problem_line(fault.path, 0, fault.message, fault.hint))
+    if more_idle := idle[_IDLE:]:
+        session.output.note(f"{more_without_effect(len(more_idle))} `kb check --json` lists them all.")
     told = msgspec.structs.replace(
         told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command_on(session.branch)
     )

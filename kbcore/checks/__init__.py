@@ -65,6 +65,8 @@ _SUPPRESSING: Final = f"""
 select id from node where json_extract(attributes, '$.{ATTRIBUTE}') is not null order by id limit {_MOST_SUPPRESSING}
 """  # noqa: S608 - no text from outside
 IDLE_ID: Final = "idle_suppression"
+_GUESSED: Final = 5
+"""For so many ids that do not exist it is looked for one that may be meant: all entities are looked at for each."""
 
 
 def run_checks(
@@ -221,12 +223,12 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     ids = sorted({one.id for one in workspace.config.suppressions if one.id})
     present = view.renamed(ids)
     there = {row[0] for row in view.rows(_KNOWN, [[present.get(one, one) for one in ids]])} if ids else set()
-    for id_ in ids:
-        if present.get(id_, id_) not in there:
-            near = nearest_id(view, id_)
-            hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
-            message = f"A suppression names {in_quotes(id_)}, which does not exist."
-            found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
+    gone = [id_ for id_ in ids if present.get(id_, id_) not in there]
+    for at, id_ in enumerate(gone):
+        near = nearest_id(view, id_) if at < _GUESSED else ""
+        hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
+        message = f"A suppression names {in_quotes(id_)}, which does not exist."
+        found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
     return found
 
 

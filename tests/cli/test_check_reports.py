@@ -370,6 +370,15 @@ def test_the_status_names_no_file_that_the_project_accepts_as_it_is(kb, ready):
     assert path not in kb("status").out
 
 
+def test_of_many_suppressions_without_effect_the_first_are_listed_and_the_others_counted(kb, ready):
+    suppress = [{"rule": "orphans", "id": f"GONE-{at}", "reason": "x"} for at in range(22)]
+    write(ready, {".kb/config.json": json.dumps({"suppress": suppress})})
+    said = kb("check").err
+    assert said.count("which does not exist") == 20
+    assert "2 more suppressions have no effect. `kb check --json` lists them all." in said
+    assert len(kb("check", "--json").json["idle_suppressions"]) == 22
+
+
 def test_json_lists_the_suppressions_without_effect(kb, ready):
     path = "docs/requirements/one.md"
     write(ready, {path: document("R-1", "suppress: {orphanz: why}\n")})

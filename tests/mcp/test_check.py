@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import pytest
@@ -155,3 +156,16 @@ def test_a_clean_check_says_no_more_than_that_it_is_clean(project):
         answer = tools.answer("kb_check")
     assert (answer["ok"], answer["total"], answer["violations"]) == (True, 0, [])
     assert len(text_of(answer)) <= MOST_CLEAN_CHARS
+
+
+@pytest.mark.parametrize("size", [5, 150])
+def test_the_suppressions_without_effect_are_named_in_whole_sentences(project, size):
+    ids = [f"{at:02}{'-gone' * size}"[:size] for at in range(30)]
+    suppress = [{"rule": "orphans", "id": one, "reason": "x"} for one in ids]
+    project.write({".kb/config.json": json.dumps({"suppress": suppress})})
+    project.apply(entities=[{"id": "OTHER", "type": "req", "title": "t", "status": "open"}])
+    with direct(project.root) as tools:
+        note = tools.answer("kb_check")["note"]
+    named = note.count("which does not exist. ")
+    assert named == note.count("is gone for good. ") > 0
+    assert note.endswith(f" {30 - named} more suppressions have no effect.")

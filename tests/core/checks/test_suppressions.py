@@ -33,3 +33,11 @@ def test_a_setting_for_an_id_that_does_not_exist_is_named_and_a_file_or_an_entit
     project.write({".kb/config.json": json.dumps({"suppress": suppress})})
     project.sync({"docs/requirements/1.md": req("REQ-1", suppress="{orphans: alone on purpose}")})
     assert idle(project) == [(".kb/config.json", "idle_suppression", "Did you mean 'REQ-1'?")]
+
+
+def test_what_may_be_meant_is_looked_for_with_the_first_few_ids_that_do_not_exist(project):
+    suppress = [{"rule": "orphans", "id": f"REQ-1{at:02}", "reason": "x"} for at in range(40)]
+    project.write({".kb/config.json": json.dumps({"suppress": suppress})})
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    hints = [hint for _, _, hint in idle(project)]
+    assert (len(hints), hints.count("Did you mean 'REQ-1'?")) == (40, 5)
