@@ -1,7 +1,8 @@
 """Violations that a project accepts: suppressions with a reason, and the baseline. Pure.
 
-Both go by the rule, the code, the id, the field and the values of a violation, never by its message: a message that is
-with other words, or a line that moves, changes nothing.
+Both go by the rule, the code, the id, the field and the values of a violation, never by its message: other words in a
+message, or a line that moves, change nothing. What a sync says of a status is found by its sentence, as the record of a
+file holds neither the id nor the value (``Known.accepts_status``).
 """
 
 from __future__ import annotations
@@ -178,7 +179,10 @@ class Known:
         return self._left[entry] >= 0
 
     def accepts_status(self, path: str, message: str) -> bool:
-        """Tell whether what a sync says of a status in this file is accepted."""
+        """Tell whether what a sync says of a status in this file is accepted.
+
+        The message has to be that of ``no_status_of`` now; one that a record holds in other words is not accepted.
+        """
         found = self._statuses.get((path, message))
         one = found.pop(0) if found else None
         return one is not None and self.accepts(one.rule, one.id, path, target=one.values[0])
