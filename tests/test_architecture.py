@@ -33,7 +33,9 @@ jsonedit
 suspects confirmed rulesettings sleepsettings numbering
 view.tables view.relations view.fold view.tail
 
-storage replacing view viewcache replay git config usersettings config_text schema_files schema_members schema_text
+storage replacing view viewcache replay
+
+git config usersettings config_text schema_files schema_members schema_text
 
 answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
 introduced init watch locate exporting texts searching rehearsal allocation editing config_edit

@@ -11,7 +11,7 @@ from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
-from kbcore.git.reflog import Birth, BirthCache, birth_of, former_names, was_moved
+from kbcore.git.reflog import BirthCache, birth_of, former_names, was_moved
 from kbcore.git.refs import (
     Usage,
     WorktreeHead,
@@ -26,7 +26,6 @@ from kbcore.git.repository import Repository, RepositoryCache, find_repository
 
 __all__ = [
     "LOCAL_ENV_VARS",
-    "Birth",
     "BirthCache",
     "Blob",
     "HeadCache",

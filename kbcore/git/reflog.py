@@ -11,13 +11,12 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
-
 from kbcore.git.commands import run_git
 from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines, read_first_line
 from kbcore.git.head import tables_stamp, uses_reftable
 from kbcore.git.repository import Repository
 from kbcore.ids import check_branch_name
+from kbcore.storage.gitref import Birth
 
 _ENTRY = re.compile(rb"(?:0{40}|0{64}) [0-9a-f]{40,64} [^\t]* (\d{1,15}) [+-]\d{4}(?:\t(.*))?")
 """A line of a reflog that says that the ref was not there before."""
@@ -27,18 +26,6 @@ _TIME = re.compile(rb"@\{(\d{1,15}) [+-]\d{4}\}$")
 _CREATED = b"branch: Created from"
 _MOVED = re.compile(rb"(?:^|\t)Branch: (?:renamed|copied) refs/heads/", re.MULTILINE)
 _RENAMED = re.compile(rb"(?:^|\t)Branch: renamed refs/heads/(\S+) to refs/heads/(\S+)$", re.MULTILINE)
-
-
-class Birth(msgspec.Struct, frozen=True):
-    """How git made a branch: the digest of the first line of its reflog, and the time in that line.
-
-    ``is_created`` tells that the line says so itself (`branch: Created from`): where a reflog is cut by `git reflog
-    expire --rewrite`, a later line comes first, and looks as if the branch began with it.
-    """
-
-    mark: str
-    at_s: int
-    is_created: bool
 
 
 BirthCache = dict[tuple[Path, str], tuple[object, Birth | None]]

@@ -16,12 +16,23 @@ from typing import Final, Literal
 import msgspec
 
 from kbcore.errors import KBError
-from kbcore.git import Birth
 from kbcore.storage import files, layout
 from kbcore.storage.fs import Fs
 
 FORMAT: Final = 1
 _MAX_BYTES: Final = 4096
+
+
+class Birth(msgspec.Struct, frozen=True):
+    """How git made a branch: the digest of the first line of its reflog, and the time in that line.
+
+    ``is_created`` tells that the line says so itself (`branch: Created from`): where a reflog is cut by `git reflog
+    expire --rewrite`, a later line comes first, and looks as if the branch began with it.
+    """
+
+    mark: str
+    at_s: int
+    is_created: bool
 
 
 class RefSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
