@@ -160,7 +160,7 @@ def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]
     if not merged:
         return
     from kbcli.words.lines import missing_line
-    from kbcore.exporting import missing_between
+    from kbcore.branches import missing_between
 
     for name in merged:
         missing = missing_between(workspace, current, name)

@@ -19,7 +19,6 @@ from kbcore.values import is_same
 from kbcore.view.past import changes_between, state_at
 from kbcore.view.tables import WAITS_FOR_PAGE, waits_for_page
 from kbcore.view.view import View
-from kbcore.workspace import Workspace
 
 _CHUNK: Final = 5_000
 _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
@@ -102,20 +101,6 @@ def missing_on(other: View | None, view: View) -> Export:
     edges, more = _links_missing(other, links, {node.id for node in found})
     entities = [_unstamped(_entity(node)) for node in sorted(found, key=lambda one: one.id)]
     return Export(entities, [_unstamped(_edge(link)) for link in edges], left_out + more)
-
-
-def missing_between(workspace: Workspace, other: str, branch: str) -> Export:
-    """Do as ``missing_on`` for two branches, both as their stores have them.
-
-    The other branch has nothing if it has no store, which "" also says. Raises: what reading a store raises.
-    """
-
-    def read(view: View) -> Export:
-        if not other or not workspace.has_store(other):
-            return missing_on(None, view)
-        return workspace.store(other).read(lambda there: missing_on(there, view))
-
-    return workspace.store(branch).read(read)
 
 
 def _links_missing(

@@ -118,7 +118,6 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
     from kbcli.words.lines import left_out_words
     from kbcore import branches
     from kbcore.errors import InvalidQuery
-    from kbcore.exporting import missing_between
     from kbcore.phrases import counted
     from kbcore.visible import visible
 
@@ -127,7 +126,7 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
     store, choice, ensured = branches.open_to_read(session.workspace, name)
     session.tell_ensured(ensured)
     session.watch(store)
-    exported = missing_between(session.workspace, choice.branch, opened.branch)
+    exported = branches.missing_between(session.workspace, choice.branch, opened.branch)
     if exported.waiting:
         why = left_out_words(opened.branch, name)
         session.output.warn(visible(f"{counted(exported.waiting, 'fact')} left out. {why}."))

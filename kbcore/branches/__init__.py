@@ -22,7 +22,7 @@ from kbcore.branches.making import (
     warning,
 )
 from kbcore.branches.origins import Origin, find_origin, left_over
-from kbcore.branches.stores import BranchInfo, listing, living, stores
+from kbcore.branches.stores import BranchInfo, listing, living, missing_between, stores
 from kbcore.branches.trash import (
     KEPT_DAYS,
     Collected,
@@ -69,6 +69,7 @@ __all__ = [
     "living",
     "loss_of",
     "losses",
+    "missing_between",
     "moment_of",
     "note_ref",
     "open_branch",

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,10 @@ from kbcore.branches import lost, moves, settling
 from kbcore.errors import Damaged, GitUnusable, Incompatible, KBError, ReadOnlyStore, UnknownBranch
 from kbcore.storage import files, journal, layout, lock
 from kbcore.workspace import Workspace
+
+if TYPE_CHECKING:
+    from kbcore.exporting import Export
+    from kbcore.view.view import View
 
 
 class BranchInfo(msgspec.Struct, frozen=True):
@@ -32,6 +36,21 @@ class BranchInfo(msgspec.Struct, frozen=True):
     exists_in_git: bool
     origin: dict[str, Any] | None
     error: str = ""
+
+
+def missing_between(workspace: Workspace, other: str, branch: str) -> Export:
+    """Return what clients wrote on a branch and another one has not, both as their stores have them.
+
+    The other branch has nothing if it has no store, which "" also says. Raises: what reading a store raises.
+    """
+    from kbcore.exporting import missing_on  # noqa: PLC0415 - imports duckdb, which few need who look for a store
+
+    def read(view: View) -> Export:
+        if not other or not workspace.has_store(other):
+            return missing_on(None, view)
+        return workspace.store(other).read(lambda there: missing_on(there, view))
+
+    return workspace.store(branch).read(read)
 
 
 def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:

@@ -24,7 +24,7 @@ import msgspec
 from kbcore import clock, git, ids, relocation
 from kbcore.branches import lost, moves
 from kbcore.branches.origins import default_store, renamed_over
-from kbcore.branches.stores import discard_cache, in_git, living, repository_lock, store_lock, stores
+from kbcore.branches.stores import discard_cache, in_git, living, missing_between, repository_lock, store_lock, stores
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, KBError, UnknownBranch
 from kbcore.storage import branchdir, files, gitref, journal, verify
 from kbcore.storage.fs import Fs
@@ -405,8 +405,6 @@ def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[in
 
     None where that cannot be told.
     """
-    from kbcore.exporting import missing_between  # noqa: PLC0415 - imports duckdb, which few need who look for a store
-
     seq = _seq_of(workspace.machine.fs, directory)
     try:
         missing = missing_between(workspace, default_store(workspace, name), name)
