@@ -131,7 +131,7 @@ pair as (
   where json_contains(json_extract(old.attributes, '$.former_ids'), to_json(new.id))
 )
 select seq, was, now, r.source from pair left join main.record r using (seq)
-where seq <= ? and not exists (from stood s where s.id = pair.was and s.version = pair.seq)
+where not exists (from stood s where s.id = pair.was and s.version = pair.seq)
   and not exists (from main.node_history h where h.id = pair.now and h.ended = pair.seq)
 """
 """Each rename that the history shows: one entity goes, one comes, and one of the two names the other."""
@@ -147,11 +147,39 @@ _LEFT: Final = f"""
 with asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, f.path as from_path, t.path as to_path
   from link l join node t on t.id = l.to_id left join node f on f.id = l.from_id
-  where l.id in (select unnest($1::varchar[]))
+  where l.stands and l.id in (select unnest($1::varchar[]))
 ), {_CONFIRMED}
-select k.id from confirmed k join asked a on a.id = k.id where k.seq = a.version
+select k.id, a.version from confirmed k join asked a on a.id = k.id where k.seq = a.version
 """  # noqa: S608 - no text from outside
 """Those of some edges that nobody has confirmed since they have the version that they have."""
+
+_STATES: Final = f"""
+with entity as (
+  select id, version, path, ended from main.node_history union all select id, version, path, {_NOW} from main.node
+), text as (
+  select path, version, ended from main.source_history union all select path, version, {_NOW} from main.source
+)
+"""  # noqa: S608 - no text from outside
+
+_DOUBTFUL: Final = f"""{_STATES}
+select distinct l.ended, l.type, l.kind, l.from_id, l.to_id from main.link_history l
+join entity t on t.id = l.to_id and t.version < l.ended and l.ended <= t.ended
+left join text s on s.path = t.path and s.version < l.ended and l.ended <= s.ended
+where l.ended in {_RENAMING} and l.stands and l.type not in ({_ORDER})
+  and greatest(t.version, coalesce(s.version, 0)) > l.version
+"""  # noqa: S608 - no text from outside
+"""Edges that went at renames and whose target had changed after them: what ``_ASKED`` finds just before each rename."""
+
+_KEPT: Final = f"""{_STATES}, held as (
+  select l.id, l.from_id, l.version, l.ended, unnest(list_append(l.files, f.path)) as file from main.link_history l
+  join entity f on f.id = l.from_id and f.version <= l.version and l.ended <= f.ended
+  where l.ended in {_RENAMING} and l.id in (select unnest($1::varchar[]))
+)
+select h.id, h.ended, h.version from held h
+left join text s on s.path = h.file and h.version < s.version and s.version < h.ended
+group by h.id, h.ended, h.version having count(s.path) = 0
+"""  # noqa: S608 - no text from outside
+"""Edges that went at renames, and where neither the entity they come from nor a file had changed after them."""
 
 _PAST: Final = """with node as (
   select * exclude (ended) from (
@@ -247,11 +275,12 @@ def suspects(
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
     [(has_turned, has_gaps, has_renames)] = rows(_HAS_TURNED, [])
-    renames = [_Rename(*row) for row in rows(_RENAMES, [_NOW])] if has_renames else []
+    renames = [_Rename(*row) for row in rows(_RENAMES, [])] if has_renames else []
     changed = _changed(rows, condition, params, renames) if has_turned else []
     if renames:
         known = {one.id for one in changed}
-        changed += [one for one in _carried(rows, condition, params, renames) if one.id not in known]
+        carried = _carried(rows, condition, params, renames, has_gaps=has_gaps)
+        changed += [one for one in carried if one.id not in known]
     return changed + (_unproven(rows, condition, params) if has_gaps else [])
 
 
@@ -263,49 +292,136 @@ def _changed(rows: Rows, condition: str, params: list[Any], renames: Sequence[_R
 
 def _beside(sql: str, renames: Sequence[_Rename]) -> str:
     """Return SQL for which a document that a rename of KB's own wrote says what it said before."""
-    return sql.replace(_RENAMING, _seqs(one.seq for one in renames if one.source != SYNC))
+    return _among(sql, (one.seq for one in renames if one.source != SYNC))
 
 
-def _seqs(seqs: Iterable[int]) -> str:
-    """Return seqs as SQL has them after ``in``; -1 is none."""
-    return f"({', '.join(str(int(seq)) for seq in sorted({-1, *seqs}))})"
+def _among(sql: str, seqs: Iterable[int]) -> str:
+    """Return SQL that asks about these seqs; -1 is none."""
+    return sql.replace(_RENAMING, f"({', '.join(str(int(seq)) for seq in sorted({-1, *seqs}))})")
 
 
-def _carried(rows: Rows, condition: str, params: list[Any], renames: Sequence[_Rename]) -> list[Suspect]:
-    """Return the edges that were suspect when one of their ends was renamed, and to which nothing happened since."""
-    swaps: dict[int, dict[str, str]] = {}
-    for one in renames:
-        swaps.setdefault(one.seq, {})[one.now] = one.was
-    moved: dict[int, dict[str, tuple[Any, ...]]] = {}
-    for row in rows(_MOVED.replace(_RENAMING, _seqs(swaps)).replace(_ANY, condition), params):
-        key, type_, kind, from_id, to_id, _, seq = row
-        was = link_id(type_, kind, swaps[seq].get(from_id, from_id), swaps[seq].get(to_id, to_id))
-        if was != key:
-            moved.setdefault(seq, {})[was] = row
-    found = []
-    for seq, edges in moved.items():
-        for was_suspect in suspects(_At(rows, seq - 1), ids=edges):
-            key, _, _, from_id, to_id, files, _ = edges[was_suspect.id]
-            found.append(msgspec.structs.replace(was_suspect, id=key, from_id=from_id, to_id=to_id, files=files))
-    if not found:
+def _carried(
+    rows: Rows, condition: str, params: list[Any], renames: Sequence[_Rename], *, has_gaps: bool
+) -> list[Suspect]:
+    """Return the edges that were suspect when one of their ends was renamed, and to which nothing happened since.
+
+    One query finds the edges that can have been suspect when they were renamed; mostly there is none. Of the others,
+    each rename that they went through is looked at once, the earliest first.
+    """
+    moves = _Moves(renames)
+    doubtful = {(seq, _Ends(*ends)) for seq, *ends in rows(_among(_DOUBTFUL, moves.seqs), [])}
+    routes = [route for seq, ends in doubtful if (route := moves.route(ends, seq))]
+    if not routes:
         return []
-    left = {key for (key,) in rows(_beside(_LEFT, renames), [[one.id for one in found]])}
-    return [one for one in found if one.id in left]
+    moved = {row[0]: row for row in rows(_among(_MOVED, moves.seqs).replace(_ANY, condition), params)}
+    steps: dict[int, dict[str, str]] = {}
+    for route in routes:
+        last = route[-1]
+        if last.now.id in moved and moved[last.now.id][-1] == last.seq:
+            for step in route:
+                steps.setdefault(step.seq, {})[step.was.id] = step.now.id
+    asked = {(seq, ends.id) for seq, ends in doubtful}
+    kept = _kept(rows, steps)
+    carried: dict[str, tuple[int, Suspect]] = {}
+    for seq, ids in sorted(steps.items()):
+        past, earlier = _At(rows, seq - 1), [one for one in renames if one.seq < seq]
+        held = {key: carried[key] for key in ids if key in carried}
+        unsure = {key: one for key, one in held.items() if (key, seq, one[0]) not in kept}
+        found = {key: one for key, (_, one) in held.items() if key not in unsure}
+        found |= _still(past, unsure, earlier) if unsure else {}
+        fresh = [key for key in ids if (seq, key) in asked]
+        if fresh:
+            found |= {one.id: one for one in _suspect_at(past, fresh, earlier, has_gaps=has_gaps)}
+        for key in ids:
+            carried.pop(key, None)
+        carried |= {ids[key]: (seq, one) for key, one in found.items()}
+    left = _still(rows, {key: one for key, one in carried.items() if key in moved}, renames) if carried else {}
+    return [
+        msgspec.structs.replace(one, id=key, from_id=moved[key][3], to_id=moved[key][4], files=moved[key][5])
+        for key, one in left.items()
+    ]
+
+
+def _suspect_at(past: _At, ids: list[str], renames: Sequence[_Rename], *, has_gaps: bool) -> list[Suspect]:
+    condition, params = "and l.id in (select unnest($1::varchar[]))", [sorted(ids)]
+    found = [Suspect(*row) for row in past(_beside(_SQL, renames).replace(_ANY, condition), params)]
+    return (_unproven(past, condition, params) if has_gaps else []) + found
+
+
+def _kept(rows: Rows, steps: dict[int, dict[str, str]]) -> set[tuple[Any, ...]]:
+    """Return edges, each with the seq of a rename, and that since which certainly nobody had confirmed it then."""
+    ids = sorted({key for one in steps.values() for key in one})
+    return set(rows(_among(_KEPT, steps), [ids])) if len(steps) > 1 else set()
+
+
+def _still(rows: Rows, held: dict[str, tuple[int, Suspect]], renames: Sequence[_Rename]) -> dict[str, Suspect]:
+    """Return those of some edges that are as the rename at their seq left them, and not confirmed since."""
+    left = rows(_beside(_LEFT, renames), [sorted(held)])
+    return {key: held[key][1] for key, version in left if held[key][0] == version}
+
+
+class _Ends(NamedTuple):
+    """What the id of an edge is made of."""
+
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+
+    @property
+    def id(self) -> str:
+        return link_id(*self)
+
+
+class _Step(NamedTuple):
+    """An edge before and after a rename of one of its ends."""
+
+    seq: int
+    was: _Ends
+    now: _Ends
+
+
+class _Moves:
+    """Where renames lead."""
+
+    def __init__(self, renames: Sequence[_Rename]) -> None:
+        self.seqs: Final = {one.seq for one in renames}
+        self._of: dict[str, dict[int, str]] = {}
+        for one in sorted(renames):
+            self._of.setdefault(one.was, {})[one.seq] = one.now
+
+    def route(self, ends: _Ends, seq: int) -> list[_Step]:
+        """Return the renames that an edge went through from a seq on if nothing else happened to it.
+
+        It is empty where neither of its ends was renamed at that seq.
+        """
+        route: list[_Step] = []
+        while at := self._next(ends, seq, first=not route):
+            now = ends._replace(
+                from_id=self._of.get(ends.from_id, {}).get(at, ends.from_id),
+                to_id=self._of.get(ends.to_id, {}).get(at, ends.to_id),
+            )
+            route.append(_Step(at, ends, now))
+            ends, seq = now, at
+        return route
+
+    def _next(self, ends: _Ends, seq: int, *, first: bool) -> int | None:
+        seqs = {*self._of.get(ends.from_id, ()), *self._of.get(ends.to_id, ())}
+        return (seq if seq in seqs else None) if first else min((one for one in seqs if one > seq), default=None)
 
 
 class _At:
     """Answers SQL over the tables as they were at an earlier seq."""
 
     def __init__(self, rows: Rows, seq: int) -> None:
-        self.now: Rows = rows.now if isinstance(rows, _At) else rows
-        self._seq = seq
+        self._now: Final = rows
         self._tables = _PAST.format(seq=int(seq), now=_NOW)
 
     def __call__(self, sql: str, params: Sequence[Any]) -> list[tuple[Any, ...]]:
-        if sql == _RENAMES:
-            return self.now(sql, [self._seq])
         rest = sql.strip().replace("main.", "")
-        return self.now(f"{self._tables}, {rest[5:]}" if rest.startswith("with ") else f"{self._tables} {rest}", params)
+        return self._now(
+            f"{self._tables}, {rest[5:]}" if rest.startswith("with ") else f"{self._tables} {rest}", params
+        )
 
 
 def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[Suspect]:

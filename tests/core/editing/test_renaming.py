@@ -491,3 +491,70 @@ def test_a_rename_that_a_sync_takes_in_leaves_suspect_edges_suspect(doubted: Pro
     now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
     doubted.sync({"docs/requirements/login.md": after["docs/requirements/login.md"]})
     assert suspect_edges(doubted) == now
+
+
+def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[set[str], int]:
+    """Return the entities that suspect edges come from, and how many statements it took to find them."""
+    asked: list[str] = []
+    view = project.view()
+
+    def rows(sql: str, params: Any) -> list[tuple[Any, ...]]:
+        asked.append(sql)
+        return view.rows(sql, params)
+
+    return {one.from_id for one in suspects(rows, ids)}, len(asked)
+
+
+def pairs(project: Project, count: int) -> None:
+    """State requirements A-n that depend on B-n."""
+    project.apply(
+        entities=[
+            {"id": f"{end}-{n}", "type": "req", "title": f"t{n}", "status": "open"}
+            for end in "AB"
+            for n in range(count)
+        ],
+        edges=[{"type": "depends_on", "from": f"A-{n}", "to": f"B-{n}"} for n in range(count)],
+    )
+
+
+def test_many_renames_take_no_more_statements_where_nothing_was_suspect_when_it_was_renamed(project: Project) -> None:
+    pairs(project, 12)
+    renamed(project, "B-0", "C-0")
+    once = counted_suspects(project)
+    for n in range(1, 12):
+        renamed(project, f"B-{n}", f"C-{n}")
+        renamed(project, f"C-{n}", f"D-{n}")
+    assert once[0] == set()
+    assert counted_suspects(project) == once
+    assert counted_suspects(project, [link.id for link in project.view().touching(["D-3"])]) == once
+    project.apply(entities=[{"id": "D-5", "title": "other"}])
+    assert counted_suspects(project) == ({"A-5"}, once[1] + 1)
+
+
+def test_an_edge_that_was_suspect_before_many_renames_takes_few_statements(project: Project) -> None:
+    pairs(project, 2)
+    project.apply(entities=[{"id": "B-0", "title": "other"}])
+    renamed(project, "B-0", "C-0")
+    once = counted_suspects(project)
+    for n in range(12):
+        renamed(project, f"C-{n}", f"C-{n + 1}")
+    renamed(project, "A-0", "A-9")
+    found = counted_suspects(project)
+    assert (once[0], found[0]) == ({"A-0"}, {"A-9"})
+    assert found[1] <= once[1] + 1
+
+
+def test_an_edge_confirmed_between_two_renames_is_not_suspect_after_them(project: Project) -> None:
+    pairs(project, 2)
+    project.apply(entities=[{"id": "B-0", "title": "other"}, {"id": "B-1", "title": "other"}])
+    renamed(project, "B-0", "C-0")
+    renamed(project, "B-1", "C-1")
+    project.apply(entities=[{"id": "A-0", "title": "fits what it depends on now"}])
+    project.apply(edges=[{"type": "depends_on", "from": "A-1", "to": "C-1"}])
+    assert suspect_edges(project) == set()
+    renamed(project, "C-0", "D-0")
+    renamed(project, "C-1", "D-1")
+    assert suspect_edges(project) == set()
+    project.apply(entities=[{"id": "D-1", "title": "another"}])
+    renamed(project, "D-1", "E-1")
+    assert suspect_edges(project) == {("A-1", "depends_on", "E-1")}
