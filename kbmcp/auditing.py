@@ -41,6 +41,7 @@ _ONLY_FOR: Final = {
     "field": ("who",),
     "to": ("diff",),
     "message": ("revert",),
+    "dry_run": ("revert",),
     "cursor": ("log", "show", "diff"),
     "limit": ("log", "show", "diff"),
     **dict.fromkeys(("since", "until", "actor", "session"), ("log", "diff")),
@@ -84,6 +85,7 @@ class _Wanted(NamedTuple):
     session: str
     limit: int
     message: str
+    dry_run: bool
     mark: str
     """Stands for what was asked for, in cursors: the texts of the points, not what they mean by now."""
     begun: cursors.Cursor | None
@@ -152,6 +154,7 @@ def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
         session=asked.session,
         limit=asked.limit,
         message=asked.message,
+        dry_run=asked.dry_run,
         mark=mark,
         begun=begun,
     )
@@ -394,6 +397,6 @@ def _revert(call: Call, asked: _Wanted) -> Payload:
         [(now, before)] = written.outcome.renamed.items()
         error.hint = f"{{kb_upsert}} with `rename` gives {in_quotes(now)} the id {in_quotes(before)} back."
         raise error
-    options = UndoOptions(message=asked.message)
+    options = UndoOptions(message=asked.message, dry_run=asked.dry_run)
     outcome = revert(call.workspace, call.branch, call.author, [asked.seq], options, follows_head=call.follows_head)
     return answer_of(call, outcome)

@@ -101,13 +101,13 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.history",
-        "log: records, newest first; show: one, before and after; diff: two seqs; who: who wrote an entity or "
-        "field, when, why; revert: undo a record.",
+        "log: newest first; show: one record; diff: two seqs; who: who wrote an entity or field, why; "
+        "revert: undo one.",
         wire.HistoryArguments,
         _reader(wire.HistoryArguments),
         auditing.history,
         writes="sometimes",
-        writing=("revert", "message", "expect_branch"),
+        writing=("revert", "message", "dry_run", "expect_branch"),
     ),
     Tool(
         "execute_kip",

@@ -177,6 +177,7 @@ class HistoryArguments(_Model):
     limit: int = 20
     cursor: str = ""
     message: str = ""
+    dry_run: bool = False
     expect_branch: str = ""
 
 

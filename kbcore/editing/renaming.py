@@ -203,6 +203,8 @@ def _still_named(target: Target, old: str, new: str) -> list[str]:
 def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Written | None:
     """Undo the rename that a record made, in the files too; None when it renamed nothing that files name.
 
+    None too where the entity has another id since: what stands against the revert then is for the revert to say.
+
     Raises: as ``rename``.
     """
 
@@ -211,6 +213,8 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
         if pair is None:
             return None
         now, before = pair
+        if not view.nodes([now]) and (view.nodes([before]) or view.renamed([now])):
+            return None
         found = _Found(view, now, before)
         former = tuple(one for one in former_ids(found.node) if one != before)
         return (found, _Step(now, before, former)) if found.paths else None

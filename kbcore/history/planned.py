@@ -16,7 +16,7 @@ from kbcore.errors import Problem, RevertConflict
 from kbcore.folding import apply
 from kbcore.history.broken import Broken, broken_by, stood_at, types_of
 from kbcore.history.shown import edge_name
-from kbcore.history.undone import Conflict, files_of
+from kbcore.history.undone import RENAMED, Conflict, files_of
 from kbcore.ids import link_id
 from kbcore.inverse import SAYS
 from kbcore.model import CLIENT, Link, Node, SourceFile, Statement
@@ -32,6 +32,7 @@ from kbcore.view.working import plan_on
 _SHOWN_CHARS = 60
 _SHOWN_FILES = 10
 _SHOWN_SEQS = 10
+_SHOWN_GONE = 10
 _BROKEN = "Remove the edge first, or use --force to leave it as it is."
 _USED = "Remove what uses it first, or use --force to leave it as it is."
 
@@ -47,6 +48,10 @@ class Wanted(msgspec.Struct):
     """Entities of which nothing but the time of the update was changed, and is to be put back."""
     has_confirmed: bool = False
     """Whether a record confirmed an edge, of which there is nothing to put back."""
+    gone: dict[str, int] = {}
+    """What the records made and others removed since, by key: the records that did."""
+    changed_links: dict[str, Link] = {}
+    """Edges as the records left them, by key."""
 
     def operations(self) -> tuple[Operation, ...]:
         """Return the operations that lead from what stands to what is wanted."""
@@ -72,9 +77,13 @@ class Wanted(msgspec.Struct):
 
     def words(self, key: str) -> str:
         """Return an element as a person reads it."""
-        now, wanted = self.links.get(key, (None, None))
-        link = now or wanted
+        link = self.edge(key)
         return edge_words(link) if link else key
+
+    def edge(self, key: str) -> Link | None:
+        """Return the edge with a key, as it stands, as it is wanted or as the records left it; None for an entity."""
+        now, wanted = self.links.get(key, (None, None))
+        return now or wanted or self.changed_links.get(key)
 
 
 def _is_of_files(element: Node | Link | None) -> bool:
@@ -195,14 +204,19 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     if not conflicts:
         return left[0].hint
     later = {one.seq for one in conflicts}
+    forced = "" if any(one.change == RENAMED for one in conflicts) else "; --force takes the old values over them"
     together = sorted({*seqs, *later}, reverse=True)
     named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
-    more = " What would be left behind is to be removed first, or --force leaves it." if left else ""
-    return f"{named} undoes the later changes as well; --force takes the old values over them.{more}"
+    way = ", or --force leaves it" if forced else ""
+    more = f" What would be left behind is to be removed first{way}." if left else ""
+    return f"{named} undoes the later changes as well{forced}.{more}"
 
 
 def _problem(found: Wanted, conflict: Conflict) -> Problem:
     words, seq = found.words(conflict.key), conflict.seq
+    if conflict.change == RENAMED:
+        message = f"{found.words(conflict.before)} was renamed to {_name(conflict.after)} by record {seq}."
+        return Problem(words, "later_change", message, f"Revert record {seq} first or as well.")
     field = f"who states {words}" if conflict.field.startswith(SAYS) else f"`{conflict.field}` of {words}"
     message = {
         "created": f"Record {seq} made {words} anew.",
@@ -213,6 +227,10 @@ def _problem(found: Wanted, conflict: Conflict) -> Problem:
     return Problem(f"{words}.{conflict.field}".rstrip("."), "later_change", message, hint, conflict.source)
 
 
+def _name(element: Node | Link) -> str:
+    return edge_words(element) if isinstance(element, Link) else element.id
+
+
 def _broken_problem(one: Broken) -> Problem:
     words = edge_words(one.link)
     changed = f", last changed by record {one.seq}," if one.seq else ""
@@ -221,10 +239,11 @@ def _broken_problem(one: Broken) -> Problem:
 
 
 def _conflict_json(found: Wanted, conflict: Conflict) -> dict[str, Any]:
-    now, wanted = found.links.get(conflict.key, (None, None))
-    name = edge_name(now or wanted)
+    name = edge_name(found.edge(conflict.key))
     shown: dict[str, Any] = {"seq": conflict.seq, **({"edge": name} if name else {"id": conflict.key})}
     shown["change"] = conflict.change
+    if conflict.change == RENAMED:
+        shown["to"] = edge_name(conflict.after) if isinstance(conflict.after, Link) else conflict.after.id
     if conflict.field:
         field = "sources" if conflict.field.startswith(SAYS) else conflict.field
         shown |= {"field": field, "before": conflict.before, "after": conflict.after}
@@ -235,6 +254,23 @@ def _short(value: Any) -> str:
     if value is None:
         return "nothing"
     return shortened(msgspec.json.encode(value).decode(), _SHOWN_CHARS)
+
+
+def undone_already(seqs: Sequence[int], found: Wanted, ops: Sequence[Operation]) -> tuple[str, ...]:
+    """Return what to say of what records made and others removed since, and where nothing is left to be undone."""
+    said = []
+    if not ops and not found.has_confirmed:
+        named = f"Record {seqs[0]} is" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))} are"
+        said.append(f"{named} undone already: nothing of what was changed is left to undo.")
+    entities = {found.gone[key] for key in found.gone if key in found.nodes}
+    gone = [
+        f"{found.words(key)} (removed by record {seq})"
+        for key, seq in found.gone.items()
+        if key in found.nodes or seq not in entities
+    ]
+    if gone:
+        said.append(f"Not there any more, so not undone: {some_of(gone, _SHOWN_GONE)}.")
+    return tuple(said)
 
 
 def sentences(found: Wanted) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from kbcore.changeset import digest_of, parse
 from kbcore.concepts import DEFINING, extended
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound
 from kbcore.folding import apply
-from kbcore.history.planned import Wanted, operations, refuse, sentences
+from kbcore.history.planned import Wanted, operations, refuse, sentences, undone_already
 from kbcore.history.reach import check_record, first_record
 from kbcore.history.reverting import reverted
 from kbcore.needs import needs
@@ -52,8 +52,8 @@ def revert(
 ) -> Outcome:
     """Undo, field by field, what these records did, as one new record.
 
-    Raises: ``RevertConflict`` when a later record changed the same, when edges would be left without an end, or what
-    somebody uses without its definition;
+    Raises: ``RevertConflict`` when a later record changed the same or renamed it, when edges would be left without an
+    end, or what somebody uses without its definition;
     ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     ordered = sorted(set(seqs), reverse=True)
@@ -126,13 +126,16 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
         with collector.paused():
             found = reverted(view, sorted(set(seqs), reverse=True), force=force)
             way = operations(view, found, stamp, view.schema(schema), min(seqs))
-        if not force:
+        if force:
+            refuse(seqs, found, [], [])
+        else:
             used = missed(way.changes, _schema_after(view, schema, way.changes), partial(users, view))
             refuse(seqs, found, way.broken, [*used])
         # The records themselves do not change. Of what they changed, all that others may change since is loaded; what
         # uses a type that is defined otherwise is looked for everywhere.
         reads = None if any(map(defines, way.changes.nodes)) else Reads(way.loaded, frozenset())
-        return Draft(way.ops, way.changes, way.loaded, warnings=sentences(found), reads=reads)
+        said = (*sentences(found), *undone_already(seqs, found, way.ops))
+        return Draft(way.ops, way.changes, way.loaded, warnings=said, reads=reads)
 
     return plan
 

@@ -25,8 +25,15 @@ _MADE: Final = frozenset({"created_at", "created_by"})
 """Units of an edge that say when it came to be; they come and go with it and are nobody's own change."""
 
 
+RENAMED: Final = "renamed"
+"""The change by which an element got another id."""
+
+
 class Conflict(msgspec.Struct, frozen=True):
-    """A later change of what is to be undone. ``field`` "" is the whole element; ``source`` the file that said it."""
+    """A later change of what is to be undone. ``field`` "" is the whole element; ``source`` the file that said it.
+
+    Of a rename, ``before`` is the key or the words before, and ``after`` the element with its other id.
+    """
 
     seq: int
     key: str

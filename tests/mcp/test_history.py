@@ -192,6 +192,29 @@ def test_a_revert_that_would_undo_later_work_is_refused(project):
         assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Third"
 
 
+def test_a_revert_of_what_was_renamed_since_is_refused_and_one_that_is_made_says_so(project):
+    with agent(project.root) as found:
+        made = found.call("kb_upsert", entities=[entity("A"), entity("B")])["seq"]
+        renamed = found.call("kb_upsert", rename={"A": "C"})["seq"]
+        error = found.refused("kb_history", action="revert", seq=made)
+        assert (error["code"], "A was renamed to C by record 2." in error["message"]) == ("revert_conflict", True)
+        assert error["conflicts"] == [{"seq": renamed, "id": "A", "change": "renamed", "to": "C"}]
+        found.call("kb_history", action="revert", seq=renamed)
+        assert found.call("kb_history", action="revert", seq=made)["deleted"] == ["A", "B"]
+        again = found.call("kb_history", action="revert", seq=made)
+        assert (again["applied"], "Record 1 is undone already" in again["warnings"][0]) == (False, True)
+
+
+def test_a_dry_run_of_a_revert_writes_nothing(project):
+    with agent(project.root) as found:
+        found.call("kb_upsert", entities=[entity("A")])
+        planned = found.call("kb_history", action="revert", seq=1, dry_run=True)
+        assert (planned["dry_run"], planned["applied"], planned["deleted"]) == (True, False, ["A"])
+        assert found.call("kb_query", ids=["A"])["seq"] == 1
+        error = found.refused("kb_history", action="log", dry_run=True)
+        assert error["details"][0]["path"] == "$.dry_run"
+
+
 def test_who_wrote_a_field_when_and_why(project):
     project.apply(entities=[entity("A", priority="must")], message="the first plan")
     project.apply(entities=[{"id": "A", "priority": "should"}], message="it can wait")

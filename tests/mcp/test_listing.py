@@ -107,7 +107,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync", "rename"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
     assert found["kb_check"] == {"rules", "ids", "paths", "severity", "statistics", "limit", "cursor"}
-    asked = "action id field seq to since until actor session limit cursor message expect_branch"
+    asked = "action id field seq to since until actor session limit cursor message dry_run expect_branch"
     assert found["kb_history"] == set(asked.split())
 
 

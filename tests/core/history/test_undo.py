@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from kbcore.answers import Outcome
+from kbcore.editing import renaming
+from kbcore.editing.documents import Target
 from kbcore.errors import BranchMoved, ChangesetIdReused, InvalidChangeset, InvalidQuery, NotFound, RevertConflict
 from kbcore.history import undo
 from kbcore.history.undo import UndoOptions
@@ -475,3 +477,100 @@ def test_a_link_that_waited_for_an_entity_may_wait_again(project: Project) -> No
     assert project.edges("A") == {("A", "depends_on", "B", True)}
     revert(project, 2)
     assert project.edges("A") == {("A", "depends_on", "B", False)}
+
+
+def rename(project: Project, old: str, new: str) -> None:
+    workspace = project.workspace()
+    renaming.rename(Target(workspace, "main", AUTHOR, workspace.store("main").read, follows_head=True), old, new)
+
+
+def created_and_renamed(project: Project) -> None:
+    """Make A, then B and C with an edge from A to B, then rename B to D."""
+    project.apply(entities=[entity("A")])
+    project.apply(entities=[entity("B"), entity("C")], edges=[edge("A", "B")])
+    rename(project, "B", "D")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_creation_of_what_was_renamed_since_is_not_undone_in_part(project: Project, force: bool) -> None:
+    created_and_renamed(project)
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 2, force=force)
+    assert conflicts(refused) == [{"seq": 3, "id": "B", "change": "renamed", "to": "D"}]
+    assert "B was renamed to D by record 3." in refused.value.message
+    assert ("`kb revert 3 2`" in refused.value.hint, "--force" in refused.value.hint) == (True, False)
+    assert project.seq() == 3
+
+
+def test_a_creation_is_undone_together_with_the_rename_or_after_it(project: Project) -> None:
+    created_and_renamed(project)
+    assert revert(project, 3, 2, dry_run=True).deleted == ("C", "D")
+    revert(project, 3)
+    assert revert(project, 2).deleted == ("B", "C")
+    assert project.edges("A") == set()
+
+
+def test_a_change_of_what_was_renamed_twice_since_names_each_rename(project: Project) -> None:
+    created_and_renamed(project)
+    project.apply(entities=[{"id": "D", "status": "done"}])
+    rename(project, "D", "E")
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 2)
+    assert [(one["seq"], one["to"]) for one in conflicts(refused)] == [(3, "D"), (5, "E")]
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 4)
+    assert conflicts(refused) == [{"seq": 5, "id": "D", "change": "renamed", "to": "E"}]
+
+
+def test_a_rename_of_what_was_renamed_again_is_not_undone_beside_it(project: Project) -> None:
+    created_and_renamed(project)
+    rename(project, "D", "E")
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 3)
+    assert {"seq": 4, "id": "D", "change": "renamed", "to": "E"} in conflicts(refused)
+    assert project.node("B") is None
+
+
+def test_an_edge_whose_end_was_renamed_since_is_not_left_in_silence(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(edges=[edge("A", "B")])
+    rename(project, "B", "D")
+    with pytest.raises(RevertConflict) as refused:
+        revert(project, 2)
+    name = {"type": "depends_on", "from": "A"}
+    assert conflicts(refused) == [
+        {"seq": 3, "edge": {**name, "to": "B"}, "change": "renamed", "to": {**name, "to": "D"}}
+    ]
+    assert "A depends_on B was renamed to A depends_on D by record 3." in refused.value.message
+
+
+def test_a_rename_that_was_undone_and_made_again_can_be_undone(project: Project) -> None:
+    created_and_renamed(project)
+    revert(project, 3)
+    outcome = revert(project, 3)
+    assert not outcome.applied
+    assert "Record 3 is undone already" in outcome.warnings[0]
+    revert(project, 4)
+    revert(project, 3)
+    assert (project.node("B") is None, project.node("D") is None) == (False, True)
+
+
+def test_what_was_removed_since_or_undone_already_is_said(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")], edges=[edge("A", "B")])
+    project.delete(entities=[{"id": "B"}], cascade=True)
+    outcome = revert(project, 1)
+    assert outcome.deleted == ("A",)
+    assert outcome.warnings == ("Not there any more, so not undone: B (removed by record 2).",)
+    again = revert(project, 1)
+    assert not again.applied
+    assert again.warnings == (
+        "Record 1 is undone already: nothing of what was changed is left to undo.",
+        "Not there any more, so not undone: A (removed by record 3), B (removed by record 2).",
+    )
+
+
+def test_an_edge_that_was_removed_since_is_said(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.apply(edges=[edge("A", "B")])
+    project.delete(edges=[edge("A", "B")])
+    assert "A depends_on B (removed by record 3)" in revert(project, 2).warnings[1]
