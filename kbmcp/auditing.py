@@ -115,6 +115,7 @@ def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
     from kbcore.history import moment
     from kbcore.history.when import When, point_in
 
+    asked = _parted(call, asked)
     what = (asked.action, asked.id, asked.field, asked.seq, asked.to, asked.since, asked.until)
     mark = cursors.request_mark((call.branch, *what, asked.actor, asked.session))
     begun = cursors.decode(asked.cursor, mark) if asked.cursor else None
@@ -158,6 +159,37 @@ def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
         mark=mark,
         begun=begun,
     )
+
+
+def _parted(call: Call, asked: HistoryArguments) -> HistoryArguments:
+    """Return what is asked for with both ends of a range ``A..B`` in ``since`` as ``since`` and ``until``.
+
+    An end that names the branch that is answered for is its head, as one that is left out.
+
+    Raises: ``InvalidQuery`` where ``until`` is given too, for three dots, and for a range that ends at another branch.
+    """
+    from kbcore.history.when import range_of
+    from kbcore.ids import check_branch_name
+
+    ends = None
+    if isinstance(asked.since, str):
+        try:
+            ends = range_of(asked.since)
+        except InvalidQuery as error:
+            raise refused_arguments([Problem("$.since", "bad_value", error.message, error.hint)]) from error
+    if ends is None:
+        return asked
+    first, last = ends
+    if asked.until is not None:
+        message = f"{in_quotes(str(asked.since))} says until when, and `until` does too."
+        raise refused_arguments([Problem("$.until", "contradiction", message, "Leave out one of them.")])
+    if last == call.branch:
+        last = ""
+    if last and check_branch_name(last) is None and call.workspace.has_store(last):
+        message = f"{in_quotes(last)} is another branch than {in_quotes(call.branch)}, which is answered for."
+        hint = f"End the range at {in_quotes(call.branch)}, a seq, a time or a commit."
+        raise refused_arguments([Problem("$.since", "bad_value", message, hint)])
+    return asked.model_copy(update={"since": first or None, "until": last or None})
 
 
 def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
@@ -305,6 +337,11 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
 
 def _say_if_empty(call: Call, asked: _Wanted, view: View, selection: Selection, found: Sequence[Any]) -> None:
     """Say which filters keep all records out, and which actor may be meant, where nothing was found."""
+    if asked.action == "log" and asked.to is not None and asked.to < asked.seq:
+        call.notes.append(
+            f"Nothing can be found: `since` begins after seq {asked.seq}, and `until` ends at seq {asked.to}."
+        )
+        return
     first, last = selection.bounds(view)
     if found or first >= last or not asked.is_narrowed:
         return

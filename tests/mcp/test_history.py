@@ -205,6 +205,26 @@ def test_a_revert_of_what_was_renamed_since_is_refused_and_one_that_is_made_says
         assert (again["applied"], "Record 1 is undone already" in again["warnings"][0]) == (False, True)
 
 
+def test_a_range_of_the_log_means_both_its_ends_and_one_that_is_turned_round_is_said(project):
+    for number in range(4):
+        project.apply(entities=[entity(f"A-{number}")])
+    with agent(project.root) as found:
+
+        def seqs(since, **more):
+            return [one["seq"] for one in found.call("kb_history", action="log", since=since, **more)["records"]]
+
+        assert seqs("1..3") == [3, 2]
+        assert seqs("2..") == seqs("2..main") == [4, 3]
+        assert seqs("..2") == [2, 1]
+        page = found.call("kb_history", action="log", since="1..4", limit=2)
+        assert seqs("1..4", limit=2, cursor=page["next_cursor"]) == [2]
+        turned = found.call("kb_history", action="log", since=3, until=1)
+        assert turned["records"] == []
+        assert "`since` begins after seq 3, and `until` ends at seq 1." in turned["note"]
+        for arguments in ({"since": "1..3", "until": 4}, {"since": "1...3"}):
+            assert found.refused("kb_history", action="log", **arguments)["code"] == "invalid_query"
+
+
 def test_a_dry_run_of_a_revert_writes_nothing(project):
     with agent(project.root) as found:
         found.call("kb_upsert", entities=[entity("A")])
