@@ -430,9 +430,8 @@ def _revert(call: Call, asked: _Wanted) -> Payload:
     target = Target(call.workspace, call.branch, call.author, call.read, call.follows_head)
     written = undo(target, asked.seq, dry_run=True)
     if written is not None:
-        error = in_files(asked.seq, written)
-        [(now, before)] = written.outcome.renamed.items()
-        error.hint = f"{{kb_upsert}} with `rename` gives {in_quotes(now)} the id {in_quotes(before)} back."
+        error = in_files(asked.seq, written.edits)
+        error.hint = f"{{kb_upsert}} with `rename` gives {in_quotes(written.old)} the id {in_quotes(written.new)} back."
         raise error
     options = UndoOptions(message=asked.message, dry_run=asked.dry_run)
     outcome = revert(call.workspace, call.branch, call.author, [asked.seq], options, follows_head=call.follows_head)

@@ -42,14 +42,14 @@ def run(
                 session.output.data("".join(visible_lines(edit.diff()) for edit in written.edits))
                 session.output.flush()
             if not (files or dry_run):
-                raise in_files(seqs[0], written)
-            session.tell_outcome(*written)
+                raise in_files(seqs[0], written.edits)
+            session.tell_outcome(written.outcome, written.edits)
             return
     else:
         for seq in seqs:
             renamed = undo(opened.target, seq, dry_run=True)
             if renamed is not None:
-                error = in_files(seq, renamed)
+                error = in_files(seq, renamed.edits)
                 error.hint = f"Undo it by itself, with the files: `kb revert {seq} --files`."
                 raise error
     with session.output.waiting("Undoing"):

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -53,7 +53,7 @@ from kbcore.needs import NOTHING, Needs, needs
 from kbcore.phrases import counted, some_of
 from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
-from kbcore.renames import rename_ops, renamed_links
+from kbcore.renames import rename_ops, renamed_in, renamed_links
 from kbcore.schema import Schema
 from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
@@ -200,7 +200,16 @@ def _still_named(target: Target, old: str, new: str) -> list[str]:
     return [f"{said} It goes on to mean {in_quotes(new)}."]
 
 
-def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Written | None:
+class Undone(NamedTuple):
+    """A rename that was undone: the answer of the write, the edited files, and the ids before and after it."""
+
+    outcome: Outcome
+    edits: Sequence[FileEdit]
+    old: str
+    new: str
+
+
+def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Undone | None:
     """Undo the rename that a record made, in the files too; None when it renamed nothing that files name.
 
     None too where the entity has another id since: what stands against the revert then is for the revert to say.
@@ -209,20 +218,25 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
     """
 
     def step(view: View) -> tuple[_Found, _Step] | None:
-        pair = _renamed_by(view, seq)
-        if pair is None:
+        renamed = _renamed_by(view, seq)
+        if renamed is None:
             return None
-        now, before = pair
+        now, before, earlier = renamed
         if not view.nodes([now]) and (view.nodes([before]) or view.renamed([now])):
             return None
         found = _Found(view, now, before)
-        former = tuple(one for one in former_ids(found.node) if one != before)
+        kept = {*former_ids(found.node), *({now} & {*earlier})} - {before}  # `now` where the record undid a rename
+        former = tuple(one for one in dict.fromkeys((*earlier, *former_ids(found.node))) if one in kept)
         return (found, _Step(now, before, former)) if found.paths else None
 
     planned = target.workspace.store(target.branch).read(step)
     if planned is None:
         return None
-    return _carried_out(target, *planned, _framed(target, message=message or f"revert {seq}", dry_run=dry_run))
+    found, step_back = planned
+    written = _carried_out(
+        target, found, step_back, _framed(target, message=message or f"revert {seq}", dry_run=dry_run)
+    )
+    return Undone(*written, step_back.old, step_back.new)
 
 
 def _framed(target: Target, *, message: str, dry_run: bool) -> Request:
@@ -230,28 +244,30 @@ def _framed(target: Target, *, message: str, dry_run: bool) -> Request:
     return msgspec.structs.replace(framed(target, message=message, dry_run=dry_run), plans_ahead=True)
 
 
-def in_files(seq: int, written: Written) -> DerivedFact:
+def in_files(seq: int, edits: Sequence[FileEdit]) -> DerivedFact:
     """Return the error for a rename that is to be undone in files, where that was not asked for; it has the changes."""
-    names = some_of([edit.path for edit in written.edits], _MOST_NAMED)
+    names = some_of([edit.path for edit in edits], _MOST_NAMED)
     return DerivedFact(
         f"Record {seq} renamed an entity that files name: {names}.",
         hint=f"`kb revert {seq} --files` changes them back as well.",
-        data={"files": [edit.as_json() for edit in written.edits]},
+        data={"files": [edit.as_json() for edit in edits]},
     )
 
 
-def _renamed_by(view: View, seq: int) -> tuple[str, str] | None:
-    """Return the id that a record gave an entity, and the one that it had before; None for any other record."""
+def _renamed_by(view: View, seq: int) -> tuple[str, str, tuple[str, ...]] | None:
+    """Return the id that a record gave an entity, and the one that it had before, with its former ids then.
+
+    None for a record that renamed nothing. To undo a rename is one as well.
+    """
     if not view.basis.history_from < seq <= view.seq:
         return None
     changes = changes_of(view, [seq])[seq].nodes
-    gone = {change.key for change in changes if change.after is None}
-    for change in changes:
-        if change.before is None and change.after is not None:
-            for former in reversed(former_ids(change.after)):
-                if former in gone:
-                    return change.key, former
-    return None
+    renamed = renamed_in(changes)
+    if not renamed:
+        return None
+    now, before = next(iter(renamed.items()))
+    earlier = next((one.before for one in changes if one.key == before), None)
+    return now, before, former_ids(earlier)
 
 
 def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -> Written:

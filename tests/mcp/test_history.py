@@ -168,6 +168,18 @@ def test_an_agent_undoes_its_own_mistake(project):
         assert again["created"] == ["C"]
 
 
+def test_a_rename_is_named_to_be_undone_where_its_document_states_the_former_id_no_more(project):
+    path = "docs/requirements/a.md"
+    text = "---\nid: {}\ntitle: A\nstatus: open\n---\n"
+    project.sync({path: text.format("REQ-1")})
+    with agent(project.root) as found:
+        renamed = found.call("kb_upsert", rename={"REQ-1": "REQ-2"})["seq"]
+        project.sync({path: text.format("REQ-2")})
+        error = found.refused("kb_history", action="revert", seq=renamed)
+        assert error["code"] == "derived_fact"
+        assert "`rename` gives 'REQ-2' the id 'REQ-1' back" in error["hint"]
+
+
 def test_the_message_of_a_revert_is_checked_as_that_of_a_changeset(project):
     project.apply(entities=[entity("A")])
     with agent(project.root) as found:

@@ -165,6 +165,19 @@ def test_an_undone_rename_leaves_every_file_and_every_fact_as_they_were(filled: 
     assert undo(target(filled), 2) is None
 
 
+def test_a_revert_of_a_revert_renames_the_files_again(filled: Project) -> None:
+    renamed(filled)
+    after, known = texts(filled), facts(filled)
+    undo(target(filled), 3)
+    again = undo(target(filled), 4)
+    assert again is not None
+    assert (again.old, again.new, again.outcome.renamed) == ("REQ-1", "REQ-7", {"REQ-1": "REQ-7"})
+    assert (texts(filled), facts(filled)) == (after, known)
+    assert not filled.sync().outcome.applied
+    undo(target(filled), 5)
+    assert texts(filled) == FILES
+
+
 def test_a_second_rename_keeps_both_former_ids_and_one_back_frees_none(filled: Project) -> None:
     renamed(filled)
     renamed(filled, "REQ-7", "REQ-8")
@@ -338,7 +351,7 @@ def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_writ
 def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled: Project) -> None:
     more = {f"docs/requirements/m{number:02}.md": LOGOUT.replace("REQ-2", f"M-{number}") for number in range(20)}
     filled.sync(more)
-    error = in_files(3, renamed(filled, dry_run=True))
+    error = in_files(3, renamed(filled, dry_run=True).edits)
     assert len(error.message) < 500
     assert "and 14 more" in error.message
 
