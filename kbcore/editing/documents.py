@@ -204,9 +204,7 @@ def commit(
     if request.dry_run:
         return outcome
     fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
-    if begun:
-        note_begun(fs, cache_dir, root, begun)
-    _write(workspace, edits)
+    _write(workspace, edits, begun)
 
     def record(by: Author, planner: Planner) -> Outcome:
         guard = settled(workspace).guard
@@ -214,7 +212,7 @@ def commit(
 
     def finished(outcome: Outcome) -> Outcome:
         if begun:
-            forget_begun(fs, cache_dir, root)
+            forget_begun(fs, cache_dir, root, begun)
         return outcome
 
     try:
@@ -268,13 +266,18 @@ def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None)
     return plan
 
 
-def _write(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
+def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Begun | None) -> None:
     """Write the files, all of them if no system call refuses; a file that is not what was read refuses all.
+
+    A rename is noted before its first file is written; the note is removed where all files are put back.
 
     Raises: ``StaleBase``, ``StorageError``.
     """
     for edit in edits:
         _require_unchanged(workspace, edit)
+    fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
+    if begun:
+        note_begun(fs, cache_dir, root, begun)
     done: list[FileEdit] = []
     for edit in edits:
         try:
@@ -289,6 +292,8 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
                     f" These were written before and could not be put back: {some_of(left, _MOST_NAMED)}."
                 )
                 refusal.hint = "`git diff` shows what was written into them. Put them right and run it again."
+            elif begun:
+                forget_begun(fs, cache_dir, root, begun)
             raise refusal from error
         done.append(edit)
 

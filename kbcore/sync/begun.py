@@ -2,14 +2,15 @@
 
 The files alone need not say that an entity was renamed: a manifest has no place for former ids, and some entities have
 no file. A sync that finds a file as the rename writes it takes the note for what the files do not say. The note is in
-the cache, one for each worktree. It is removed when the rename is recorded.
+the cache, one for each worktree. It is removed when the rename is recorded, by the rename itself or by the sync that
+records it or finds it recorded.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,10 @@ class Begun(msgspec.Struct, frozen=True):
     def is_seen(self, found: Iterable[tuple[str, str]]) -> bool:
         """Tell whether one of these files, each with its SHA-256, is as the rename writes it."""
         return any(self.written.get(path) == hash_ for path, hash_ in found)
+
+    def is_recorded(self, ids: Collection[str]) -> bool:
+        """Tell whether the rename is recorded where these entities exist, of its two ids."""
+        return self.new in ids and self.old not in ids
 
 
 _decode = msgspec.json.Decoder(Begun).decode
@@ -68,6 +73,7 @@ def note_begun(fs: Fs, cache: Path, worktree: Path, one: Begun) -> None:
         files.publish_file(fs, _path(cache, worktree), msgspec.json.encode(one))
 
 
-def forget_begun(fs: Fs, cache: Path, worktree: Path) -> None:
-    """Remove the note: the rename is recorded, or nothing of it is left."""
-    files.remove_quietly(fs, _path(cache, worktree))
+def forget_begun(fs: Fs, cache: Path, worktree: Path, one: Begun) -> None:
+    """Remove the note of this rename: it is recorded, or nothing of it is left. The note of a later one stays."""
+    if read_begun(fs, cache, worktree) == one:
+        files.remove_quietly(fs, _path(cache, worktree))

@@ -18,12 +18,13 @@ from kbcore.state import Changes, Draft, Stamp
 from kbcore.store import Author, BranchStore, Request
 from kbcore.sync import rest
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
+from kbcore.sync.begun import forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparing import NONE
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
 from kbcore.sync.planned import FilePlan, says_the_same
-from kbcore.sync.remains import NOTHING_KNOWN, remains
+from kbcore.sync.remains import NOTHING_KNOWN, Remains, remains
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.view.tables import waits_for_page
@@ -124,6 +125,14 @@ class _Attempt:
             rest.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
         return answer
 
+    def _forget_begun(self, view: View) -> None:
+        """Remove the note of a rename that the branch has recorded, in this sync or before."""
+        begun, workspace = self.place.begun, self.workspace
+        if begun is None or self.options.dry_run:
+            return
+        if begun.is_recorded({node.id for node in view.nodes([begun.old, begun.new])}):
+            forget_begun(workspace.machine.fs, workspace.cache_dir, self.place.root, begun)
+
     def _faults(self) -> list[Problem]:
         """Return what is wrong with settings and extractors; that there is no configuration is said only at first."""
         return [one for one in self.pending.faults if one.code != MISSING_CONFIG or not self.pending.seq]
@@ -194,8 +203,13 @@ class _Attempt:
         read = {one.path for one in readings}
         # Who knows what changed asks often, and was told of the rest when it changed.
         paths = None if self.place.touched is None else read
+
+        def after(view: View) -> Remains:
+            self._forget_begun(view)
+            return remains(view, paths)
+
         try:
-            left = self.store.read(lambda view: remains(view, paths))
+            left = self.store.read(after)
         except Exception as error:
             reason = error if isinstance(error, KBError) else exhausted(error, may_be_written=outcome.applied)
             if reason is None or not outcome.applied:

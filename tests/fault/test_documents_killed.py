@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kbcore.sync.begun import read_begun
 from tests.fault.conftest import Tally
 from tests.support.cli import environment
 from tests.support.project import Project, document, req
@@ -109,6 +110,9 @@ def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_
             tally.violated((old, at), "it was not killed")
         with opened(whole) as one, opened(dead) as other:
             other.sync()
+            workspace = other.workspace()
+            if read_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree) is not None:
+                tally.violated((old, at), "the note of the rename is left")
             wanted, found = facts(one), facts(other)
             if found != wanted:
                 tally.violated((old, at), {*map(str, found[0] + found[1])} ^ {*map(str, wanted[0] + wanted[1])})

@@ -16,13 +16,14 @@ from kbcore.editing import renaming
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import in_files, rename, undo
 from kbcore.editing.setting import Written
-from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced
+from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced, StaleBase
 from kbcore.history.compare import count_differences, diff, differences_from
 from kbcore.history.log import count_operations, log, operations_from
 from kbcore.history.touched import Touched, touched
 from kbcore.model import Node
 from kbcore.store import Author
 from kbcore.suspects import suspects
+from kbcore.sync.begun import Begun, begun, note_begun, read_begun
 from tests.support.cli import environment
 from tests.support.project import Project
 from tests.support.repos import git
@@ -348,6 +349,47 @@ def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_writ
     assert not filled.sync(rebuild=True).outcome.applied
 
 
+def noted(project: Project) -> Begun | None:
+    workspace = project.workspace()
+    return read_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree)
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_a_sync_removes_the_note_of_a_rename_that_it_records_or_finds_recorded(
+    filled: Project, is_recorded: bool
+) -> None:
+    written = renamed(filled, dry_run=not is_recorded)
+    note = begun("REQ-1", "REQ-7", ("REQ-1",), [(edit.path, edit.after) for edit in written.edits])
+    workspace = filled.workspace()
+    note_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree, note)
+    files = {edit.path: edit.after for edit in written.edits}
+    filled.sync(files, dry_run=True)
+    assert noted(filled) == note
+    assert filled.sync(files).outcome.applied is not is_recorded
+    assert noted(filled) is None
+    assert filled.view().renamed(["REQ-1"]) == {"REQ-1": "REQ-7"}
+
+
+def test_a_sync_keeps_the_note_of_a_rename_that_is_not_recorded(filled: Project) -> None:
+    note = begun("REQ-1", "REQ-7", ("REQ-1",), [("docs/requirements/login.md", b"not written yet")])
+    workspace = filled.workspace()
+    note_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree, note)
+    filled.sync()
+    assert noted(filled) == note
+
+
+def test_a_rename_whose_files_are_put_back_leaves_no_note(filled: Project) -> None:
+    before = texts(filled)
+
+    def save() -> None:
+        filled.write({"docs/tests/t.md": CHECK + "more\n"})
+
+    with saving_while_written("docs/requirements/login.md", save), pytest.raises(StaleBase):
+        renamed(filled)
+    assert texts(filled) == before | {"docs/tests/t.md": CHECK + "more\n"}
+    assert noted(filled) is None
+
+
 def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled: Project) -> None:
     more = {f"docs/requirements/m{number:02}.md": LOGOUT.replace("REQ-2", f"M-{number}") for number in range(20)}
     filled.sync(more)
@@ -422,12 +464,12 @@ def test_what_another_process_writes_before_the_lock_is_kept_by_a_rename(
 def test_processes_that_rename_and_write_at_once_lose_nothing(project: Project) -> None:
     hub(project, 2000)
 
-    def begun(*words: str) -> subprocess.Popen[str]:
+    def started(*words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "kbcli.app", "-C", str(project.root), *words]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True)
 
-    running = [begun("rename", "HUB", "HUB-2"), begun("rename", "L-1", "L-ONE")]
-    running += [begun("link", f"L-{at}", "depends_on", "L-9") for at in range(20, 24)]
+    running = [started("rename", "HUB", "HUB-2"), started("rename", "L-1", "L-ONE")]
+    running += [started("link", f"L-{at}", "depends_on", "L-9") for at in range(20, 24)]
     said = [process.communicate(timeout=120) for process in running]
     assert [process.returncode for process in running] == [0] * len(running), said
     assert len(project.edges("HUB-2")) == 2000
