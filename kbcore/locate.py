@@ -11,6 +11,7 @@ from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.ids import is_link_id
+from kbcore.model import CLIENT, Link
 from kbcore.planning.findings import edge_words
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
@@ -32,12 +33,18 @@ Reading = Callable[[Callable[["View"], Any]], Any]
 
 
 def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
-    """Return the file that states each of these entities and edges that no record has."""
+    """Return the file that states each of these entities and edges that no record has.
+
+    "" for what only clients state: a rename in files gives it another id.
+    """
+
+    def stated_by(link: Link) -> str:
+        return next((one.src for one in link.statements if one.src != CLIENT), "")
 
     def on(view: View) -> dict[str, str]:
         links = view.links(sorted(filter(is_link_id, ids)))
         nodes = view.nodes(sorted(key for key in ids if not is_link_id(key)))
-        files = {link.id: link.statements[0].src for link in links if link.created_seq > view.recorded_seq}
+        files = {link.id: stated_by(link) for link in links if link.created_seq > view.recorded_seq}
         return files | {node.id: node.path for node in nodes if node.created_seq > view.recorded_seq}
 
     found: dict[str, str] = read(on) if ids else {}
@@ -45,7 +52,9 @@ def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
 
 
 def unrecorded_words(words: str, path: str) -> str:
-    """Return that a file states an element, in words, that no record has."""
+    """Return that a file states an element, in words, that no record has; "" where only clients state it."""
+    if not path:
+        return f"A rename in files makes {words}, but it is not recorded yet."
     return f"{in_quotes(path)} states {words}, but it is not recorded yet."
 
 

@@ -293,6 +293,18 @@ def test_a_new_entity_gets_the_next_number_and_every_answer_says_which(kb):
     assert first["created"] == again["created"] == ["NUM-1", "NUM-2"]
 
 
+def test_an_edge_of_a_client_that_a_rename_in_files_moves_is_said_to_be_no_files(project):
+    one, two = "docs/requirements/1.md", "docs/requirements/2.md"
+    project.sync({one: req("REQ-1"), two: req("REQ-2")})
+    edge = {"type": "relates_to", "kind": "example", "to": "REQ-2"}
+    project.apply(edges=[{**edge, "from": "REQ-1"}])
+    project.write({one: req("REQ-7").replace("\n---\n", "\nformer_ids: [REQ-1]\n---\n", 1)})
+    with direct(project.root) as found:
+        error = found.answer("kb_upsert", edges=[{**edge, "from": "REQ-7"}], mode="create")["error"]
+    assert "A rename in files makes REQ-7 relates_to REQ-2, but it is not recorded yet." in error["message"]
+    assert error["hint"] == "Call kb_upsert with `sync` true first."
+
+
 def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_goes_on_to_mean_it(kb):
     kb.call("kb_upsert", entities=[entity("OLD-1")])
     assert kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, dry_run=True)["applied"] is False
