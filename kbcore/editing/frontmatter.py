@@ -58,6 +58,17 @@ def edited(text: str, changes: Mapping[str, Value | None], lines: Mapping[str, i
     return sheet.text()
 
 
+def items_below(text: str, number: int) -> set[int]:
+    """Return the lines of the list below the key on a line, each counted from 1; none where it is on that line."""
+    found = set[int]()
+    for at, line in enumerate(text.split("\n")[number:], number + 1):
+        if _ITEM.fullmatch(line.removesuffix("\r")):
+            found.add(at)
+        elif found or not _BLANK.fullmatch(line.removesuffix("\r")):
+            break
+    return found
+
+
 class _Front:
     """The lines of a document while keys of its front matter change; a line that was removed is None until the end."""
 

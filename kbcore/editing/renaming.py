@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -23,6 +24,7 @@ from kbcore.editing.documents import (
     FileEdit,
     Target,
     commit,
+    entity_in,
     facts_of,
     framed,
     is_markdown,
@@ -30,7 +32,7 @@ from kbcore.editing.documents import (
     read_document,
     refused,
 )
-from kbcore.editing.frontmatter import CannotEdit, edited
+from kbcore.editing.frontmatter import CannotEdit, edited, items_below
 from kbcore.editing.setting import Written
 from kbcore.errors import (
     DerivedFact,
@@ -165,14 +167,26 @@ def rename(
     written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
     if dry_run:  # the files are as they were
         return written
-    warnings = (*written.outcome.warnings, *_still_named(target, old, new))
+    warnings = (*written.outcome.warnings, *_still_named(target, old, new, _former_lines(target, found, written, new)))
     return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))
 
 
-def _still_named(target: Target, old: str, new: str) -> list[str]:
+def _former_lines(target: Target, found: _Found, written: Written, new: str) -> set[tuple[bytes, bytes]]:
+    """Return the lines, each with its file, of the list of former ids in the document that defines the entity."""
+    edit = next((one for one in written.edits if one.path == found.node.path), None)
+    if edit is None or not _is_in_file(target, found):
+        return set()
+    stated = entity_in(facts_of(target.workspace, edit.path, edit.after), new)
+    at = stated.lines.get(FORMER_IDS, 0) if stated else 0
+    lines = items_below(edit.after.decode(), at) if at else ()
+    return {(os.fsencode(edit.path), b"%d" % line) for line in lines}
+
+
+def _still_named(target: Target, old: str, new: str, former: Collection[tuple[bytes, bytes]]) -> list[str]:
     """Return what to say of lines of tracked files that name the earlier id, in comments and texts, if there are any.
 
-    A rename leaves them as they are. That git cannot be asked, or not in time, is said as well.
+    A rename leaves them as they are. ``former`` are lines of the field of former ids, which are left out. That git
+    cannot be asked, or not in time, is said as well.
     """
     workspace = target.workspace
     escaped = _SPECIAL.sub(r"\\\g<0>", old)
@@ -185,18 +199,25 @@ def _still_named(target: Target, old: str, new: str) -> list[str]:
             workspace.repo, env, ["grep", *_GREP, "-c", *line, *everywhere], allowed=allowed, timeout_s=limit_s
         )
         each = _COUNT.findall(counts.output)
-        paths = [f":(literal){os.fsdecode(path)}" for path, _ in each[:_MOST_LINES]]
-        if not paths:
+        if not each:
             return []
+        asked = {path for path, _ in each[: _MOST_LINES + 1]} | {path for path, _ in former}
+        paths = [f":(literal){os.fsdecode(path)}" for path in sorted(asked)]
         found = run_git(
             workspace.repo, env, ["grep", *_GREP, "-n", *line, "--", *paths], allowed=allowed, timeout_s=limit_s
         )
     except GitUnusable as error:
         return [f"Whether other lines name {in_quotes(old)} is not known: {error.message}"]
-    number = sum(int(count) for _, count in each)
-    places = [b":".join(place).decode("utf-8", "replace") for place in _PLACE.findall(found.output)[:_MOST_LINES]]
-    lines = f"{counted(number, 'line')} in {counted(len(each), 'file')} still {'names' if number == 1 else 'name'}"
-    said = f"{lines} {in_quotes(old)}: {some_of(places, _MOST_LINES, number)}."
+    places = _PLACE.findall(found.output)
+    left_out = Counter(path for path, line in places if (path, line) in former)
+    left = [max(0, int(count) - left_out[path]) for path, count in each]
+    number, in_number = sum(left), sum(count > 0 for count in left)
+    if not number:
+        return []
+    kept = [place for place in places if place not in former][:_MOST_LINES]
+    named = [b":".join(place).decode("utf-8", "replace") for place in kept]
+    lines = f"{counted(number, 'line')} in {counted(in_number, 'file')} still {'names' if number == 1 else 'name'}"
+    said = f"{lines} {in_quotes(old)}: {some_of(named, _MOST_LINES, number)}."
     return [f"{said} It goes on to mean {in_quotes(new)}."]
 
 

@@ -16,7 +16,15 @@ from kbcore.editing import renaming
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import in_files, rename, undo
 from kbcore.editing.setting import Written
-from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, InvalidQuery, NotFound, NotSynced, StaleBase
+from kbcore.errors import (
+    DerivedFact,
+    IntegrityViolation,
+    InvalidChangeset,
+    InvalidQuery,
+    NotFound,
+    NotSynced,
+    StaleBase,
+)
 from kbcore.history.compare import count_differences, diff, differences_from
 from kbcore.history.log import count_operations, log, operations_from
 from kbcore.history.touched import Touched, touched
@@ -151,6 +159,19 @@ def test_a_rename_says_which_lines_of_tracked_files_still_name_the_earlier_id(fi
     places = "docs/requirements/login.md:9, docs/requirements/logout.md:8, src/a.py:1, src/b.py:1"
     said = f"4 lines in 4 files still name 'REQ-1': {places}. It goes on to mean 'REQ-7'."
     assert written.outcome.warnings == (said,)
+
+
+def test_the_former_ids_of_a_document_are_no_lines_that_still_name_the_earlier_id(project: Project) -> None:
+    path = "docs/requirements/login.md"
+    project.sync({path: "---\nid: REQ-1\ntitle: A\nstatus: open\nformer_ids:\n- REQ-0\n---\n"})
+    git(project.root, "add", "docs")
+    assert renamed(project).outcome.warnings == ()
+    assert (project.root / path).read_text().endswith("former_ids:\n- REQ-0\n- REQ-1\n---\n")
+    project.write({"a.py": "# REQ-7\n"})
+    project.sync({path: (project.root / path).read_text() + "- REQ-7 in a list\n"})
+    git(project.root, "add", "a.py")
+    [said] = renamed(project, "REQ-7", "REQ-8").outcome.warnings
+    assert said.startswith(f"2 lines in 2 files still name 'REQ-7': a.py:1, {path}:10.")
 
 
 def test_an_undone_rename_leaves_every_file_and_every_fact_as_they_were(filled: Project) -> None:
