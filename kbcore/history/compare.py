@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -10,9 +10,10 @@ import msgspec
 from kbcore.history import shown
 from kbcore.history.log import EVERYTHING, Selection
 from kbcore.history.when import When
-from kbcore.model import Link, Node
+from kbcore.ids import link_id
+from kbcore.model import Link, Node, former_ids
 from kbcore.renames import joined
-from kbcore.state import Change
+from kbcore.state import Change, Changes
 from kbcore.view.past import (
     LINKS,
     NODES,
@@ -47,15 +48,32 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
     Raises: ``HistoryPruned``.
     """
     low, high = min(a, b), max(a, b)
-    only = None
+    changes = joined(changes_between(view, low, high))
     if changed_by != EVERYTHING:
         between = msgspec.structs.replace(changed_by, since=When("", seq=low), until=When("", seq=high))
         nodes_changed, links_changed = changed_in(view, between.seqs(view))
-        only = nodes_changed | links_changed.keys()
-    changes = joined(changes_between(view, low, high))
-    nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes if only is None or one.key in only)
-    links = (_difference(LINKS, one, is_back=a > b) for one in changes.links if only is None or one.key in only)
+        changes = _limited_to(changes, nodes_changed | links_changed.keys())
+    nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes)
+    links = (_difference(LINKS, one, is_back=a > b) for one in changes.links)
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
+
+
+def _limited_to(changes: Changes, only: Set[str]) -> Changes:
+    """Return the changes of the entities and edges that have one of these ids, or had it in between."""
+    ids = {
+        one.key: {one.key, *former_ids(one.before), *former_ids(one.after), *([one.before.id] if one.before else [])}
+        for one in changes.nodes
+    }
+
+    def is_meant(change: Change[Link]) -> bool:
+        link = change.after or change.before
+        if link is None or change.key in only or (change.before and change.before.id in only):
+            return link is not None
+        begins, ends = ids.get(link.from_id, {link.from_id}), ids.get(link.to_id, {link.to_id})
+        return any(link_id(link.type, link.kind, begin, end) in only for begin in begins for end in ends)
+
+    nodes = tuple(one for one in changes.nodes if ids[one.key] & only)
+    return Changes(nodes, tuple(filter(is_meant, changes.links)), changes.sources)
 
 
 def entities_of(view: View, seqs: Sequence[int]) -> set[str]:

@@ -26,7 +26,7 @@ from kbcore.errors import (
     StaleBase,
 )
 from kbcore.history.compare import count_differences, diff, differences_from
-from kbcore.history.log import count_operations, log, operations_from
+from kbcore.history.log import Selection, count_operations, log, operations_from
 from kbcore.history.touched import Touched, touched
 from kbcore.model import Node
 from kbcore.store import Author
@@ -150,6 +150,22 @@ def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project
         paged = [one for _, _, one in differences_from(view, low, high, 0, at_once=2)]
         assert sorted(map(str, paged)) == sorted(map(str, [*found["entities"], *found["edges"]]))
         assert count_differences(view, low, high) == len(paged)
+
+
+@pytest.mark.parametrize("id_", ["REQ-1", "REQ-7"])
+def test_a_diff_of_one_actor_has_what_this_actor_changed_under_earlier_ids(filled: Project, id_: str) -> None:
+    first = filled.seq()
+    renames = [("REQ-1", "REQ-7"), ("REQ-7", "REQ-8")]
+    for old, new in renames:
+        if old == id_:
+            edge = EDGE | {"from": id_, "confidence": 0.75}
+            filled.apply(author=Author("bob", "cli", "kb/test"), entities=[{"id": id_, "owner": "o"}], edges=[edge])
+        renamed(filled, old, new)
+    last, selection = filled.seq(), Selection(actor="bob")
+    for low, high, shown in ((first, last, "REQ-8"), (last, first, "REQ-1")):
+        found = diff(filled.view(), low, high, changed_by=selection)
+        assert [one["id"] for one in found["entities"]] == [shown]
+        assert [(one["from"], one["to"]) for one in found["edges"]] == [(shown, "REQ-2")]
 
 
 def test_a_rename_says_which_lines_of_tracked_files_still_name_the_earlier_id(filled: Project) -> None:
