@@ -158,23 +158,24 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     """Return the records that are asked for, at most so many."""
     from kbcli.listing import PAGE_ROWS, Rows
-    from kbcore.history.log import log, operations_of
+    from kbcore.history.log import ids_of, log, operations_of
     from kbcore.history.reach import not_listed
     from kbcore.query.former import called
 
     former = called(view, [asked.id])
     asked = asked._replace(id=former.get(asked.id, asked.id))
+    ids = ids_of(view, asked.id) if asked.id else ()
     rows, count, has_more, before = Rows(), asked.most or PAGE_ROWS, True, asked.before
     while has_more:
         found = log(view, asked.selection, id=asked.id, limit=count + 1, before_seq=before)
         has_more = len(found) > count
         del found[count:]
         seqs = [record["seq"] for record in found]
-        named = _named(view, asked, seqs)
+        named = _named(view, asked, seqs, ids)
         for record in found:
             seq = record["seq"]
             is_whole = asked.detail == "patch"
-            rows.add((record, operations_of(store, view, seq, id=asked.id) if is_whole else named.get(seq, [])))
+            rows.add((record, operations_of(store, view, seq, ids=ids) if is_whole else named.get(seq, [])))
         before = seqs[-1] if seqs else before
         if asked.most:
             break
@@ -184,8 +185,8 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     return _Read(rows, view.seq, not_listed(view), last, has_more, notes, warnings, former, near)
 
 
-def _named(view: View, asked: _Asked, seqs: Sequence[int]) -> dict[int, Any]:
-    """Return what each of these records changed by name, as far as that is asked for."""
+def _named(view: View, asked: _Asked, seqs: Sequence[int], ids: Sequence[str]) -> dict[int, Any]:
+    """Return what each of these records changed by name, as far as that is asked for; with ids of these alone."""
     import msgspec
 
     from kbcli.words.records import NAMED
@@ -194,7 +195,7 @@ def _named(view: View, asked: _Asked, seqs: Sequence[int]) -> dict[int, Any]:
     if asked.detail not in {"names", "stat"} or not seqs:
         return {}
     limit = MAX_TOUCHED if asked.detail == "stat" else NAMED
-    return {seq: msgspec.to_builtins(one) for seq, one in touched(view, seqs, limit=limit, id=asked.id).items()}
+    return {seq: msgspec.to_builtins(one) for seq, one in touched(view, seqs, limit=limit, ids=ids).items()}
 
 
 def _tell_table(output: Output, found: _Read) -> None:

@@ -147,6 +147,7 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
     """Return what the page shows beside the entity."""
     from kbcli.pages.entity import NAMED, RECORDS, Around
     from kbcore.checks import run_checks
+    from kbcore.history.log import ids_of
     from kbcore.history.reach import not_listed
     from kbcore.history.shown import entity_change
     from kbcore.history.touched import changes_of, touched
@@ -157,7 +158,7 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
     seqs = [record["seq"] for record in found["history"][:RECORDS]]
     changes = changes_of(view, key, min(seqs)) if seqs else {}
     # The entity itself is one of what a record touched.
-    named = touched(view, seqs, limit=NAMED + 2, id=key)
+    named = touched(view, seqs, limit=NAMED + 2, ids=ids_of(view, key))
     return Around(
         tuple(not_listed(view).sentences()),
         {node.id: node for node in view.nodes(ends)},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -58,7 +59,7 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
 
 
-def _limited_to(changes: Changes, only: Set[str]) -> Changes:
+def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
     """Return the changes of the entities and edges that have one of these ids, or had it in between."""
     ids = {
         one.key: {one.key, *former_ids(one.before), *former_ids(one.after), *([one.before.id] if one.before else [])}

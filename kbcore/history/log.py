@@ -5,7 +5,7 @@ Answered from the view's history; only pruned records are out of reach, and ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -146,13 +146,15 @@ def seqs_about(view: View, key: str) -> list[int]:
 
     Raises: ``NotFound`` for an id that was never in this branch.
     """
-    seqs = seqs_of(view, key)
-    for node in view.nodes([key]):
-        for former in former_ids(node):
-            seqs += seqs_of(view, former)
+    seqs = {seq for one in ids_of(view, key) for seq in seqs_of(view, one)}
     if not seqs:
         raise missing(view, key)
-    return sorted({*seqs})
+    return sorted(seqs)
+
+
+def ids_of(view: View, key: str) -> list[str]:
+    """Return the id of an entity or an edge, and those that the entity had before."""
+    return [key, *(former for node in view.nodes([key]) for former in former_ids(node))]
 
 
 def missing(view: View, key: str) -> NotFound:
@@ -252,17 +254,17 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     return found
 
 
-def operations_of(store: BranchStore, view: View, seq: int, *, id: str = "") -> list[dict[str, Any]]:  # noqa: A002
+def operations_of(store: BranchStore, view: View, seq: int, *, ids: Collection[str] = ()) -> list[dict[str, Any]]:
     """Return the operations of a record as ``kb show SEQ`` has them: with what it states where no more is proven.
 
-    With ``id`` only those on this entity or edge, and on its edges. Raises: what reading the journal raises.
+    With ``ids`` only those on these entities or edges, and on their edges. Raises: what reading the journal raises.
     """
     try:
         check_record(view, seq)
         found = [one for _, one in operations_from(view, seq, 0, at_once=_AT_ONCE)]
     except HistoryPruned:
         found = (stated_json(store, view, seq) or {"operations": []})["operations"]
-    return [one for one in found if not id or id in {one.get(name) for name in ("id", "was", "from", "to")}]
+    return [one for one in found if not ids or any(one.get(name) in ids for name in ("id", "was", "from", "to"))]
 
 
 def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from kbcore.model import Node
 from kbcore.renames import joined
 from kbcore.state import Change, Changes
 from kbcore.view import past
+from kbcore.view.database import among
 from kbcore.view.past import NODES, Later, later_changes, named_ids, stated
 from kbcore.view.view import View
 
@@ -42,24 +44,27 @@ class Touched(msgspec.Struct, frozen=True):
     """The id that a renamed entity had before."""
 
 
-def touched(view: View, seqs: Sequence[int], *, limit: int, id: str = "") -> dict[int, list[Touched]]:  # noqa: A002
+def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] = ()) -> dict[int, list[Touched]]:
     """Return what each of these records changed, entities first, at most ``limit`` elements of each record.
 
-    With ``id``, only this entity and its edges.
+    With ``ids``, only these entities and their edges: all ids that one had, for one that was renamed.
     """
-    node_condition, link_condition = ("id = ?", "? in (from_id, to_id)") if id else ("true", "true")
-    parts = [_part("node", _NODE, node_condition), _part("link", _LINK, link_condition)]
+    condition, keyed = among(ids) if ids else ("", [])
+    conditions = (f"id {condition}", f"(from_id {condition} or to_id {condition})") if ids else ("true", "true")
+    parts = [_part("node", _NODE, conditions[0]), _part("link", _LINK, conditions[1])]
     sql = _ELEMENTS.format(sides=" union all ".join(parts))
     found: dict[int, list[Touched]] = {}
     for seq, rows in stated(view, seqs).items():
-        found[seq] = [Touched(*row) for row in rows if not id or id in named_ids(row)][:limit]  # type: ignore[arg-type]
+        meant = (row for row in rows if not ids or named_ids(row) & {*ids})
+        found[seq] = [Touched(*row) for row in islice(meant, limit)]  # type: ignore[arg-type]
     seqs = [seq for seq in seqs if seq > view.basis.history_from]
     renaming = view.rows("select seq from record where renamed > 0 and seq in (select unnest(?::bigint[]))", [seqs])
     if renaming:
         for seq, changes in past.changes_of(view, [seq for (seq,) in renaming]).items():
-            found[seq] = [one for one in _of_rename(changes) if not id or id in {one.id, one.was, one.to_id}][:limit]
+            named = _of_rename(changes)
+            found[seq] = [one for one in named if not ids or {one.id, one.was, one.to_id} & {*ids}][:limit]
         seqs = [seq for seq in seqs if seq not in found]
-    params: list[Any] = [seqs, *([id] * 6 if id else []), limit]
+    params: list[Any] = [seqs, *keyed * 9, limit]
     for seq, is_before, is_after, *names in view.rows(sql, params):
         change: Word = "created" if not is_before else "updated" if is_after else "deleted"
         found.setdefault(seq, []).append(Touched(change, *names))

@@ -68,6 +68,20 @@ def test_as_of_a_seq_before_the_rename_the_later_id_means_the_entity(kb, synced,
     assert ("REQ-1" in ran.out, THEN in ran.err) == (True, True)
 
 
+@pytest.mark.parametrize("id_", ["REQ-1", "REQ-7"])
+def test_the_log_of_an_entity_has_its_changes_under_its_former_id(kb, synced, id_):
+    kb("set", "REQ-1", "priority=high")
+    kb("link", "REQ-1", "supersedes", "REQ-2")
+    kb("rename", "REQ-1", "REQ-7")
+    for detail, name in (("--stat", "touched"), ("-p", "operations")):
+        renamed, linked, changed, *_ = kb("log", id_, detail, "--json").json["records"]
+        assert "REQ-7" in [one["id"] for one in renamed[name]]
+        assert len(linked[name]) == 1
+        assert [one["id"] for one in changed[name]] == ["REQ-1"]
+    assert "~ REQ-1\n" in kb("log", id_).out
+    assert "+ REQ-1 supersedes REQ-2\n" in kb("show", id_).out
+
+
 def test_what_was_accepted_of_an_entity_stays_accepted_where_it_is_renamed(kb, synced):
     document = synced / DOCUMENT
     write(synced, {DOCUMENT: document.read_text().replace("id: REQ-1\n", "id: REQ-1\nlinks: [NONE-1]\n")})

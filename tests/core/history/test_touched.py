@@ -42,7 +42,7 @@ def test_no_more_is_named_of_a_record_than_is_asked_for(told: Project) -> None:
 
 
 def test_only_one_entity_and_its_edges_can_be_asked_for(told: Project) -> None:
-    assert touched(told.view(), [1, 2, 3, 4], limit=9, id="B") == {
+    assert touched(told.view(), [1, 2, 3, 4], limit=9, ids=["B"]) == {
         1: [Touched("created", "B")],
         2: [Touched("created", *EDGE)],
         3: [Touched("deleted", "B"), Touched("deleted", *EDGE)],
