@@ -323,11 +323,12 @@ def _log(call: Call, asked: _Wanted, view: View) -> Payload:
     last = page.head if asked.to is None else min(page.head, asked.to)
     selection = asked.selection(first - 1, last)
     seqs: Sequence[int] = selection.seqs(view)[::-1] if asked.is_narrowed else range(last, first - 1, -1)
-    _say_if_empty(call, asked, view, selection, seqs)
     if asked.id:
-        seqs = sorted((seq for seq in seqs_about(view, asked.id) if seq in seqs), reverse=True)
+        among = frozenset(seqs) if asked.is_narrowed else seqs
+        seqs = [seq for seq in reversed(seqs_about(view, asked.id)) if seq in among]
     elif rest.gaps:
         seqs = [seq for seq in seqs if not any(gap.first <= seq <= gap.last for gap in rest.gaps)]
+    _say_if_empty(call, asked, view, selection, seqs)
     before_seq = seqs[page.start] + 1 if page.start < len(seqs) else 1
     records = log(view, selection, id=asked.id, limit=asked.limit, before_seq=before_seq)
     rows = ((after, "records", record) for after, record in enumerate(records, page.start + 1))
@@ -345,7 +346,7 @@ def _say_if_empty(call: Call, asked: _Wanted, view: View, selection: Selection, 
     first, last = selection.bounds(view)
     if found or first >= last or not asked.is_narrowed:
         return
-    filters = [f"`{name}` {in_quotes(value)}" for name in ("actor", "session") if (value := getattr(asked, name))]
+    filters = [f"`{name}` {in_quotes(value)}" for name in ("id", "actor", "session") if (value := getattr(asked, name))]
     said = f"Nothing from seq {first + 1} to seq {last} matches {' and '.join(filters)}."
     call.notes.append(f"{said} {selection.near_actors(view)}".rstrip())
 

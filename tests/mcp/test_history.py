@@ -372,6 +372,12 @@ def test_the_log_and_a_difference_are_narrowed_to_points_an_actor_and_a_session(
         for nothing in (found.call(**diff, seq=0, actor=wrong), found.call(**log, actor=wrong)):
             assert f"matches `actor` '{wrong}'. Did you mean '{by['actor']}'?" in nothing["note"]
         assert "matches `session` 'x'." in found.call(**diff, seq=0, session="x")["note"]
+        about = {**log, "id": "B-1"}
+        assert [one["seq"] for one in found.call(**about, actor=by["actor"])["records"]] == [seqs[1]]
+        nothing = found.call(**log, id="A", actor=by["actor"])
+        assert (nothing["records"], nothing["total"]) == ([], 0)
+        assert f"matches `id` 'A' and `actor` '{by['actor']}'." in nothing["note"]
+        assert "note" not in found.call(**about)
         for arguments in ({"action": "show", "seq": 1, "actor": "x"}, {"action": "diff", "seq": 1, "since": 1}):
             assert found.refused("kb_history", **arguments)["details"][0]["code"] == "not_for_action"
         assert found.refused("kb_history", action="log", since="soon")["details"][0]["path"] == "$.since"
