@@ -121,8 +121,9 @@ def check(
         if one.operator not in {"=", "!="} or not is_path_key(one.key, is_edge=query.is_edge) or not one.value:
             return one
         path = path_of(one.value, root, start)
-        is_from_start = one.value.startswith(("./", "../")) or (known is not None and known.is_path(path))
-        return msgspec.structs.replace(one, value=path if not start or is_from_start else path_of(one.value, root))
+        if start and not one.value.startswith(("./", "../")) and not (known and known.is_path(path)):
+            path = path_of(one.value, root)
+        return msgspec.structs.replace(one, value=path)
 
     return msgspec.structs.replace(
         query,

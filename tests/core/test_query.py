@@ -210,6 +210,24 @@ class TestRefusals:
             assert query.check(Query(fields=("attributes", "stale")), CORE, known)
         assert query.check(Query(sort="estimate"), CORE, query.Known(graph_of().rows, is_edge=False))
 
+    def test_the_data_is_asked_for_a_path_only_where_it_may_be_taken_from_a_folder(self, graph):
+        asked = list[str]()
+
+        def rows(sql, params):
+            asked.append(sql)
+            return graph.rows(sql, params)
+
+        known = query.Known(rows, is_edge=False)
+        for value, start, meant, count in (
+            ("docs/a.md", "", "docs/a.md", 0),
+            ("./docs/a.md", "", "docs/a.md", 0),
+            ("./a.md", "docs", "docs/a.md", 0),
+            ("docs/a.md", "docs", "docs/a.md", 1),
+        ):
+            asked.clear()
+            checked = query.check(Query(where=((Condition("source", value),),)), CORE, known, root="/r", start=start)
+            assert (checked.where[0][0].value, len(asked)) == (meant, count)
+
     def test_a_type_of_the_project_can_be_asked_for(self):
         schema = schema_of([*CORE_ENTITIES, EntityType("fact")], CORE_EDGES)
         assert query.check(Query(type="fact"), schema).type == "fact"
