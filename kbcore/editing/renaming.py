@@ -61,7 +61,7 @@ from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
 from kbcore.suggest import is_it
 from kbcore.sync.begun import begun
-from kbcore.view.past import changes_of
+from kbcore.view.past import nodes_changed
 from kbcore.view.view import View
 from kbcore.visible import in_quotes
 
@@ -282,7 +282,7 @@ def _renamed_by(view: View, seq: int) -> tuple[str, str, tuple[str, ...]] | None
     """
     if not view.basis.history_from < seq <= view.seq:
         return None
-    changes = changes_of(view, [seq])[seq].nodes
+    changes = nodes_changed(view, [seq])[seq]
     renamed = renamed_in(changes)
     if not renamed:
         return None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Literal
 
 import msgspec
 
 from kbcore.model import Node
-from kbcore.renames import joined
+from kbcore.renames import joined, renamed_in
 from kbcore.state import Change, Changes
 from kbcore.view import past
 from kbcore.view.database import among
@@ -30,6 +30,24 @@ qualify row_number() over (partition by seq order by rank, id, type, other, kind
 order by seq, rank, id, type, other, kind
 """
 """Some of the elements on either side of each asked record."""
+_SAID: Final = """row(stands, confidence, attributes, metadata, json_extract_string(statements, '$[*].src'),
+  json_extract_string(statements, '$[*].via')) as said"""
+_RENAMING: Final = """
+with asked as (select unnest(?::bigint[]) as seq),
+name as (select unnest(?::varchar[]) as old, unnest(?::varchar[]) as new), side as ({sides}),
+element as (select key, any_value(id) as id, any_value(type) as type, any_value(kind) as kind,
+  any_value(other) as other, any_value(said) as said, bool_or(is_before) as is_before,
+  bool_or(not is_before) as is_after from side group by key),
+moved as (select gone.key as old, came.key as new, gone.said is not distinct from came.said as is_alone
+  from element as gone left join name as a on a.old = gone.id left join name as b on b.old = gone.other
+  join element as came on came.type = gone.type and came.kind = gone.kind
+    and came.id = coalesce(a.new, gone.id) and came.other = coalesce(b.new, gone.other)
+  where not gone.is_after and not came.is_before)
+select is_before or key in (select new from moved), is_after, id, type, kind, other from element
+where key not in (select old from moved) and key not in (select new from moved where is_alone)
+order by id, type, other, kind limit ?
+"""
+"""Some of the edges on either side of a record that renamed entities, without those that only have another id."""
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -60,32 +78,47 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] =
     seqs = [seq for seq in seqs if seq > view.basis.history_from]
     renaming = view.rows("select seq from record where renamed > 0 and seq in (select unnest(?::bigint[]))", [seqs])
     if renaming:
-        for seq, changes in past.changes_of(view, [seq for (seq,) in renaming]).items():
-            named = _of_rename(changes)
-            found[seq] = [one for one in named if not ids or {one.id, one.was, one.to_id} & {*ids}][:limit]
+        for seq, nodes in past.nodes_changed(view, [seq for (seq,) in renaming]).items():
+            named = [one for one in _of_nodes(nodes) if not ids or {one.id, one.was} & {*ids}][:limit]
+            found[seq] = [*named, *_links_of_rename(view, seq, renamed_in(nodes), ids, limit - len(named))]
         seqs = [seq for seq in seqs if seq not in found]
     params: list[Any] = [seqs, *keyed * 9, limit]
     for seq, is_before, is_after, *names in view.rows(sql, params):
-        change: Word = "created" if not is_before else "updated" if is_after else "deleted"
-        found.setdefault(seq, []).append(Touched(change, *names))
+        found.setdefault(seq, []).append(Touched(_words(is_before=is_before, is_after=is_after), *names))
     return found
 
 
-def _of_rename(changes: Changes) -> Iterator[Touched]:
-    """Yield what a record changed that renamed an entity."""
-    whole = joined(changes)
-    for node in whole.nodes:
+def _of_nodes(nodes: tuple[Change[Node], ...]) -> Iterator[Touched]:
+    """Yield the entities that a record changed that renamed one."""
+    for node in joined(Changes(nodes)).nodes:
         was = node.before.id if node.before and node.after else ""
         is_renamed = was not in {"", node.key}
         yield Touched("renamed", node.key, was=was) if is_renamed else Touched(_word(node), node.key)
-    for one in whole.links:
-        link = one.after or one.before
-        if link:
-            yield Touched(_word(one), link.from_id, link.type, link.kind, link.to_id)
+
+
+def _links_of_rename(
+    view: View, seq: int, renamed: Mapping[str, str], ids: Sequence[str], limit: int
+) -> Iterator[Touched]:
+    """Yield some edges that such a record changed, as ``renames.joined`` has them; those that only moved are not read.
+
+    ``renamed`` has the earlier ids of entities by the later ones.
+    """
+    if not limit:
+        return
+    ends = past.moved_ends(view, seq, renamed)
+    condition, keyed = among(ids) if ids else ("", [])
+    part = _part("link", f"{_LINK}, {_SAID}", f"(from_id {condition} or to_id {condition})" if ids else "true")
+    params = [[seq], list(ends), list(ends.values()), *keyed * 6, limit]
+    for is_before, is_after, *names in view.rows(_RENAMING.format(sides=part), params):
+        yield Touched(_words(is_before=is_before, is_after=is_after), *names)
+
+
+def _words(*, is_before: bool, is_after: bool) -> Word:
+    return "created" if not is_before else "updated" if is_after else "deleted"
 
 
 def _word(change: Change[Any]) -> Word:
-    return "created" if change.before is None else "updated" if change.after is not None else "deleted"
+    return _words(is_before=change.before is not None, is_after=change.after is not None)
 
 
 def _part(table: str, columns: str, condition: str) -> str:

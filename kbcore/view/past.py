@@ -9,14 +9,14 @@ each of them means one seq, whatever comes later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from kbcore.errors import HistoryPruned
 from kbcore.gaps import out_of_reach
-from kbcore.ids import link_id
+from kbcore.ids import LINK_ID_PREFIX, is_link_id, link_id
 from kbcore.model import FORMER_KEY, Link, Node, SourceFile, former_ids
 from kbcore.renames import joined, moved_links, renamed_in
 from kbcore.state import Change, Changes, State
@@ -112,9 +112,32 @@ def changes_at(view: View, seq: int) -> Changes:
 
 def changes_of(view: View, seqs: Sequence[int]) -> dict[int, Changes]:
     """Return what each of these records changed, in their order. Raises: ``HistoryPruned``."""
-    check_reach(view, min(seqs) - 1)
-    nodes, links, sources = _by_seq(view, NODES, seqs), _by_seq(view, LINKS, seqs), _by_seq(view, SOURCES, seqs)
+    nodes = nodes_changed(view, seqs)
+    links, sources = _by_seq(view, LINKS, seqs), _by_seq(view, SOURCES, seqs)
     return {seq: Changes(nodes[seq], links[seq], sources[seq]) for seq in seqs}
+
+
+def nodes_changed(view: View, seqs: Sequence[int]) -> dict[int, tuple[Change[Node], ...]]:
+    """Return the entities that each of these records changed. Raises: ``HistoryPruned``."""
+    check_reach(view, min(seqs) - 1)
+    return _by_seq(view, NODES, seqs)
+
+
+def moved_ends(view: View, seq: int, renamed: Mapping[str, str]) -> dict[str, str]:
+    """Return the later id by the earlier one of each entity, and of each edge that others are about, as of a record.
+
+    ``renamed`` has the earlier ids of the entities that it renamed by the later ones.
+    """
+    sql = f"select {LINKS.columns} from link_history where ended = ? and "
+    prefix = "(starts_with(from_id, $2) or starts_with(to_id, $2))"
+    found, rows = dict[str, Link](), view.rows(sql.replace("?", "$1") + prefix, [seq, LINK_ID_PREFIX])
+    while rows:
+        links = [link_of(row) for row in rows]
+        found |= {link.id: link for link in links}
+        ends = {end for link in links for end in (link.from_id, link.to_id) if is_link_id(end)} - found.keys()
+        condition, keyed = among(sorted(ends))
+        rows = view.rows(f"{sql} id {condition}", [seq, *keyed]) if ends else []
+    return {old: new for new, old in renamed.items()} | moved_links(found.values(), renamed)
 
 
 def changed_in(view: View, seqs: Sequence[int]) -> tuple[set[str], dict[str, tuple[str, str]]]:

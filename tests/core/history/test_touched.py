@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
-from kbcore.history.touched import Touched, changes_of, touched
+from kbcore.history.touched import Touched, Word, changes_of, touched
+from kbcore.ids import link_id
+from kbcore.renames import joined
+from kbcore.state import Change
+from kbcore.view.past import changes_of as changes_at
+from kbcore.view.view import View
 from tests.support.project import Project
 
 
@@ -57,3 +63,62 @@ def test_the_changes_of_an_entity_are_there_from_a_record_on(told: Project) -> N
     ]
     assert list(changes_of(told.view(), "A", 2)) == [2]
     assert changes_of(told.view(), "X", 1) == {}
+
+
+class Counting:
+    """Answers as a view does, and counts the rows that are read."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.basis = view.basis
+        self.count = 0
+
+    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        found = self._view.rows(sql, params)
+        self.count += len(found)
+        return found
+
+
+def word_of(change: Change[Any]) -> Word:
+    return "created" if not change.before else "updated" if change.after else "deleted"
+
+
+def link(kind: str, from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "relates_to", "kind": kind, "from": from_id, "to": to_id, **fields}
+
+
+def test_of_a_rename_the_edges_that_changed_are_read_and_not_those_that_have_another_id_only(project: Project) -> None:
+    page = "---\nid: {}\ntitle: T\nstatus: open\n{}---\n"
+    others = [f"N-{number:02}" for number in range(40)]
+    project.write({".kb/schema/own.yaml": "edges: {doubts: {from: [req], to: [link], description: About an edge}}\n"})
+    waiting = page.format("WAITS", "depends_on: [NEW, HUB]\n")
+    hub = page.format("HUB", "depends_on: [N-00, N-01]\n")
+    project.sync({"docs/requirements/a.md": hub, "docs/requirements/c.md": waiting})
+    edges = [link("k", "HUB", other) for other in others] + [link("k", "N-03", "HUB", confidence=0.5)]
+    about = link_id("relates_to", "k", "HUB", "N-00")
+    project.apply(entities=[entity(other) for other in others], edges=edges)
+    project.apply(edges=[{"type": "doubts", "from": "N-05", "to": about}])
+    project.apply(edges=[{"type": "doubts", "from": "HUB", "to": link_id("doubts", "", "N-05", about)}])
+    project.sync(
+        {
+            "docs/requirements/a.md": page.format("NEW", "former_ids: [HUB]\ndepends_on: [N-01, N-02, HUB]\n"),
+            "docs/requirements/b.md": page.format("OTHER", "depends_on: [N-01]\n"),
+        }
+    )
+    view = project.view()
+    [changes] = changes_at(view, [5]).values()
+    expected = [
+        Touched(word_of(one), now.from_id, now.type, now.kind, now.to_id)
+        for one in joined(changes).links
+        if (now := one.after or one.before)
+    ]
+    assert len(expected) > 3
+    assert len(changes.links) > 80
+    counting = Counting(view)
+    found = touched(cast("View", counting), [5], limit=99)[5]
+    assert found[0] == Touched("renamed", "NEW", was="HUB")
+    assert [one for one in found if one.type] == expected
+    assert counting.count < 20
+    assert touched(view, [5], limit=4)[5] == found[:4]
+    meant = [one for one in found if {one.id, one.to_id, one.was} & {"OTHER"}]
+    assert touched(view, [5], limit=99, ids=["OTHER"])[5] == meant != []
