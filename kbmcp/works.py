@@ -37,18 +37,25 @@ class Works:
     async def begun(self) -> AsyncIterator[Work]:
         """Let what the block does in threads be one work, which is stopped when the block is cancelled.
 
-        A thread is never abandoned: the block ends when its thread has. Gives the work.
+        A thread is never abandoned: the block ends when its thread has. Gives the work. What the block raises, it
+        raises as it is, and not in a group.
         """
         work = Work()
+        fault: Exception | None = None
         self._under_way.add(work)
         if self._is_stopped:
             work.stop()
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_stop_when_cancelled, work)
-                with interrupting.done_for(work):
-                    yield work
+                try:
+                    with interrupting.done_for(work):
+                        yield work
+                except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
+                    fault = error
                 tasks.cancel_scope.cancel()
+            if fault is not None:
+                raise fault
         finally:
             self._under_way.discard(work)
 

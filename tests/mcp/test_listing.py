@@ -17,6 +17,7 @@ from kbmcp.instructions import instructions
 from kbmcp.listing import MOST_DEFINED
 from tests.mcp.agents import agent, direct, raw, spawned
 from tests.support.places import stores_at
+from tests.support.repos import make_repository
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 WRITES = {"kb_upsert", "kb_delete", "kb_history"}
@@ -275,6 +276,14 @@ def test_the_environment_chooses_spelling_and_branch(project):
         assert server.reply(1)["result"]["tools"][0]["name"] == "kb.query"
         server.call(2, "kb.query")
         assert server.answer(2)["branch"] == "main"
+
+
+def test_a_list_in_a_repository_without_kb_writes_nothing_to_standard_error(tmp_path, capsys):
+    make_repository(tmp_path)
+    with agent(tmp_path) as found:
+        assert [tool.name for tool in found.tools()] == NAMES
+        assert found.refused("kb_query")["code"] == "not_initialised"
+    assert capsys.readouterr().err == ""
 
 
 def test_a_prompt_has_the_names_of_types_read_only_where_something_was_written(project):
