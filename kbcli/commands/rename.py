@@ -12,7 +12,7 @@ from kbcli.options import DryRun, Message, session_of
 def run(
     ctx: typer.Context,
     old: Annotated[str, typer.Argument(metavar="OLD", help="The entity.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new id.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its new id; REQ-{n} is the next free number.")],
     *,
     message: Message = "",
     dry_run: DryRun = False,

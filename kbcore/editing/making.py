@@ -21,7 +21,6 @@ from kbcore.editing.setting import Assignment, Written, assignment, client_reque
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
-from kbcore.ids import check_id
 from kbcore.model import Node
 from kbcore.schema import EntityType, Schema
 from kbcore.state import Draft, Stamp
@@ -99,10 +98,18 @@ class Wish:
         path: str = "",
         in_store: bool = False,
     ) -> None:
-        """``words`` are ``field=value``; ``key`` "" is the next free id; ``path`` is relative to the worktree."""
+        """``words`` are ``field=value``; ``path`` is relative to the worktree.
+
+        ``key`` "" is the next free id, and one that ends in ``{n}`` the next one that begins with what is before it.
+
+        Raises: ``InvalidQuery``.
+        """
         if in_store and path:
             raise InvalidQuery("An entity of the store has no document.", hint="Give a file or the store, not both.")
-        fault = check_id(key) if key else None
+        if key and not prefix:
+            prefix = numbering.marked_prefix(key) or ""
+            key = "" if prefix else key
+        fault = numbering.check_new_id(key) if key else None
         if fault:
             raise InvalidQuery(f"{in_quotes(key)} cannot be an id: {fault}.", hint="Choose another id.")
         self.kind = kind

@@ -6,6 +6,7 @@ The old id becomes a former id of the entity (``model.FORMER_IDS``).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore import limits
+from kbcore import allocation, limits, numbering
 from kbcore.answers import Outcome
 from kbcore.bare import resolve
 from kbcore.changeset import digest_of
@@ -48,7 +49,6 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts
 from kbcore.folding import apply
 from kbcore.git.commands import run_git
-from kbcore.ids import check_id
 from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
 from kbcore.needs import NOTHING, Needs, needs
@@ -89,7 +89,7 @@ class _Found:
         if self.node.type in DEFINING:
             raise InvalidQuery(f"{in_quotes(old)} defines a type or a predicate.", hint="Define another one.")
         for taken in view.nodes([new]):
-            hint = f"`kb id next {self.node.type}` gives a free id."
+            hint = f"Choose another one; `PREFIX-{numbering.MARK}` stands for the next free number."
             raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
         holder = view.renamed([new]).get(new, old)
         if holder != old:
@@ -135,21 +135,42 @@ def rename(
     """Give an entity another id, wherever it is named; the old one goes on to mean it.
 
     A ``changeset_id`` takes effect once: sent again, it gets its first answer, without the files. An entity that
-    changed after ``expected_seq`` is not renamed.
+    changed after ``expected_seq`` is not renamed. A new id that ends in ``{n}`` gets the next number of its series.
 
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
     names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line;
-    ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``documents.commit``.
+    ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``documents.commit`` and ``allocation.reserved``.
     """
-    fault = check_id(new)
+    request = _framed(target, message=message, dry_run=dry_run)
+    if changeset_id:
+        members = {"rename": {old: new}, "message": message, "expected_seq": expected_seq}
+        request = msgspec.structs.replace(request, changeset_id=changeset_id, digest=digest_of("rename", members))
+    prefix = numbering.marked_prefix(new)
+    if not prefix:
+        return _renamed(target, old, new, request, expected_seq)
+    store = target.workspace.store(target.branch)
+    known = store.read(lambda view: store.answered(view, request, target.branch))
+    if known:
+        return Written(known)
+    given: contextlib.AbstractContextManager[list[str]]
+    used = [target.read(lambda view: numbering.highest(view.rows, prefix))]
+    if dry_run:
+        given = contextlib.nullcontext([allocation.known_next(target.workspace, prefix, used)])
+    else:
+        given = allocation.reserved(target.workspace, [(prefix, used)])
+    with given as [key]:
+        written = _renamed(target, old, key, request, expected_seq)
+        return written._replace(outcome=msgspec.structs.replace(written.outcome, ids={new: key}))
+
+
+def _renamed(target: Target, old: str, new: str, request: Request, expected_seq: int | None) -> Written:
+    """Give an entity this id. Raises: as ``rename``."""
+    fault = numbering.check_new_id(new)
     if fault:
         raise InvalidQuery(f"{in_quotes(new[: limits.MAX_ID_CHARS])} cannot be an id: {fault}.", hint="Choose another.")
     if old == new:
         raise InvalidQuery("The two ids are the same.", hint="`kb rename OLD NEW` gives OLD the id NEW.")
-    request = _framed(target, message=message or f"rename {old} to {new}", dry_run=dry_run)
-    if changeset_id:
-        members = {"rename": {old: new}, "message": message, "expected_seq": expected_seq}
-        request = msgspec.structs.replace(request, changeset_id=changeset_id, digest=digest_of("rename", members))
+    request = msgspec.structs.replace(request, message=request.message or f"rename {old} to {new}")
     store = target.workspace.store(target.branch)
 
     def on(view: View) -> Outcome | _Found:
@@ -165,7 +186,7 @@ def rename(
         return Written(found)
     former = (*(one for one in former_ids(found.node) if one != new), old)
     written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
-    if dry_run:  # the files are as they were
+    if request.dry_run:  # the files are as they were
         return written
     warnings = (*written.outcome.warnings, *_still_named(target, old, new, _former_lines(target, found, written, new)))
     return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kbcore.changeset import SET_BY_KB, EntityWrite
 from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node
+from kbcore.numbering import check_new_id, marked_prefix
 from kbcore.phrases import shortened
 from kbcore.planning.findings import Findings, members_wanted
 from kbcore.record import PutNode
@@ -25,13 +26,7 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
     if old and item.mode == "create":
         _refuse_existing(found, item, old)
         return
-    if old is None and item.id in found.around.former:
-        now = in_quotes(found.around.former[item.id])
-        message = f"{in_quotes(item.id)} is a former id of {now}, and names no other entity."
-        found.wrong(f"{item.path}.id", "former_id", message, f"Write to {now}, or choose another id.")
-        return
-    if old is None and item.mode == "update" and item.id:
-        _refuse_missing(found, item)
+    if old is None and item.id and _is_refused(found, item):
         return
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
@@ -58,6 +53,25 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         if "type" in values:
             found.types[item.id] = definition.name
         found.ops.append(PutNode(id=item.id, base=old.version if old else 0, set=values, unset=tuple(unset)))
+
+
+def _is_refused(found: Findings, item: EntityWrite) -> bool:
+    """Note what is wrong with the id of an entity that does not exist, if anything is."""
+    key = item.id
+    if key in found.around.former:
+        now = in_quotes(found.around.former[key])
+        message = f"{in_quotes(key)} is a former id of {now}, and names no other entity."
+        found.wrong(f"{item.path}.id", "former_id", message, f"Write to {now}, or choose another id.")
+        return True
+    if item.mode == "update":
+        _refuse_missing(found, item)
+        return True
+    # A mark is still there where nothing will be written, because of other problems.
+    fault = None if item.is_import or marked_prefix(key) else check_new_id(key)
+    if fault:
+        found.doubtful.add(key)
+        found.wrong(f"{item.path}.id", "bad_id", f"{in_quotes(key)} cannot be an id: {fault}.")
+    return fault is not None
 
 
 def _keep_former_ids(found: Findings, item: EntityWrite, values: Mapping[str, Any], unset: list[str]) -> None:

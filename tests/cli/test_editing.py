@@ -145,6 +145,11 @@ def test_the_next_id_follows_former_ids_that_a_document_states(kb, synced):
     assert kb("apply", "-", "--json", stdin=json.dumps({"entities": [entity]})).json["created"] == ["REQ-9"]
 
 
+def test_a_mark_in_an_id_is_the_next_number_of_a_document_and_any_other_one_is_refused(kb, synced):
+    assert "Written: docs/requirements/NEW-1-t.md" in kb("new", "req", "--id", "NEW-{n}", "--title", "T").out
+    assert "`PREFIX-{n}`" in kb("new", "req", "--id", "NEW-{m}", "--title", "T").err
+
+
 def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when_it_is_sent_again(kb, synced):
     entity = {"id": "REQ-{n}", "type": "req", "title": "T", "status": "open"}
     edge = {"type": "depends_on", "from": "REQ-{n}", "to": "REQ-{n2}"}

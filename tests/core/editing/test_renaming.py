@@ -249,6 +249,8 @@ def test_an_entity_that_no_file_names_is_renamed_in_the_store_alone(filled: Proj
         ("REQ-1", "REQ-2", IntegrityViolation),
         ("REQ-1", "REQ-1", InvalidQuery),
         ("REQ-1", " x", InvalidQuery),
+        ("REQ-1", "{n}", InvalidQuery),
+        ("REQ-1", "REQ-{m}", InvalidQuery),
         ("REQ-5", "REQ-6", NotFound),
         ("REQ-1", "a: b # c", DerivedFact),
     ],
@@ -260,6 +262,16 @@ def test_an_id_that_cannot_be_given_is_refused_and_nothing_is_written(
     with pytest.raises(error):
         renamed(filled, old, new)
     assert (texts(filled), filled.seq()) == (before, 2)
+
+
+def test_a_new_id_that_ends_in_a_mark_gets_the_next_free_number_once(filled: Project) -> None:
+    tried = renamed(filled, "REQ-2", "REQ-{n}", dry_run=True).outcome
+    first = renamed(filled, "REQ-2", "REQ-{n}", changeset_id="c").outcome
+    again = renamed(filled, "REQ-2", "REQ-{n}", changeset_id="c").outcome
+    assert tried.renamed == first.renamed == again.renamed == {"REQ-2": "REQ-11"}
+    assert tried.ids == first.ids == {"REQ-{n}": "REQ-11"}
+    assert again.duplicate
+    assert "id: REQ-11\n" in texts(filled)["docs/requirements/logout.md"]
 
 
 def test_a_file_that_says_something_else_than_the_records_refuses_the_rename(filled: Project) -> None:

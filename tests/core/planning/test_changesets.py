@@ -41,6 +41,21 @@ def faults(found: KBError | Changeset) -> set[tuple[str, str]]:
     return {(problem.path, problem.code) for problem in problems}
 
 
+@pytest.mark.parametrize("key", ["{n}", "REQ-{n}-x", "REQ-{m}", "a}"])
+def test_braces_that_stand_for_no_number_are_in_no_new_id_of_a_client(project: Project, key: str) -> None:
+    with pytest.raises(InvalidChangeset, match="has no braces") as refused:
+        project.apply(entities=[req(key)], edges=[edge("depends_on", key, key)])
+    assert faults(refused.value) == {("$.entities[0].id", "bad_id")}
+
+
+def test_braces_are_no_fault_of_an_id_that_is_there_or_of_a_mark_that_gets_no_number_yet(project: Project) -> None:
+    project.sync({"docs/requirements/a.md": document("REQ-{m}", title="T", status="open")})
+    project.apply(entities=[{"id": "REQ-{m}", "type": "req", "attributes": {"x": 1}}])
+    with pytest.raises(InvalidChangeset) as refused:
+        project.apply(entities=[req("REQ-{n}"), req("B", type="none")])
+    assert faults(refused.value) == {("$.entities[1].type", "unknown_type")}
+
+
 def test_every_fault_of_shape_is_reported_at_once() -> None:
     request = {
         "entities": [{"id": 7, "titel": "x", "tags": "a", "owner": 3}, "text", {"title": "no id"}],
