@@ -20,7 +20,7 @@ from kbcore import allocation, limits, numbering
 from kbcore.answers import Outcome
 from kbcore.bare import resolve
 from kbcore.changeset import digest_of
-from kbcore.concepts import DEFINING
+from kbcore.concepts import DEFINING, ORIGIN
 from kbcore.editing.documents import (
     FileEdit,
     Target,
@@ -80,7 +80,7 @@ _SPECIAL: Final = re.compile(r"[][\\.^$*+?(){}|]")
 class _Found:
     """What a view knows of an entity that is to be renamed: the entity, its links, and the files that name it."""
 
-    def __init__(self, view: View, old: str, new: str) -> None:
+    def __init__(self, view: View, old: str, new: str, project: Schema) -> None:
         """Raises: ``NotFound``, ``IntegrityViolation``, ``InvalidQuery``."""
         nodes = view.nodes([old])
         if not nodes:
@@ -88,6 +88,11 @@ class _Found:
         self.node: Node = nodes[0]
         if self.node.type in DEFINING:
             raise InvalidQuery(f"{in_quotes(old)} defines a type or a predicate.", hint="Define another one.")
+        definition, name = view.schema(project).entities.get(self.node.type), self.node.fields.get("name")
+        if name and definition and definition.origin == ORIGIN and old == f"{self.node.type}:{name}":
+            message = f"The id {in_quotes(old)} is made of the type and the name of a concept of KIP's."
+            hint = "Change its `name`, which may differ from the id; MERGE of KIP joins it with another concept."
+            raise InvalidQuery(message, hint=hint)
         for taken in view.nodes([new]):
             hint = f"Choose another one; `PREFIX-{numbering.MARK}` stands for the next free number."
             raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
@@ -174,7 +179,7 @@ def _renamed(target: Target, old: str, new: str, request: Request, expected_seq:
     store = target.workspace.store(target.branch)
 
     def on(view: View) -> Outcome | _Found:
-        return store.answered(view, request, target.branch) or _Found(view, old, new)
+        return store.answered(view, request, target.branch) or _Found(view, old, new, target.workspace.schema)
 
     try:
         found = store.read(on)
@@ -266,7 +271,7 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
         now, before, earlier = renamed
         if not view.nodes([now]) and (view.nodes([before]) or view.renamed([now])):
             return None
-        found = _Found(view, now, before)
+        found = _Found(view, now, before, target.workspace.schema)
         kept = {*former_ids(found.node), *({now} & {*earlier})} - {before}  # `now` where the record undid a rename
         former = tuple(one for one in dict.fromkeys((*earlier, *former_ids(found.node))) if one in kept)
         return (found, _Step(now, before, former)) if found.paths else None
@@ -346,7 +351,7 @@ def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file:
     """Return what plans the record of a rename; ``read`` are all files that state something of the entity."""
 
     def plan(view: View, stamp: Stamp) -> Draft:
-        found = _Found(view, step.old, step.new)
+        found = _Found(view, step.old, step.new, project)
         _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
         hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in read}
         if hashes != {path: source.hash for path, source in found.sources.items()}:

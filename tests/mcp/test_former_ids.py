@@ -76,3 +76,15 @@ def test_a_command_of_kip_that_writes_to_a_former_id_is_refused_with_the_present
     assert result.is_error, result
     assert error["message"].startswith("'OLD-1' is called 'NEW-1' now (line 1, column "), error
     assert (error["code"], error["hint"]) == ("KIP_3002", "Write 'NEW-1'.")
+
+
+def test_an_id_that_kip_made_of_a_name_is_not_renamed_and_the_name_can_be_changed(project):
+    with agent(project.root, "--toolsets", "all") as kb:
+        kb.call("execute_kip", command='UPSERT { CONCEPT ?a { {type: "Person", name: "Bo"} } }')
+        error = kb.refused("kb_upsert", rename={"Person:Bo": "Person:Robert"})
+        assert "made of the type and the name" in error["message"]
+        assert "`name`" in error["hint"]
+        kb.call("kb_upsert", entities=[{"id": "Person:Bo", "name": "Robert"}])
+        found = kb.call("execute_kip", command='FIND(?p.name) WHERE { ?p {type: "Person", name: "Robert"} }')
+        assert found["result"] == ["Robert"]
+        assert kb.call("kb_upsert", rename={"Person:Bo": "Person:Robert"})["renamed"] == {"Person:Bo": "Person:Robert"}
