@@ -64,6 +64,8 @@ _EXISTS: Final = (
     "{kb_query} and `ids` and leave out `mode` and `create`."
 )
 """The remedy where every problem is an id in use, whatever the code of the error."""
+_EACH: Final = "Correct each problem as its `hint` says, then call {kb_TOOL} again with the whole request."
+"""The remedy where no problem is that an end of an edge is missing."""
 _BY_CODE: Final = frozenset({"stale_base", "revert_conflict"})
 """Codes whose remedy says all that the core's own says, and with which call."""
 _AND_THEN: Final = frozenset({"not_found"})
@@ -185,8 +187,14 @@ def hint_for(error: KBError, key: str, *, has_core: bool = True) -> str:
         following = error.default_hint
     if error.details and all(problem.code == "exists" for problem in error.details):
         found = _EXISTS
+    elif error.code == "integrity_violation" and not own and _lacks_no_end(error):
+        found = _EACH
     elif error.code in _AND_THEN and key != "kb.check":
         found = f"{own} {following}".strip()
     else:
         found = following if error.code in _BY_CODE else own or following
     return found.replace("{kb_TOOL}", "{" + key.replace(".", "_") + "}")
+
+
+def _lacks_no_end(error: KBError) -> bool:
+    return bool(error.details) and all(problem.code != "unknown_entity" for problem in error.details)

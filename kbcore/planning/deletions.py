@@ -50,8 +50,9 @@ def plan_entity_deletions(found: Findings, items: Sequence[EntityDelete], *, cas
             continue
         if node is None:
             now = found.around.former.get(item.id)
-            hint = f"It is called {in_quotes(now)} now." if now else found.hint_for_id(item.id).strip()
-            found.wrong(f"{item.path}.id", "not_found", f"There is no entity {in_quotes(item.id)}.", hint)
+            hint = f"Name it by the id {in_quotes(now)}." if now else found.hint_for_id(item.id).strip()
+            message = f"{in_quotes(item.id)} is called {in_quotes(now)} now." if now else ""
+            found.wrong(f"{item.path}.id", "not_found", message or f"There is no entity {in_quotes(item.id)}.", hint)
             continue
         stated = sorted(set(node.owners.values()))
         if stated:

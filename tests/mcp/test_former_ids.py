@@ -88,3 +88,20 @@ def test_an_id_that_kip_made_of_a_name_is_not_renamed_and_the_name_can_be_change
         found = kb.call("execute_kip", command='FIND(?p.name) WHERE { ?p {type: "Person", name: "Robert"} }')
         assert found["result"] == ["Robert"]
         assert kb.call("kb_upsert", rename={"Person:Bo": "Person:Robert"})["renamed"] == {"Person:Bo": "Person:Robert"}
+
+
+def test_a_deletion_by_a_former_id_says_the_present_one_in_its_message(project):
+    project.apply(entities=[req("OLD-1")])
+    with agent(project.root) as kb:
+        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
+        error = kb.refused("kb_delete", entities=[{"id": "OLD-1", "expected_version": 2}])
+    assert "'OLD-1' is called 'NEW-1' now" in error["message"]
+
+
+def test_edges_that_do_not_fit_are_not_said_to_lack_ends(project):
+    project.apply(entities=[req("R-1"), {"id": "C-1", "type": "component", "title": "C", "status": "active"}])
+    edges = [{"type": "verified_by", "from": "R-1", "to": "C-1"}, {"type": "implements", "from": "R-1", "to": "C-1"}]
+    with agent(project.root) as kb:
+        error = kb.refused("kb_upsert", edges=edges)
+    assert [one["code"] for one in error["details"]] == ["endpoint_type"] * 2
+    assert ("missing ends" in error["hint"], "as its `hint` says" in error["hint"]) == (False, True)
