@@ -5,7 +5,7 @@ Each item comes with the KIP commands that answer it, ready for ``execute_kip``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _NOTE_CHARS: Final = 600
+_ONLY_FOR: Final = {**dict.fromkeys(("kind", "limit", "cursor"), ("list",)), "force": ("try", "run")}
+"""The actions that an argument applies to; a cycle that is only tried takes no notice of the interval anyway."""
 LEFT: Final = "Call this tool again without `action` for what is left: it needs judgement."
 HOW: Final = (
     "Choose one of the `answers` of each item and send its commands with its parameters by execute_kip; fill in those "
@@ -35,12 +37,21 @@ def work(call: Call, asked: SleepArguments, problems: Sequence[Problem]) -> Payl
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
     fit.
     """
-    found = [*problems, *limit_problems(asked.limit, MAX_SLEEP_PAGE)]
+    found = [*problems, *limit_problems(asked.limit, MAX_SLEEP_PAGE), *_misfits(asked)]
     if found:
         raise refused_arguments(found)
     if asked.action != "list":
         return _cycle(call, asked)
     return call.store.read(lambda view: _page(call, asked, view))
+
+
+def _misfits(asked: SleepArguments) -> Iterator[Problem]:
+    """Yield the arguments that the action does not take: a cycle is always the whole one."""
+    for name, actions in _ONLY_FOR.items():
+        if getattr(asked, name) != SleepArguments.model_fields[name].default and asked.action not in actions:
+            hint = f"Only the action {' or '.join(actions)} takes it. Leave it out."
+            message = f"`{name}` does not apply to the action {asked.action}."
+            yield Problem(f"$.{name}", "not_for_action", message, hint)
 
 
 def _cycle(call: Call, asked: SleepArguments) -> Payload:

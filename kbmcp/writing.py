@@ -5,7 +5,7 @@ What is around the changeset is checked here, the changeset by the core, which r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,6 +26,8 @@ _AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
+"""What applies to a changeset only: the record of a sync has a message and an id of its own."""
 _MOST_BESIDE_ERROR: Final = 10
 """So many warnings of a sync are said beside the error of the changeset that came with it."""
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
@@ -83,6 +85,8 @@ def _read(
     if renames and request.get("mode", "upsert") != "upsert":
         message = "`mode` says how entities are written, and a rename writes none."
         problems.append(Problem("$.mode", "contradiction", message, "Leave it out."))
+    if syncs and not changeset.size:
+        problems += _misfits_of_sync(request)
     if (syncs or renames) and not problems:
         changeset = msgspec.structs.replace(
             changeset, problems=tuple(one for one in changeset.problems if one.code != "empty")
@@ -92,6 +96,14 @@ def _read(
         changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
     rename = next(iter(renames.items()), None)
     return Write(changeset, around.expect_branch if around else "", syncs, rename), []
+
+
+def _misfits_of_sync(request: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the arguments that a sync alone would pass over."""
+    for name in _OF_CHANGESET:
+        if request.get(name, "") not in {"", "upsert"}:
+            message = f"`{name}` applies to entities and edges, and `sync` comes without any."
+            yield Problem(f"$.{name}", "contradiction", message, "Leave it out.")
 
 
 def carry_out(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:

@@ -274,7 +274,9 @@ class _Attempt:
                 response = paged(exported.result, exported.next_cursor)
             case s.Search():
                 place = search.Place(workspace, self._around.store, self._around.branch)
-                response = paged(*search.search(place, view, schema, tree))
+                searched = search.search(place, view, schema, tree)
+                response = paged(searched.result, searched.next_cursor)
+                warnings = [*searched.notes]
             case _:
                 around, former = with_present_ids(view, schema, tree, None)
                 warnings = said_of(former)

@@ -24,7 +24,7 @@ _VALUES: Final = {
     "tags": "select distinct unnest(tags) as tag from {} order by tag",
 }
 """The values that entities of a relation have, for filters that take any text."""
-
+_GONE: Final = "select max(ended) from node_history where id = $1 and ended <= $2"
 
 _LACKING: Final = {"status": "Nothing has the status", "tags": "Nothing has the tag"}
 
@@ -33,7 +33,7 @@ class Filter(msgspec.Struct, frozen=True):
     """One filter of a query that nothing matches. ``total`` is how many match without it.
 
     ``unknown`` is a value, or an id, that nothing has at all, and ``near`` are some like it that there are. ``against``
-    is how many match when a walk goes the other way along its edges.
+    is how many match when a walk goes the other way along its edges. ``gone`` is the seq at which the id was removed.
     """
 
     name: str
@@ -42,11 +42,14 @@ class Filter(msgspec.Struct, frozen=True):
     unknown: str = ""
     near: tuple[str, ...] = ()
     against: int = 0
+    gone: int = 0
 
     def lacking(self) -> str:
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
         if not self.unknown:
             return ""
+        if self.gone:
+            return f"{in_quotes(self.unknown)} is gone since seq {self.gone}."
         key = self.value.partition("=")[0] if self.name == "where" else ""
         if key and key not in {"from", "to"}:
             return f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
@@ -60,12 +63,24 @@ def filters_of(view: Viewed, query: Query) -> list[Filter]:
     """
     if query.text:
         named = ((name, value, _unknown(view, query, name, value)) for name, value, _ in _each(query))
-        return [Filter(name, value, 0, *unknown) for name, value, unknown in named if unknown[0]]
+        return [
+            _said_gone(view, query, Filter(name, value, 0, *unknown)) for name, value, unknown in named if unknown[0]
+        ]
     found = []
     for name, value, without in _each(query):
         against = _total(view, msgspec.structs.replace(query, reverse=not query.reverse)) if name == "from" else 0
-        found.append(Filter(name, value, _total(view, without), *_unknown(view, query, name, value), against))
+        one = Filter(name, value, _total(view, without), *_unknown(view, query, name, value), against)
+        found.append(_said_gone(view, query, one))
     return found
+
+
+def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
+    """Return a filter with the seq at which the entity that it names was removed; no other id is near to its id."""
+    if one.unknown not in _ids_in(query, one.name, one.value):
+        return one
+    until = view.seq if query.at is None else query.at
+    [(gone,)] = view.rows(_GONE, [one.unknown, min(until, view.recorded_seq)])
+    return msgspec.structs.replace(one, near=(), gone=gone) if gone else one
 
 
 def _total(view: Viewed, query: Query) -> int:

@@ -42,7 +42,10 @@ class SleepOptions(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a cycle did. ``waits_hours`` is how long it is too early; nothing was done then."""
+    """What a cycle did. ``waits_hours`` is how long it is too early; nothing was done then.
+
+    ``seq`` is the head after it. What is only tried moves no head: its phases have the seqs that they would get.
+    """
 
     branch: str
     seq: int
@@ -143,7 +146,7 @@ class _Cycle:
         return Memory(view, view.schema(workspace.schema), workspace.config.sleep, self.place.now)
 
     def run(self, options: SleepOptions) -> Report:
-        before, last = self.place.read(lambda view: _look(self.memory(view)))
+        head, before, last = self.place.read(lambda view: (view.seq, *_look(self.memory(view))))
         left = 0.0
         if self.place.is_real and not options.force and not options.phases:
             left = hours_left(last, self.place.now, self.workspace.config.sleep.interval_hours)
@@ -158,7 +161,7 @@ class _Cycle:
             raise
         return Report(
             branch=self.branch,
-            seq=seq,
+            seq=seq if self.place.is_real else head,
             cycle=self.place.now,
             dry_run=not self.place.is_real,
             last_cycle=last,

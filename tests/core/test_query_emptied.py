@@ -54,6 +54,17 @@ def test_a_value_that_nothing_has_gets_those_that_are_near(told):
     assert has == Filter("has", "verified_by:TEST-01", 3, "TEST-01", ("TEST-1",))
 
 
+def test_an_id_that_was_deleted_is_said_to_be_gone_with_the_seq_and_not_mistaken_for_another(told):
+    told.apply(entities=[{"id": "TEST-2", "type": "test", "title": "More", "status": "active"}])
+    told.delete(entities=[{"id": "TEST-2"}])
+    [gone] = filters(told, ids=("TEST-2",))
+    assert (gone.near, gone.gone, gone.lacking()) == ((), 3, "'TEST-2' is gone since seq 3.")
+    [has] = filters(told, has=(query.parse_pattern("verified_by:TEST-2"),))
+    assert has.gone == 3
+    [early] = filters(told, ids=("TEST-2",), at=1)
+    assert (early.near, early.gone) == (("TEST-1",), 0)
+
+
 @pytest.fixture
 def valued(project: Project) -> Project:
     project.sync({"docs/requirements/pay.md": req("REQ-1", priority="must", teams="[web, app]", rank="3")})

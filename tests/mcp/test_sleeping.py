@@ -100,6 +100,10 @@ def test_pages_hold_every_item_once_within_the_budget(asleep):
         ({"kind": ""}, "`kind` is empty."),
         ({"cursor": ""}, "`cursor` is empty."),
         ({"cursor": "x"}, "cursor"),
+        ({"action": "run", "kind": "task"}, "`kind` does not apply to the action run."),
+        ({"action": "run", "limit": 3}, "`limit` does not apply to the action run."),
+        ({"action": "try", "cursor": "x"}, "`cursor` does not apply to the action try."),
+        ({"force": True}, "Only the action try or run takes it."),
     ],
 )
 def test_arguments_that_are_none_are_refused(asleep, arguments, said):
@@ -145,7 +149,7 @@ def test_an_agent_tries_and_runs_a_cycle(tmp_path):
     with agent(made.project.root, "--toolsets", "kip", mode=MODES[-1]) as speaker:
         before = speaker.call("kb_sleep")["seq"]
         tried = speaker.call("kb_sleep", action="try")
-        assert (tried["dry_run"], speaker.call("kb_sleep")["seq"]) == (True, before)
+        assert (tried["dry_run"], tried["seq"], speaker.call("kb_sleep")["seq"]) == (True, before, before)
         ran = speaker.call("kb_sleep", action="run")
         assert ran["seq"] > before
         assert [one["name"] for one in ran["phases"]] == [one["name"] for one in tried["phases"]]

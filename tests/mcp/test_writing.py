@@ -201,6 +201,9 @@ def test_a_write_records_what_files_say_first_when_asked(project):
         project.write({"docs/requirements/2.md": req("REQ-2")})
         assert (found.answer("kb_upsert", sync=True)["created"]) == ["REQ-2"]
         assert found.answer("kb_query", ids=["REQ-2"])["freshness"] == "current"
+        for name, value in (("message", "why"), ("changeset_id", "c-1"), ("expected_seq", 3), ("mode", "create")):
+            misfit = found.answer("kb_upsert", sync=True, **{name: value})["error"]
+            assert [one["path"] for one in misfit["details"]] == [f"$.{name}"], misfit
         refused = found.answer("kb_upsert", sync=True, dry_run=True)["error"]
         assert refused["details"][0]["path"] == "$.sync"
         project.write({"docs/requirements/3.md": req("REQ-3")})

@@ -74,8 +74,16 @@ class Place(msgspec.Struct, frozen=True):
     branch: str
 
 
-def search(place: Place, view: View, schema: Schema, tree: s.Search) -> tuple[list[dict[str, Any]], str]:
-    """Return a page of the elements that a SEARCH finds, best first, and the cursor of the next page, "" for none.
+class Searched(msgspec.Struct, frozen=True):
+    """A page of what a SEARCH finds, best first; ``notes`` say where other words were searched for than those asked."""
+
+    result: list[dict[str, Any]]
+    next_cursor: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def search(place: Place, view: View, schema: Schema, tree: s.Search) -> Searched:
+    """Return a page of the elements that a SEARCH finds.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_2001 for an undefined type or predicate, KIP_1001 for a
     term without words, a threshold, a mode or a cursor that there is not, KIP_4002 for more hits than the limit;
@@ -91,8 +99,9 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> tuple[li
     known = vocabulary(schema)
     least, cursor = _threshold(tree), _cursor_of(view, tree)
     basis = ""
+    notes: tuple[str, ...] = ()
     if tree.of == "CONCEPT":
-        hits, basis = _concepts(place, view, known, tree)
+        hits, basis, notes = _concepts(place, view, known, tree)
     else:
         hits = _propositions(view, schema, known, tree)
     if tree.cursor and cursor and cursor.basis != basis:
@@ -106,9 +115,10 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> tuple[li
     end = begin + limit
     shown = [_shown(hit, known, is_whole=tree.is_whole) for hit in passing[begin:end]]
     if end >= len(passing):
-        return shown, ""
+        return Searched(shown, notes=notes)
     mark = mark_of(view.basis.store_id, tree)
-    return shown, cursors.encode(cursors.Cursor(mark, view.seq, 0, str(end), basis, view.overlay_mark))
+    cursor = cursors.Cursor(mark, view.seq, 0, str(end), basis, view.overlay_mark)
+    return Searched(shown, cursors.encode(cursor), notes)
 
 
 def _cursor_of(view: View, tree: s.Search) -> cursors.Cursor | None:
@@ -163,8 +173,8 @@ def _limit(tree: s.Search) -> int:
     return tree.limit.value
 
 
-def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tuple[list[Hit], str]:
-    """Return the concepts that are found, and what stands for the documents that they were found in."""
+def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tuple[list[Hit], str, tuple[str, ...]]:
+    """Return the concepts that are found, what stands for the documents they were found in, and notes on the words."""
     kb_type = _kb_type(known, tree.type) if tree.type else ""
     term = tree.term.value
     query = Query(type=kb_type, text=term, limit=limits.MAX_KIP_HITS)
@@ -187,7 +197,10 @@ def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tu
         score = likeness(term, name_of(node, known.names), str(node.fields.get("attributes.description", "")))
         if score and node.id not in stored:
             hits.append(Hit(score, 1, node))
-    return hits, page.found.search.basis if page.found else ""
+    if page.found is None:
+        return hits, "", ()
+    is_said = page.entities or not hits  # the notes count entities, and definitions of types are found beside them
+    return hits, page.found.search.basis, tuple(page.found.sentences(len(hits))) if is_said else ()
 
 
 def _kb_type(known: Vocabulary, named: s.Text) -> str:

@@ -55,6 +55,16 @@ def test_names_aliases_beginnings_and_typos_are_found(project, term, name):
     assert names(project, f'SEARCH CONCEPT "{term}"')[0] == name
 
 
+def test_a_search_says_which_word_it_looked_for_instead_and_that_nothing_holds_one(project):
+    assert asked(project, 'SEARCH CONCEPT "choclate"').warnings == (
+        "No entity holds 'choclate'; looked for 'chocolate' instead.",
+    )
+    assert asked(project, 'SEARCH CONCEPT "dark chocolate"').warnings == ()
+    assert asked(project, 'SEARCH CONCEPT "sleep task"').warnings == ()
+    [nothing] = asked(project, 'SEARCH CONCEPT "zzzqqq"').warnings
+    assert "no entity holds 'zzzqqq'" in nothing
+
+
 def test_a_score_is_from_0_to_1_and_the_name_itself_has_the_best(project):
     scores = [one["score"] for one in found(project, 'SEARCH CONCEPT "dark night"')]
     assert scores[0] == 1.0
