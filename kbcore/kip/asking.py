@@ -17,6 +17,7 @@ from kbcore.kip.names import TypeNames
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.query.former import called, said
 from kbcore.schema import Schema
+from kbcore.suggest import is_it
 from kbcore.view.basis import Basis
 from kbcore.view.session import Refused, Session
 from kbcore.view.tables import LINK, NODE, link_row, node_row
@@ -24,6 +25,13 @@ from kbcore.view.view import View
 from kbcore.visible import in_quotes, visible
 
 T = TypeVar("T")
+_HAS_NAME: Final = "select 1 from node where coalesce(name, id) = $1 and ($2 = '' or type = $2) limit 1"
+_NEAR_NAMES: Final = """
+select distinct coalesce(name, id) as called, jaro_winkler_similarity(lower(coalesce(name, id)), lower($1)) as alike
+from node where ($2 = '' or type = $2) and alike > $3 order by alike desc, called limit 3
+"""
+_LEAST_ALIKE: Final = 0.85
+_MOST_UNKNOWN: Final = 5
 _NAMED: Final = "select distinct name from node where name in (select unnest($1::varchar[]))"
 
 
@@ -142,6 +150,32 @@ def _former_ids(view: View, names: TypeNames, tree: Any, at: int | None) -> dict
     taken = view.session.rows(_NAMED, [open_names]) if open_names else []
     wanted = {*named} - {row[0] for row in taken} | {one.id.value for one in asked if one.id}
     return called(view, wanted, at) if wanted else {}
+
+
+def name_hint(view: View, kb_type: str, name: str) -> str:
+    """Return what a name that no concept of the type has may mean: one that has it as an alias, or a name that is near.
+
+    Without a type that is any concept.
+    """
+    merged = [node for _, node in view.with_aliases([name]) if kb_type in {"", node.type}]
+    if merged:
+        return f"{in_quotes(name)} is an alias of {in_quotes(str(merged[0].fields.get('name', merged[0].id)))}."
+    return is_it([row[0] for row in view.rows(_NEAR_NAMES, [name, kb_type, _LEAST_ALIKE])])
+
+
+def unknown_names(view: View, schema: Schema, query: s.Query) -> list[str]:
+    """Return a sentence for each concept that a FIND names by its name, and that there is not."""
+    made = prepared(view, schema).vocabulary
+    found: dict[str, None] = {}
+    for one in scoping.parts_of(query):
+        if not isinstance(one, s.Matcher) or one.id or not one.name:
+            continue
+        kb_type, name = made.names.of_kip.get(one.type.value, "") if one.type else "", one.name.value
+        is_known = any(node.fields["name"] == name and kb_type in {"", node.type} for node in made.nodes)
+        if not is_known and not view.rows(_HAS_NAME, [name, kb_type]):
+            what = f"There is no {one.type.value if one.type else 'concept'} {in_quotes(name)}."
+            found[f"{what} {name_hint(view, kb_type, name)}".rstrip()] = None
+    return [*found][:_MOST_UNKNOWN]
 
 
 def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:

@@ -19,7 +19,7 @@ from kbcore.history.when import When, point_in
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import with_present_ids
+from kbcore.kip.asking import unknown_names, with_present_ids
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
@@ -265,6 +265,8 @@ class _Attempt:
                 found = find(view, schema, query, at=at, limits=most, now=now)
                 response, seq = paged(found.result, found.next_cursor), found.seq
                 warnings = said_of(former, at)
+                if not found.result and at is None:
+                    warnings += unknown_names(view, schema, query)
             case s.Export():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 

@@ -182,6 +182,22 @@ class View:
         later = self._tail.elements["node"]
         return [*self._tail.named(names), *(node for node in map(node_of, rows) if node.id not in later)]
 
+    def with_aliases(self, names: Sequence[str]) -> list[tuple[str, Node]]:
+        """Return the nodes that have one of these names among their aliases, each with that alias."""
+        self._fold_pending()
+        sql = (
+            f"select {', '.join(NODE)} from base.node where contains(attributes, '\"aliases\"') "
+            "and list_has_any(json_extract_string(attributes, '$.aliases[*]'), $1::varchar[])"
+        )
+        later = self._tail.elements["node"]
+        stored = [node for node in map(node_of, self._ask_base(sql, [*names])) if node.id not in later]
+        found = []
+        for node in (*stored, *filter(None, later.values())):
+            aliases = node.fields.get("attributes.aliases")
+            known = aliases if isinstance(aliases, list | tuple) else ()
+            found += [(name, node) for name in names if name in known]
+        return found
+
     def sources(self, paths: Sequence[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
         if self._pending.changes_sources(paths):

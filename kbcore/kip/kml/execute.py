@@ -29,6 +29,7 @@ from kbcore.rehearsal import take
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, Request
 from kbcore.view.view import View
+from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 from kbcore.writes import planner
 
@@ -150,12 +151,25 @@ class _Plan:
         warns = not isinstance(self.command, s.Merge)
         plan = planner(self.changeset, self.workspace, work.names.shown, warns_of_overwriting=warns)
         draft = plan(view, stamp)
-        draft = msgspec.structs.replace(draft, warnings=(*left_out, *draft.warnings))
+        draft = msgspec.structs.replace(draft, warnings=(*left_out, *_other_names(work), *draft.warnings))
         answer = intent.answer(draft.changes)
         self.warnings = draft.warnings
         self.result = intent.nothing if self.options.dry_run else answer
         # What WHERE asks for cannot be named: the plan is of use at the same head only.
         return msgspec.structs.replace(draft, reads=None)
+
+
+def _other_names(work: Work) -> Iterator[str]:
+    """Yield a warning for each concept that a command makes under a name that another one has as an alias."""
+    made = {(one.type, one.name): one for one in work.nodes.values() if one.old is None and one.name}
+    for alias, node in work.view.with_aliases([name for _, name in made]) if made else ():
+        new = made.get((node.type, alias))
+        if new is not None:
+            kept = in_quotes(str(node.fields.get("name", node.id)))
+            yield (
+                f"{in_quotes(alias)} is an alias of {kept}, and {in_quotes(new.id)} is another concept of that name: "
+                "write to the one that has the alias, or MERGE the two."
+            )
 
 
 def summary(command: Command) -> str:

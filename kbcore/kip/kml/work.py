@@ -15,7 +15,7 @@ from kbcore.errors import KipRefused
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import prepared
+from kbcore.kip.asking import name_hint, prepared
 from kbcore.kip.compile.projection import Page
 from kbcore.kip.elements import name_of
 from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
@@ -134,7 +134,10 @@ class Work:
         found = self.known(matcher)
         if found is None:
             message = f"There is no concept {self.words(matcher)}."
-            raise refused(NOT_FOUND, message, at=matcher.at, hint=_SEARCH)
+            near = ""
+            if matcher.type and matcher.name:
+                near = name_hint(self.view, self.kb_type(matcher.type), matcher.name.value)
+            raise refused(NOT_FOUND, message, at=matcher.at, hint=f"{near} {_SEARCH}".lstrip())
         return found
 
     def known(self, matcher: s.Matcher) -> NodeDraft | None:

@@ -15,6 +15,7 @@ from kbcore.concepts import IN_DOMAIN
 from kbcore.ids import is_link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
+from kbcore.kip.asking import name_hint
 from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import NOT_FOUND, RESOURCE, refused
 from kbcore.kip.vocabulary import Vocabulary
@@ -107,7 +108,10 @@ def _found(view: View, schema: Schema, known: Vocabulary, of: s.Matcher) -> Node
     [*rows] = find.solutions(view, schema, s.Group((s.Node(variable, of),), of.at), (variable,))
     if not rows:
         said = of.id.value if of.id else f"{of.type.value if of.type else ''} {of.name.value if of.name else ''}"
-        hint = "Look for it with SEARCH CONCEPT."
+        near = ""
+        if of.name:
+            near = name_hint(view, known.names.of_kip.get(of.type.value, "") if of.type else "", of.name.value)
+        hint = f"{near} Look for it with SEARCH CONCEPT.".lstrip()
         raise refused(NOT_FOUND, f"There is no concept {said.strip()}.", at=of.at, hint=hint)
     key = rows[0]["concept"] or ""
     stored = view.nodes([key])

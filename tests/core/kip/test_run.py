@@ -292,3 +292,30 @@ def test_a_dry_run_of_a_batch_ends_with_the_first_command_that_would_fail(projec
     answer = asked(project, {"commands": [TYPE, protected], "dry_run": True})
     assert error_of(answer)["code"] == "KIP_3004"
     assert project.seq() == 0
+
+
+PERSON = 'UPSERT { CONCEPT { {type: "Person", name: :name} } }'
+
+
+def test_a_name_that_became_an_alias_is_known_to_finds_and_warned_of_by_upserts(project):
+    for name in ("Robert", "Bo"):
+        asked(project, {"command": PERSON, "parameters": {"name": name}})
+    merge = 'MERGE CONCEPT ?a INTO ?b WHERE { ?a {type: "Person", name: "Bo"} ?b {type: "Person", name: "Robert"} }'
+    assert not asked(project, merge).is_error
+    find = 'FIND(?p.name) WHERE { ?p {type: "Person", name: :name} }'
+    said = {
+        name: asked(project, {"command": find, "parameters": {"name": name}}).warnings
+        for name in ("Bo", "Robrt", "Robert", "Zzz")
+    }
+    assert said == {
+        "Bo": ("There is no Person 'Bo'. 'Bo' is an alias of 'Robert'.",),
+        "Robrt": ("There is no Person 'Robrt'. Did you mean 'Robert'?",),
+        "Robert": (),
+        "Zzz": ("There is no Person 'Zzz'.",),
+    }
+    neighbourhood = asked(project, 'DESCRIBE NEIGHBOURHOOD {type: "Person", name: "Robrt"}')
+    assert "Did you mean 'Robert'?" in error_of(neighbourhood)["hint"]
+    assert "'Bo' is an alias of 'Robert'." in error_of(asked(project, merge))["hint"]
+    [warning] = asked(project, {"command": PERSON, "parameters": {"name": "Bo"}}).warnings
+    assert warning.startswith("'Bo' is an alias of 'Robert', and 'Person:Bo' is another concept of that name")
+    assert asked(project, {"command": PERSON, "parameters": {"name": "Bo"}}).warnings == ()
