@@ -41,7 +41,10 @@ _PLACES: Final = 4
 _NAMED: Final = 5
 """So many paths are named in a note."""
 _ONLY_COUNTS: Final = "`statistics` counts every violation."
-_LATER: Final = "Call it again when that is over."
+_LATER: Final = (
+    "If git has begun something, `git status` says how to end it; call this tool again then. Until then, run "
+    "`kb check --recorded` to judge the records alone."
+)
 
 
 def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Payload:

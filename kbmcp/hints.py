@@ -38,7 +38,7 @@ _TOOL_OF: Final = {
 _WRITING: Final = frozenset({"apply", "set", "link", "confirm", "rename", "new", "unlink", "delete", "revert", "sync"})
 """Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
-_NO_TOOL: Final = frozenset({"--import"})
+_NO_TOOL: Final = frozenset({"--import", "--recorded"})
 """Options that no tool has: with one of them a command is one for the user."""
 
 _NEXT: Final = {

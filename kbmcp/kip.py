@@ -7,6 +7,7 @@ the answer in ``_meta``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -101,7 +102,11 @@ def _carried_out(call: Call, asked: Asked, *, is_read_only: bool) -> Payload:
     response = answer.response
     if answer.is_error:
         response = _in_tool_words(response, call.is_dotted, call.is_read_only, call.has_core)
-    told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": answer.seq}
+    seq = answer.seq
+    if seq is None:
+        with suppress(KBError):  # the store may be what the command failed of
+            seq = call.store.head().seq
+    told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": seq}
     told |= {name: value for name, value in (answer.files.as_json() if answer.files else {}).items() if name != "seq"}
     note = " ".join(answer.warnings)
     return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted, has_core=call.has_core)} if note else {})

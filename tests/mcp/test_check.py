@@ -169,3 +169,12 @@ def test_the_suppressions_without_effect_are_named_in_whole_sentences(project, s
     named = note.count("which does not exist. ")
     assert named == note.count("is gone for good. ") > 0
     assert note.endswith(f" {30 - named} more suppressions have no effect.")
+
+
+def test_a_check_in_an_unfinished_merge_says_how_it_ends_and_how_records_are_judged_till_then(project):
+    project.sync({"docs/requirements/a.md": req("REQ-1")})
+    (project.root / ".git" / "MERGE_HEAD").write_text("0" * 40 + "\n")
+    with direct(project.root) as found:
+        error = found.answer("kb_check")["error"]
+    assert (error["code"], "`git status`" in error["hint"]) == ("files_unknown", True)
+    assert "sk the user to run `kb check --recorded` to judge the records alone" in error["hint"], error["hint"]

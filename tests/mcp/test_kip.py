@@ -84,6 +84,8 @@ def test_an_answer_is_kips_own_and_the_branch_stands_beside_it(shared, speaker):
         "result": {"blocks": 1, "upsert_concept_nodes": ["Person:Alice"], "upsert_proposition_links": []}
     }
     assert (result.meta["kb/branch"], result.meta["kb/seq"]) == ("main", shared.seq())
+    wrong = speaker.result("execute_kip", {"command": 'FIND(?p) WHERE { ?p {type: "Persn"} }'})
+    assert (wrong.is_error, wrong.meta["kb/branch"], wrong.meta["kb/seq"]) == (True, "main", shared.seq())
     find = 'FIND(?p.name) WHERE { ?p {type: "Person", name: :name} }'
     assert told(speaker, command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
     assert told(speaker, "execute_kip_readonly", command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}

@@ -24,7 +24,7 @@ _SIGNS: Final = {
     "#": "A comment begins with `//`.",
     ";": "Leave out the `;`: a command ends with its text, and several are sent as a batch.",
     "*": "KIP has no `*`; name what is meant by a variable, as in FIND(?n) and COUNT(?n).",
-    "-": "KIP does not calculate here; a negative number has no blank behind its sign.",
+    "-": 'KIP does not calculate: a negative number has no blank behind its sign; `NOW("-1d")` moves the time.',
     "+": "KIP does not calculate here; UPDATE has ADD(…) and MUL(…).",
     "%": "KIP has no `%`; use CONTAINS, STARTS_WITH, ENDS_WITH or REGEX for parts of a text.",
     "?": "A variable is `?` and a name right behind it, such as ?task.",

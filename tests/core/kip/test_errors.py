@@ -70,6 +70,7 @@ CASES = [
     ("FIND(?n) WHERE { FILTER(!!(?n.x == 1)) }", 26, "found `!`", "!(!(…))"),
     ('FIND(?n) WHERE { FILTER(?n.x IN ["a"]) }', 30, "found `IN`", "IN(?n.type,"),
     ('FIND(?n) WHERE { FILTER(contains(?n.x, "a")) }', 25, "found `contains`", "in capitals: CONTAINS."),
+    ('FIND(?n) WHERE { FILTER(?n.x > NOW() - "P1D") }', 38, "found `-`", '`NOW("-1d")` moves the time'),
     ("FIND(?n) WHERE { FILTER(?n.x + 1 == 3) }", 30, "found `+`", "does not calculate"),
     ("FIND(n) WHERE { }", 6, "found `n`", "?n."),
     ("FIND(?n) WHERE { FILTER(n.x == 1) }", 25, "found `n`", "?n."),
