@@ -25,7 +25,7 @@ from kbcore.view.view import View
 from kbcore.visible import in_quotes, visible
 
 T = TypeVar("T")
-_HAS_NAME: Final = "select 1 from node where coalesce(name, id) = $1 and ($2 = '' or type = $2) limit 1"
+_HAS_NAME: Final = "select exists (from node where coalesce(name, id) = $1 and ($2 = '' or type = $2))"
 _NEAR_NAMES: Final = """
 select distinct coalesce(name, id) as called, jaro_winkler_similarity(lower(coalesce(name, id)), lower($1)) as alike
 from node where ($2 = '' or type = $2) and alike > $3 order by alike desc, called limit 3
@@ -172,7 +172,7 @@ def unknown_names(view: View, schema: Schema, query: s.Query) -> list[str]:
             continue
         kb_type, name = made.names.of_kip.get(one.type.value, "") if one.type else "", one.name.value
         is_known = any(node.fields["name"] == name and kb_type in {"", node.type} for node in made.nodes)
-        if not is_known and not view.rows(_HAS_NAME, [name, kb_type]):
+        if not is_known and view.rows(_HAS_NAME, [name, kb_type]) == [(False,)]:
             what = f"There is no {one.type.value if one.type else 'concept'} {in_quotes(name)}."
             found[f"{what} {name_hint(view, kb_type, name)}".rstrip()] = None
     return [*found][:_MOST_UNKNOWN]

@@ -64,6 +64,17 @@ def test_a_commit_costs_twenty_five_calls_at_most(tmp_path: Path) -> None:
     assert len(calls_of_a_commit(new_store(tmp_path, 3))) <= 25
 
 
+def test_the_head_of_a_record_after_which_an_epoch_begins_has_the_epochs_that_it_was_given(tmp_path: Path) -> None:
+    directory = new_store(tmp_path, 2)
+    with journal.writing(FS, directory, CLOCK) as writer:
+        of = writer.head
+        ended = head.Epoch(of.store_id, of.seq, of.hash, of.seq, "")
+        begun = writer.append(payload(3), CLOCK.now(), epochs_of=head.with_epoch(of, ended))
+        assert (begun.seq, begun.epochs, begun.store_id == of.store_id) == (3, (ended,), False)
+        assert writer.append(payload(4), CLOCK.now()).epochs == (ended,)
+    assert head.read(FS, directory).epochs == (ended,)
+
+
 def test_a_record_is_there_when_append_returns(tmp_path: Path) -> None:
     directory = new_store(tmp_path)
     with journal.writing(FS, directory, CLOCK) as writer:
