@@ -26,7 +26,7 @@ _MAX_DIGITS: Final = 15
 """A longer run of digits is a time or a hash, and counts for no series."""
 _NUMBER: Final = re.compile(rf"[0-9]{{1,{_MAX_DIGITS}}}")
 _MARKED: Final = re.compile(r"(.*)\{n[0-9]{0,4}\}", re.DOTALL)
-_LIKE_MARK: Final = re.compile(r"\{[A-Za-z0-9]?\}")
+_LIKE_MARK: Final = re.compile(r"\{[A-Za-z]\}")
 _USED: Final = """
 select id from node where starts_with(id, $1) union select id from node_history where starts_with(id, $1)
 union select from_id from link where starts_with(from_id, $1) union select to_id from link where starts_with(to_id, $1)
@@ -71,7 +71,7 @@ def marked_prefix(key: str) -> str | None:
 def check_new_id(key: str) -> str | None:
     """Return why a client cannot give a new entity this id, or None when it can.
 
-    What ids of files, of imports and of old records may be (``ids.check_id``), and nothing like the mark: at most one
+    What ids of files, of imports and of old records may be (``ids.check_id``), and nothing like the mark: one
     letter in braces, anywhere. In ``Type:name``, the id of a concept of KIP's, the name may have it.
     """
     fault = check_id(key)
