@@ -40,7 +40,7 @@ BUG_CODE: Final = "internal_error"
 _BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with that file."
 _LEFT_OUT: Final = "…"
 _ALIKE: Final = 5
-"""How many lines at most tell of problems that differ in numbers alone."""
+"""How many lines at most list problems that differ in numbers alone."""
 _NUMBER: Final = re.compile(r"\d+")
 
 

@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return {name: value for name, value in shown.items() if value or name not in {"ids", "renamed"}}
 
 
-class Turned(msgspec.Struct, frozen=True):
+class ChangeSummary(msgspec.Struct, frozen=True):
     """What changes made, changed, removed and renamed: ids in order, the present id by the earlier one, and edges."""
 
     created: tuple[str, ...]
@@ -71,38 +71,38 @@ class Turned(msgspec.Struct, frozen=True):
     renamed: dict[str, str] = {}
 
 
-def turned(changes: Changes, unchanged: int = 0) -> Turned:
+def summarize(changes: Changes, unchanged: int = 0) -> ChangeSummary:
     """Return what changes made, changed, removed and renamed. An edge that only a rename gave another id is none."""
     changes = joined(changes)
 
     def ids(wanted: Sequence[Change[Any]]) -> tuple[str, ...]:
         return tuple(sorted(change.key for change in wanted))
 
-    kept = [change for change in changes.nodes if change.before is not None and change.after is not None]
-    renamed = {change.before.id: change.key for change in kept if change.before and change.before.id != change.key}
+    kept = [(one.before.id, one) for one in changes.nodes if one.before is not None and one.after is not None]
+    renamed = {was: change.key for was, change in kept if was != change.key}
     links = changes.links
     created = sum(change.before is None for change in links)
     deleted = sum(change.after is None for change in links)
-    return Turned(
+    return ChangeSummary(
         ids([change for change in changes.nodes if change.before is None]),
-        ids([change for change in kept if change.key not in renamed.values()]),
+        ids([change for was, change in kept if was == change.key]),
         ids([change for change in changes.nodes if change.after is None]),
         EdgeCounts(created, len(links) - created - deleted, unchanged, deleted),
         dict(sorted(renamed.items())),
     )
 
 
-def turned_at(view: View, seq: int) -> Turned:
+def summarize_at(view: View, seq: int) -> ChangeSummary:
     """Return what the record at a seq made, changed, removed and renamed, out of the view's history."""
     if view.rows("select 1 from record where seq = ? and renamed > 0", [seq]):
         from kbcore.view.past import changes_at  # noqa: PLC0415 - it imports duckdb, and an answer needs none
 
-        return turned(changes_at(view, seq))
-    created, updated, deleted = (len(ids) for ids in _turned_at(view, "link", seq))
-    return Turned(*_turned_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted))
+        return summarize(changes_at(view, seq))
+    created, updated, deleted = (len(ids) for ids in _ids_changed_at(view, "link", seq))
+    return ChangeSummary(*_ids_changed_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted))
 
 
-def _turned_at(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _ids_changed_at(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """Return the ids of elements that came, changed and went at a seq."""
     rows = view.rows(
         f"select coalesce(old.id, new.id), old.id is not null, new.id is not null from "  # noqa: S608 - constants

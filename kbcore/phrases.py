@@ -56,7 +56,7 @@ def more_problems(number: int) -> str:
 
 
 def more_without_effect(number: int, *, is_more: bool = True) -> str:
-    """Return a sentence on the suppressions without effect that are not told, besides others if ``is_more``."""
+    """Return a sentence on the suppressions without effect that are not shown, besides others if ``is_more``."""
     what = "more suppression" if is_more else "suppression"
     return f"{counted(number, what)} {'has' if number == 1 else 'have'} no effect."
 

@@ -538,7 +538,7 @@ class BranchStore:
                 f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content."
             )
         first = self.record_at(view, seq)
-        turned = answers.turned_at(view, seq)
+        summary = answers.summarize_at(view, seq)
         note = () if first else (f"Only the id of this changeset is known: {absent(view.rows, seq)}.",)
         return Outcome(
             branch=branch,
@@ -547,20 +547,20 @@ class BranchStore:
             applied=not request.dry_run,
             duplicate=True,
             dry_run=request.dry_run,
-            created=turned.created,
-            updated=turned.updated,
+            created=summary.created,
+            updated=summary.updated,
             unchanged=first.unchanged if first else (),
-            deleted=turned.deleted,
-            edges=msgspec.structs.replace(turned.edges, unchanged=first.edges_unchanged if first else 0),
+            deleted=summary.deleted,
+            edges=msgspec.structs.replace(summary.edges, unchanged=first.edges_unchanged if first else 0),
             warnings=first.warnings if first else note,
-            renamed=turned.renamed,
+            renamed=summary.renamed,
         )
 
 
 def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outcome:
     """Return the answer to a request that is planned so."""
     will_write = bool(draft.changes) and not request.dry_run
-    turned = answers.turned(draft.changes, draft.edges_unchanged)
+    summary = answers.summarize(draft.changes, draft.edges_unchanged)
     return Outcome(
         branch=branch,
         seq=stamp.seq if will_write else stamp.seq - 1,
@@ -568,13 +568,13 @@ def _outcome(request: Request, stamp: Stamp, draft: Draft, branch: str) -> Outco
         applied=will_write,
         duplicate=False,
         dry_run=request.dry_run,
-        created=turned.created,
-        updated=turned.updated,
+        created=summary.created,
+        updated=summary.updated,
         unchanged=draft.unchanged,
-        deleted=turned.deleted,
-        edges=turned.edges,
+        deleted=summary.deleted,
+        edges=summary.edges,
         warnings=draft.warnings,
-        renamed=turned.renamed,
+        renamed=summary.renamed,
     )
 
 

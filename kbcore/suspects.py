@@ -64,7 +64,7 @@ with turned as (
 """The edges whose target changed after them: mostly there is none, and all that follows takes longer to plan."""
 
 _RENAMING: Final = "(-1)"
-"""Where the seqs of renames stand whose files say what they did before."""
+"""The place of the seqs of renames whose files say what they did before."""
 
 _CONFIRMED: Final = f"""stretch as (
   select id, path, version, ended, {_CONTENT} as content
@@ -151,7 +151,7 @@ with asked as (
 ), {_CONFIRMED}
 select k.id, a.version from confirmed k join asked a on a.id = k.id where k.seq = a.version
 """  # noqa: S608 - no text from outside
-"""Those of some edges that nobody has confirmed since they have the version that they have."""
+"""Those of some edges that were not confirmed since they have the version that they have."""
 
 _STATES: Final = f"""
 with entity as (
@@ -349,7 +349,7 @@ def _suspect_at(past: _At, ids: list[str], renames: Sequence[_Rename], *, has_ga
 
 
 def _kept(rows: Rows, steps: dict[int, dict[str, str]]) -> set[tuple[Any, ...]]:
-    """Return edges, each with the seq of a rename, and that since which certainly nobody had confirmed it then."""
+    """Return edges, each with the seq of a rename, and that since which it was certainly not confirmed then."""
     ids = sorted({key for one in steps.values() for key in one})
     return set(rows(_among(_KEPT, steps), [ids])) if len(steps) > 1 else set()
 

@@ -149,9 +149,7 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
         opened.point(word)
     except InvalidQuery:
         return error
-    hint = (
-        f"For a point of the history write a range: `kb log {word}..` is what came after it, `kb log ..{word}` before."
-    )
+    hint = f"For a point of the history write a range: `kb log {word}..` is what follows it, `kb log ..{word}` before."
     return NotFound(error.message, hint=hint, details=error.details, data=error.data)
 
 

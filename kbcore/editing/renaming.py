@@ -259,7 +259,7 @@ class Undone(NamedTuple):
 def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Undone | None:
     """Undo the rename that a record made, in the files too; None when it renamed nothing that files name.
 
-    None too where the entity has another id since: what stands against the revert then is for the revert to say.
+    None too where the entity has another id since: the revert then says what prevents it.
 
     Raises: as ``rename``.
     """

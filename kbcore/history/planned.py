@@ -81,7 +81,7 @@ class Wanted(msgspec.Struct):
         return edge_words(link) if link else key
 
     def edge(self, key: str) -> Link | None:
-        """Return the edge with a key, as it stands, as it is wanted or as the records left it; None for an entity."""
+        """Return the edge with a key, as it is, as it is wanted or as the records left it; None for an entity."""
         now, wanted = self.links.get(key, (None, None))
         return now or wanted or self.changed_links.get(key)
 
@@ -208,7 +208,7 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     together = sorted({*seqs, *later}, reverse=True)
     named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
     way = ", or --force leaves it" if forced else ""
-    more = f" What would be left behind is to be removed first{way}." if left else ""
+    more = f" What would remain is to be removed first{way}." if left else ""
     return f"{named} undoes the later changes as well{forced}.{more}"
 
 

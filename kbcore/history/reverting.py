@@ -30,7 +30,7 @@ Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], Undone[E]]
 
 
 class _Renames:
-    """The renames since that stand: what became of the elements that undone records changed and that are gone."""
+    """The renames since: what became of the elements that undone records changed and that are gone."""
 
     def __init__(self, view: View, undone: Mapping[int, Changes]) -> None:
         rows = view.rows("select seq from record where seq > ? and renamed > 0", [min(undone) - 1])
@@ -79,7 +79,7 @@ class _Renames:
 
 
 class _Against(NamedTuple):
-    """What stands against undoing, and what needs none: elements that are gone, with the records that removed them."""
+    """What prevents undoing, and what needs none: elements that are gone, with the records that removed them."""
 
     conflicts: dict[tuple[int, str, str], Conflict]
     gone: dict[str, int]
@@ -129,7 +129,7 @@ def _undone(
     undo: Undo[E],
     against: _Against,
 ) -> dict[str, tuple[E | None, E | None]]:
-    """Return, by key, what stands now and what is wanted; what stands against it is added to ``against``."""
+    """Return, by key, what there is now and what is wanted; what prevents it is added to ``against``."""
     keys = sorted({change.key for part in changes.values() for change in part})
     later = later_changes(view, table, keys, min(changes))
     now = {element.id: element for element in table.current(view, keys)}

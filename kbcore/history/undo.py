@@ -53,7 +53,7 @@ def revert(
     """Undo, field by field, what these records did, as one new record.
 
     Raises: ``RevertConflict`` when a later record changed the same or renamed it, when edges would be left without an
-    end, or what somebody uses without its definition;
+    end, or a use of it without its definition;
     ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     ordered = sorted(set(seqs), reverse=True)

@@ -49,8 +49,9 @@ def introduced(
     old, new = _apart(old, new, [_words(one) for one in old], [_words(one) for one in new])
     old, new = _apart(old, new, [identity(one, names) for one in old], [identity(one, names) for one in new])
     if present:
-        named = [one for one in old if present.keys() & {one.id, *one.values}]
-        others = [one for one in old if one not in named]
+        is_named = [bool(present.keys() & {one.id, *one.values}) for one in old]
+        named = [one for one, it_is in zip(old, is_named, strict=True) if it_is]
+        others = [one for one, it_is in zip(old, is_named, strict=True) if not it_is]
         named, new = _apart(named, new, [_renamed(one, present) for one in named], [_renamed(one, {}) for one in new])
         old = [*others, *named]
     is_ok = all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in new)

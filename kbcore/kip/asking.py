@@ -106,7 +106,7 @@ def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
 def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tuple[T, dict[str, str]]:
     """Return a command with the ids that entities have, now or as of a seq, and what was resolved.
 
-    Of entities that have their id as their name, the name is resolved too; without a type, where it is nobody's name.
+    Of entities that have their id as their name, the name is resolved too; without a type, where none has that name.
     """
     names = prepared(view, schema).known.names
     found = _former_ids(view, names, tree, at)

@@ -114,7 +114,7 @@ RECORD: Final[Columns] = {
 the log lists although later ones are missing: what it says that it changed, as JSON (``touched.Touched``, entities
 first).
 
-``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line stands in the journal; the last five
+``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last five
 count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,
 ``changeset_id`` and ``digest`` are known.
 """

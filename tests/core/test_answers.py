@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kbcore.answers import EdgeCounts, Outcome, turned_at
+from kbcore.answers import EdgeCounts, Outcome, summarize_at
 from kbcore.history.log import log
 from tests.support.project import Project, req
 
@@ -21,7 +21,7 @@ def counts(project: Project, outcome: Outcome) -> tuple[int, int, int]:
     """Return how many edges were made, changed and removed, after making sure that everybody says the same."""
     edges = outcome.edges
     view = project.view()
-    assert turned_at(view, outcome.seq).edges == EdgeCounts(edges.created, edges.updated, 0, edges.deleted)
+    assert summarize_at(view, outcome.seq).edges == EdgeCounts(edges.created, edges.updated, 0, edges.deleted)
     assert log(view, limit=1)[0]["summary"]["edges"] == edges.created + edges.updated + edges.deleted
     return edges.created, edges.updated, edges.deleted
 

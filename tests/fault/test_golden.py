@@ -46,7 +46,7 @@ def user(monkeypatch: pytest.MonkeyPatch) -> None:
 def written(root: Path) -> dict[str, bytes]:
     """Return every file of the stores but the locks, whose text is only for people, and the notes of git's refs.
 
-    A note is no part of the history, and is written anew whenever it is missing or of another format.
+    A note is no part of the history, and is written again whenever it is missing or of another format.
     """
     files = [path for path in stores_at(root).rglob("*") if path.is_file()]
     paths = [path for path in files if "lock" not in path.name and path.name != GIT_REF]

@@ -174,7 +174,7 @@ def _limit(tree: s.Search) -> int:
 
 
 def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tuple[list[Hit], str, tuple[str, ...]]:
-    """Return the concepts that are found, what stands for the documents they were found in, and notes on the words."""
+    """Return the concepts that are found, a mark of the documents that they were found in, and notes on the words."""
     kb_type = _kb_type(known, tree.type) if tree.type else ""
     term = tree.term.value
     query = Query(type=kb_type, text=term, limit=limits.MAX_KIP_HITS)

@@ -178,7 +178,7 @@ def _is_wide(piece: str) -> bool:
 
 
 class _Shown:
-    """A piece of text, taken apart."""
+    """A piece of text as its words and what is between them."""
 
     def __init__(self, text: str) -> None:
         self.pieces: list[str] = words.shown(text) if text.isascii() else _letters(text)

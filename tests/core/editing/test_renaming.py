@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbcore.answers import EdgeCounts, turned_at
+from kbcore.answers import EdgeCounts, summarize_at
 from kbcore.editing import renaming
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import in_files, rename, undo
@@ -139,7 +139,7 @@ def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project
     view = filled.view()
     summary = {"created": 0, "updated": 0, "deleted": 0, "renamed": 1, "edges": 0}
     assert log(view, limit=1)[0]["summary"] == summary
-    assert turned_at(view, 3).renamed == outcome.renamed
+    assert summarize_at(view, 3).renamed == outcome.renamed
     assert touched(view, [3], limit=9)[3] == [Touched("renamed", "REQ-7", was="REQ-1")]
     assert count_operations(view, 3) == len([*operations_from(view, 3, 0, at_once=2)])
     for low, high in ((2, 3), (3, 2), (1, 3)):
