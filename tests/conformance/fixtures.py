@@ -81,7 +81,7 @@ TOOLS = (
 
 
 def _prompt(name: str, *arguments: str, subject: str = "") -> Prompt:
-    def facts(call: Call, asked: Any, seq: int) -> dict[str, Any]:
+    def facts(call: Call, asked: Any, seq: int, _: int) -> dict[str, Any]:
         return {"branch": call.branch, "seq": seq, "asked": dict(asked)}
 
     told = tuple(Argument(one, f"the argument {one}", is_required=True) for one in arguments)

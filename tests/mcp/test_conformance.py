@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import anyio
 import yaml
+from mcp.client.client import Client
 
 from tests.conformance import __main__ as runner
 from tests.conformance import npm
 from tests.mcp.agents import ROOT
+from tests.support.project import Project
 
 
 def test_a_machine_without_npm_is_told_plainly(monkeypatch, capsys):
@@ -40,3 +43,25 @@ def test_what_is_expected_to_fail_has_a_reason_and_belongs_to_a_run():
     assert set(expected) == set(runner.RUNS)
     assert {suite for suite, _ in runner.RUNS.values()} == set(npm.SUITES)
     assert all(len(reason) > 20 for run in expected.values() for keys in run.values() for reason in keys.values())
+
+
+def test_what_the_scenarios_call_by_name_answers_without_npm(tmp_path):
+    """The suite itself needs npm; that its prompts, resources and tools still fit KB's own tables does not."""
+
+    async def answers(url: str) -> None:
+        async with Client(url) as client:
+            for prompt in (await client.list_prompts()).prompts:
+                given = {one.name: "REQ-1" for one in prompt.arguments or () if one.required}
+                assert (await client.get_prompt(prompt.name, given)).messages
+            for resource in (await client.list_resources()).resources:
+                assert (await client.read_resource(resource.uri)).contents
+            for tool in (await client.list_tools()).tools:
+                if tool.name.startswith("test_"):
+                    done = await client.call_tool(tool.name, {})
+                    assert done.is_error == (tool.name == "test_error_handling"), tool.name
+
+    project = Project(tmp_path / "project")
+    project.apply(entities=[{"id": "REQ-1", "type": "req", "title": "Sign in", "status": "open"}])
+    project.close()
+    with runner._serving(project.root) as url:
+        anyio.run(answers, url)
