@@ -472,8 +472,13 @@ def _moved(workspace: Workspace) -> str:
 
 
 def stores_in(fs: Fs, folder: Path) -> Iterator[Path]:
-    """Yield the stores in a folder, those that make room included; what holds no file of a store is none."""
-    for name in sorted(fs.listdir(folder)):
+    """Yield the stores in a folder, those that make room included; what holds no file of a store is none.
+
+    Raises: ``StorageError`` when the folder, or one in it, cannot be listed.
+    """
+    with files.explained(folder, "list", reading=True):
+        names = sorted(fs.listdir(folder))
+    for name in names:
         path = folder / name
         is_hidden = name.startswith(".") and not name.startswith(".aside-")
         if not is_hidden and is_store(fs, path):
@@ -481,9 +486,12 @@ def stores_in(fs: Fs, folder: Path) -> Iterator[Path]:
 
 
 def is_store(fs: Fs, path: Path) -> bool:
-    """Tell whether a folder holds a file of a store, damaged or not."""
+    """Tell whether a folder holds a file of a store, damaged or not. Raises: ``StorageError`` if it cannot be listed."""
     kinds = {"head", "segment", "snapshot"}
-    return _is_folder(fs, path) and any(layout.kind_of(name) in kinds for name in fs.listdir(path))
+    if not _is_folder(fs, path):
+        return False
+    with files.explained(path, "list", reading=True):
+        return any(layout.kind_of(name) in kinds for name in fs.listdir(path))
 
 
 def require_proof(workspace: Workspace, store: Path) -> None:
@@ -524,9 +532,10 @@ def _move_cache(workspace: Workspace) -> None:
 def _copy_over(workspace: Workspace, stores: list[Path]) -> None:
     """Copy the folder to another file system, prove the copy, and put away what it was made of."""
     fs, old, new = workspace.machine.fs, workspace.shown_branches, workspace.usual_branches_dir
-    for name in fs.listdir(workspace.data_dir):
-        if name.startswith(_BUILDING):
-            files.remove_tree(fs, workspace.data_dir / name)
+    with files.explained(workspace.data_dir, "clear"):
+        for name in fs.listdir(workspace.data_dir):
+            if name.startswith(_BUILDING):
+                files.remove_tree(fs, workspace.data_dir / name)
     building = workspace.data_dir / f"{_BUILDING}{secrets.token_hex(8)}"
     copy_tree(fs, old, building)
     for store in stores:

@@ -26,7 +26,7 @@ from kbcore.upkeep.backup import back_up, restore
 from kbcore.upkeep.doctor import diagnose
 from kbcore.upkeep.salvage import salvage
 from kbcore.workspace import Machine, Workspace, open_workspace
-from tests.support.faultfs import NoSyncFs
+from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.older import Elsewhere, facts, make_older, shown
 from tests.support.places import caches_at, stores_at
 from tests.support.project import AUTHOR, Project
@@ -407,6 +407,27 @@ def test_a_copy_on_another_file_system_keeps_what_is_shared_shared(older: Projec
     assert facts(stores_at(older.root)) == before
     assert relocation.kind_of(NO_SYNC, shown(older)) == "guard"
     project.close()
+
+
+def test_a_folder_that_cannot_be_listed_during_the_copy_is_a_storage_error(older: Project) -> None:
+    kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(shown(older))
+    probe = LoggingFs(Elsewhere())
+    opened(older, probe)
+    begun = next(at for at, (call, _) in enumerate(probe.calls) if call == "replace")
+    listed = [at for at, (call, _) in enumerate(probe.calls) if call == "listdir" and at > begun]
+    refused = 0
+    for at in listed:
+        shutil.rmtree(older.root)
+        shutil.copytree(kept, older.root, symlinks=True)
+        fs = FailingFs(at, inner=Elsewhere())
+        try:
+            opened(older, fs)
+        except StorageError:
+            refused += 1
+        fs.close_all()
+        opened(older)
+        assert facts(stores_at(older.root)) == before
+    assert refused >= 3, listed
 
 
 def test_what_a_link_leads_to_that_has_the_name_of_a_copied_folder_is_not_removed(
