@@ -486,7 +486,10 @@ def stores_in(fs: Fs, folder: Path) -> Iterator[Path]:
 
 
 def is_store(fs: Fs, path: Path) -> bool:
-    """Tell whether a folder holds a file of a store, damaged or not. Raises: ``StorageError`` if it cannot be listed."""
+    """Tell whether a folder holds a file of a store, damaged or not.
+
+    Raises: ``StorageError`` when it cannot be listed.
+    """
     kinds = {"head", "segment", "snapshot"}
     if not _is_folder(fs, path):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -70,6 +70,18 @@ def run(crowd: Crowd, movers: list[Member], writers: list[list[Member]], root: P
     return moves, own, answers, removals
 
 
+def troubles(said: Iterable[Message]) -> list[str]:
+    """Return what went wrong for those who moved and for the collector, in words.
+
+    A collector may give up for now, with nothing removed, where branches are renamed without a pause: but not always.
+    """
+    told = [*said]
+    given_up = [one for one in told if one.get("refused") == "git_unusable" and one["applied"] == "no"]
+    wrong = [f"{one}" for one in told if ("trouble" in one or "refused" in one) and one not in given_up]
+    rounds = sum(one.get("rounds", 0) for one in told)
+    return wrong + ([f"the collector gave up {len(given_up)} times of {rounds}"] if len(given_up) >= rounds else [])
+
+
 @pytest.mark.fault("F15")
 def test_worktrees_that_move_about_keep_every_write_each_on_its_branch(crowd: Crowd, project: Project, tally) -> None:
     count, steps = tries(2, 3), tries(6, 170, 700)
@@ -87,7 +99,7 @@ def test_worktrees_that_move_about_keep_every_write_each_on_its_branch(crowd: Cr
         writers.append([crowd.member("crowd_git:following", name=f"{number}{word}", **given) for word in "ab"])
     moves, own, answers, removals = run(crowd, movers, writers, project.root)
     of = [stays(one, home) for one, home in zip(moves, homes, strict=True)]
-    wrong = [f"{one}" for one in (*chain(*moves), *removals) if "trouble" in one or "refused" in one]
+    wrong = troubles((*chain(*moves), *removals))
     for said, where in zip(answers, of, strict=True):
         wrong += judge_answers(said, where)
         tally.tried(len(said))
@@ -123,7 +135,7 @@ def test_a_branch_that_two_worktrees_have_out_is_renamed_and_keeps_every_write(
     [moves], own, answers, removals = run(crowd, [mover], writers, project.root)
     of = stays(moves, "both")
     said = [*chain(*answers)]
-    wrong = [f"{one}" for one in (*moves, *removals) if "trouble" in one or "refused" in one]
+    wrong = troubles((*moves, *removals))
     wrong += [*judge_answers(said, of), *lasting(project, [*SHARED, *own], said), *Stores(project).wrong(said)]
     for what in wrong:
         tally.violated("the end", what)
