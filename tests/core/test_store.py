@@ -103,6 +103,15 @@ def test_a_commit_is_answered_with_what_it_changed(made: Stored) -> None:
     assert made.view().rows("select message from record order by seq") == [("why",), ("",)]
 
 
+def test_a_store_that_only_plans_answers_dry_runs_and_takes_no_record(made: Stored) -> None:
+    made.commit([put("A")])
+    before, plan = journal_of(made), planner([put("B")])
+    assert made.store.trial.commit(AUTHOR, Request(dry_run=True), plan, branch="topic").created == ("B",)
+    with pytest.raises(ReadOnlyStore, match="topic has no store yet"):
+        made.store.trial.commit(AUTHOR, Request(), plan, branch="topic")
+    assert journal_of(made) == before
+
+
 def test_a_changeset_that_changes_nothing_writes_no_record(made: Stored) -> None:
     made.commit([put("A")])
     before = journal_of(made)

@@ -101,6 +101,9 @@ SPARED = {
     "kbcore.store.BranchStore._first_answer: never `if not request.changeset_id`": (
         "It saves a look for the empty id, which no record has."
     ),
+    "kbcore.store.BranchStore.answered: never `if not request.changeset_id`": (
+        "It saves a look for the empty id, which no record has."
+    ),
     "kbcore.branches.trash._remove: no `discard_cache(workspace, name)`": (
         "It saves room: a view says by itself which store it is of."
     ),
