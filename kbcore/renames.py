@@ -6,7 +6,7 @@ former ids, with all edges that have another id for it. ``joined`` makes one cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -20,18 +20,17 @@ from kbcore.state import Change, Changes, State
 E = TypeVar("E", Node, Link)
 
 
-def renamed_links(state: State, old: str, new: str) -> list[tuple[Link, Link]]:
-    """Return each edge whose id changes with that of an entity, and the edge as it is afterwards.
+def renamed_links(state: State, ids: Mapping[str, str]) -> list[tuple[Link, Link]]:
+    """Return each edge whose id changes with those of its ends, and the edge as it is afterwards.
 
-    An edge about such an edge changes as well. ``state`` holds all of them.
+    ``ids`` has the later ids by the earlier ones. An edge about such an edge changes as well; ``state`` holds all of
+    them.
     """
 
     def name(key: str) -> str:
-        if key == old:
-            return new
         link = state.links.get(key)
-        if link is None:
-            return key
+        if key in ids or link is None:
+            return ids.get(key, key)
         ends = name(link.from_id), name(link.to_id)
         return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
 
@@ -41,7 +40,7 @@ def renamed_links(state: State, old: str, new: str) -> list[tuple[Link, Link]]:
         if key == link.id:
             continue
         statements = tuple(
-            sorted(msgspec.structs.replace(one, said=new if one.said == old else one.said) for one in link.statements)
+            sorted(msgspec.structs.replace(one, said=ids.get(one.said, one.said)) for one in link.statements)
         )
         ends = {"from_id": name(link.from_id), "to_id": name(link.to_id)}
         pairs.append((link, msgspec.structs.replace(link, id=key, statements=statements, **ends)))
@@ -59,16 +58,16 @@ def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
 def edge_ops(state: State, old: str, new: str) -> list[Operation]:
     """Return the operations by which the edges of one id become those of another one; as ``rename_ops``."""
     ops: list[Operation] = []
-    pairs = renamed_links(state, old, new)
+    pairs = renamed_links(state, {old: new})
     for _, after in pairs:
         there = state.links.get(after.id)
-        ops += inverse.link_ops(there, _joined(there, after) if there else after)
+        ops += inverse.link_ops(there, joined_link(there, after) if there else after)
     for before, _ in pairs:
         ops += inverse.link_ops(before, None)
     return ops
 
 
-def _joined(there: Link, moved: Link) -> Link:
+def joined_link(there: Link, moved: Link) -> Link:
     """Return an edge with what another one states besides."""
     by_source = {one.src: one for one in (*moved.statements, *there.statements)}
     fields = {**moved.fields, **there.fields}
@@ -80,6 +79,15 @@ def _joined(there: Link, moved: Link) -> Link:
         statements=tuple(sorted(by_source.values())),
         created_at=min(there.created_at, moved.created_at),
     )
+
+
+def renamed_back(node: Node, old: str, earlier: Sequence[str]) -> tuple[str, ...]:
+    """Return the former ids of an entity when the rename that took the id ``old`` from it is undone.
+
+    ``earlier`` are those that it had before that rename: its present id is among them where the rename undid another.
+    """
+    kept = {*former_ids(node), *({node.id} & {*earlier})} - {old}
+    return tuple(one for one in dict.fromkeys((*earlier, *former_ids(node))) if one in kept)
 
 
 def renamed_in(nodes: Iterable[Change[Node]]) -> dict[str, str]:
@@ -107,6 +115,12 @@ def joined(changes: Changes) -> Changes:
 
     So it is with each edge that has another id for it; where that is all that happened to it, it is left out.
     """
+    whole = paired(changes)
+    return msgspec.structs.replace(whole, links=tuple(one for one in whole.links if not _is_moved_alone(one)))
+
+
+def paired(changes: Changes) -> Changes:
+    """Return changes as ``joined`` does, with the edges too to which nothing happened but that they have another id."""
     renamed = renamed_in(changes.nodes)
     if not renamed:
         return changes
@@ -114,8 +128,7 @@ def joined(changes: Changes) -> Changes:
     came = {one.key for one in changes.links if one.before is None}
     gone = {one.key for one in changes.links if one.after is None}
     links = {new: old for old, new in moved.items() if new in came and old in gone}
-    kept = [one for one in _joined_by(changes.links, links) if not _is_moved_alone(one)]
-    return Changes(_joined_by(changes.nodes, renamed), tuple(kept), changes.sources)
+    return Changes(_joined_by(changes.nodes, renamed), _joined_by(changes.links, links), changes.sources)
 
 
 def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, str]:

@@ -55,7 +55,7 @@ from kbcore.needs import NOTHING, Needs, needs
 from kbcore.phrases import counted, some_of
 from kbcore.query.known import near_ids
 from kbcore.record import ReadSource
-from kbcore.renames import rename_ops, renamed_in, renamed_links
+from kbcore.renames import rename_ops, renamed_back, renamed_in, renamed_links
 from kbcore.schema import Schema
 from kbcore.state import Draft, Reads, Stamp, State
 from kbcore.store import Planner, Request
@@ -100,7 +100,7 @@ class _Found:
         if holder != old:
             raise IntegrityViolation(f"{in_quotes(new)} is a former id of {in_quotes(holder)}.", hint="Choose another.")
         self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
-        pairs = renamed_links(self.state, old, new)
+        pairs = renamed_links(self.state, {old: new})
         if view.links([after.id for _, after in pairs]):
             message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
             raise IntegrityViolation(message, hint=f"Remove one of the two; `kb show {old}` lists its edges.")
@@ -272,8 +272,7 @@ def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) 
         if not view.nodes([now]) and (view.nodes([before]) or view.renamed([now])):
             return None
         found = _Found(view, now, before, target.workspace.schema)
-        kept = {*former_ids(found.node), *({now} & {*earlier})} - {before}  # `now` where the record undid a rename
-        former = tuple(one for one in dict.fromkeys((*earlier, *former_ids(found.node))) if one in kept)
+        former = renamed_back(found.node, before, earlier)
         return (found, _Step(now, before, former)) if found.paths else None
 
     planned = target.workspace.store(target.branch).read(step)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from kbcore.history.names import Names
 from kbcore.ids import is_link_id
 from kbcore.model import Link, Node
 from kbcore.schema import LINK, Schema
@@ -29,12 +30,16 @@ class Broken(msgspec.Struct, frozen=True):
     seq: int
 
 
-def broken_by(view: View, now: State, after: State, schema: Schema, base_seq: int) -> list[Broken]:
+Base = tuple[int, Names | None]
+"""The last seq before everything that is undone, and the renames since."""
+
+
+def broken_by(view: View, now: State, after: State, schema: Schema, base: Base) -> list[Broken]:
     """Return the edges that an undo would break.
 
-    ``now`` and ``after`` hold what it touches, before and after it; ``base_seq`` is the last seq before everything
-    that is undone.
+    ``now`` and ``after`` hold what it touches, before and after it.
     """
+    now = base[1].without_undone(now) if base[1] else now
     suspects = {
         key: link
         for key, link in after.links.items()
@@ -42,7 +47,7 @@ def broken_by(view: View, now: State, after: State, schema: Schema, base_seq: in
     }
     if not suspects:
         return []
-    then = stood_at(view, suspects.values(), base_seq)
+    then = stood_at(view, suspects.values(), base)
     return [
         Broken(link, _why(after, link), now.links[key].version if key in now.links else 0)
         for key, link in suspects.items()
@@ -79,16 +84,22 @@ def types_of(state: State, link: Link) -> tuple[str, str]:
     return type_of(link.from_id), type_of(link.to_id)
 
 
-def stood_at(view: View, links: Collection[Link], seq: int) -> State:
-    """Return these edges and their ends as they stood at a seq, as far as they did."""
+def stood_at(view: View, links: Collection[Link], base: Base) -> State:
+    """Return these edges and their ends as they stood before, as far as they did, under their present keys."""
     keys = {link.id for link in links}
     ends = {end for link in links for end in (link.from_id, link.to_id)}
-    return State(_stood(view, NODES, ends, seq), _stood(view, LINKS, keys | ends, seq))
+    if base[1] is not None:
+        base[1].learn(links)
+    return State(_stood(view, NODES, ends, base), _stood(view, LINKS, keys | ends, base))
 
 
-def _stood(view: View, table: Table[E], keys: Iterable[str], seq: int) -> list[E]:
+def _stood(view: View, table: Table[E], keys: Iterable[str], base: Base) -> list[E]:
     """Return these elements as they stood at a seq, as far as they did."""
-    wanted = sorted(keys)
+    seq, names = base
+    wanted = sorted(set[str]().union(*map(names.earlier, keys)) if names else set(keys))
     later = later_changes(view, table, wanted, seq)
     stood: list[E] = table.current(view, [key for key in wanted if key not in later])
-    return stood + [changes[0].before for changes in later.values() if changes[0].before is not None]
+    stood += [changes[0].before for changes in later.values() if changes[0].before is not None]
+    if not names:
+        return stood
+    return [names.named(one, seq) for one in stood if isinstance(one, Link) or not names.path(one.id, seq)[1].until]

@@ -14,7 +14,8 @@ from kbcore import inverse, limits, progress
 from kbcore.bare import resolve
 from kbcore.errors import Problem, RevertConflict
 from kbcore.folding import apply
-from kbcore.history.broken import Broken, broken_by, stood_at, types_of
+from kbcore.history.broken import Base, Broken, broken_by, stood_at, types_of
+from kbcore.history.names import Names
 from kbcore.history.shown import edge_name
 from kbcore.history.undone import RENAMED, Conflict, files_of
 from kbcore.ids import link_id
@@ -52,6 +53,8 @@ class Wanted(msgspec.Struct):
     """What the records made and others removed since, by key: the records that did."""
     changed_links: dict[str, Link] = {}
     """Edges as the records left them, by key."""
+    names: Names | None = None
+    """The renames since the first record that is undone."""
 
     def operations(self) -> tuple[Operation, ...]:
         """Return the operations that lead from what stands to what is wanted."""
@@ -121,24 +124,24 @@ def operations(view: View, found: Wanted, stamp: Stamp, schema: Schema, since: i
         turned = _turned(changes)
         bare = resolve(after, turned, schema)
         if bare:
-            bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, since - 1))
+            bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
         if not bare:
             return _Planned(ops, changes, after)
         after, all_ops = _copied(state), (*ops, *(_on(state, op) for op in bare))
         return _Planned(all_ops, apply(after, stamp, all_ops), after)
 
     planned, state = plan_on(view, needs(ops) | Needs(nodes, links, nodes | links, frozenset()), plan)
-    broken = broken_by(view, state, planned.after, schema, since - 1)
+    broken = broken_by(view, state, planned.after, schema, (since - 1, found.names))
     return Way(planned.ops, planned.changes, state.loaded, broken)
 
 
-def _as_before(view: View, after: State, bare: Sequence[Operation], seq: int) -> Callable[[Link, Statement], bool]:
-    """Return what tells whether a bare link, one of those that would get another edge, is as it was at a seq.
+def _as_before(view: View, after: State, bare: Sequence[Operation], base: Base) -> Callable[[Link, Statement], bool]:
+    """Return what tells whether a bare link, one of those that would get another edge, is as it was before.
 
     Its edge and the types of its ends count. Its file does not: it may have moved.
     """
     keys = {link_id(op.type, op.kind, op.from_id, op.to_id) for op in bare if isinstance(op, WithdrawLink)}
-    then = stood_at(view, [after.links[key] for key in keys], seq)
+    then = stood_at(view, [after.links[key] for key in keys], base)
 
     def is_as_before(link: Link, statement: Statement) -> bool:
         old = then.links.get(link.id)
@@ -215,7 +218,7 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
 def _problem(found: Wanted, conflict: Conflict) -> Problem:
     words, seq = found.words(conflict.key), conflict.seq
     if conflict.change == RENAMED:
-        message = f"{found.words(conflict.before)} was renamed to {_name(conflict.after)} by record {seq}."
+        message = f"{conflict.before} was renamed to {conflict.after} by record {seq}."
         return Problem(words, "later_change", message, f"Revert record {seq} first or as well.")
     field = f"who states {words}" if conflict.field.startswith(SAYS) else f"`{conflict.field}` of {words}"
     message = {
@@ -225,10 +228,6 @@ def _problem(found: Wanted, conflict: Conflict) -> Problem:
     }[conflict.change]
     hint = f"Revert record {seq} as well, or use --force to take the old values all the same."
     return Problem(f"{words}.{conflict.field}".rstrip("."), "later_change", message, hint, conflict.source)
-
-
-def _name(element: Node | Link) -> str:
-    return edge_words(element) if isinstance(element, Link) else element.id
 
 
 def _broken_problem(one: Broken) -> Problem:
@@ -243,7 +242,7 @@ def _conflict_json(found: Wanted, conflict: Conflict) -> dict[str, Any]:
     shown: dict[str, Any] = {"seq": conflict.seq, **({"edge": name} if name else {"id": conflict.key})}
     shown["change"] = conflict.change
     if conflict.change == RENAMED:
-        shown["to"] = edge_name(conflict.after) if isinstance(conflict.after, Link) else conflict.after.id
+        shown["to"] = conflict.after
     if conflict.field:
         field = "sources" if conflict.field.startswith(SAYS) else conflict.field
         shown |= {"field": field, "before": conflict.before, "after": conflict.after}

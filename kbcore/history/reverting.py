@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
 from kbcore import inverse, progress
 from kbcore.history.moves import followed, renamed
+from kbcore.history.names import Line, Names, back
 from kbcore.history.planned import Wanted
 from kbcore.history.shown import is_confirmed
 from kbcore.history.undone import RENAMED, Conflict, Undone, undone_link, undone_node
-from kbcore.model import Link, Node, SourceFile
-from kbcore.planning.findings import edge_words
-from kbcore.renames import moved_links, renamed_in
-from kbcore.state import Change, Changes
+from kbcore.model import FORMER_IDS, Link, Node, SourceFile
+from kbcore.needs import NOTHING
+from kbcore.renames import joined_link, paired, renamed_back, renamed_links
+from kbcore.state import Change, Changes, State
 from kbcore.view.past import LINKS, NODES, Later, Table, changes_of, later_changes
 from kbcore.view.view import View
 
@@ -29,61 +30,11 @@ E = TypeVar("E", Node, Link)
 Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], Undone[E]]
 
 
-class _Renames:
-    """The renames since: what became of the elements that undone records changed and that are gone."""
-
-    def __init__(self, view: View, undone: Mapping[int, Changes]) -> None:
-        rows = view.rows("select seq from record where seq > ? and renamed > 0", [min(undone) - 1])
-        self._view, self._undone = view, undone
-        self._seqs = {row[0] for row in rows}
-        self._by_seq: dict[int, Mapping[str, Node | Link]] = {}
-        self._own = {(old, new.id) for seq in self._seqs & undone.keys() for old, new in self._at(seq).items()}
-        self._said = set[int]()
-
-    def conflicts(self, table: Table[E], key: str, seq: int) -> list[Conflict]:
-        """Return the renames, from the one at this seq on, that an element has its present id from.
-
-        None where its last removal is no rename, where it was removed under another id, and where the undone records
-        renamed it themselves. Of an edge none either where an entity has the same rename against it.
-        """
-        if table.name == LINKS.name and seq in self._said:
-            return []
-        found: list[Conflict] = []
-        name, words, is_there = key, key, False
-        while not is_there:
-            new = self._at(seq).get(name) if seq in self._seqs else None
-            if new is None:
-                return []
-            found.append(Conflict(seq, key, RENAMED, before=words, after=new))
-            name, words = new.id, edge_words(new) if isinstance(new, Link) else new.id
-            if not (is_there := bool(table.current(self._view, [name]))):
-                seq = later_changes(self._view, table, [name], seq)[name][-1].seq
-                is_there = seq in self._undone  # that removal is undone as well
-        if {(key, name), (name, key)} & self._own:
-            return []
-        if table.name == NODES.name:
-            self._said |= {one.seq for one in found}
-        return found
-
-    def _at(self, seq: int) -> Mapping[str, Node | Link]:
-        """Return each entity and edge to which a record gave another id, by the one before."""
-        if seq not in self._by_seq:
-            changes = self._undone.get(seq) or changes_of(self._view, [seq])[seq]
-            pairs = renamed_in(changes.nodes)
-            moved = moved_links((one.before for one in changes.links if one.before), pairs)
-            after: dict[str, Node | Link] = {one.key: one.after for one in changes.nodes if one.after}
-            after |= {one.key: one.after for one in changes.links if one.after}
-            ids = {old: new for new, old in pairs.items()} | moved
-            self._by_seq[seq] = {old: after[new] for old, new in ids.items() if new in after}
-        return self._by_seq[seq]
-
-
 class _Against(NamedTuple):
     """What prevents undoing, and what needs none: elements that are gone, with the records that removed them."""
 
     conflicts: dict[tuple[int, str, str], Conflict]
     gone: dict[str, int]
-    renames: _Renames
 
     def add(self, conflicts: Iterable[Conflict]) -> None:
         """Add conflicts; a second one of the same record about the same field takes the place of the first."""
@@ -93,11 +44,16 @@ class _Against(NamedTuple):
 def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Wanted:
     """Return what undoing these records, newest first, comes to; ``force`` takes old values over newer ones.
 
-    What was renamed since is a conflict also with it: there is no old value to take, and the old id means another one.
+    What was renamed since is undone under its present id. To undo a rename gives the earlier id back, and keeps what
+    was written since. Where it was renamed again that is a conflict, also with ``force``.
     """
-    changes = changes_of(view, seqs)
-    conflicts: dict[tuple[int, str, str], Conflict] = {}
-    against = _Against(conflicts, {}, _Renames(view, changes))
+    changes = {seq: paired(one) for seq, one in changes_of(view, seqs).items()}
+    names = Names(view, min(seqs) - 1)
+    against = _Against({}, {})
+    for seq, one in changes.items():
+        for node in one.nodes:
+            if node.before and node.after and node.before.id != node.after.id:
+                against.add(names.undo(seq, node.before.id, node.after.id))
 
     def undo_node(change: Change[Node], now: Node | None, later: Sequence[Later[Node]]) -> Undone[Node]:
         return undone_node(change, now, later, force=force)
@@ -105,60 +61,187 @@ def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Wanted:
     def undo_link(change: Change[Link], now: Link | None, later: Sequence[Later[Link]]) -> Undone[Link]:
         return undone_link(change, now, later, force=force)
 
-    node_changes = {seq: one.nodes for seq, one in changes.items()}
-    link_changes = {seq: one.links for seq, one in changes.items()}
+    nodes = _Undoing(view, NODES, {seq: one.nodes for seq, one in changes.items()}, names)
+    links = _Undoing(view, LINKS, {seq: one.links for seq, one in changes.items()}, names)
     found = Wanted(
-        nodes=_undone(view, NODES, node_changes, undo_node, against),
-        links=_undone(view, LINKS, link_changes, undo_link, against),
+        nodes=_with_earlier_ids(nodes.undone(undo_node, against), names),
+        links=_with_earlier_ends(view, links.undone(undo_link, against), names, links.renamed),
         sources={},
-        conflicts=[],
-        restamped=_restamped(changes.values()),
+        conflicts=[one for one in against.conflicts.values() if not force or one.change == RENAMED],
+        restamped=nodes.restamped,
         has_confirmed=any(map(is_confirmed, chain.from_iterable(one.links for one in changes.values()))),
+        gone=against.gone,
+        changed_links=links.left,
+        names=names,
     )
-    found.conflicts = [one for one in conflicts.values() if not force or one.change == RENAMED]
-    found.gone = against.gone
-    found.changed_links = {one.key: link for part in changes.values() for one in part.links if (link := one.after)}
     found.sources = _sources(view, changes, found.files())
     return found
 
 
-def _undone(
-    view: View,
-    table: Table[E],
-    changes: Mapping[int, Sequence[Change[E]]],
-    undo: Undo[E],
-    against: _Against,
-) -> dict[str, tuple[E | None, E | None]]:
-    """Return, by key, what there is now and what is wanted; what prevents it is added to ``against``."""
-    keys = sorted({change.key for part in changes.values() for change in part})
-    later = later_changes(view, table, keys, min(changes))
-    now = {element.id: element for element in table.current(view, keys)}
-    wanted: dict[str, E | None] = {key: now.get(key) for key in keys}
-    each = [(seq, change) for seq, part in changes.items() for change in part]
-    for seq, change in progress.counted(each, len(each), f"changes of {_WORDS[table.name]} undone"):
-        names, since = followed([one for one in later.get(change.key, ()) if one.seq > seq and one.seq not in changes])
-        told = Change(change.key, renamed(change.before, names), renamed(change.after, names))
-        if since and since[-1].after is None:
-            renames = against.renames.conflicts(table, change.key, since[-1].seq)
-            if renames:
-                against.add(renames)
+class _Undoing(Generic[E]):
+    """The changes of one table that are undone, the newest first, each with what became of its element since."""
+
+    def __init__(self, view: View, table: Table[E], changes: Mapping[int, Sequence[Change[E]]], names: Names) -> None:
+        self._table: Table[E] = table
+        self._changes: Mapping[int, Sequence[Change[E]]] = changes
+        self._names = names
+        sides = [
+            (element, at)
+            for seq, part in changes.items()
+            for one in part
+            for element, at in ((one.before, seq - 1), (one.after, seq))
+            if element is not None
+        ]
+        names.learn(element for element, _ in sides if isinstance(element, Link))
+        keys = sorted(
+            set[str]().union(*(names.keys(element.id, at) if names else {element.id} for element, at in sides))
+        )
+        self._later: dict[str, list[Later[E]]] = later_changes(view, table, keys, min(changes))
+        self._now: dict[str, E] = {element.id: element for element in table.current(view, keys)}
+        self.restamped = set[str]()
+        """Entities of which the records changed nothing but the time of the update."""
+        self.renamed: dict[int, dict[str, str]] = {}
+        """By the record of an undone rename, the ids before it of the edges that it renamed, by those after it."""
+        self.left: dict[str, E] = {}
+        """Elements as the records left them."""
+
+    def undone(self, undo: Undo[E], against: _Against) -> dict[str, tuple[E | None, E | None]]:
+        """Return, by key, what there is now and what is wanted; what prevents it is added to ``against``."""
+        wanted: dict[Line, E | None] = {}
+        each = [(seq, change) for seq, part in self._changes.items() for change in part]
+        for seq, change in progress.counted(each, len(each), f"changes of {_WORDS[self._table.name]} undone"):
+            begin = self._line(change.before.id, seq - 1) if change.before else None
+            end = self._line(change.after.id, seq) if change.after else None
+            line = end or begin
+            if line is None:
                 continue
-            if change.before is None:
-                against.gone[change.key] = since[-1].seq
-        undone = undo(told, wanted[change.key], since)
-        wanted[change.key] = undone.wanted
-        against.add(undone.conflicts)
-    return {key: (now.get(key), wanted[key]) for key in keys}
+            told, since = self._told(line, change, seq)
+            if since and since[-1].after is None and change.before is None:
+                against.gone[line.key] = since[-1].seq
+            undone = undo(told, wanted.get(line, self._standing(line)), since)
+            against.add(undone.conflicts)
+            wanted[line] = undone.wanted
+            if begin and end and begin != end:  # the record renamed it, which is undone
+                wanted[line] = None
+                wanted[begin] = self._back(undone.wanted, told, wanted.get(begin, self._standing(begin)), against)
+                self.renamed.setdefault(seq, {})[line.key] = begin.key
+        for line, element in wanted.items():
+            if element is not None:
+                against.add(self._names.taken(line))
+        return {line.key: (self._now.get(line.key), element) for line, element in wanted.items() if not line.until}
+
+    def _told(self, line: Line, change: Change[E], seq: int) -> tuple[Change[E], list[Later[E]]]:
+        """Return a change and those since by other records, under the names that all of it has now."""
+        key, at = (change.after.id, seq) if change.after else (change.before.id, seq - 1) if change.before else ("", 0)
+        later = [one for one in self._since(key, at) if one.seq > seq and one.seq not in self._changes]
+        paths, since = followed(later)
+        told = Change(
+            line.key,
+            renamed(self._named(change.before, seq - 1), paths),
+            renamed(self._named(change.after, seq), paths),
+        )
+        if told.after is not None:
+            self.left.setdefault(line.key, told.after)
+        if isinstance(told.before, Node) and isinstance(told.after, Node) and _is_restamped(told.before, told.after):
+            self.restamped.add(line.key)
+        return told, since
+
+    def _since(self, key: str, seq: int) -> list[Later[E]]:
+        """Return each change of an element after a seq, under the key that it has now; a rename of it is one change."""
+        if not self._names:
+            return self._later.get(key, [])
+        found: list[Later[E]] = []
+        steps, line = self._names.path(key, seq, self._stood)
+        for step in steps:
+            gone = self._change(step.before, step.seq)
+            came = self._change(step.after, step.seq)
+            found += [one for one in self._later.get(step.before, ()) if seq < one.seq < step.seq]
+            if gone or came:
+                found.append(Later(step.seq, key, gone.before if gone else None, came.after if came else None))
+            seq = step.seq
+        rest = self._later.get(line.key, ())
+        found += [one for one in rest if one.seq > seq and not 0 < line.until <= one.seq]
+        named = self._named
+        return [Later(one.seq, line.key, named(one.before, one.seq - 1), named(one.after, one.seq)) for one in found]
+
+    def _named(self, element: E | None, seq: int) -> E | None:
+        return None if element is None else self._names.named(element, seq)
+
+    def _change(self, key: str, seq: int) -> Later[E] | None:
+        return next((one for one in self._later.get(key, ()) if one.seq == seq), None)
+
+    def _line(self, key: str, seq: int) -> Line:
+        return self._names.path(key, seq, self._stood)[1] if self._names else Line(key)
+
+    def _stood(self, key: str, seq: int) -> bool:
+        """Tell whether an edge was there just before a record. An entity that another one is renamed to never was."""
+        if self._table.name == NODES.name:
+            return False
+        later = next((one for one in self._later.get(key, ()) if one.seq >= seq), None)
+        return later.before is not None if later else key in self._now
+
+    def _standing(self, line: Line) -> E | None:
+        return None if line.until else self._now.get(line.key)
+
+    def _back(self, element: E | None, told: Change[E], there: E | None, against: _Against) -> E | None:
+        """Return an element with the id that it had before a change; ``there`` is what has that id since."""
+        if element is None or told.before is None:
+            return there
+        if isinstance(element, Link) and isinstance(told.before, Link):
+            moved: Node | Link = back(element, told.before)
+            if isinstance(moved, Link) and isinstance(there, Link):
+                moved = joined_link(there, moved)
+            return cast("E", moved)
+        if there is not None:
+            against.add([Conflict(there.created_seq, there.id, "created")])
+        return msgspec.structs.replace(element, id=told.before.id)
 
 
-def _restamped(changes: Iterable[Changes]) -> set[str]:
-    """Return the entities of which the records changed nothing but the time of the update."""
-    return {
-        change.key
-        for one in changes
-        for change in one.nodes
-        if change.before and change.after and inverse.node_units(change.before) == inverse.node_units(change.after)
-    }
+def _is_restamped(before: Node, after: Node) -> bool:
+    return inverse.node_units(before) == inverse.node_units(after)
+
+
+def _with_earlier_ids(
+    nodes: dict[str, tuple[Node | None, Node | None]], names: Names
+) -> dict[str, tuple[Node | None, Node | None]]:
+    """Return what is wanted of entities with the earlier id for what was renamed, back and again since."""
+    for rename in names.undone:
+        now, node = nodes.get(rename.new, (None, None))
+        if not rename.is_repeated or node is None:
+            continue
+        fields, former = dict(node.fields), renamed_back(node, rename.old, rename.former)
+        fields.pop(FORMER_IDS, None)
+        fields |= {FORMER_IDS: list(former)} if former else {}
+        owners = {name: owner for name, owner in node.owners.items() if name in fields}
+        there = nodes.get(rename.old, (None, None))[0]
+        nodes[rename.old] = there, msgspec.structs.replace(node, id=rename.old, fields=fields, owners=owners)
+        nodes[rename.new] = now, None
+    return nodes
+
+
+def _with_earlier_ends(
+    view: View,
+    links: dict[str, tuple[Link | None, Link | None]],
+    names: Names,
+    renamed: Mapping[int, Mapping[str, str]],
+) -> dict[str, tuple[Link | None, Link | None]]:
+    """Return what is wanted of edges with those that were made since a rename that is undone, under the earlier id."""
+    if not names.undone:
+        return links
+    ends = frozenset(key for one in names.undone for key in (one.old, one.new))
+    now = dict(view.gather(msgspec.structs.replace(NOTHING, touching=ends)).links)
+    now |= {key: link for key, (link, _) in links.items() if link}
+    wanted = {key: link for key, link in now.items() if key not in links}
+    wanted |= {key: link for key, (_, link) in links.items() if link}
+    changed = set(links)
+    for rename in names.undone:
+        made = State(links=[link for link in wanted.values() if link.created_seq > rename.seq])
+        for before, after in renamed_links(made, {rename.new: rename.old, **renamed.get(rename.seq, {})}):
+            there = wanted.get(after.id)
+            wanted[after.id] = joined_link(there, after) if there else after
+            del wanted[before.id]
+            changed |= {before.id, after.id}
+    return {key: (now.get(key), wanted.get(key)) for key in sorted(changed)}
 
 
 def _sources(

@@ -52,8 +52,8 @@ def revert(
 ) -> Outcome:
     """Undo, field by field, what these records did, as one new record.
 
-    Raises: ``RevertConflict`` when a later record changed the same or renamed it, when edges would be left without an
-    end, or a use of it without its definition;
+    Raises: ``RevertConflict`` when a later record changed the same, or renamed again what one of these renamed, when
+    edges would be left without an end, or a use of it without its definition;
     ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
     """
     ordered = sorted(set(seqs), reverse=True)

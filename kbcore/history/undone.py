@@ -26,13 +26,13 @@ _MADE: Final = frozenset({"created_at", "created_by"})
 
 
 RENAMED: Final = "renamed"
-"""The change by which an element got another id."""
+"""The change by which an entity got another id."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
     """A later change of what is to be undone. ``field`` "" is the whole element; ``source`` the file that said it.
 
-    Of a rename, ``before`` is the key or the words before, and ``after`` the element with its other id.
+    Of a rename, ``before`` and ``after`` are the ids.
     """
 
     seq: int

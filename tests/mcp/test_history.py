@@ -204,14 +204,14 @@ def test_a_revert_that_would_undo_later_work_is_refused(project):
         assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Third"
 
 
-def test_a_revert_of_what_was_renamed_since_is_refused_and_one_that_is_made_says_so(project):
+def test_a_revert_of_what_was_renamed_since_undoes_it_under_its_present_id(project):
     with agent(project.root) as found:
         made = found.call("kb_upsert", entities=[entity("A"), entity("B")])["seq"]
+        changed = found.call("kb_upsert", entities=[{"id": "A", "title": "Second"}])["seq"]
         renamed = found.call("kb_upsert", rename={"A": "C"})["seq"]
-        error = found.refused("kb_history", action="revert", seq=made)
-        assert (error["code"], "A was renamed to C by record 2." in error["message"]) == ("revert_conflict", True)
-        assert error["conflicts"] == [{"seq": renamed, "id": "A", "change": "renamed", "to": "C"}]
+        assert found.call("kb_history", action="revert", seq=changed)["updated"] == ["C"]
         found.call("kb_history", action="revert", seq=renamed)
+        assert found.call("kb_query", ids=["A"])["entities"][0]["title"] == "Title of A"
         assert found.call("kb_history", action="revert", seq=made)["deleted"] == ["A", "B"]
         again = found.call("kb_history", action="revert", seq=made)
         assert (again["applied"], "Record 1 is undone already" in again["warnings"][0]) == (False, True)

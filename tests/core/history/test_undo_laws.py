@@ -7,18 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import example, given
+import msgspec
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from kbcore.errors import RevertConflict
 from kbcore.history.undo import revert_planner, rollback_planner
 from kbcore.ids import link_id
 from kbcore.inverse import differs, node_units
-from kbcore.record import DropNode, Operation, PutNode, StateLink, WithdrawLink
+from kbcore.model import FORMER_IDS
+from kbcore.record import DropNode, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.renames import rename_ops
 from kbcore.schema import CORE
 from kbcore.state import State
 from kbcore.store import Request
 from kbcore.view.past import changes_at, state_at
-from tests.support.histories import IDS, content, laws, lines_of, records
+from tests.support.histories import IDS, LINKS, content, laws, lines_of, records
 from tests.support.stores import AUTHOR, Stored
 
 LAWS = laws(12)
@@ -160,6 +164,105 @@ def test_after_an_undo_every_file_that_owns_a_fact_is_noted(history, data) -> No
         before = now(made)
         state = reverted(made, data.draw(st.integers(1, head)), force=True)
         assert owners(state) - owners(before) <= state.sources.keys()
+
+
+RENAMED = "Z"
+NAMES = {"A": RENAMED}
+"""Each key that changes with the id of A, with the later one."""
+for _name, _kind, _begin, _end in LINKS:
+    NAMES[link_id(_name, _kind, _begin, _end)] = link_id(_name, _kind, NAMES.get(_begin, _begin), NAMES.get(_end, _end))
+
+
+def with_later_id(op: Operation) -> Operation:
+    """Return an operation on A, or on what has it as an end, as one on what A is renamed to."""
+    names = {
+        name: NAMES[value] for name in ("id", "from_id", "to_id", "said") if (value := getattr(op, name, None)) in NAMES
+    }
+    return msgspec.structs.replace(op, **names)
+
+
+def renaming(state: State) -> list[Operation]:
+    """Return the operations that rename A; none where it does not exist."""
+    node = state.nodes.get("A")
+    if node is None:
+        return []
+    fields, owners = {**node.fields, FORMER_IDS: ["A"]}, {**node.owners, FORMER_IDS: node.path}
+    owners = {name: owner for name, owner in owners.items() if owner}
+    return rename_ops(state, node, msgspec.structs.replace(node, id=RENAMED, fields=fields, owners=owners))
+
+
+def as_if_renamed(state: State) -> State:
+    """Return a state in which A has the later id, as if it had had it from the start; without former ids."""
+    links = [
+        msgspec.structs.replace(
+            link,
+            id=NAMES.get(link.id, link.id),
+            from_id=NAMES.get(link.from_id, link.from_id),
+            to_id=NAMES.get(link.to_id, link.to_id),
+            statements=tuple(
+                msgspec.structs.replace(one, said=NAMES.get(one.said, one.said)) for one in link.statements
+            ),
+        )
+        for link in state.links.values()
+    ]
+    nodes = []
+    for node in state.nodes.values():
+        fields = {name: value for name, value in node.fields.items() if name != FORMER_IDS}
+        owners = {name: owner for name, owner in node.owners.items() if name != FORMER_IDS}
+        key = NAMES.get(node.id, node.id)
+        nodes.append(msgspec.structs.replace(node, id=key, fields=fields, owners=owners))
+    return State(nodes, links)
+
+
+def undone_content(made: Stored, seqs: list[int], *, force: bool) -> list[bytes] | list[tuple[object, ...]]:
+    """Return what a revert leads to with the later id, or what prevents it."""
+    try:
+        return content(as_if_renamed(reverted(made, *seqs, force=force)), with_files=False)
+    except RevertConflict as error:
+        found = error.as_json()["conflicts"]
+        return [(len(error.details), *sorted((one["seq"], one["change"], one.get("field", "")) for one in found))]
+
+
+@LAWS
+@given(records(bare=False), records(max_size=4, bare=False), st.data(), st.booleans())
+def test_a_revert_across_a_rename_is_the_revert_without_it_but_for_the_id(before, after, data, force) -> None:
+    nothing = [ReadSource(path="docs/other.md", hash="3" * 64, extractor="markdown", base=0)]
+    with stored(before) as plain, stored(before) as other:
+        ops = renaming(now(other))
+        assume(ops)
+        plain.commit(nothing)
+        at = plain.view().seq
+        other.commit(ops)
+        for record in after:
+            plain.commit(record)
+            other.commit([with_later_id(op) for op in record])
+        # An edge about an edge that never was keeps the id of that, which means nothing afterwards.
+        assume(
+            content(as_if_renamed(now(plain)), with_files=False) == content(as_if_renamed(now(other)), with_files=False)
+        )
+        seqs = [seq for seq in range(1, plain.view().seq + 1) if seq != at]
+        chosen = data.draw(st.lists(st.sampled_from(seqs), min_size=1, max_size=3, unique=True))
+        assert undone_content(other, chosen, force=force) == undone_content(plain, chosen, force=force)
+
+
+@LAWS
+@given(records(bare=False), records(max_size=4, bare=False))
+def test_the_revert_of_a_rename_keeps_what_came_after_it_under_the_earlier_id(before, after) -> None:
+    with stored(before) as made:
+        ops = renaming(now(made))
+        assume(ops)
+        made.commit(ops)
+        ends = {end for link in now(made).links.values() for end in (link.from_id, link.to_id)}
+        assume(not ends & NAMES.keys())  # an edge about one that never was keeps the id of that
+        at = made.view().seq
+        for record in after:
+            made.commit([with_later_id(op) for op in record])
+        expected = now(made)
+        assume("Z" in expected.nodes)
+        assert content(as_if_renamed(reverted(made, at)), with_files=False) == content(
+            as_if_renamed(expected), with_files=False
+        )
+        assert RENAMED not in now(made).nodes
 
 
 def owners(state: State) -> set[str]:
