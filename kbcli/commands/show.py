@@ -163,7 +163,7 @@ def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
         tuple(not_listed(view).sentences()),
         {node.id: node for node in view.nodes(ends)},
         run_checks(opened.workspace, view, branch=opened.branch, ids=[key], is_own=True),
-        {seq: entity_change(Change(one.key, one.before, one.after)) for seq, one in changes.items()},
+        {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items()},
         {seq: [one for one in part if one.to_id] for seq, part in named.items()},
     )
 

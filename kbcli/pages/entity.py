@@ -11,6 +11,7 @@ from kbcli.terminal.tables import pairs
 from kbcli.words import records
 from kbcli.words.changes import BARE, SIGNS, element_pairs, field_lines, short_time
 from kbcore.limits import MAX_SEARCHED_CHARS
+from kbcore.model import FORMER_IDS
 from kbcore.visible import visible
 
 if TYPE_CHECKING:
@@ -139,7 +140,10 @@ def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[
 def _changed(output: Output, seq: int, around: Around) -> Iterator[str]:
     """Yield what one record changed of the entity and of its edges."""
     change = around.changes.get(seq)
-    if change and change["change"] == "updated":
+    if change and change["change"] == "renamed":
+        yield output.styled(visible(f"{SIGNS['renamed'][0]} renamed from {change['was']}"), SIGNS["renamed"][1])
+        change = {**change, "fields": {key: sides for key, sides in change["fields"].items() if key != FORMER_IDS}}
+    if change and change["change"] in {"updated", "renamed"}:
         yield from field_lines(output, change)
     elif change:
         sign, style = SIGNS[change["change"]]

@@ -17,7 +17,7 @@ from kbcore.history.reach import first_record
 from kbcore.history.shown import Fields, node_fields
 from kbcore.history.touched import changes_of
 from kbcore.ids import is_link_id
-from kbcore.model import CLIENT, Link, Node, former_ids
+from kbcore.model import CLIENT, Link, Node
 from kbcore.planning.findings import Overwritten, Writer
 from kbcore.state import Stamp
 from kbcore.suggest import did_you_mean
@@ -55,7 +55,7 @@ def authorship(view: View, key: str, field: str = "") -> list[Written]:
 
     Raises: ``NotFound`` for an id that was never here, and for a field that this entity never had.
     """
-    changes = _changes(view, key)
+    changes = [*changes_of(view, key, 0).values()]
     nodes = view.nodes([key])
     if not changes and not nodes:
         raise missing(view, key)
@@ -76,33 +76,6 @@ def authorship(view: View, key: str, field: str = "") -> list[Written]:
     seqs = sorted(found, reverse=True)
     written = [_written(view, seq, {name: now.owners.get(name, CLIENT) for name in sorted(found[seq])}) for seq in seqs]
     return written[:1] if field else written
-
-
-def _changes(view: View, key: str) -> list[Later[Node]]:
-    """Return each change of an entity, also those under the ids that it had before; a rename is one change of it."""
-    found: list[Later[Node]] = []
-    until = view.seq + 1
-    while True:
-        some = [one for one in changes_of(view, key, 0).values() if one.seq < until]
-        begin = max((at for at, one in enumerate(some) if one.before is None), default=None)
-        before = None if begin is None else _renamed_from(view, some[begin])
-        if begin is None or before is None:
-            return [*some, *found]
-        found = [msgspec.structs.replace(some[begin], before=before), *some[begin + 1 :], *found]
-        key, until = before.id, some[begin].seq
-
-
-def _renamed_from(view: View, created: Later[Node]) -> Node | None:
-    """Return what an entity was before the record that made it, if that record renamed it."""
-    gone = view.rows("select id from node_history where ended = ? limit 2", [created.seq])
-    if len(gone) != 1:  # a rename changes no other entity
-        return None
-    change = changes_of(view, gone[0][0], created.seq).get(created.seq)
-    if change is None or change.before is None or change.after is not None:
-        return None
-    # Where a rename is undone, it is the id that is gone of which the other one was a former id.
-    is_rename = change.key in former_ids(created.after) or created.key in former_ids(change.before)
-    return change.before if is_rename else None
 
 
 def _members(field: str, fields: Fields) -> set[str]:

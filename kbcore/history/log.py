@@ -14,10 +14,12 @@ from kbcore.errors import HistoryPruned, NotFound
 from kbcore.gaps import out_of_reach
 from kbcore.history import moment, shown
 from kbcore.history.reach import check_record, first_record, not_listed
+from kbcore.history.touched import changes_of
 from kbcore.history.when import When
 from kbcore.ids import is_link_id
 from kbcore.model import former_ids
 from kbcore.planning.findings import edge_words
+from kbcore.query.former import called_again
 from kbcore.renames import joined
 from kbcore.state import Change
 from kbcore.store import BranchStore
@@ -153,8 +155,10 @@ def seqs_about(view: View, key: str) -> list[int]:
 
 
 def ids_of(view: View, key: str) -> list[str]:
-    """Return the id of an entity or an edge, and those that the entity had before."""
-    return [key, *(former for node in view.nodes([key]) for former in former_ids(node))]
+    """Return the id of an entity or an edge, and those that the entity had before, also where it was renamed back."""
+    nodes = view.nodes([key])
+    had = (one.before.id for one in (changes_of(view, key, 0) if nodes else {}).values() if one.before)
+    return [*dict.fromkeys((key, *(former for node in nodes for former in former_ids(node)), *had))]
 
 
 def missing(view: View, key: str) -> NotFound:
@@ -167,6 +171,10 @@ def missing(view: View, key: str) -> NotFound:
         hint = f"`kb log {key}` shows the records that speak of it."
         return NotFound(f"{in_quotes(key)} is gone: no file states it any more, which is not recorded yet.", hint=hint)
     if gone is not None:
+        again = called_again(view, key, gone)
+        if again:
+            message = f"{in_quotes(key)} is called {in_quotes(again)} since seq {gone}, which undid its rename."
+            return NotFound(message, hint=f"`kb show {again}` shows it.")
         return NotFound(f"{in_quotes(key)} is gone since seq {gone}.", hint=f"`kb show {gone}` shows what happened.")
     records = f"`kb log {key}` shows the records that speak of it."
     if is_link_id(key) and view.links([key]):

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.model import Node
+from kbcore.model import FORMER_KEY, Node, former_ids
 from kbcore.renames import joined, renamed_in
 from kbcore.state import Change, Changes
 from kbcore.view import past
@@ -136,6 +136,31 @@ def _part(table: str, columns: str, condition: str) -> str:
 
 
 def changes_of(view: View, id: str, since: int) -> dict[int, Later[Node]]:  # noqa: A002 - the word of the contract
-    """Return each change of an entity by its record, from the record ``since`` on, as far as it is proven."""
+    """Return each change of an entity by its record, from the record ``since`` on, as far as it is proven.
+
+    Those under the ids that it had before are among them; a rename is one change, from one id to the other.
+    """
     after = max(since - 1, view.basis.history_from)
-    return {one.seq: one for one in later_changes(view, NODES, [id], after).get(id, ())}
+    found: list[Later[Node]] = []
+    key, until = id, view.seq + 1
+    while True:
+        some = [one for one in later_changes(view, NODES, [key], after).get(key, ()) if one.seq < until]
+        begin = max((at for at, one in enumerate(some) if one.before is None), default=None)
+        before = None if begin is None else _renamed_from(view, some[begin])
+        if begin is None or before is None:
+            return {one.seq: one for one in (*some, *found)}
+        found = [msgspec.structs.replace(some[begin], before=before), *some[begin + 1 :], *found]
+        key, until = before.id, some[begin].seq
+
+
+def _renamed_from(view: View, created: Later[Node]) -> Node | None:
+    """Return what an entity was before the record that made it if that renamed it; as ``renames.renamed_in``."""
+    ids = former_ids(created.after)
+    among_ids = "(id in (select unnest(?::varchar[])) or contains(attributes, ?))"
+    sql = f"select {NODES.columns} from node_history where ended = ? and {among_ids}"  # noqa: S608 - constants
+    nodes = map(NODES.element, view.rows(sql, [created.seq, list(ids), f'"{FORMER_KEY}"']))
+    named = {node.id: node for node in nodes}
+    later = later_changes(view, NODES, named, created.seq - 1)
+    gone = {key: node for key, node in named.items() if later[key][0].after is None}
+    names = [*reversed(ids), *(key for key, node in sorted(gone.items()) if created.key in former_ids(node))]
+    return next((gone[name] for name in names if name in gone), None)

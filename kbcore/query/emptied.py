@@ -10,6 +10,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.query import asof, conditions
+from kbcore.query.former import called_again
 from kbcore.query.keys import Key, key_of
 from kbcore.query.known import near_ids, pointer
 from kbcore.query.paging import Viewed, page
@@ -33,7 +34,8 @@ class Filter(msgspec.Struct, frozen=True):
     """One filter of a query that nothing matches. ``total`` is how many match without it.
 
     ``unknown`` is a value, or an id, that nothing has at all, and ``near`` are some like it that there are. ``against``
-    is how many match when a walk goes the other way along its edges. ``gone`` is the seq at which the id was removed.
+    is how many match when a walk goes the other way along its edges. ``gone`` is the seq at which the id was removed;
+    ``called`` is what the entity is called if that undid its rename.
     """
 
     name: str
@@ -43,11 +45,15 @@ class Filter(msgspec.Struct, frozen=True):
     near: tuple[str, ...] = ()
     against: int = 0
     gone: int = 0
+    called: str = ""
 
     def lacking(self) -> str:
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
         if not self.unknown:
             return ""
+        if self.called:
+            was = f"{in_quotes(self.unknown)} is called {in_quotes(self.called)} since seq {self.gone}"
+            return f"{was}, which undid its rename."
         if self.gone:
             return f"{in_quotes(self.unknown)} is gone since seq {self.gone}."
         key = self.value.partition("=")[0] if self.name == "where" else ""
@@ -80,7 +86,8 @@ def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
         return one
     until = view.seq if query.at is None else query.at
     [(gone,)] = view.rows(_GONE, [one.unknown, min(until, view.recorded_seq)])
-    return msgspec.structs.replace(one, near=(), gone=gone) if gone else one
+    again = called_again(view, one.unknown, gone) if gone and query.at is None else ""
+    return msgspec.structs.replace(one, near=(), gone=gone, called=again) if gone else one
 
 
 def _total(view: Viewed, query: Query) -> int:

@@ -22,6 +22,12 @@ union select id, attributes from node_history where contains(attributes, $1)
 """
 _AMONG: Final = "select id from {} where id in (select unnest($1::varchar[]))"
 
+_GAVE_UP: Final = "select attributes from node_history where id = ? and ended = ?"
+_CAME: Final = """
+select id from (select id, created_seq from node union all select id, created_seq from node_history)
+where id in (select unnest($1::varchar[])) and created_seq = $2 limit 1
+"""
+
 
 class Viewed(Protocol):
     """A view of a branch."""
@@ -54,6 +60,15 @@ def called(view: Viewed, keys: Iterable[str], at: int | None = None) -> dict[str
         if len(then) == 1:
             found[key] = then.pop()
     return found
+
+
+def called_again(view: Viewed, key: str, gone: int) -> str:
+    """Return what an entity is called whose rename to this id the record at a seq undid; "" where it did not."""
+    rows = view.rows(_GAVE_UP, [key, gone])
+    former = former_ids_of({FORMER_IDS: msgspec.json.decode(rows[0][0]).get(FORMER_KEY)}) if rows else ()
+    came = [row[0] for row in view.rows(_CAME, [list(former), gone])]
+    now = {row[0] for row in view.rows(_AMONG.format("node"), [came])}
+    return next((one for one in [*now, *view.renamed(came).values()] if one != key), "")
 
 
 def said(found: Mapping[str, str], at: int | None = None) -> list[str]:

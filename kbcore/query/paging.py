@@ -48,6 +48,9 @@ class Viewed(Protocol):
     def basis(self) -> Stamped:
         """Return what it stands on."""
 
+    def renamed(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the present id of each of these ids that an entity had before and none has now."""
+
     @property
     def overlay_mark(self) -> str:
         """Return what stands for its changes that are in no record, "" for none."""

@@ -114,3 +114,32 @@ def test_a_rename_makes_no_violation_new_since_a_point_or_for_a_commit(kb, synce
     write(synced, {DOCUMENT: document.read_text().replace("NONE-1", "NONE-1, NONE-3")})
     [new] = kb("check", "--since", str(before), "--rule", "unresolved-reference", "--json").json["violations"]
     assert new["values"][-1] == "NONE-3"
+
+
+def test_the_history_goes_through_renames_and_names_them(kb, synced):
+    kb("apply", "-", stdin='{"entities": [{"id": "REQ-1", "severity": "high"}]}')
+    kb("rename", "REQ-1", "REQ-7")
+    page = kb("show", "REQ-7").out
+    history = page[page.index("History (3)") :]
+    assert (
+        history.index("> renamed from REQ-1") < history.index("severity: (none) -> high") < history.index("+ created")
+    )
+    assert "- deleted" not in page
+    patch = kb("log", "REQ-7", "-p").out
+    assert patch.index("> REQ-1 -> REQ-7") < patch.index("~ REQ-1 ") < patch.index("+ REQ-1 ")
+    stat = kb("log", "REQ-7", "--stat").out
+    assert stat.index("> REQ-1 -> REQ-7") < stat.index("~ REQ-1\n") < stat.index("+ REQ-1")
+
+
+def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, synced):
+    kb("rename", "REQ-1", "REQ-7")
+    kb("apply", "-", stdin='{"entities": [{"id": "REQ-7", "severity": "high"}]}')
+    kb("revert", "2", "--files")
+    page = kb("show", "REQ-1").out
+    history = page[page.index("History (4)") :]
+    assert history.index("> renamed from REQ-7") < history.index("severity") < history.index("> renamed from REQ-1")
+    said = "'REQ-7' is called 'REQ-1' since seq 4, which undid its rename."
+    assert said in kb("show", "REQ-7").err
+    assert said in kb("query", "--id", "REQ-7").err
+    kb("rename", "REQ-1", "REQ-8")
+    assert said.replace("REQ-1", "REQ-8") in kb("show", "REQ-7").err
