@@ -143,14 +143,17 @@ where l.stands and l.type not in ({_ORDER}) and l.version in {_RENAMING}
 """  # noqa: S608 - no text from outside
 """Edges that have the version of a rename: most of them were renamed by it, with one of their ends."""
 
-_LEFT: Final = f"""
+_LAST: Final = f"""
 with asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, f.path as from_path, t.path as to_path
   from link l join node t on t.id = l.to_id left join node f on f.id = l.from_id
   where l.stands and l.id in (select unnest($1::varchar[]))
 ), {_CONFIRMED}
-select k.id, a.version from confirmed k join asked a on a.id = k.id where k.seq = a.version
+select k.id, k.seq from confirmed k
 """  # noqa: S608 - no text from outside
+"""When some edges were last confirmed, a rename of an end included."""
+
+_LEFT: Final = f"{_LAST} join asked a on a.id = k.id where k.seq = a.version"
 """Those of some edges that were not confirmed since they have the version that they have."""
 
 _STATES: Final = f"""
@@ -280,7 +283,7 @@ def suspects(
     if renames:
         known = {one.id for one in changed}
         carried = _carried(rows, condition, params, renames, has_gaps=has_gaps)
-        changed += [one for one in carried if one.id not in known]
+        changed = _confirmed_before(rows, [*changed, *(one for one in carried if one.id not in known)], renames)
     return changed + (_unproven(rows, condition, params) if has_gaps else [])
 
 
@@ -358,6 +361,42 @@ def _still(rows: Rows, held: dict[str, tuple[int, Suspect]], renames: Sequence[_
     """Return those of some edges that are as the rename at their seq left them, and not confirmed since."""
     left = rows(_beside(_LEFT, renames), [sorted(held)])
     return {key: held[key][1] for key, version in left if held[key][0] == version}
+
+
+def _confirmed_before(rows: Rows, found: Sequence[Suspect], renames: Sequence[_Rename]) -> list[Suspect]:
+    """Return suspect edges, each with the seq at which it was confirmed before its ends were renamed, if they were."""
+    steps: dict[int, set[str]] = {}
+    for one in found:
+        for seq in {rename.seq for rename in renames if rename.seq <= one.confirmed_seq}:
+            was = _ends_before(one, seq, renames)
+            if was != _ends_before(one, seq + 1, renames):
+                steps.setdefault(seq, set()).add(was.id)
+    if not any(one.confirmed_seq in steps for one in found):
+        return [*found]
+    ids = sorted(set[str]().union(*steps.values()))
+    kept = {(key, seq): version for key, seq, version in rows(_among(_KEPT, steps), [ids])}
+
+    def confirmed(one: Suspect) -> Suspect:
+        seq = one.confirmed_seq
+        while (key := _ends_before(one, seq, renames).id) in steps.get(seq, ()):
+            if (key, seq) not in kept:  # what it comes from changed before that rename
+                kept.update(((id_, seq), at) for id_, at in _At(rows, seq - 1)(_beside(_LAST, renames), [[key]]))
+            if (key, seq) not in kept:
+                break
+            seq = kept[key, seq]
+        return msgspec.structs.replace(one, confirmed_seq=seq)
+
+    return [confirmed(one) for one in found]
+
+
+def _ends_before(one: Suspect, seq: int, renames: Sequence[_Rename]) -> _Ends:
+    """Return what an edge was called before the record at a seq."""
+    ends = _Ends(one.type, one.kind, one.from_id, one.to_id)
+    for rename in sorted(renames, reverse=True):
+        if rename.seq >= seq:
+            from_id, to_id = (rename.was if end == rename.now else end for end in (ends.from_id, ends.to_id))
+            ends = ends._replace(from_id=from_id, to_id=to_id)
+    return ends
 
 
 class _Ends(NamedTuple):

@@ -584,6 +584,16 @@ def test_a_rename_and_its_undoing_leave_suspect_edges_suspect_and_make_no_others
     assert suspect_edges(doubted) == before
 
 
+def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(filled: Project) -> None:
+    seq = filled.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-2"}]).seq
+    renamed(filled, "REQ-2", "REQ-8")
+    renamed(filled, "TEST-1", "TEST-9")
+    filled.apply(entities=[{"id": "REQ-8", "severity": "high"}])
+    renamed(filled, "REQ-8", "REQ-2")
+    found = {(one.from_id, one.kind): one.confirmed_seq for one in suspects(filled.view().rows)}
+    assert found["TEST-9", "see"] == seq
+
+
 def test_an_edge_that_is_confirmed_after_a_rename_is_not_suspect(doubted: Project) -> None:
     renamed(doubted)
     doubted.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-7"}])
@@ -632,7 +642,7 @@ def test_many_renames_take_no_more_statements_where_nothing_was_suspect_when_it_
     assert counted_suspects(project) == once
     assert counted_suspects(project, [link.id for link in project.view().touching(["D-3"])]) == once
     project.apply(entities=[{"id": "D-5", "title": "other"}])
-    assert counted_suspects(project) == ({"A-5"}, once[1] + 1)
+    assert counted_suspects(project) == ({"A-5"}, once[1] + 2), "one more is for when it was confirmed"
 
 
 def test_an_edge_that_was_suspect_before_many_renames_takes_few_statements(project: Project) -> None:
