@@ -131,6 +131,33 @@ def paired(changes: Changes) -> Changes:
     return Changes(_joined_by(changes.nodes, renamed), _joined_by(changes.links, links), changes.sources)
 
 
+class Moved(msgspec.Struct, frozen=True):
+    """An entity or an edge that a record gave another id, and since when it had the one before.
+
+    Of an entity that is the seq that created it under that id, of an edge the seq that last wrote it.
+    """
+
+    was: str
+    now: str
+    since: int
+
+
+def moved_in(changes: Changes, renamed: Mapping[str, str]) -> list[Moved]:
+    """Return what these renames gave another id: the entities, and the edges that say the same as before.
+
+    ``renamed`` has the earlier ids of the entities by the later ones.
+    """
+    nodes = {one.key: one.before for one in changes.nodes if one.before is not None}
+    gone = {one.key: one.before for one in changes.links if one.before is not None and one.after is None}
+    left = {one.key: one.after for one in changes.links if one.after is not None}
+    found = [Moved(old, new, nodes[old].created_seq) for new, old in renamed.items()]
+    for old, new in moved_links(gone.values(), renamed).items():
+        before, after = gone[old], left.get(new)
+        if after is not None and (before.fields, before.stands) == (after.fields, after.stands):
+            found.append(Moved(old, new, before.version))
+    return found
+
+
 def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, str]:
     """Return the id that each of these edges has after renames, where that is another one.
 

@@ -10,7 +10,7 @@ import msgspec
 from kbcore.canonical import Known
 from kbcore.folding import apply
 from kbcore.record import DropNode, EdgeOperation, PutNode, Record
-from kbcore.renames import joined, renamed_in
+from kbcore.renames import joined, moved_in, renamed_in
 from kbcore.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
@@ -131,10 +131,12 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
     for change in changes.nodes:
         created += change.before is None
         deleted += change.after is None
-    edges = len(changes.links)
-    if created and deleted and (renamed := len(renamed_in(changes.nodes))):
+    edges, moved = len(changes.links), ""
+    if created and deleted and (names := renamed_in(changes.nodes)):
+        renamed = len(names)
         created, deleted = created - renamed, deleted - renamed
         edges = len(joined(changes).links)
+        moved = msgspec.json.encode(moved_in(changes, names)).decode()
     return {
         "seq": entry.seq,
         "changeset_id": record.changeset_id,
@@ -159,5 +161,6 @@ def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
         "updated": len(changes.nodes) - created - deleted - 2 * renamed,
         "deleted": deleted,
         "renamed": renamed,
+        "moved": moved,
         "edges": edges,
     }

@@ -17,7 +17,7 @@ import msgspec
 from kbcore.model import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 from kbcore.schema import MENTIONS
 
-VIEW_FORMAT: Final = 7
+VIEW_FORMAT: Final = 8
 
 Columns = Mapping[str, str]
 
@@ -106,6 +106,7 @@ RECORD: Final[Columns] = {
     "updated": "BIGINT",
     "deleted": "BIGINT",
     "renamed": "BIGINT",
+    "moved": "VARCHAR",
     "edges": "BIGINT",
 }
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
@@ -114,8 +115,9 @@ RECORD: Final[Columns] = {
 the log lists although later ones are missing: what it says that it changed, as JSON (``touched.Touched``, entities
 first).
 
-``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last five
-count entities and edges that it changed. Of a record whose line was pruned, ``file`` is "" and only ``seq``,
+``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last ones
+count entities and edges that it changed. ``moved`` has what got another id where it renamed entities, as JSON
+(``renames.Moved``), else "". Of a record whose line was pruned, ``file`` is "" and only ``seq``,
 ``changeset_id`` and ``digest`` are known.
 """
 
