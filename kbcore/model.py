@@ -122,13 +122,17 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One problem that was found when a file was last read; ``line`` 0 is the whole file."""
+    """One problem that was found when a file was last read; ``line`` 0 is the whole file.
+
+    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several.
+    """
 
     line: int
     code: str
     message: str
     hint: str = ""
     severity: str = "error"
+    id: str = ""
 
 
 NOTES_OF_RULES: Final = {"unknown_status": "unknown-status", "unresolved_path": "unresolved-reference"}
@@ -144,6 +148,11 @@ class SourceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     is_ok: bool
     problems: tuple[NoteOnFile, ...]
     version: int
+
+    def may_be_newer(self, entity_id: str) -> bool:
+        """Tell whether the file could not be read whole and may say something else of this entity than is known."""
+        errors = [one.id for one in self.problems if one.severity != "warning"]
+        return not self.is_ok and (not errors or "" in errors or entity_id in errors)
 
 
 def nested(fields: Mapping[str, Any], prefix: str) -> dict[str, Any]:

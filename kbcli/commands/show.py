@@ -121,7 +121,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
         raise missing(view, subject)
     touching = view.as_recorded(view.touching([subject]))
     edges = sorted((link for link in touching if not waits_for_page(link)), key=_place)
-    unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if not source.is_ok]
+    unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
     return {
         "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],

@@ -13,7 +13,6 @@ from kbcore.branchtree import tree_of
 from kbcore.checks.accepted import (
     ATTRIBUTE,
     Baseline,
-    Entry,
     Known,
     Reasons,
     baseline_text,
@@ -26,8 +25,7 @@ from kbcore.checks.accepted import (
     without_accepted,
 )
 from kbcore.errors import InvalidConfig, NotFound, Problem
-from kbcore.phrases import no_status_of
-from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans, unknown_status
+from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
@@ -201,13 +199,8 @@ def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Kno
         broken = f"{error.message} {error.hint}".rstrip()
     if view is None:
         return Known(suppressions, baseline), broken
-    statuses: dict[tuple[str, str], list[Entry]] = {}
-    found = unknown_status.statuses(view.rows, view.schema(workspace.schema)) if about.has_statuses else []
-    for id_, type_, status, path in sorted(found):
-        entry = Entry(unknown_status.RULE.id, id_, values=(status,))
-        statuses.setdefault((path, no_status_of(status, type_)), []).append(entry)
-    subjects = {*about.ids, *(one.id for same in statuses.values() for one in same)}
-    return Known(suppressions, baseline, _reasons(view, sorted(subjects)), statuses), broken
+    statuses = {node.id: node.fields.get("status", "") for node in view.nodes(sorted(about.statuses))}
+    return Known(suppressions, baseline, _reasons(view, sorted({*about.ids, *statuses})), statuses), broken
 
 
 def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
@@ -219,7 +212,10 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     found = []
     for node in view.nodes([row[0] for row in view.rows(_SUPPRESSING, [])]):
         if said := said_by(node):
-            found += [Problem(said.file or node.id, *fault) for fault in faults_of(node.id, said, names)]
+            found += [
+                Problem(said.file or node.id, code, f"`{ATTRIBUTE}` of {node.id} {fault}.", remedy)
+                for _, code, fault, remedy in faults_of(said, names)
+            ]
     ids = sorted({one.id for one in workspace.config.suppressions if one.id})
     present = view.renamed(ids)
     there = {row[0] for row in view.rows(_KNOWN, [[present.get(one, one) for one in ids]])} if ids else set()

@@ -1,8 +1,7 @@
 """Violations that a project accepts: suppressions with a reason, and the baseline. Pure.
 
 Both go by the rule, the code, the id, the field and the values of a violation, never by its message: other words in a
-message, or a line that moves, change nothing. What a sync says of a status is found by its sentence, as the record of a
-file holds neither the id nor the value (``Known.accepts_status``).
+message, or a line that moves, change nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from kbcore.visible import in_quotes
 
 ATTRIBUTE: Final = "suppress"
 """The attribute of an entity that holds a reason for each rule that it need not keep."""
+UNKNOWN_STATUS: Final = "unknown-status"
 FORMAT: Final = 1
+_EXAMPLE: Final = f"`{ATTRIBUTE}: {{RULE: why}}`"
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -152,8 +153,8 @@ def without_accepted(
 class Known:
     """What the settings, documents and the baseline accept of faults that a sync reports, which knows no edge types.
 
-    ``reasons`` are those of the entities that the faults are about, and ``statuses`` the ids of the entities with a
-    status that is not listed, by their file and the message of the sync about it.
+    ``reasons`` are those of the entities that the faults are about, and ``statuses`` has the status of each of which a
+    sync says that it is not listed.
     """
 
     def __init__(
@@ -161,11 +162,11 @@ class Known:
         suppressions: Sequence[Suppression],
         baseline: Baseline,
         reasons: Reasons = MappingProxyType({}),
-        statuses: Mapping[tuple[str, str], Sequence[Entry]] = MappingProxyType({}),
+        statuses: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._suppressions = suppressions
         self._reasons = reasons
-        self._statuses = {place: [*found] for place, found in statuses.items()}
+        self._statuses = statuses
         self._left: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
         for entry, count in baseline.items():
             self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
@@ -178,14 +179,9 @@ class Known:
         self._left[entry] -= 1
         return self._left[entry] >= 0
 
-    def accepts_status(self, path: str, message: str) -> bool:
-        """Tell whether what a sync says of a status in this file is accepted.
-
-        The message has to be that of ``no_status_of`` now; one that a record holds in other words is not accepted.
-        """
-        found = self._statuses.get((path, message))
-        one = found.pop(0) if found else None
-        return one is not None and self.accepts(one.rule, one.id, path, target=one.values[0])
+    def accepts_status(self, path: str, key: str) -> bool:
+        """Tell whether it is accepted that a file states a status of this entity that is not listed."""
+        return key in self._statuses and self.accepts(UNKNOWN_STATUS, key, path, target=self._statuses[key])
 
 
 def _is_in_settings(rule: str, key: str, source: str, suppressions: Sequence[Suppression]) -> bool:
@@ -203,38 +199,37 @@ def _has_reason(rule: str, id_: str, reasons: Reasons) -> bool:
 
 
 def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violation:
-    """Return a violation that says why a suppression of its entity does not count."""
-    why = _why_not(reasons[one.id], one.rule, names) if one.id in reasons else ""
-    return msgspec.structs.replace(one, hint=f"{why} {one.hint}".rstrip()) if why else one
+    """Return a violation that says why a suppression of its entity does not count, where one may be meant for it."""
+    said = reasons.get(one.id)
+    if said is None:
+        return one
+    named = said.value if isinstance(said.value, dict) else (one.rule,)
+    for rule, code, fault, remedy in faults_of(said, names):
+        is_its_own = one.rule in named and rule in ("", one.rule)
+        if is_its_own or (code == "unknown_rule" and one.rule not in named):
+            parts = (f"`{ATTRIBUTE}` {fault}.", remedy, one.hint)
+            return msgspec.structs.replace(one, hint=" ".join(part for part in parts if part))
+    return one
 
 
-def faults_of(id_: str, said: Said, names: Collection[str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the code, the message and the hint of each part of an attribute that can suppress nothing."""
-    lead = f"`{ATTRIBUTE}` of {id_}"
-    if not said.file:
-        yield "client", f"{lead} is ignored: a client wrote it.", "It counts only in a document."
-    elif not isinstance(said.value, dict):
-        hint = f"It takes a reason for each rule, as in `{ATTRIBUTE}: {{RULE: why}}`."
-        yield "wrong_type", f"{lead} is ignored: it is no mapping.", hint
+def faults_of(said: Said, names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each part of an attribute that can suppress nothing.
+
+    That is the rule, "" for all of them; the code; what is wrong, as the end of a sentence about the attribute; the
+    remedy.
+    """
+    if not isinstance(said.value, dict):
+        yield "", "wrong_type", "is ignored: it is no mapping", f"It takes a reason for each rule, as in {_EXAMPLE}."
+    elif not said.file:
+        yield "", "client", "is ignored: a client wrote it", "It counts only in a document."
     else:
         for name, reason in said.value.items():
             if name not in names:
-                message = f"{lead} names {in_quotes(name)}, and there is no such rule."
-                yield "unknown_rule", message, did_you_mean(name, names)
+                yield (
+                    name,
+                    "unknown_rule",
+                    f"names {in_quotes(name)}, and there is no such rule",
+                    did_you_mean(name, names),
+                )
             elif not isinstance(reason, str) or not reason.strip():
-                yield "no_reason", f"{lead} names {name} without a reason.", "Write why."
-
-
-def _why_not(said: Said, rule: str, names: Collection[str]) -> str:
-    """Return why what an entity says suppresses no violation of a rule; "" where it is not meant to."""
-    if not isinstance(said.value, dict):
-        return f"`{ATTRIBUTE}` is ignored: it takes a reason for each rule, as in `{ATTRIBUTE}: {{{rule}: why}}`."
-    if rule in said.value:
-        if not said.file:
-            return f"`{ATTRIBUTE}` is ignored: a client wrote it, and it counts only in a document."
-        return f"`{ATTRIBUTE}` names {rule} without a reason; write why."
-    unknown = [name for name in said.value if name not in names]
-    if not unknown:
-        return ""
-    near = did_you_mean(unknown[0], names)
-    return f"`{ATTRIBUTE}` names {in_quotes(unknown[0])}, and there is no such rule. {near}".rstrip()
+                yield name, "no_reason", f"names {name} without a reason", "Write why."

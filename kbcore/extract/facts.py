@@ -18,7 +18,10 @@ Severity = Literal["error", "warning", "note"]
 
 
 class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file."""
+    """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file.
+
+    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several.
+    """
 
     line: int
     code: str
@@ -26,6 +29,7 @@ class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     hint: str
     severity: Severity = "error"
     column: int = 0
+    id: str = ""
 
 
 class StatedEntity(msgspec.Struct, frozen=True):

@@ -10,6 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from kbcore import limits
 from kbcore.extract import conflicts, jsontext, settings
 from kbcore.extract.decoding import decode
@@ -176,7 +178,8 @@ class _Manifest:
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
             message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
-            self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.")
+            about = "" if _title(item) else symbol_id
+            self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.", about)
             self.held_back[symbol_id] = None
             if _title(item):
                 # Its own id may have been another one.
@@ -185,7 +188,9 @@ class _Manifest:
         symbol_type = item.get("type") or DEFAULT_TYPE
         if not isinstance(symbol_type, str) or len(symbol_type) > limits.MAX_NAME_CHARS:
             message = f"`type` of the symbol {in_quotes(symbol_id)} must be the name of one type"
-            self._fault(self.tree.line(item, "type"), "wrong_shape", message, "For example `type: component`.")
+            self._fault(
+                self.tree.line(item, "type"), "wrong_shape", message, "For example `type: component`.", symbol_id
+            )
             self.held_back[symbol_id] = None
             return
         sheet = Sheet(self.source.path, symbol_id, self.tree, self.edge_names)
@@ -194,7 +199,7 @@ class _Manifest:
             sheet.put("title", symbol_id, id_line)
         self.entities[symbol_id] = sheet.entity(symbol_id, symbol_type, id_line)
         self.links.extend(sheet.links.links.values())
-        problems = sheet.all_problems()
+        problems = [msgspec.structs.replace(one, id=symbol_id) for one in sheet.all_problems()]
         if any(one.severity == "error" for one in problems):
             self.held_back[symbol_id] = None
         self.problems.extend(problems)
@@ -207,8 +212,8 @@ class _Manifest:
                 item[new], lines[new] = item.pop(old), lines.pop(old)
         return item
 
-    def _fault(self, line: int, code: str, message: str, hint: str) -> None:
-        self.problems.append(FileProblem(line, code, message, hint))
+    def _fault(self, line: int, code: str, message: str, hint: str, about: str = "") -> None:
+        self.problems.append(FileProblem(line, code, message, hint, id=about))
 
 
 def _title(item: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -10,13 +10,13 @@ import msgspec
 from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.gaps import out_of_reach
-from kbcore.model import Link, Node
+from kbcore.model import Link, Node, SourceFile
 from kbcore.query import sql, walk
 from kbcore.query.known import Rows, near_ids
 from kbcore.query.request import Query
 from kbcore.query.text.found import Found
 from kbcore.suggest import is_it
-from kbcore.view.tables import files_of, link_of, node_of
+from kbcore.view.tables import files_of, link_of, node_of, source_of
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Viewed(Protocol):
     def as_recorded(self, elements: Iterable[E]) -> list[E]:
         """Return elements as answers show them: what is in no record has the version of the last one."""
 
-    def unread(self, paths: Iterable[str]) -> set[str]:
-        """Return those of these files that could not be read whole."""
+    def unread(self, paths: Iterable[str]) -> Mapping[str, SourceFile]:
+        """Return those of these files that could not be read whole, by path."""
 
 
 class Unrecorded(msgspec.Struct, frozen=True):
@@ -79,9 +79,9 @@ class Page(msgspec.Struct, frozen=True):
     """A part of an answer. ``total`` counts the whole answer; ``next_cursor`` is "" on the last page.
 
     ``edges`` are what was asked for (type ``edge``), or all standing edges that touch ``entities``. ``seq``
-    is what the page speaks of. ``stale`` are the ids of those entities that a file states which could not be read
-    whole: what is known of them may be older than the file. ``paths`` are those of a walk, by id; ``found`` is there
-    when a text was searched for.
+    is what the page speaks of. ``stale`` are the ids of those entities of which a file that states them could not
+    be read whole: what is known of them may be older than the file. ``paths`` are those of a walk, by id; ``found``
+    is there when a text was searched for.
     """
 
     seq: int
@@ -120,13 +120,18 @@ def page_of(view: Viewed, query: Query, scope: str, texts: Texts | None = None) 
 
 
 def stale_ids(view: Viewed, entities: Collection[Node], seq: int) -> frozenset[str]:
-    """Return the ids of those entities, as of a seq, that a file states which could not be read whole."""
+    """Return the ids of those entities, as of a seq, of which a file that states them may say something else."""
     paths = {path for node in entities for path in files_of(node)}
     if not paths:
         return frozenset()
     is_now = seq == view.seq
-    unread = view.unread(paths) if is_now else {path for (path,) in view.rows(*sql.unread(sorted(paths), seq))}
-    return frozenset(node.id for node in entities if unread and unread & files_of(node))
+    found = view.unread(paths).values() if is_now else map(source_of, view.rows(*sql.unread(sorted(paths), seq)))
+    unread = {one.path: one for one in found}
+    return frozenset(
+        node.id
+        for node in entities
+        if unread and any(unread[path].may_be_newer(node.id) for path in files_of(node) & unread.keys())
+    )
 
 
 def page(

@@ -135,7 +135,7 @@ def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
     statement = _Statement(at)
     bound = statement.bind(list(paths))
     return (
-        f"select path from {statement.source} s where not s.is_ok "  # noqa: S608 - fixed names
+        f"select {', '.join(SOURCE)} from {statement.source} s where not s.is_ok "  # noqa: S608 - fixed names
         f"and s.path in (select unnest({bound}::varchar[]))"
     ), statement.params
 

@@ -146,7 +146,8 @@ def plan_entities(
                 others.append((reading, entity))
             elif past.renamed.get(entity.id, entity.id) != entity.id and entity.id not in state.nodes:
                 message = f"The id {in_quotes(entity.id)} is a former id of {in_quotes(past.renamed[entity.id])}."
-                problem = FileProblem(entity.line, FORMER, message, "Choose another id; until then it is left out.")
+                hint = "Choose another id; until then it is left out."
+                problem = FileProblem(entity.line, FORMER, message, hint, id=entity.id)
                 plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
                 message = f"The id {in_quotes(entity.id)} stands twice in this file."
@@ -195,7 +196,7 @@ def _plan_others(
         if entity.id in standing:
             message = f"The id {in_quotes(entity.id)} is already stated by {standing[entity.id]}."
             hint = "Give one of the two another id; until then this one is left out."
-            plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint)))
+            plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint, id=entity.id)))
         elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
             # What the first file says of it cannot be taken in.
             plan.accepted[reading.path][entity.id] = None
@@ -216,7 +217,8 @@ class _Case:
     def wrong(self, name: str, code: str, message: str, hint: str) -> None:
         """Note an error at the line that states a field; nothing is then taken away from the entity."""
         line = self.entity.lines.get(name, self.entity.line)
-        self.plan.problems.append((self.path, FileProblem(line, code, message, hint)))
+        key = "" if name == "id" else self.entity.id  # an entry without an id that can be used may be any entity
+        self.plan.problems.append((self.path, FileProblem(line, code, message, hint, id=key)))
         self.plan.held.add(self.path, self.entity.id)
 
     @property
@@ -226,7 +228,8 @@ class _Case:
 
     def note(self, code: str, message: str, hint: str, severity: Severity = "note") -> None:
         """Note something that keeps nothing from being taken in."""
-        self.plan.problems.append((self.path, FileProblem(self.entity.line, code, message, hint, severity)))
+        problem = FileProblem(self.entity.line, code, message, hint, severity, id=self.entity.id)
+        self.plan.problems.append((self.path, problem))
 
 
 def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:

@@ -23,10 +23,10 @@ STATUS: Final = "unknown-status"
 
 
 class About(NamedTuple):
-    """Which entities faults are about: those whose links have no target, and whether statuses are among the faults."""
+    """Which entities faults are about: those whose links have no target, and those whose status is not listed."""
 
     ids: Collection[str]
-    has_statuses: bool
+    statuses: Collection[str]
 
 
 class Fault(NamedTuple):
@@ -55,8 +55,8 @@ class Faults(NamedTuple):
 
 def about(problems: Iterable[Located], unresolved: Iterable[tuple[str, str, str]]) -> About:
     """Return what faults are about, as far as documents may accept them."""
-    has_statuses = any(NOTES_OF_RULES.get(one.code) == STATUS for _, one in problems)
-    return About({from_id for from_id, _, _ in unresolved}, has_statuses)
+    statuses = {one.id for _, one in problems if NOTES_OF_RULES.get(one.code) == STATUS}
+    return About({from_id for from_id, _, _ in unresolved}, statuses)
 
 
 def rule_of(path: str, problem: FileProblem) -> str:
@@ -83,7 +83,7 @@ def _is_accepted(path: str, problem: FileProblem, known: Known | None) -> bool:
     if not (rule and known):
         return False
     if rule == STATUS:
-        return known.accepts_status(path, problem.message)
+        return known.accepts_status(path, problem.id)
     return known.accepts(rule, path, path, code=problem.code)
 
 

@@ -187,7 +187,9 @@ class _Case:
 
     def wrong(self, code: str, message: str, hint: str, severity: Severity = "error") -> None:
         """Note a problem at the line of the link."""
-        self.plan.problems.append((self.path, FileProblem(self.link.line, code, message, hint, severity)))
+        self.plan.problems.append(
+            (self.path, FileProblem(self.link.line, code, message, hint, severity, id=self.link.subject))
+        )
 
 
 def _stated(case: _Case) -> Stated | None:

@@ -87,7 +87,7 @@ def _known_problems(view: View, paths: Collection[str] | None) -> tuple[Located,
 
     rows = view.cells("source", list(SOURCE), _at("problems::varchar <> '[]' and path", paths), has_some)
     return tuple(
-        (source.path, FileProblem(one.line, one.code, one.message, one.hint, _severity(one)))
+        (source.path, FileProblem(one.line, one.code, one.message, one.hint, _severity(one), id=one.id))
         for source in sorted(map(source_of, rows), key=lambda source: source.path)
         for one in source.problems
     )

@@ -64,7 +64,7 @@ class View:
         self._is_whole = True
         self._filter = KeyFilter(self._ask_base)
         self._alikes = Alikes(self._ask_base)
-        self._bad: frozenset[str] | None = None
+        self._bad: dict[str, SourceFile] | None = None
         self._defined = Defined(self._ask_base)
         self._former = FormerIds(self._ask_base)
         self._read = Remembered[Node]()
@@ -205,13 +205,16 @@ class View:
         found, rest = self._tail.split("source", paths)
         return [*found, *map(source_of, self._of_base("source", SOURCE, "path", rest))]
 
-    def unread(self, paths: Iterable[str]) -> set[str]:
-        """Return those of these files that could not be read whole; the base is asked once for all of them."""
+    def unread(self, paths: Iterable[str]) -> dict[str, SourceFile]:
+        """Return those of these files that could not be read whole, by path; the base is asked once for all of them."""
         self._fold_pending()
         if self._bad is None:
-            self._bad = frozenset(row[0] for row in self._ask_base("select path from base.source where not is_ok"))
+            rows = self._ask_base(f"select {', '.join(SOURCE)} from base.source where not is_ok")
+            self._bad = {one.path: one for one in map(source_of, rows)}
         found, rest = self._tail.split("source", paths)
-        return {one.path for one in found if not one.is_ok} | self._bad.intersection(rest)
+        return {one.path: one for one in found if not one.is_ok} | {
+            path: self._bad[path] for path in rest if path in self._bad
+        }
 
     def sources_since(self, seq: int) -> set[str] | None:
         """Return the files of which records after a seq may say something else; None when that is not at hand."""

@@ -136,7 +136,7 @@ def test_a_reason_in_the_document_suppresses_a_rule_for_it(kb, crowded):
     write(crowded, alone | {"docs/requirements/m01.md": document("M-01", 'suppress: {orphans: ""}\n')})
     ran = kb("check", "--rule", "orphans", "--limit", "1")
     assert ran.out.splitlines()[0] == f"warning orphans: {COUNT - 1}"
-    assert "M-01 (req) is linked to nothing. (`suppress` names orphans without a reason; write why." in ran.out
+    assert "M-01 (req) is linked to nothing. (`suppress` names orphans without a reason. Write why." in ran.out
     assert f"{COUNT - 1} warnings, 1 suppressed (1 rule ran)" in ran.out.splitlines()[-1]
 
 
@@ -146,14 +146,17 @@ def test_a_reason_that_a_client_wrote_suppresses_nothing(kb, crowded):
     assert written.status == 0, written.err
     first = kb("check", "--rule", "orphans", "--json").json["violations"][0]
     assert first["id"] == "M-00"
-    assert first["hint"].startswith("`suppress` is ignored: a client wrote it, and it counts only in a document.")
+    assert first["hint"].startswith("`suppress` is ignored: a client wrote it. It counts only in a document.")
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{orphanz: why}", "`suppress` names 'orphanz', and there is no such rule. Did you mean 'orphans'?"),
-        ("orphans", "`suppress` is ignored: it takes a reason for each rule, as in `suppress: {orphans: why}`."),
+        (
+            "orphans",
+            "`suppress` is ignored: it is no mapping. It takes a reason for each rule, as in `suppress: {RULE: why}`.",
+        ),
         ("{secret: an example}", ""),
     ],
 )
@@ -389,3 +392,17 @@ def test_json_lists_the_suppressions_without_effect(kb, ready):
     assert "idle_suppressions" not in kb("check", "R-1", "--json").json
     write(ready, {path: document("R-1")})
     assert kb("check", "--json").json["idle_suppressions"] == []
+
+
+def test_of_two_equal_statuses_in_a_file_the_one_is_named_that_is_not_accepted(kb, ready):
+    suppress = [{"rule": "unknown-status", "id": "a", "reason": "of an old process"}]
+    write(
+        ready,
+        {
+            ".kb/config.json": json.dumps({"suppress": suppress}),
+            ".kb/schema/more.yaml": "entities: {symbol: {statuses: [open], statusDefault: open}}\n",
+            "docs/symbols.yaml": "symbols:\n- {id: b, status: odd}\n- {id: a, status: odd}\n",
+        },
+    )
+    said = kb("sync").err
+    assert ("symbols.yaml:2: " in said, "symbols.yaml:3: " in said) == (True, False)

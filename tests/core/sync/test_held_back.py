@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from kbcore.model import NoteOnFile, SourceFile
+from kbcore.query import stale_ids
 from tests.support.project import Project, req
 
 MANIFEST = "symbols.yaml"
@@ -169,3 +172,45 @@ def test_a_bare_link_that_is_kept_follows_the_type_of_its_target(project: Projec
     project.sync({MANIFEST: broken, "docs/requirements/x.md": None, "docs/tests/x.md": req("X")})
     assert {edge[1] for edge in project.edges("a")} == {"covered_by"}
     assert project.sync(rebuild=True).outcome.applied is False
+
+
+def stale(project: Project, seq: int | None = None) -> set[str]:
+    """Return the symbols that are marked as stale, now or as of a seq."""
+    view = project.view()
+    nodes = view.nodes([key for (key,) in view.rows("select id from node where type = 'symbol'")])
+    return set(stale_ids(view, nodes, seq or view.seq))
+
+
+def test_one_id_that_another_file_states_marks_no_other_entity_of_the_manifest(manifest: Project) -> None:
+    manifest.sync({"docs/symbols.yaml": "symbols:\n- {id: a, title: Other}\n- {id: z, title: Z}\n"})
+    assert [one.is_ok for one in manifest.view().sources(["docs/symbols.yaml"])] == [False]
+    assert stale(manifest) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        (SECOND + "  - id: b\n", {"b"}),
+        (SECOND.replace("title: Title of b", "title: [b]"), {"b"}),
+        (SECOND.replace("title: Title of b", "title: Title of b\n    type: no_such"), {"b"}),
+        (SECOND + "  - title: Title of c\n", {"a", "b", "c", "d"}),
+        (SECOND + "  - {\n", {"a", "b", "c", "d"}),
+    ],
+    ids=["repeated", "wrong value", "wrong type", "no id", "broken"],
+)
+def test_a_fault_of_one_entity_marks_this_one_and_any_other_fault_marks_all(
+    manifest: Project, text: str, marked: set[str]
+) -> None:
+    manifest.sync({MANIFEST: text})
+    assert stale(manifest) == marked
+    seq = manifest.seq()
+    manifest.sync({MANIFEST: SECOND})
+    assert (stale(manifest), stale(manifest, seq)) == (set(), marked & {"a", "b", "d"})
+
+
+def test_a_note_of_a_record_that_names_no_entity_is_about_all_of_the_file() -> None:
+    notes = msgspec.json.decode(b'[{"line":3,"code":"duplicate_id","message":"x"}]', type=tuple[NoteOnFile, ...])
+    assert SourceFile("a", "h", "e", is_ok=False, problems=notes, version=1).may_be_newer("b")
+    about = (msgspec.structs.replace(notes[0], id="b"),)
+    source = SourceFile("a", "h", "e", is_ok=False, problems=about, version=1)
+    assert (source.may_be_newer("b"), source.may_be_newer("c")) == (True, False)
