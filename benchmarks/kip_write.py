@@ -112,7 +112,8 @@ def _writers(workspace: Any, names: list[str]) -> tuple[Callable[[], None], Call
             for step in (0, 1)
         ]
         request = {"entities": [{**entity, "attributes": _ATTRIBUTES, "metadata": said}], "edges": edges}
-        writes.carry_out(workspace, "main", author, parse(request), follows_head=True)
+        # Only an import may say by whom something was made, as a command of KIP does.
+        writes.carry_out(workspace, "main", writes.importing(author), parse(request, is_import=True), follows_head=True)
 
     return by_kip, by_hand
 

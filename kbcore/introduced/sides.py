@@ -115,7 +115,7 @@ class ViewSide:
         """Return the nodes that have one of these texts in common."""
         found = [node for node in self._view.alike(likeness, sorted(keys)) if node.id not in self._nodes]
         changed = (node for node in self._nodes.values() if node is not None)
-        return [*found, *(node for node in changed if likeness.key(node) in keys)]
+        return [*found, *(node for node in changed if not {*keys}.isdisjoint(likeness.keys(node)))]
 
 
 class Sides:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kbcore.model import Node
 from kbcore.rules.few import Look, is_retired, text_of
-from kbcore.rules.likeness import SAME_TITLES, TITLE_KEY, folded_words
+from kbcore.rules.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.visible import in_quotes
@@ -42,13 +42,13 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "title", "status")
     nodes = [node for one in look.changes.nodes if one.key in ids for node in (one.before, one.after) if node]
-    keys = {key for node in nodes if (key := SAME_TITLES.key(node))}
+    keys = {key for node in nodes if (key := title_key(node))}
     if not keys:
         return []
     groups: defaultdict[str, list[Node]] = defaultdict(list)
     for node in sorted(look.side.alike(SAME_TITLES, keys), key=lambda one: one.id):
         if not is_retired(node):
-            groups[SAME_TITLES.key(node)].append(node)
+            groups[title_key(node)].append(node)
     alike = [each for each in groups.values() if len(each) > 1]
     return _findings(
         (each[0].type, [one.id for one in each], [one.path for one in each], min(text_of(one, "title") for one in each))

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kbcore.model import Node
 from kbcore.query.known import without_zeros
 from kbcore.rules.rule import Rows
 from kbcore.view.tables import Likeness
@@ -39,10 +40,17 @@ def words_key(text: str) -> str:
 IS_PLAIN: Final = r"strlen(title) = length(title) and not regexp_matches(title, '\s\s|[\t\n\f\r]')"
 """Nearly all titles are, and those are quicker to compare."""
 TITLE_KEY: Final = f"case when {IS_PLAIN} then lower(trim(title)) else {folded_words('title')} end"
-SIMILAR_IDS: Final = Likeness(folded("id"), lambda node: alike_key(node.id))
+
+
+def title_key(node: Node) -> str:
+    """Return what nodes of one type with the same title have in common, "" without a title."""
+    title = str(node.fields.get("title") or "")
+    return f"{node.type} {words_key(title)}" if title.strip(" ") else ""
+
+
+SIMILAR_IDS: Final = Likeness(folded("id"), lambda node: [alike_key(node.id)])
 SAME_TITLES: Final = Likeness(
-    f"case when trim(title) <> '' then type || ' ' || {TITLE_KEY} else '' end",
-    lambda node: f"{node.type} {words_key(title)}" if (title := str(node.fields.get("title") or "")).strip(" ") else "",
+    f"case when trim(title) <> '' then type || ' ' || {TITLE_KEY} else '' end", lambda node: [title_key(node)]
 )
 
 

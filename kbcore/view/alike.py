@@ -1,4 +1,4 @@
-"""Nodes that have a text in common that is computed, such as the title in small letters: found without a scan.
+"""Nodes that have a computed text in common, such as the title in small letters, or an alias: found without a scan.
 
 Where the nodes of a base are that have a text is read when it is asked for the second time: 16 bytes for each node.
 """
@@ -45,7 +45,7 @@ class Alikes:
         asked: list[Any] = [key for key in keys if key]
         what = likeness.sql
         if likeness in self._places:
-            places = self._places[likeness] or self._read(likeness.sql)
+            places = self._places[likeness] or self._read(likeness)
             self._places[likeness] = places
             asked = [row for key in asked for row in places.of(key)]
             what = "rowid"
@@ -53,12 +53,15 @@ class Alikes:
             self._places[likeness] = None
         if not asked:
             return []
-        listed = ", ".join("?" * len(asked))
-        return [row[0] for row in self._ask_base(f"select id from base.node where {what} in ({listed})", *asked)]
+        marks = ", ".join("?" * len(asked))
+        is_list = likeness.is_list and what != "rowid"
+        condition = f"list_has_any({what}, [{marks}])" if is_list else f"{what} in ({marks})"
+        return [row[0] for row in self._ask_base(f"select id from base.node where {condition}", *asked)]
 
-    def _read(self, sql: str) -> _Places:
+    def _read(self, likeness: Likeness) -> _Places:
         # The database computes the same numbers as ``_Places.of``.
-        computed = f"select md5_number_lower(text) as n, r from (select {sql} as text, rowid as r from base.node)"
+        texts = f"unnest({likeness.sql})" if likeness.is_list else likeness.sql
+        computed = f"select md5_number_lower(text) as n, r from (select {texts} as text, rowid as r from base.node)"
         found = self._ask_base(
             f"select list(n order by n, r), list(r order by n, r) from ({computed} where text <> '')"
         )
@@ -89,4 +92,5 @@ class Alikes:
 def _note(known: dict[str, dict[str, None]], likeness: Likeness, nodes: Iterable[Node | None]) -> None:
     for node in nodes:
         if node is not None:
-            known.setdefault(likeness.key(node), {})[node.id] = None
+            for key in likeness.keys(node):
+                known.setdefault(key, {})[node.id] = None

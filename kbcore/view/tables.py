@@ -138,10 +138,26 @@ _names = msgspec.json.Decoder(dict[str, str])
 
 
 class Likeness(NamedTuple):
-    """What alike nodes have in common, as SQL over the columns of ``node`` and as a function; "" is like nothing."""
+    """What alike nodes have in common, as SQL over the columns of ``node`` and as a function; "" is like nothing.
+
+    It is one text of each node, or, where the SQL gives a list, any of several.
+    """
 
     sql: str
-    key: Callable[[Node], str]
+    keys: Callable[[Node], Sequence[str]]
+    is_list: bool = False
+
+
+def _aliases(node: Node) -> Sequence[str]:
+    named = node.fields.get("attributes.aliases")
+    return [one for one in named if isinstance(one, str)] if isinstance(named, list | tuple) else ()
+
+
+ALIASES: Final = Likeness(
+    "if(contains(attributes, '\"aliases\"'), json_extract_string(attributes, '$.aliases[*]'), [])",
+    _aliases,
+    is_list=True,
+)
 
 
 def _text(value: Any) -> str:

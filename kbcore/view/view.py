@@ -30,7 +30,7 @@ from kbcore.view.remembered import Remembered
 from kbcore.view.renamed import FormerIds
 from kbcore.view.session import Session
 from kbcore.view.shown import Shown
-from kbcore.view.tables import ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
+from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
 from kbcore.view.tail import Pending, Tail
 
 E = TypeVar("E", Node, Link)
@@ -184,19 +184,7 @@ class View:
 
     def with_aliases(self, names: Sequence[str]) -> list[tuple[str, Node]]:
         """Return the nodes that have one of these names among their aliases, each with that alias."""
-        self._fold_pending()
-        sql = (
-            f"select {', '.join(NODE)} from base.node where contains(attributes, '\"aliases\"') "
-            "and list_has_any(json_extract_string(attributes, '$.aliases[*]'), $1::varchar[])"
-        )
-        later = self._tail.elements["node"]
-        stored = [node for node in map(node_of, self._ask_base(sql, [*names])) if node.id not in later]
-        found = []
-        for node in (*stored, *filter(None, later.values())):
-            aliases = node.fields.get("attributes.aliases")
-            known = aliases if isinstance(aliases, list | tuple) else ()
-            found += [(name, node) for name in names if name in known]
-        return found
+        return [(name, node) for node in self.alike(ALIASES, names) for name in names if name in ALIASES.keys(node)]
 
     def sources(self, paths: Sequence[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
@@ -233,7 +221,7 @@ class View:
         later = self._tail.elements["node"]
         ids = dict.fromkeys(self._alikes.in_tail(likeness, keys, later.values()))
         ids |= dict.fromkeys(id_ for id_ in self._alikes.in_base(likeness, keys) if id_ not in later)
-        return [node for node in self.nodes(list(ids)) if likeness.key(node) in keys]
+        return [node for node in self.nodes(list(ids)) if not {*keys}.isdisjoint(likeness.keys(node))]
 
     def cells(
         self, table: str, columns: Sequence[str], condition: tuple[str, Sequence[Any]], is_so: Callable[[Any], object]
