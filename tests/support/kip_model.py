@@ -45,7 +45,8 @@ class Model:
             self.write(key, block["attributes"], metadata)
             (nodes if key[0] == "node" else links).append(key)
             for predicate, target, own in block.get("entries", ()):
-                self.write(("link", key, predicate, target), {}, {**metadata, **own})
+                links.append(("link", key, predicate, target))
+                self.write(links[-1], {}, {**metadata, **own})
         return {"nodes": nodes, "links": links}
 
     def write(self, key: Key, attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:

@@ -37,7 +37,7 @@ class _MergedValue(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Receipt(msgspec.Struct):
-    """The ids of what top-level blocks wrote, in their order, repeats kept."""
+    """The ids of what blocks wrote, and of the links of their SET PROPOSITIONS, in their order, repeats kept."""
 
     concepts: list[str] = []
     propositions: list[str] = []
@@ -181,6 +181,7 @@ class _Blocks:
             link = self.stated(entry.predicate, draft, target, kind="", at=entry.at)
             link.edits.metadata |= metadata | _metadata(entry.metadata)
             link.is_stated = True
+            self.receipt.propositions.append(link.id)
         return draft
 
     def proposition(self, block: s.Proposition, metadata: dict[str, Any]) -> LinkDraft:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kbcore.concepts import CORE_CONCEPTS
+from kbcore.ids import link_id
 from tests.support.kip_writing import Kip
 
 ALICE = '{type: "Person", name: "Alice"}'
@@ -23,7 +24,7 @@ def test_an_upsert_makes_concepts_and_links_as_one_record(kip: Kip) -> None:
     assert told == {
         "blocks": 1,
         "upsert_concept_nodes": ["Domain:Work", "Person:Alice"],
-        "upsert_proposition_links": [],
+        "upsert_proposition_links": [link_id("belongs_to_domain", "", "Person:Alice", "Domain:Work")],
     }
     assert kip.seq() == 1
     assert kip.attributes("Person:Alice") == {"person_class": "Human"}
@@ -134,6 +135,16 @@ def test_links_about_links_have_ids_of_their_own(kip: Kip) -> None:
     first, second = told["upsert_proposition_links"]
     shown = kip.element(second)
     assert (shown["subject"], shown["object"], shown["attributes"]) == ("Person:$self", first, {"sure": True})
+
+
+def test_the_receipt_lists_the_links_of_a_block_with_its_own_and_as_often_as_they_are_stated(kip: Kip) -> None:
+    told = kip(
+        f'UPSERT {{ CONCEPT ?a {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) ("mentions", {UNSORTED}) }} }} '
+        f'PROPOSITION {{ ({UNSORTED}, "mentions", ?a) }} }}'
+    )
+    first, again, last = told["upsert_proposition_links"]
+    assert first == again
+    assert kip.element(first)["subject"] == kip.element(last)["object"] == "Person:Alice"
 
 
 def test_blocks_see_what_those_before_them_wrote(kip: Kip) -> None:
