@@ -31,7 +31,7 @@ _ENTITY_KEYS: Final = ("id", "create", "replace", *_ENTITY_FIELDS, *OBJECT_FIELD
 _EDGE_KEYS: Final = ("type", "kind", "from", "to", "create", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
 SET_BY_KB: Final = "set_by_kb"
 """The code of a field that a client sends and only KB sets."""
-_LEAVE_OUT: Final = (
+LEAVE_OUT: Final = (
     "Leave it out: KB notes by itself who writes, when, and with what. "
     "To keep what an export says, run `kb apply --import FILE`."
 )
@@ -63,6 +63,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
     mode: Mode = "upsert"
     is_import: bool = False
     """Whether it may set what KB sets otherwise."""
+    is_of_kip: bool = False
+    """Whether a command of KIP writes it, which may say in metadata when and by whom it was made."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -140,10 +142,13 @@ AnyItem = EntityWrite | EdgeWrite | EntityDelete | EdgeDelete
 Item = TypeVar("Item", EntityWrite, EdgeWrite, EntityDelete, EdgeDelete)
 
 
-def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bool = False) -> Changeset:
+def parse(
+    request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bool = False, is_of_kip: bool = False
+) -> Changeset:
     """Return the changeset that a JSON request asks for, with every fault of shape among its problems.
 
-    Only an import may say when and by whom something was made, and through what: ``STAMPS`` and ``EDGE_STAMPS``.
+    Only an import may say when and by whom something was made, and through what: ``STAMPS`` and ``EDGE_STAMPS``. A
+    command of KIP says it in metadata.
 
     Raises: ``InvalidChangeset`` when the request is no object; ``LimitExceeded`` for more than ``most`` elements.
     """
@@ -152,7 +157,8 @@ def parse(request: Any, *, most: int = limits.MAX_CHANGESET_ITEMS, is_import: bo
     _check_count(whole, most, "in one changeset")
     mode: Mode = reader.choice("$", whole, "mode", MODES) or "upsert"
     entities = [
-        _entity(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "entities")
+        msgspec.structs.replace(_entity(reader, path, item, mode, is_import=is_import), is_of_kip=is_of_kip)
+        for path, item in reader.items(whole, "entities")
     ]
     edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges")]
     is_empty_export = {"entities", "edges"} <= whole.keys()  # two empty lists say that there is nothing to change
@@ -251,7 +257,7 @@ def _stamps(
     reader.keys(path, {name: item[name] for name in item if name not in stamps}, keys)
     for name in stamps:
         if name in item:
-            reader.wrong(f"{path}.{name}", SET_BY_KB, f"`{name}` is set by KB, not by a client.", _LEAVE_OUT)
+            reader.wrong(f"{path}.{name}", SET_BY_KB, f"`{name}` is set by KB, not by a client.", LEAVE_OUT)
     return ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kbcore.changeset import SET_BY_KB, EntityWrite
+from kbcore.changeset import LEAVE_OUT, SET_BY_KB, EntityWrite
 from kbcore.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node
 from kbcore.numbering import check_new_id, marked_prefix
@@ -18,6 +18,7 @@ from kbcore.values import is_same, normal_time
 from kbcore.visible import in_quotes
 
 _MAX_TITLE_CHARS: Final = 80
+_PROVENANCE: Final = ("metadata.created_at", "metadata.created_by")
 
 
 def plan_entity(found: Findings, item: EntityWrite) -> None:
@@ -44,6 +45,8 @@ def plan_entity(found: Findings, item: EntityWrite) -> None:
         _check_required(found, item, definition, {**fields, **wanted}, unset)
         _check_attributes(found, item, definition, wanted)
         _check_status(found, item, definition, wanted)
+        if definition.origin != ORIGIN and not (item.is_import or item.is_of_kip):
+            _check_provenance(found, item, values)
         if definition.name in DEFINING:
             _check_definition(found, item, definition.name, {**fields, **wanted})
     found.check_owned(item.path, item.id, owners, [*values, *unset])
@@ -85,6 +88,14 @@ def _keep_former_ids(found: Findings, item: EntityWrite, values: Mapping[str, An
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
         hint = "Leave it out; `kb rename OLD NEW` gives an entity another id."
         found.wrong(f"{item.path}.{FORMER_IDS}", SET_BY_KB, message, hint)
+
+
+def _check_provenance(found: Findings, item: EntityWrite, values: Mapping[str, Any]) -> None:
+    """Refuse metadata that would be shown as KB's own word on who made an entity of KB's types, and when."""
+    for name in _PROVENANCE:
+        if name in values:
+            message = f"`{name}` is set by KB, not by a client."
+            found.wrong(f"{item.path}.{name}", SET_BY_KB, message, LEAVE_OUT)
 
 
 def _refuse_existing(found: Findings, item: EntityWrite, old: Node) -> None:

@@ -56,7 +56,9 @@ def changeset_of(
             if item is not None:
                 origin.note(f"$.entities[{len(entities)}]", draft, node_words(work, draft))
                 entities.append(item)
-    changeset = parse({"entities": entities, "edges": edges}, most=most) if entities or edges else Changeset()
+    changeset = (
+        parse({"entities": entities, "edges": edges}, most=most, is_of_kip=True) if entities or edges else Changeset()
+    )
     gone = len(intent.concepts) + len(intent.propositions)
     if gone > most_deleted:
         message = f"The command would delete {gone} elements; the limit is {most_deleted}."

@@ -816,3 +816,16 @@ def test_a_client_cannot_name_a_file_as_the_source_of_what_it_states_itself(proj
         ("$.edges[0].source", "foreign_source"),
     }
     assert project.import_(entities=[{"id": "REQ-1", "source": file, "owner": "ann"}]).updated == ("REQ-1",)
+
+
+def test_metadata_do_not_say_who_made_an_entity_and_when_but_for_concepts_and_imports(project: Project) -> None:
+    said = {"created_at": "2020-01-01T00:00:00Z", "created_by": "bob", "source": "talk", "author": "bob"}
+    with pytest.raises(InvalidChangeset) as caught:
+        project.apply(entities=[req("A", metadata=said)])
+    assert [(one.path, one.code) for one in caught.value.details] == [
+        ("$.entities[0].metadata.created_at", "set_by_kb"),
+        ("$.entities[0].metadata.created_by", "set_by_kb"),
+    ]
+    project.apply(entities=[{"id": "Person:A", "type": "Person", "title": "A", "metadata": said}])
+    project.import_(entities=[req("B", metadata=said)])
+    assert project.node("B").fields["metadata.created_by"] == project.node("Person:A").fields["metadata.created_by"]
