@@ -31,6 +31,7 @@ _ENTITY_KEYS: Final = ("id", "create", "replace", *_ENTITY_FIELDS, *OBJECT_FIELD
 _EDGE_KEYS: Final = ("type", "kind", "from", "to", "create", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
 SET_BY_KB: Final = "set_by_kb"
 """The code of a field that a client sends and only KB sets."""
+_EDGE: Final = '{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}'
 LEAVE_OUT: Final = (
     "Leave it out: KB notes by itself who writes, when, and with what. "
     "To keep what an export says, run `kb apply --import FILE`."
@@ -158,9 +159,9 @@ def parse(
     mode: Mode = reader.choice("$", whole, "mode", MODES) or "upsert"
     entities = [
         msgspec.structs.replace(_entity(reader, path, item, mode, is_import=is_import), is_of_kip=is_of_kip)
-        for path, item in reader.items(whole, "entities")
+        for path, item in reader.items(whole, "entities", '{"id": "REQ-1", "type": "req", "title": "…"}')
     ]
-    edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges")]
+    edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges", _EDGE)]
     is_empty_export = {"entities", "edges"} <= whole.keys()  # two empty lists say that there is nothing to change
     if not entities and not edges and not is_empty_export and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
@@ -185,9 +186,9 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
     _check_count(whole, limits.MAX_DELETE_IDS, "in one delete")
     entities = [
         _entity_delete(reader, path, item, needs_version=needs_version)
-        for path, item in reader.items(whole, "entities")
+        for path, item in reader.items(whole, "entities", '{"id": "REQ-1", "expected_version": 5}')
     ]
-    edges = [_edge_delete(reader, path, item) for path, item in reader.items(whole, "edges")]
+    edges = [_edge_delete(reader, path, item) for path, item in reader.items(whole, "edges", _EDGE)]
     if not entities and not edges and not reader.problems:
         reader.wrong("$", "empty", "Nothing is named.", "Give `entities`, `edges` or both.")
     changeset = Changeset(

@@ -88,13 +88,14 @@ class Reader:
             self.wrong(f"{path}.{key}", "bad_value", f"`{key}` must be one of: {words}.", f"Use one of: {words}.")
         return found
 
-    def items(self, request: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
-        """Return the objects of a list member, each with its path."""
+    def items(self, request: Mapping[str, Any], key: str, example: str) -> list[tuple[str, dict[str, Any]]]:
+        """Return the objects of a list member, each with its path; ``example`` is the JSON of one."""
         value = request.get(key)
         if value is None:
             return []
         if not isinstance(value, list):
-            self.wrong(f"$.{key}", "wrong_type", f"`{key}` must be a list, not {kind_of(value)}.")
+            message = f"`{key}` must be a list, not {kind_of(value)}."
+            self.wrong(f"$.{key}", "wrong_type", message, f"For example [{example}].")
             return []
         found = []
         for position, item in enumerate(value):
@@ -102,7 +103,7 @@ class Reader:
             if isinstance(item, dict):
                 found.append((path, item))
             else:
-                self.wrong(path, "wrong_type", f"Must be an object, not {kind_of(item)}.")
+                self.wrong(path, "wrong_type", f"Must be an object, not {kind_of(item)}.", f"For example {example}.")
         return found
 
     def fields(

@@ -26,6 +26,7 @@ _AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
 _OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
 """What applies to a changeset only: the record of a sync has a message and an id of its own."""
 _MOST_BESIDE_ERROR: Final = 10
@@ -73,6 +74,9 @@ def _read(
     around, problems = wire.read(model, {name: arguments[name] for name in arguments if name not in inside})
     request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
     changeset = parse_items(request)
+    if model is wire.UpsertArguments:
+        told = [msgspec.structs.replace(one, hint=_ANY) if one.code == "empty" else one for one in changeset.problems]
+        changeset = msgspec.structs.replace(changeset, problems=tuple(told))
     syncs = bool(around and getattr(around, "sync", False))
     if syncs and changeset.dry_run:
         problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))

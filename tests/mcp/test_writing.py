@@ -67,6 +67,13 @@ def test_the_same_changeset_takes_effect_once(kb):
     assert "Nothing was written" in error["message"]
 
 
+def test_a_request_that_names_nothing_or_ids_alone_is_answered_with_the_form_of_one(kb):
+    assert "`rename`, or `sync` true" in kb.refused("kb_upsert")["hint"]
+    wrong = kb.refused("kb_delete", entities=["TEST-44"])["hint"]
+    assert wrong.startswith('For example {"id": "REQ-1", "expected_version": 5}.')
+    assert kb.refused("kb_delete", edges=["A"])["hint"].startswith('For example {"type": ')
+
+
 def test_all_faults_of_a_request_are_reported_at_once(kb):
     error = kb.refused(
         "kb_upsert",

@@ -428,7 +428,7 @@ def test_delete_is_refused_while_others_point_at_it_unless_cascade(project: Proj
     with pytest.raises(IntegrityViolation, match="A depends_on B") as refused:
         project.delete(entities=[{"id": "B"}])
     assert faults(refused.value) == {("$.entities[0]", "in_use")}
-    assert refused.value.hint == "Remove these edges first, or cascade, which removes them too."
+    assert refused.value.hint == 'Remove these edges first, or them too with `"cascade": true` (`--cascade`).'
     assert project.delete(entities=[{"id": "A"}]).edges.deleted == 1
     outcome = project.delete(entities=[{"id": "T"}], cascade=True)
     assert (outcome.deleted, outcome.edges.deleted) == (("T",), 1)
