@@ -5,22 +5,21 @@ What a record says of itself (who wrote it, and when) is not part of it, and nei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
 
 from kbcore import limits
-from kbcore.history.compare import merge_base
+from kbcore.history.compare import changes_since, chunks, ids_on, merge_base
 from kbcore.ids import is_link_id
-from kbcore.model import CLIENT, FORMER_IDS, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json
+from kbcore.model import CLIENT, FORMER_IDS, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json, former_ids
 from kbcore.values import is_same
-from kbcore.view.past import changes_between, state_at
+from kbcore.view.past import state_at
 from kbcore.view.tables import WAITS_FOR_PAGE, waits_for_page
 from kbcore.view.view import View
 
-_CHUNK: Final = 5_000
 _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
 """Items of one part, as JSON: its record also says who states each of them."""
 _NOT_STATED: Final = frozenset({"version", "sources", "unresolved"})
@@ -37,20 +36,22 @@ class Export(msgspec.Struct, frozen=True):
 
     ``waiting`` counts what was left out because it cannot be applied: edges of which an end does not exist, and of
     ``missing_on`` also facts about what does not exist there, values that the other branch or a file changed there, and
-    a null among the attributes or metadata of what exists there.
+    a null among the attributes or metadata of what exists there. ``renamed`` has the entities that clients renamed and
+    the other branch has under another id, which is the key.
     """
 
     entities: list[dict[str, Any]]
     edges: list[dict[str, Any]]
     waiting: int
+    renamed: dict[str, str] = {}
 
 
 def export(view: View) -> Export:
     """Return all entities and standing edges of a branch, as items of a changeset."""
     ids = [key for (key,) in view.rows("select id from node order by id")]
-    entities = [_entity(node) for chunk in _chunks(ids) for node in sorted(view.nodes(chunk), key=lambda one: one.id)]
+    entities = [_entity(node) for chunk in chunks(ids) for node in sorted(view.nodes(chunk), key=lambda one: one.id)]
     ids = [key for (key,) in view.rows("select id from link where stands order by from_id, type, kind, to_id")]
-    links = {link.id: link for chunk in _chunks(ids) for link in view.links(chunk)}
+    links = {link.id: link for chunk in chunks(ids) for link in view.links(chunk)}
     ranked = sorted(ids, key=lambda key: _rank(links, key))
     [(waiting,)] = view.rows(f"select count(*) from link where not stands and not {WAITS_FOR_PAGE}")  # noqa: S608 - a constant
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
@@ -76,43 +77,53 @@ def missing_on(other: View | None, view: View) -> Export:
     """Return what clients wrote on the branch of a view and another branch has not, to be applied to that one.
 
     What was written since the histories of both parted counts. The other branch has a fact also where a file states it
-    there. ``other`` is None for a branch without a store.
+    there. An entity that either branch renamed is the same one, and is written with the id that it has on the other.
+    ``other`` is None for a branch without a store.
     """
-    base = merge_base(view, other) if other else None
-    if base is None:
-        state = state_at(view, view.seq)
-        nodes: list[tuple[Node | None, Node]] = [(None, one) for one in state.nodes.values()]
-        links: list[tuple[Link | None, Link]] = [(None, one) for one in state.links.values()]
-    else:
-        changes = changes_between(view, base, view.seq)
-        nodes = [(one.before, one.after) for one in changes.nodes if one.after]
-        links = [(one.before, one.after) for one in changes.links if one.after]
+    changes = changes_since(view, merge_base(view, other) if other else None)
+    nodes = [(one.before, one.after) for one in changes.nodes if one.after]
+    links = [(one.before, one.after) for one in changes.links if one.after]
+    ids = ids_on(other, view, changes) if other else {}
     found, left_out = list[Node](), 0
     there = {
         one.id: one
-        for chunk in _chunks([node.id for _, node in nodes])
+        for chunk in chunks([ids.get(node.id, node.id) for _, node in nodes])
         for one in (other.nodes(chunk) if other else [])
     }
+    renamed = dict[str, str]()
     for before, node in nodes:
-        fields, is_lacking = _fields_missing(before, node, there.get(node.id), is_new=node.path == CLIENT)
+        key = ids.get(node.id, node.id)
+        fields, is_lacking = _fields_missing(before, node, there.get(key), is_new=node.path == CLIENT)
         left_out += is_lacking
         if fields:
-            found.append(msgspec.structs.replace(node, fields=fields))
-    edges, more = _links_missing(other, links, {node.id for node in found})
+            found.append(msgspec.structs.replace(node, id=key, fields=fields))
+        if key != node.id and node.path == CLIENT and node.id not in former_ids(there.get(key)):
+            renamed[key] = node.id
+    as_there = [(before, _with_ids(link, ids)) for before, link in links]
+    edges, more = _links_missing(other, as_there, {node.id for node in found})
     entities = [_unstamped(_entity(node)) for node in sorted(found, key=lambda one: one.id)]
-    return Export(entities, [_unstamped(_edge(link)) for link in edges], left_out + more)
+    return Export(entities, [_unstamped(_edge(link)) for link in edges], left_out + more, renamed)
+
+
+def _with_ids(link: Link, ids: Mapping[str, str]) -> Link:
+    """Return an edge with the ids that it and its ends have on another branch."""
+    key, begin, end = (ids.get(one, one) for one in (link.id, link.from_id, link.to_id))
+    return msgspec.structs.replace(link, id=key, from_id=begin, to_id=end)
 
 
 def _links_missing(
     other: View | None, links: Sequence[tuple[Link | None, Link]], entities: AbstractSet[str]
 ) -> tuple[list[Link], int]:
-    """Return the edges to be written to another branch after these entities, and how many cannot be."""
+    """Return the edges to be written to another branch after these entities, and how many cannot be.
+
+    The edges have the ids that they and their ends have there.
+    """
     found, left_out = list[Link](), 0
     standing = {link.id: link for _, link in links}
     ends = {end for link in standing.values() for end in (link.from_id, link.to_id)}
     asked = sorted({*standing, *ends})
-    there = {one.id: one for chunk in _chunks(asked) for one in (other.links(chunk) if other else [])}
-    known = {one.id for chunk in _chunks(sorted(ends)) for one in (other.nodes(chunk) if other else [])}
+    there = {one.id: one for chunk in chunks(asked) for one in (other.links(chunk) if other else [])}
+    known = {one.id for chunk in chunks(sorted(ends)) for one in (other.nodes(chunk) if other else [])}
     known |= there.keys() | entities
     for before, link in sorted(links, key=lambda one: (_rank(standing, one[1].id), _place(one[1]))):
         was_stated, is_stated = ((one is not None and _is_of_client(one)) for one in (before, link))
@@ -209,7 +220,3 @@ def _rank(links: Mapping[str, Link], key: str) -> int:
     link = links.get(key)
     ends = [end for end in (link.from_id, link.to_id) if is_link_id(end)] if link else []
     return 1 + max(_rank(links, end) for end in ends) if ends else 0
-
-
-def _chunks(ids: list[str]) -> Iterable[list[str]]:
-    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))

@@ -115,7 +115,7 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
 
     Raises: ``InvalidQuery`` when both are the same; as ``open_to_read``.
     """
-    from kbcli.words.lines import left_out_words
+    from kbcli.words.lines import left_out_words, not_renamed_words
     from kbcore import branches
     from kbcore.errors import InvalidQuery
     from kbcore.phrases import counted
@@ -130,6 +130,8 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
     if exported.waiting:
         why = left_out_words(opened.branch, name)
         session.output.warn(visible(f"{counted(exported.waiting, 'fact')} left out. {why}."))
+    for line in not_renamed_words(opened.branch, name, exported):
+        session.output.warn(visible(f"{line}."))
     return exported
 
 

@@ -95,16 +95,28 @@ def ensured_line(ensured: Ensured) -> str:
 def missing_line(branch: str, other: str, missing: Export) -> str:
     """Return what is to be said of what clients wrote on a branch and another has not; "" where that is nothing."""
     brought, left_out = len(missing.entities) + len(missing.edges), missing.waiting
-    if not brought + left_out:
+    count = brought + left_out + len(missing.renamed)
+    if not count:
         return ""
-    verb = "is" if brought + left_out == 1 else "are"
-    facts = f"{counted(brought + left_out, 'fact')} that clients wrote on {branch} {verb} not on {other}"
-    first, second = shlex.quote(branch), shlex.quote(other)
-    command = f"`kb export --branch {first} --not-on {second} | kb apply --branch {second} -`"
-    if not left_out:
-        return f"{facts}: {command} brings {'it' if brought == 1 else 'them'}."
-    left = f"{left_out_words(branch, other)}."
-    return f"{facts}: {command} brings {brought} of them. {left}" if brought else f"{facts}. {left}"
+    verb = "is" if count == 1 else "are"
+    facts = f"{counted(count, 'fact')} that clients wrote on {branch} {verb} not on {other}"
+    if brought:
+        first, second = shlex.quote(branch), shlex.quote(other)
+        command = f"`kb export --branch {first} --not-on {second} | kb apply --branch {second} -`"
+        them = f"{brought} of them" if brought < count else "it" if brought == 1 else "them"
+        facts = f"{facts}: {command} brings {them}"
+    said = [facts, *([left_out_words(branch, other)] if left_out else []), *not_renamed_words(branch, other, missing)]
+    return f"{'. '.join(said)}."
+
+
+def not_renamed_words(branch: str, other: str, missing: Export) -> list[str]:
+    """Return a sentence, without its full stop, for each entity of clients that is renamed on a branch alone."""
+    said = [
+        f"{now} is called {old} on {other}: `kb rename {old} {now} --branch {shlex.quote(other)}` renames it there too"
+        for old, now in sorted(missing.renamed.items())
+    ]
+    more = len(said) - _RENAMES
+    return [*said[:_RENAMES], f"{more} more have another id on {branch} than on {other}"] if more > 0 else said
 
 
 def left_out_words(branch: str, other: str) -> str:

@@ -410,7 +410,7 @@ def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[in
         missing = missing_between(workspace, default_store(workspace, name), name)
     except KBError:  # whatever keeps it from being read is no reason to keep the store
         return seq, None
-    return seq, len(missing.entities) + len(missing.edges) + missing.waiting
+    return seq, len(missing.entities) + len(missing.edges) + missing.waiting + len(missing.renamed)
 
 
 def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeVar
 
@@ -11,9 +11,9 @@ import msgspec
 from kbcore.history import shown
 from kbcore.history.log import EVERYTHING, Selection
 from kbcore.history.when import When
-from kbcore.ids import link_id
+from kbcore.ids import is_link_id, link_id
 from kbcore.model import Link, Node, former_ids
-from kbcore.renames import joined
+from kbcore.renames import joined, moved_links
 from kbcore.state import Change, Changes
 from kbcore.view.past import (
     LINKS,
@@ -32,6 +32,7 @@ from kbcore.view.view import View
 E = TypeVar("E", Node, Link)
 Flat = Callable[[E | None], dict[str, Any]]
 
+_CHUNK: Final = 5_000
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS)
 _SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, Any]]]]] = {
     NODES.name: (shown.node_fields, shown.entity_change),
@@ -131,12 +132,9 @@ def _is_net(change: Change[E], flat: Flat[E]) -> bool:
     )
 
 
-def _in_order(links: Sequence[Change[Link]]) -> list[Change[Link]]:
-    def place(change: Change[Link]) -> tuple[str, ...]:
-        link = change.before or change.after
-        return LINKS.place(link) if link else ()
-
-    return sorted(links, key=place)
+def _place(change: Change[Link]) -> tuple[str, ...]:
+    link = change.before or change.after
+    return LINKS.place(link) if link else ()
 
 
 def merge_base(view_a: View, view_b: View) -> int | None:
@@ -169,20 +167,14 @@ def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
     """Return what differs between two branches now, going from the first to the second.
 
     ``base`` is the seq where their histories parted (null: they share none that is still there). ``fields`` gives,
-    for each field that differs, both sides and what stood at the base; ``changed_in`` says which side changed it.
+    for each field that differs, both sides and what stood at the base; ``changed_in`` says which side changed it. An
+    entity that has another id on the second branch is one that was renamed.
     """
     base = merge_base(view_a, view_b)
-    if base is None:
-        here, there = state_at(view_a, view_a.seq), state_at(view_b, view_b.seq)
-        nodes = _three_ways(_from_nothing(here.nodes), _from_nothing(there.nodes))
-        links = _three_ways(_from_nothing(here.links), _from_nothing(there.links))
-    else:
-        mine = changes_between(view_a, base, view_a.seq)
-        theirs = changes_between(view_b, base, view_b.seq)
-        nodes = _three_ways(_by_key(mine.nodes), _by_key(theirs.nodes))
-        links = _three_ways(_by_key(mine.links), _by_key(theirs.links))
-    of_links = {change.key: stood for change, stood in links}
-    found = {change.key: change for change, _ in links}
+    mine, theirs = (changes_since(view, base) for view in (view_a, view_b))
+    ids = ids_on(view_b, view_a, mine)
+    nodes = _three_ways(_by_base(mine.nodes, ids, theirs.nodes), _by_base(theirs.nodes))
+    links = _three_ways(_by_base(mine.links, ids, theirs.links), _by_base(theirs.links))
     return {
         "from": view_a.seq,
         "to": view_b.seq,
@@ -193,19 +185,88 @@ def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
             if _is_net(change, shown.node_fields)
         ],
         "edges": [
-            {**shown.edge_change(change), **_sides(change, of_links[change.key], shown.link_fields)}
-            for change in _in_order(list(found.values()))
+            {**shown.edge_change(change), **_sides(change, stood, shown.link_fields)}
+            for change, stood in sorted(links, key=lambda one: _place(one[0]))
             if _is_net(change, shown.link_fields)
         ],
     }
 
 
-def _by_key(changes: Sequence[Change[E]]) -> dict[str, Change[E]]:
-    return {change.key: change for change in changes}
+def changes_since(view: View, base: int | None) -> Changes:
+    """Return the changes since a seq, renames ``joined``; without one all that there is, as created.
+
+    Raises: ``HistoryPruned``.
+    """
+    if base is not None:
+        return joined(changes_between(view, base, view.seq))
+    state = state_at(view, view.seq)
+    nodes = tuple(Change(key, None, one) for key, one in state.nodes.items())
+    return Changes(nodes, tuple(Change(key, None, one) for key, one in state.links.items()))
 
 
-def _from_nothing(elements: Mapping[str, E]) -> dict[str, Change[E]]:
-    return {key: Change(key, None, element) for key, element in elements.items()}
+def ids_on(other: View, view: View, changes: Changes) -> dict[str, str]:
+    """Return the ids that entities and edges of a branch have on another one, where these are different ones.
+
+    Those are the ones that changes are about, and their ends. Either branch may have renamed an entity: the one that
+    did has the other id among its former ids. An id that is that of another entity of the branch is no id of this one.
+    """
+    links = {one.key: one.after for one in changes.links if one.after}
+    while about := {key for key in _ends_of(links.values()) if is_link_id(key)} - links.keys():
+        found = {link.id: link for chunk in chunks(sorted(about)) for link in view.links(chunk)}
+        if not found:
+            break
+        links |= found
+    renamed = _renamed_on(other, view, {one.key for one in changes.nodes} | _ends_of(links.values()))
+    return renamed | moved_links(links.values(), {there: key for key, there in renamed.items()})
+
+
+def _renamed_on(other: View, view: View, keys: Iterable[str]) -> dict[str, str]:
+    wanted = sorted(keys)
+    former = {node.id: former_ids(node) for chunk in chunks(wanted) for node in view.nodes(chunk)}
+    holders = view.renamed(one for names in former.values() for one in names)
+    names = {key: [one for one in reversed(former.get(key, ())) if holders.get(one) == key] for key in wanted}
+    asked = sorted({*wanted, *(one for some in names.values() for one in some)})
+    there = {node.id: former_ids(node) for chunk in chunks(asked) for node in other.nodes(chunk)}
+    now = other.renamed({*asked} - there.keys())
+    found: dict[str, str] = {}
+    for key, earlier in names.items():
+        if key in there and (not earlier or {*there[key]} & {*earlier}):
+            continue
+        candidates = [one for one in earlier if one in there]
+        if key not in there:
+            candidates += [now[one] for one in (key, *earlier) if one in now]
+        if candidates:
+            found[key] = candidates[0]
+    taken = {node.id for chunk in chunks(sorted({*found.values()})) for node in view.nodes(chunk)}
+    return {key: one for key, one in found.items() if one not in taken}
+
+
+def _ends_of(links: Iterable[Link]) -> set[str]:
+    return {end for link in links for end in (link.from_id, link.to_id)}
+
+
+def chunks(keys: list[str]) -> Iterator[list[str]]:
+    """Yield ids some at a time, as many as a view is asked for at once."""
+    return (keys[start : start + _CHUNK] for start in range(0, len(keys), _CHUNK))
+
+
+def _by_base(
+    changes: Sequence[Change[E]], ids: Mapping[str, str] | None = None, theirs: Sequence[Change[E]] = ()
+) -> dict[str, Change[E]]:
+    """Return changes by the id that the element had at the base; of a new one by its id on the second branch.
+
+    ``ids`` has the ids on the second branch, of which ``theirs`` are the changes.
+    """
+    at_base = {one.key: one.before.id for one in theirs if one.before}
+    there = ids or {}
+
+    def name(change: Change[E]) -> str:
+        if change.before:
+            return change.before.id
+        key = there.get(change.key, change.key)
+        return at_base.get(key, key)
+
+    return {name(one): one for one in changes}
 
 
 def _three_ways(mine: Mapping[str, Change[E]], theirs: Mapping[str, Change[E]]) -> list[tuple[Change[E], E | None]]:
@@ -215,7 +276,8 @@ def _three_ways(mine: Mapping[str, Change[E]], theirs: Mapping[str, Change[E]]) 
         stood = (mine.get(key) or theirs[key]).before
         one = mine[key].after if key in mine else stood
         other = theirs[key].after if key in theirs else stood
-        found.append((Change(key, one, other), stood))
+        last = other or one or stood
+        found.append((Change(last.id if last else key, one, other), stood))
     return found
 
 

@@ -107,6 +107,34 @@ def test_what_a_branch_has_that_another_lacks_is_exported_for_that_one(kb, synce
     )
 
 
+def test_an_export_says_what_is_renamed_on_its_branch_alone_and_brings_what_was_written_since(kb, synced):
+    entities = [{"id": key, "type": "flag", "title": key, "status": "active"} for key in ("F-1", "F-2")]
+    edges = [{"type": "relates_to", "kind": "see", "from": "F-2", "to": "F-1"}]
+    assert kb("apply", "-", stdin=json.dumps({"entities": entities, "edges": edges})).status == 0
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("rename", "F-1", "F-10")
+    kb("apply", "-", stdin='{"entities": [{"id": "F-10", "owner": "ines"}]}')
+    git(synced, "commit", "-q", "--allow-empty", "-m", "topic")
+    git(synced, "switch", "-q", "main")
+    found = kb("export", "--branch", "topic", "--not-on", "main")
+    renames = "F-10 is called F-1 on main: `kb rename F-1 F-10 --branch main` renames it there too."
+    assert f"warning: {renames}\n" in found.err
+    assert found.json["entities"] == [{"id": "F-1", "owner": "ines"}]
+    git(synced, "merge", "-q", "topic")
+    said = kb("hook", "post-merge", "0").err
+    brings = "`kb export --branch topic --not-on main | kb apply --branch main -` brings 1 of them"
+    assert said == f"kb: 2 facts that clients wrote on topic are not on main: {brings}. {renames}\n"
+    kb("apply", "--branch", "main", "-", stdin=found.out)
+    differs = kb("branch", "diff", "main", "topic").out
+    assert differs.startswith("> F-1 -> F-10 (flag) F-1\n")
+    assert "+" not in differs
+    git(synced, "switch", "-q", "-c", "other")
+    git(synced, "branch", "-q", "-D", "topic")
+    assert "Clients wrote 1 fact on topic that main has not" in kb("gc", "--dry-run").err
+    assert kb("rename", "F-1", "F-10", "--branch", "main").status == 0
+    assert "Clients wrote" not in kb("gc", "--dry-run").err
+
+
 def test_without_a_store_of_the_default_branch_the_new_one_starts_empty_and_says_so(kb, root):
     git(root, "switch", "-q", "-c", "feature")
     (root / ".kb").mkdir()

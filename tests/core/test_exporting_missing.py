@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from kbcore.editing.documents import Target
+from kbcore.editing.renaming import rename
 from kbcore.exporting import Export, missing_on, parts
+from kbcore.ids import link_id
 from tests.core.kip.test_run import asked
-from tests.support.project import Project
+from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 
 DOCUMENT = "docs/requirements/1.md"
@@ -169,3 +172,74 @@ def test_a_branch_without_a_store_lacks_all_that_clients_wrote(topic: Project) -
     topic.apply(entities=[req("NEW")])
     found = missing_on(None, topic.view("topic"))
     assert [item["id"] for item in found.entities] == ["NEW", "OLD"]
+
+
+def renamed(project: Project, old: str, new: str, branch: str) -> None:
+    workspace = project.workspace()
+    read = workspace.store(branch).read
+    rename(Target(workspace, branch, AUTHOR, read, follows_head=False), old, new)
+
+
+@pytest.fixture
+def linked(topic: Project) -> Project:
+    """The topic branch made again, from a main that has an edge of a client's to OLD."""
+    topic.apply(branch="main", entities=[req("END")], edges=[{**SEE, "from": "END", "to": "OLD"}])
+    git(topic.root, "switch", "-q", "main")
+    topic.switch("linked", create=True)
+    topic.view("linked")
+    return topic
+
+
+def test_what_is_renamed_on_the_branch_is_brought_to_the_id_of_the_other_one_and_doubles_nothing(
+    linked: Project,
+) -> None:
+    renamed(linked, "OLD", "RENAMED", "linked")
+    found = missing(linked, "linked")
+    assert found == Export([], [], 0, {"OLD": "RENAMED"})
+    edge = {**SEE, "from": "END", "to": "RENAMED"}
+    linked.apply(entities=[{"id": "RENAMED", "status": "done"}, req("NEW")], edges=[{**edge, "confidence": 0.5}])
+    linked.apply(edges=[{**SEE, "to": "RENAMED"}])
+    found = missing(linked, "linked")
+    assert found.entities == [req("NEW"), {"id": "OLD", "status": "done"}]
+    assert found.edges == [{**SEE, "from": "END", "to": "OLD", "confidence": 0.5}, {**SEE, "to": "OLD"}]
+    for part in parts(found):
+        linked.apply(branch="main", **part)
+    assert {node.id for node in linked.view("main").nodes(["OLD", "RENAMED"])} == {"OLD"}
+    assert missing(linked, "linked") == Export([], [], 0, {"OLD": "RENAMED"})
+    renamed(linked, "OLD", "RENAMED", "main")
+    assert nothing(missing(linked, "linked"))
+
+
+def test_what_was_written_under_an_id_that_the_other_branch_renamed_is_brought_to_the_new_id(linked: Project) -> None:
+    renamed(linked, "OLD", "RENAMED", "main")
+    linked.apply(entities=[{"id": "OLD", "status": "done"}, req("NEW")], edges=[{**SEE, "to": "OLD"}])
+    found = missing(linked, "linked")
+    assert found.entities == [req("NEW"), {"id": "RENAMED", "status": "done"}]
+    assert (found.edges, found.waiting, found.renamed) == ([{**SEE, "to": "RENAMED"}], 0, {})
+    for part in parts(found):
+        linked.apply(branch="main", **part)
+    assert nothing(missing(linked, "linked"))
+
+
+def test_an_edge_about_an_edge_whose_ends_have_another_id_there_is_about_that_one(linked: Project) -> None:
+    schema = "edges: {doubts: {from: [req], to: [link], description: About an edge}}\n"
+    linked.write({".kb/schema/own.yaml": schema})
+    renamed(linked, "OLD", "RENAMED", "main")
+    here, there = (link_id("relates_to", "see", "END", key) for key in ("OLD", "RENAMED"))
+    linked.apply(edges=[{"type": "doubts", "from": "END", "to": here}])
+    assert missing(linked, "linked") == Export([], [{"type": "doubts", "from": "END", "to": there}], 0)
+
+
+def test_an_entity_that_both_branches_renamed_is_the_same_one(linked: Project) -> None:
+    renamed(linked, "OLD", "MINE", "linked")
+    renamed(linked, "OLD", "THEIRS", "main")
+    linked.apply(entities=[{"id": "MINE", "status": "done"}])
+    assert missing(linked, "linked") == Export([{"id": "THEIRS", "status": "done"}], [], 0, {"THEIRS": "MINE"})
+
+
+def test_another_entity_with_the_id_of_a_renamed_one_is_not_taken_for_it(linked: Project) -> None:
+    renamed(linked, "OLD", "NEW", "main")
+    linked.apply(entities=[req("NEW"), {"id": "OLD", "status": "done"}])
+    found = missing(linked, "linked")
+    assert (found.entities, found.renamed) == ([], {})
+    assert found.waiting > 0

@@ -10,10 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.editing.documents import Target
+from kbcore.editing.renaming import rename
 from kbcore.history.compare import count_differences, diff, diff_branches, differences_from, merge_base
 from kbcore.view.past import state_at
 from tests.support.histories import content, laws, records
-from tests.support.project import Project, req
+from tests.support.project import AUTHOR, Project, req
 from tests.support.stores import Stored
 
 
@@ -27,6 +29,11 @@ def edge(from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
 
 def told(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["id"], one["change"]) for one in found["entities"]]
+
+
+def renamed(project: Project, old: str, new: str, branch: str) -> None:
+    workspace = project.workspace()
+    rename(Target(workspace, branch, AUTHOR, workspace.store(branch).read, follows_head=False), old, new)
 
 
 def test_a_diff_lists_what_came_changed_and_went_in_order(project: Project) -> None:
@@ -169,3 +176,34 @@ def test_a_diff_in_parts_is_the_diff_whole_and_is_counted_without_its_parts(hist
         assert found == [(key, one) for key in ("entities", "edges") for one in whole[key]]
         assert count_differences(view, a, b) == len(found)
         made.close()
+
+
+def test_branches_of_which_one_renamed_an_entity_differ_in_a_rename(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")], edges=[edge("A", "B")])
+    project.switch("topic", create=True)
+    project.apply(entities=[{"id": "A", "status": "done"}, entity("C")], edges=[edge("C", "A")])
+    renamed(project, "A", "Z", "main")
+    main, topic = project.view("main"), project.view("topic")
+    found = diff_branches(main, topic)
+    assert [(one["id"], one.get("was"), one["change"]) for one in found["entities"]] == [
+        ("A", "Z", "renamed"),
+        ("C", None, "created"),
+    ]
+    assert found["entities"][0]["changed_in"] == ["from", "to"]
+    assert [(one["from"], one["to"], one["change"]) for one in found["edges"]] == [("C", "A", "created")]
+    back = diff_branches(topic, main)
+    assert [(one["id"], one.get("was"), one["change"]) for one in back["entities"]] == [
+        ("C", None, "deleted"),
+        ("Z", "A", "renamed"),
+    ]
+    assert [(one["from"], one["to"], one["change"]) for one in back["edges"]] == [("C", "A", "deleted")]
+
+
+def test_an_edge_that_both_branches_made_to_an_entity_of_another_id_is_one(project: Project) -> None:
+    project.apply(entities=[entity("A"), entity("B")])
+    project.switch("topic", create=True)
+    project.apply(edges=[edge("B", "A", confidence=0.5)])
+    renamed(project, "A", "Z", "main")
+    project.apply(branch="main", edges=[edge("B", "Z", confidence=0.75)])
+    (change,) = diff_branches(project.view("main"), project.view("topic"))["edges"]
+    assert (change["change"], change["fields"]["confidence"]["from"]) == ("updated", 0.75)
