@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from kbcore.changeset import Changeset
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
+    InvalidChangeset,
     InvalidQuery,
     KBError,
     NotFound,
@@ -31,6 +32,7 @@ from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
 from kbcore.locate import Reading
+from kbcore.model import NOTES_OF_RULES, NoteOnFile
 from kbcore.phrases import some_of
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
@@ -43,11 +45,12 @@ from kbcore.sync.pending import Pending, as_defined, place_of, wanted
 from kbcore.sync.planned import FilePlan
 from kbcore.sync.scan import Found, Scan, content_of, wanted_at
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
+from kbcore.visible import in_quotes, problem_line
 from kbcore.workspace import Workspace, moved
 
 _MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10
+_STATUS: Final = "unknown-status"
 _RECORDED_BESIDE: Final = (
     "Another process recorded changes while the files were written; what the files say is recorded."
 )
@@ -184,20 +187,44 @@ def commit(
 ) -> Outcome:
     """Write files and record what they say, as one record; where the request is a dry run neither.
 
+    The answer warns of the rules that this newly breaks, as ``written.carry_out`` does; that of a ``plan`` does not.
+
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
     written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
     files would; where it does not fit any more because of what was recorded meanwhile, the files are synced instead.
     ``begun`` is the rename that it is, noted for the sync that comes after a crash.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
-    ``StorageError``; ``BranchMoved``; what ``more`` and ``BranchStore.commit`` raise.
+    ``InvalidChangeset`` for a file of which not all could be taken in any more; ``StorageError``; ``BranchMoved``; what
+    ``more`` and ``BranchStore.commit`` raise.
     """
+    if plan:
+        return _committed(target, edits, request, plan, begun)
+    drafts: list[Draft] = []
+
+    def noted(view: View, stamp: Stamp, draft: Draft) -> Draft:
+        _require_whole(draft)
+        drafts.append(more(view, stamp, draft) if more else draft)
+        return drafts[-1]
+
+    workspace = target.workspace
+    target = target._replace(author=msgspec.structs.replace(target.author, source=SYNC))
+    outcome = _committed(target, edits, request, _planner(workspace, edits, noted))
+    draft = drafts[-1] if drafts[-1].changes else drafts[0]  # a watcher may have recorded it once it was written
+    if not draft.changes:
+        return outcome
+    said = written.warnings_of(workspace, target.branch, target.author, draft, is_tried=request.dry_run)
+    said += _statuses(workspace, draft)
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *said))
+
+
+def _committed(
+    target: Target, edits: Sequence[FileEdit], request: Request, planner: Planner, begun: Begun | None = None
+) -> Outcome:
     workspace, branch = target.workspace, target.branch
     checkout = _checked_out(workspace, branch)
-    planner = plan or _planner(workspace, edits, more)
     tried = msgspec.structs.replace(request, dry_run=True)
-    sync_author = msgspec.structs.replace(target.author, source=SYNC)
-    author = target.author if plan else sync_author
+    author = target.author
     store = workspace.store(branch)
     head_commit = workspace.head_commit(branch)
     outcome = store.commit(author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
@@ -219,17 +246,46 @@ def commit(
         try:
             return finished(record(author, planner))
         except (NotFound, StaleBase, IntegrityViolation):
-            if plan is None:
+            if begun is None:
                 raise
             # Another process recorded something in between, such as a watcher that saw some of the files: what they
             # say now is recorded as a sync records it.
-            outcome = record(sync_author, _planner(workspace, edits, None))
+            author = msgspec.structs.replace(author, source=SYNC)
+            outcome = record(author, _planner(workspace, edits, None))
             return finished(msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE)))
     except KBError as error:
         paths = some_of([edit.path for edit in edits], _MOST_NAMED)
         error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
         error.applied = "yes"
         raise
+
+
+def _new_notes(draft: Draft) -> Iterator[tuple[str, NoteOnFile]]:
+    """Yield each problem, with its file, that a file has after a draft and did not have before."""
+    for change in draft.changes.sources:
+        known = {(one.code, one.message) for one in change.before.problems} if change.before else set()
+        for note in change.after.problems if change.after else ():
+            if (note.code, note.message) not in known:
+                yield change.key, note
+
+
+def _require_whole(draft: Draft) -> None:
+    """Refuse an edit that leaves something in its file that cannot be taken in. Raises: ``InvalidChangeset``."""
+    found = [
+        Problem("$", note.code, f"{path}:{note.line}: {note.message}", note.hint, path)
+        for path, note in _new_notes(draft)
+        if note.severity == "error" and note.code not in NOTES_OF_RULES
+    ]
+    if found:
+        raise InvalidChangeset(found[0].message, hint=found[0].hint, details=found)
+
+
+def _statuses(workspace: Workspace, draft: Draft) -> Iterator[str]:
+    """Yield a sentence for each status that no entity of its type has: the rule of it looks at everything."""
+    level = workspace.config.rules.get(_STATUS, "warning")
+    for path, note in _new_notes(draft):
+        if NOTES_OF_RULES.get(note.code) == _STATUS and level != "off":
+            yield f"{_STATUS} ({level}): {problem_line(path, note.line, note.message, note.hint)}"
 
 
 def _checked_out(workspace: Workspace, branch: str) -> Checkout:

@@ -17,7 +17,7 @@ from kbcore import allocation, numbering
 from kbcore.changeset import parse
 from kbcore.editing.documents import FileEdit, Target, commit, facts_of, framed, read_file
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.editing.setting import Assignment, Written, assignment, client_request, values_of
+from kbcore.editing.setting import Assignment, Written, assignment, check_status, client_request, values_of
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
@@ -166,7 +166,10 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
 
 
 def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
-    """Return the fields of the new entity: what is asked for, and the default status of its type."""
+    """Return the fields of the new entity: what is asked for, and the default status of its type.
+
+    Raises: ``InvalidQuery``; ``InvalidChangeset`` for a status that the type does not list.
+    """
     asked: list[Assignment] = []
     for word in wish.words:
         one = assignment(word, plan.schema)
@@ -175,6 +178,7 @@ def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
         asked.append(one)
     blank = _blank(wish.key or "new", wish.kind)
     values = {name: value for name, value in values_of(blank, asked, plan.schema).items() if value is not None}
+    check_status(plan.definition, values.get("status"))
     return {"status": plan.definition.status_default} | values
 
 

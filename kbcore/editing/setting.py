@@ -35,7 +35,7 @@ from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
 from kbcore.phrases import some_of
 from kbcore.query import former
 from kbcore.query.known import near_ids
-from kbcore.schema import Schema
+from kbcore.schema import EntityType, Schema
 from kbcore.suggest import is_it
 from kbcore.values import field_problem, is_same, meaning_problem
 from kbcore.view.view import View
@@ -196,19 +196,26 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
         changeset = parse(request)
         return Written(with_called(target.carry_out(changeset), called))
     definition = schema.entities.get(node.type)
-    status = values.get("status")
-    if definition and definition.statuses and status is not None and status not in definition.statuses:
-        hint = f"Use one of: {', '.join(definition.statuses)}."
-        problem = Problem("$.status", "unknown_status", f"{in_quotes(status)} is no status of a {node.type}.", hint)
-        raise InvalidChangeset(problem.message, hint=hint, details=[problem])
+    if definition:
+        check_status(definition, values.get("status"))
     edit = edit_fields(workspace, node, values)
     edits = [edit] if edit.after != edit.before else []
     outcome = commit(target, edits, framed(target, message=said, dry_run=dry_run))
-    if definition and definition.status_default and "status" in values and status is None:
+    if definition and definition.status_default and values.get("status", "") is None:
         default = in_quotes(definition.status_default)
         warning = f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, warning))
     return Written(with_called(outcome, called), edits)
+
+
+def check_status(definition: EntityType, status: Any) -> None:
+    """Refuse a status that the type does not list, if it lists any. Raises: ``InvalidChangeset``."""
+    if definition.statuses and status is not None and status not in definition.statuses:
+        hint = f"Use one of: {', '.join(definition.statuses)}."
+        problem = Problem(
+            "$.status", "unknown_status", f"{in_quotes(status)} is no status of a {definition.name}.", hint
+        )
+        raise InvalidChangeset(problem.message, hint=hint, details=[problem])
 
 
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,11 +53,15 @@ def carry_out(
     )
     if outcome.duplicate or not (drafts and drafts[-1].changes):
         return outcome
-    warnings = _warnings(workspace, branch, author, drafts[-1], is_tried=changeset.dry_run)
+    warnings = warnings_of(workspace, branch, author, drafts[-1], is_tried=changeset.dry_run)
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings)) if warnings else outcome
 
 
-def _warnings(workspace: Workspace, branch: str, author: Author, draft: Draft, *, is_tried: bool) -> list[str]:
+def warnings_of(workspace: Workspace, branch: str, author: Author, draft: Draft, *, is_tried: bool) -> list[str]:
+    """Return a sentence for each rule that a draft newly breaks: the last record of a branch, or one that is tried.
+
+    What stops the rules is such a sentence too.
+    """
     changes = draft.changes
     number = max(len(draft.ops), len(changes.nodes) + len(changes.links))
     if number > _MOST_ITEMS:

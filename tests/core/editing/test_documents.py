@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.answers import Outcome
 from kbcore.editing.documents import FileEdit, Target, commit, framed
-from kbcore.errors import BranchMoved, StaleBase, StorageError
+from kbcore.errors import BranchMoved, InvalidChangeset, StaleBase, StorageError
 from kbcore.store import Author
 from tests.support.project import Project, req
 from tests.support.saving import saving_while_written
@@ -103,3 +103,43 @@ def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: 
     with pytest.raises(BranchMoved):
         written(project, [edit(ONE, req("A"), req("A", owner="ann"))])
     assert (project.root / ONE).read_text() == req("A")
+
+
+CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
+
+
+def test_a_write_and_a_dry_run_say_which_rules_they_newly_break(project: Project) -> None:
+    project.sync({ONE: req("A", depends_on="B"), TWO: req("B")})
+    edits = [edit(TWO, req("B"), req("B", depends_on="A"))]
+    assert CYCLE in written(project, edits, dry_run=True).warnings
+    assert CYCLE in written(project, edits).warnings
+    after = written(project, [edit(TWO, req("B", depends_on="A"), req("B", depends_on="A", owner="ann"))])
+    assert CYCLE not in after.warnings, "it was broken before"
+
+
+def test_a_new_document_is_judged_as_it_will_be_also_in_a_dry_run(project: Project) -> None:
+    project.sync({ONE: req("A", title="Same")})
+    edits = [edit(TWO, None, req("B", title="Same"))]
+    for dry_run in (True, False):
+        said = written(project, edits, dry_run=dry_run).warnings
+        assert any(one.startswith("duplicate-title (warning): A and B") for one in said)
+        assert not any("missing-file" in one for one in said)
+
+
+def test_a_status_that_no_entity_of_its_type_has_is_a_warning_unless_its_rule_is_off(project: Project) -> None:
+    project.write({".kb/schema/own.yaml": "entities: {req: {statuses: [draft, open, done]}}\n"})
+    project.sync({ONE: req("A")})
+    edits = [edit(ONE, req("A"), req("A").replace("status: open", "status: finished"))]
+    assert [one.split(":")[0] for one in written(project, edits, dry_run=True).warnings] == ["unknown-status (warning)"]
+    project.write({".kb/config.json": '{"rules": {"unknown-status": "off"}}'})
+    assert written(project, edits).warnings == ()
+
+
+def test_an_edit_after_which_its_file_could_not_be_read_whole_is_refused(project: Project) -> None:
+    project.write({".kb/schema/own.yaml": "entities: {req: {attributes: {size: {type: text, required: true}}}}\n"})
+    project.sync({ONE: req("A", size="L")})
+    for dry_run in (True, False):
+        with pytest.raises(InvalidChangeset, match=f"^{ONE}:.*size"):
+            written(project, [edit(ONE, req("A", size="L"), req("A"))], dry_run=dry_run)
+    assert (project.root / ONE).read_text() == req("A", size="L")
+    assert project.seq() == 1
