@@ -235,6 +235,7 @@ class Session:
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
         self.tell_ensured(ensured)
+        self.note_answering(self.workspace, choice.branch)
         self.watch(store)
         return Opened(self.workspace, store, choice, self)
 
@@ -285,6 +286,11 @@ class Session:
             self.output.warn(said)
         elif said:
             self.output.note(f"note: {said}")
+
+    def note_answering(self, workspace: Workspace, branch: str) -> None:
+        """Have a document of the answer name the branch whose store answers, where that is another one."""
+        other = workspace.answering(branch)
+        self.output.around = {"answered_from": other} if other != branch else {}
 
     def watch(self, store: BranchStore) -> None:
         """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""

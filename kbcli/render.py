@@ -47,6 +47,8 @@ class Output:
         self.is_aligned: bool | None = None
         """Whether lists are aligned for a reader; None: they are where a person reads them."""
         self._after_pager: list[str] = []
+        self.around: dict[str, str] = {}
+        """Members of every document of the answer."""
         self._bar: Bar | None = None
 
     @property
@@ -114,7 +116,9 @@ class Output:
         return _flowed(text, self.width)
 
     def document(self, value: Any) -> None:
-        """Write the one JSON document of the answer."""
+        """Write the one JSON document of the answer, with what is ``around`` it where it is an object."""
+        if isinstance(value, dict):
+            value = {**value, **self.around}
         self.data(json_text(value, 2 if self.is_terminal else None) + "\n")
 
     def document_of(
@@ -124,6 +128,7 @@ class Output:
         if self.is_terminal:
             self.document({**head, **{name: list(items) for name, items in lists.items()}, **(rest or {})})
             return
+        head = {**head, **self.around}
         self.data(json_text(head)[:-1])
         for place, (name, items) in enumerate(lists.items()):
             self.data(f"{',' if head or place else ''}{json_text(name)}:[")

@@ -190,8 +190,8 @@ class Workspace:
         """Holds settings, schema and rules as the main worktree has them."""
         self.unmovable: ReadOnlyStore | None = None
         """Why the stores cannot be moved from an older place; then they are read there, and not written."""
-        self.read_for: dict[str, set[str]] = {}
-        """Branches whose stores answer what this request reads, each with the branches that were asked for."""
+        self.read_on: dict[str, str] = {}
+        """Branches that this request reads and that have no store, each with the one whose store answers."""
         self.tried_on: dict[str, str] = {}
         """Branches of which this request only plans a write, each with the branch on whose store it is planned."""
         self.moved = ""
@@ -327,9 +327,9 @@ class Workspace:
         is_here = self.settings_dir.parent == self.repo.worktree
         return KB if is_here else str(self.settings_dir)
 
-    def asked_of(self, branch: str) -> set[str]:
-        """Return the branches for which the store of this one answers in this request; itself, as a rule."""
-        return self.read_for.get(branch, {branch})
+    def answering(self, branch: str) -> str:
+        """Return the branch whose store answers for this one in this request; itself, as a rule."""
+        return self.tried_on.get(branch) or self.read_on.get(branch, branch)
 
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between.
@@ -338,7 +338,7 @@ class Workspace:
         """
         now = Workspace(self.repo, self.machine, self.pool, settles=self.settles)
         now.user = self.user
-        now.tried_on = dict(self.tried_on)
+        now.tried_on, now.read_on = dict(self.tried_on), dict(self.read_on)
         return now
 
     @cached_property
@@ -444,10 +444,13 @@ class Workspace:
     def store(self, branch: str) -> BranchStore:
         """Return the store of a branch; opening it fails with ``UnknownBranch`` when there is none.
 
-        In a request that only plans a write, it may be that of another branch (``tried_on``), and takes no record.
+        In a request that reads, it may be that of another branch (``read_on``); so it may in one that only plans a
+        write (``tried_on``), and takes no record.
         """
         if branch in self.tried_on:
             return self.store(self.tried_on[branch]).trial
+        if branch in self.read_on:
+            return self.store(self.read_on[branch])
         name = ids.encode_branch(branch)
         views = CachePlaces(
             below(self.cache_dir, name), below(self.usual_cache_dir, name), self.user.limits.memory_bytes
@@ -459,10 +462,10 @@ class Workspace:
     def readable_directory_of(self, branch: str) -> Path:
         """Return where the store of a branch can be read: an empty one of this process where none could be made.
 
-        In a request that only plans a write, it may be that of another branch (``tried_on``).
+        In a request that does not write, it may be that of another branch: see ``answering``.
         """
-        if branch in self.tried_on:
-            return self.readable_directory_of(self.tried_on[branch])
+        if (other := self.answering(branch)) != branch:
+            return self.readable_directory_of(other)
         directory = self.directory_of(branch)
         empty = self.pool.empty_stores.get(directory)
         return directory if empty is None or os.path.lexists(directory) else empty

@@ -116,9 +116,9 @@ class _Attempt:
     def _carried_out(self, ready: _Ready) -> Outcome:
         service, around = self._service, self._around
         with service.open(self._client, ready.arrival, writes=ready.job.writes, dry_run=ready.job.dry_run) as call:
-            around |= {"repository": call.repository, "branch": call.branch}
+            around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
             try:
-                payload = {"repository": call.repository} | ready.job.run(call)
+                payload = {"repository": call.repository} | ready.job.run(call) | call.answered_from
                 if not ready.job.writes:  # after a write, a reading would first publish the view
                     service.listing.note(call, payload)
                 news = service.news(call)

@@ -101,6 +101,12 @@ class Call(msgspec.Struct, frozen=True):
     notes: list[str] = []
     """What is to be said with the answer of this call alone."""
 
+    @property
+    def answered_from(self) -> dict[str, str]:
+        """Return the member of the answer that names the branch whose store answers, where that is another one."""
+        other = self.workspace.answering(self.branch)
+        return {"answered_from": other} if other != self.branch else {}
+
     def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
         """Return ``use(view)`` on a view with what the files of the worktree say."""
         return self.files.read(self.workspace, self.branch, lambda view, _: use(view), time_s=time_s)
@@ -175,20 +181,20 @@ class Service:
         """
         from_thread.check_cancelled()
         workspace, choice = arrival.workspace.renewed(), arrival.choice
-        answering, notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
-        used = workspace.tried_on.get(choice.branch, answering.branch)
+        notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
+        used = workspace.answering(choice.branch)
         with ExitStack() as turns:
             if used != choice.branch:
                 # It has a store, so nobody who has its turn waits for another.
                 turns.enter_context(self.turns.taken(workspace.directory_of(used), reads=True))
             yield Call(
                 workspace=workspace,
-                store=workspace.store(answering.branch),
+                store=workspace.store(choice.branch),
                 files=self.files,
-                branch=answering.branch,
-                follows_head=answering.follows_head,
+                branch=choice.branch,
+                follows_head=choice.follows_head,
                 author=author(client, self.session),
-                notice=notice or self._left_over(workspace, answering.branch),
+                notice=notice or self._left_over(workspace, used),
                 is_dotted=self.options.is_dotted,
                 repository=repository_name(workspace),
                 is_read_only=self.options.is_read_only,
@@ -205,7 +211,7 @@ class Service:
         return branches.left_over(workspace, branch) if is_new else ""
 
     def answering(self, workspace: Workspace) -> str:
-        """Return the branch whose store answers what is read now, as far as that can be said without making one.
+        """Return the branch whose store answers what is read now, without making one; ``workspace`` gives that store.
 
         Raises: ``GitUnusable``; as ``branches.for_reading``.
         """
@@ -214,9 +220,8 @@ class Service:
         branch = self.options.branch or workspace.head().branch
         if workspace.has_store(branch) and workspace.verdict_on(branch) != "made_again":
             return branch
-        return self._served(workspace, branches.Choice(branch, follows_head=False), writes=False, dry_run=False)[
-            0
-        ].branch
+        self._served(workspace, branches.Choice(branch, follows_head=False), writes=False, dry_run=False)
+        return workspace.answering(branch)
 
     def look(self, use: Callable[[View], T]) -> T:
         """Return ``use(view)`` on a view of what answers now, with what its files say; makes no store.
@@ -224,8 +229,8 @@ class Service:
         Raises: as opening a workspace, ``answering`` and reading a store.
         """
         workspace = self.workspace()
-        branch = self.answering(workspace)
-        with self.turns.taken(workspace.directory_of(branch), reads=True):
+        branch = self.options.branch or workspace.head().branch
+        with self.turns.taken(workspace.directory_of(self.answering(workspace)), reads=True):
             return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
 
     @property
@@ -299,19 +304,20 @@ class Service:
             if self._shared is not None:
                 self._shared[1].close()
 
-    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool, dry_run: bool) -> tuple[Choice, str]:
-        """Return the branch that answers, and what is to be said about that; a call that writes makes its store.
+    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool, dry_run: bool) -> str:
+        """Have ``workspace`` give the store that answers, and return what is to be said about it.
+
+        A call that writes makes the store of its branch.
 
         Raises: as ``branches.ensure``, or ``branches.for_reading``.
         """
         from kbcore import branches
 
         if writes and dry_run:
-            return choice, self._first_use(branches.for_trying(workspace, choice))
+            return self._first_use(branches.for_trying(workspace, choice))
         if writes:
-            return choice, self._first_use(branches.ensure(workspace, choice.branch, follows_head=choice.follows_head))
-        answering, ensured = branches.for_reading(workspace, choice)
-        return answering, self._first_use(ensured)
+            return self._first_use(branches.ensure(workspace, choice.branch, follows_head=choice.follows_head))
+        return self._first_use(branches.for_reading(workspace, choice))
 
     def _first_use(self, ensured: Ensured) -> str:
         """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""

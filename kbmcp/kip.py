@@ -23,7 +23,7 @@ from kbmcp.replies import DATA_NOTE, Payload, text_of
 if TYPE_CHECKING:
     from kbcore.kip.request import Request
 
-_PLACE: Final = ("repository", "branch", "seq", "freshness", "pending_files", "freshness_reason")
+_PLACE: Final = ("repository", "branch", "answered_from", "seq", "freshness", "pending_files", "freshness_reason")
 _PARAMETERS: Final = {"type": "object", "description": "values of placeholders: {name: value} for `:name`"}
 SCHEMA: Final = {
     "type": "object",

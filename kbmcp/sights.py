@@ -60,7 +60,7 @@ def sight_of(service: Service) -> Sight:
         )
         answering = service.answering(workspace)
         head = workspace.store(answering).head().hash
-        files = service.files.state(workspace, answering, time_s=limits.FILES_S)
+        files = service.files.state(workspace, sight.branch, time_s=limits.FILES_S)
         return msgspec.structs.replace(sight, answering=answering, head=f"{head} {files.freshness} {files.mark}")
     except KBError as error:
         return msgspec.structs.replace(sight, trouble=f"{error.code}: {error.message}")

@@ -30,6 +30,7 @@ def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
         open_ = branches.open_to_try if request.dry_run else branches.open_branch
     store, choice, ensured = open_(workspace, session.named_branch)
     session.tell_ensured(ensured)
+    session.note_answering(workspace, choice.branch)
     session.watch(store)
     around = Surroundings(
         workspace, store, choice.branch, session.author, choice.follows_head, files=session.files, is_local=True

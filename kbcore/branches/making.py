@@ -60,6 +60,7 @@ def ensure(
     """
     if workspace.unmovable is not None:
         raise workspace.unmovable
+    workspace.read_on.pop(branch, None)
     if workspace.has_store(branch) and (verdict := workspace.verdict_on(branch)) != "made_again":
         return _found(workspace, branch, verdict)
     with repository_lock(workspace, accepts_loss=accepts_loss):
@@ -235,28 +236,30 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
 def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
     """Return a store that answers for the branch that a request means; never to be written to.
 
-    Where a branch has no store of its own, that is the one that it will be copied from, and the choice names that
-    branch.
+    Where a branch has no store of its own, that is the one that it will be copied from; the choice names the branch
+    that is meant.
 
     Raises: as ``choose`` and ``for_reading``.
     """
-    choice, ensured = for_reading(workspace, choose(workspace, named))
+    choice = choose(workspace, named)
+    ensured = for_reading(workspace, choice)
     return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
 
 
-def for_reading(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
-    """Return the branch that answers for a choice; see ``open_to_read``. Nothing is written to the stores.
+def for_reading(workspace: Workspace, choice: Choice) -> Ensured:
+    """Have ``workspace`` give what answers for a choice; see ``open_to_read``. Nothing is written to the stores.
 
-    A branch without a store is answered from the one that its store will be copied from. Where there is none, that is
-    an empty store which only this process has. The store of an earlier branch of this name, which git has deleted
-    since, stays where it is: only a writer puts it in the trash.
+    A branch without a store is answered from the one that its store will be copied from, as ``answering`` of the
+    workspace says. Where there is none, that is an empty store which only this process has. The store of an earlier
+    branch of this name, which git has deleted since, stays where it is: only a writer puts it in the trash.
 
     Raises: ``StoreWentBack`` where records are missing and nothing else answers; ``BranchMoved`` or ``UnknownBranch``
     for a branch that git has renamed or deleted since it was chosen; ``GitUnusable``; what reading a head raises.
     """
     answering, ensured = _answering(workspace, choice)
-    workspace.read_for.setdefault(answering.branch, set()).add(choice.branch)
-    return answering, ensured
+    if answering.branch != choice.branch:
+        workspace.read_on[choice.branch] = answering.branch
+    return ensured
 
 
 def open_to_try(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:

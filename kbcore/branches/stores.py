@@ -46,7 +46,7 @@ def missing_between(workspace: Workspace, other: str, branch: str) -> Export:
     from kbcore.exporting import missing_on  # noqa: PLC0415 - imports duckdb, which few need who look for a store
 
     def read(view: View) -> Export:
-        if not other or not workspace.has_store(other):
+        if not other or not workspace.has_store(workspace.answering(other)):
             return missing_on(None, view)
         return workspace.store(other).read(lambda there: missing_on(there, view))
 

@@ -324,7 +324,7 @@ class WorktreeFiles:
 
     def _compared(self, workspace: Workspace, view: View, settings: tuple[Any, ...]) -> _Seen:
         checkout = settled(workspace, wait_s=_GIT_S)
-        if checkout.head.branch not in workspace.asked_of(settings[0]):
+        if checkout.head.branch != settings[0]:
             raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
         machine, place = workspace.machine, place_of(workspace)
         marks = tuple(want.mark for want in as_defined(place.wants, view))
@@ -411,8 +411,7 @@ def _without_files(workspace: Workspace, branch: str) -> FileState | None:
     if not workspace.repo.has_worktree:
         return records_alone("A bare repository has no files.")
     head = workspace.head()
-    asked = workspace.asked_of(branch)
-    if head.branch not in asked:
-        return records_alone(f"{head.branch} is checked out: its files say nothing of {min(asked)}.")
+    if head.branch != branch:
+        return records_alone(f"{head.branch} is checked out: its files say nothing of {branch}.")
     operation = operation_of(workspace.repo)
     return records_alone(f"A {operation} of git is not finished.", is_asked=False) if operation else None

@@ -55,6 +55,17 @@ def test_a_dry_run_in_a_new_branch_makes_no_store(kb, synced):
         assert "Would change main" not in ran.out
         assert not (stores_at(synced) / "topic").exists(), command
     assert "Would change topic at seq 1: 1 created" in kb("sync", "--dry-run").out
+    for command in (
+        ("query",),
+        ("check",),
+        ("log",),
+        ("diff", "0"),
+        ("show", "REQ-1"),
+        commands[2],
+    ):
+        found = kb(*command, "--json", *(["--dry-run"] if command[0] == "apply" else []))
+        assert (found.json["branch"], found.json["answered_from"]) == ("topic", "main"), command
+    assert not (stores_at(synced) / "topic").exists()
 
 
 def test_ensure_makes_a_store_once(kb, synced):

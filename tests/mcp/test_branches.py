@@ -38,7 +38,7 @@ def test_a_dry_run_in_a_new_branch_makes_no_store_and_is_planned_on_the_default_
         ]
         for tool, arguments, name, expected in tries:
             answer = found.call(tool, **arguments, dry_run=True)
-            assert (answer["branch"], answer[name]) == ("feature", expected)
+            assert (answer["branch"], answer["answered_from"], answer[name]) == ("feature", "main", expected)
             assert "feature has no store yet: this is main" in answer["note"]
             assert not (stores_at(project.root) / "feature").exists()
         assert found.call("kb_upsert", entities=[entity("B")])["created"] == ["B"]
@@ -105,7 +105,7 @@ def test_a_branch_that_can_get_no_store_is_read_from_what_it_would_be_copied_fro
     project.switch("feature", create=True)
     with agent(project.root) as found, locked(project.workspace().data_dir, REPOSITORY_LOCK):
         answer = found.call("kb_query")
-        assert (answer["branch"], answer["total"]) == ("main", 1)
+        assert (answer["branch"], answer["answered_from"], answer["total"]) == ("feature", "main", 1)
         assert "feature has no store yet: this is main" in answer["note"]
         assert found.refused("kb_upsert", entities=[entity("B")])["code"] == "lock_timeout"
     assert project.view("main").nodes(["B"]) == []

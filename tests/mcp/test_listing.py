@@ -247,7 +247,7 @@ def test_reading_only_makes_no_store(project):
         assert reader.call("kb_query")["total"] == 1
         project.switch("feature", create=True)
         answer = reader.call("kb_query")
-        assert (answer["branch"], answer["total"]) == ("main", 1)
+        assert (answer["branch"], answer["answered_from"], answer["total"]) == ("feature", "main", 1)
         assert "feature has no store yet" in answer["note"]
     assert not (stores_at(project.root) / "feature").exists()
 

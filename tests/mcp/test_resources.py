@@ -152,7 +152,7 @@ def test_a_branch_is_read_as_the_tools_read_it(project):
     with agent(project.root, "--read-only") as found:
         project.switch("feature", create=True)
         shown = read(found, "kb://entity/A")
-        assert shown["branch"] == "main"
+        assert (shown["branch"], shown["answered_from"]) == ("feature", "main")
         assert "feature has no store yet" in shown["note"]
 
 

@@ -166,7 +166,7 @@ def test_another_branch_is_told_to_whoever_follows_anything(mode, started, fast)
     with follower(started.root, mode) as found, found.following(A, SCHEMA, CHECK, HEAD):
         started.switch("feature", create=True)
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]
-        assert json.loads(found.call("kb_query", ids=["A"]).content[0].text)["branch"] == "main"
+        assert json.loads(found.call("kb_query", ids=["A"]).content[0].text)["branch"] == "feature"
         assert not found.call("kb_upsert", entities=[entity("B")]).is_error
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]  # the branch has got its store
         started.apply(entities=[entity("A", owner="ann")], branch="main")

@@ -211,8 +211,9 @@ def test_the_store_of_another_branch_answers_for_one_that_is_gone_and_says_so(pr
     put(project, "B")
     project.close()
     shutil.rmtree(store_of(project, "topic"))
-    _, choice, ensured = branches.open_to_read(project.workspace(), None)
-    assert (choice.branch, ensured.is_warning) == ("main", True)
+    workspace = project.workspace()
+    _, choice, ensured = branches.open_to_read(workspace, None)
+    assert (choice.branch, workspace.answering("topic"), ensured.is_warning) == ("topic", "main", True)
     assert "seen: 2, now: no store; records 1 to 2 are missing" in ensured.notice
     accepted(project, "topic")
     assert project.seq() == 2  # the one record of main, and the one of the new epoch

@@ -59,8 +59,10 @@ def test_a_branch_made_again_gets_a_new_store_and_the_old_one_is_in_the_trash(to
 def test_a_request_that_only_reads_answers_from_the_origin_and_moves_nothing(topic: Project) -> None:
     make_again(topic)
     for _ in range(2):
-        store, choice, used = branches.open_to_read(topic.workspace(), "topic")
-        assert (choice.branch, used.is_new, used.is_warning, trashed(topic)) == ("main", False, True, [])
+        workspace = topic.workspace()
+        store, choice, used = branches.open_to_read(workspace, "topic")
+        assert (choice.branch, workspace.answering("topic"), trashed(topic)) == ("topic", "main", [])
+        assert (used.is_new, used.is_warning) == (False, True)
         assert {key for (key,) in store.read(lambda view: view.rows("select id from node"))} == {"A"}
         assert used.notice.startswith("git deleted topic and made it again since its store was last used: this is main")
     assert first_use(topic, "topic").is_new

@@ -48,7 +48,7 @@ def test_a_new_branch_that_can_get_no_store_is_answered_from_the_default_branch(
     before = contents(stuck.root)
     store, choice, ensured = branches.open_to_read(stuck.workspace(), None)
     assert store.read(lambda view: view.rows("select id from node")) == [("A",)]
-    assert choice == branches.Choice("main", follows_head=False)
+    assert choice == branches.Choice("topic", follows_head=True)
     assert "topic has no store yet" in ensured.notice
     assert "this is main" in ensured.notice
     assert contents(stuck.root) == before
@@ -60,9 +60,11 @@ def test_reading_a_new_branch_writes_nothing_even_where_it_could(project: Projec
     git(project.root, "branch", "other")
     before = contents(project.root)
     for named in (None, "other"):
-        store, choice, ensured = branches.open_to_read(project.workspace(), named)
+        workspace = project.workspace()
+        store, choice, ensured = branches.open_to_read(workspace, named)
         assert store.read(lambda view: view.rows("select id from node")) == [("A",)]
-        assert choice == branches.Choice("main", follows_head=False)
+        assert choice == branches.Choice(named or "topic", follows_head=named is None)
+        assert workspace.answering(choice.branch) == "main"
         assert f"{named or 'topic'} has no store yet: this is main" in ensured.notice
     assert contents(project.root) == before
     store, choice, ensured = branches.open_branch(project.workspace(), None)
@@ -125,8 +127,9 @@ def test_a_renamed_branch_that_can_get_no_store_is_answered_from_its_former_name
     project.switch("topic", create=True)
     project.apply(entities=[req("B")])
     git(project.root, "branch", "-m", "topic", "new")
-    store, choice, _ = branches.open_to_read(stuck.workspace(), None)
-    assert choice.branch == "topic"
+    workspace = stuck.workspace()
+    store, choice, _ = branches.open_to_read(workspace, None)
+    assert (choice.branch, workspace.answering(choice.branch)) == ("new", "topic")
     assert store.read(lambda view: view.seq) == 2
 
 
