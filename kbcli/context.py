@@ -210,14 +210,25 @@ class Session:
         self.writes = writes
         self.signals.work.only_reads = not writes
 
-    def open(self, *, dry_run: bool = False) -> Opened:
+    def open(self, *, dry_run: bool = False, plans_first: bool = False) -> Opened:
         """Return the branch that is meant, its store made on first use; a dry run makes none.
+
+        With ``plans_first`` it is made for the first record, so that a write that is refused makes none.
 
         Raises: as ``branches.open_branch``; for a dry run as ``branches.open_to_try``.
         """
         from kbcore import branches
 
         self.begin_request(writes=not dry_run)
+        if plans_first and not dry_run:
+            choice = branches.choose(self.workspace, self.named_branch)
+
+            def told(ensured: Ensured) -> None:
+                self.tell_ensured(ensured)
+                self.watch(self.workspace.store(choice.branch))
+
+            branches.for_writing(self.workspace, choice, told)
+            return Opened(self.workspace, self.workspace.store(choice.branch), choice, self)
         open_ = branches.open_to_try if dry_run else branches.open_branch
         return self._opened(*open_(self.workspace, self.named_branch))
 

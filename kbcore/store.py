@@ -161,6 +161,7 @@ class BranchStore:
         self._seen = BranchView(fs, directory, cache)
         self._witness = witness
         self._only_plans = False
+        self._make: Callable[[], BranchStore] | None = None
         self.directory = directory
 
     @cached_property
@@ -169,6 +170,12 @@ class BranchStore:
         trial = copy.copy(self)
         trial._only_plans = True  # noqa: SLF001 - it is of this class
         return trial
+
+    def planning(self, make: Callable[[], BranchStore]) -> BranchStore:
+        """Return the same for a branch whose store ``make`` makes for its first record, once that is planned here."""
+        planning = copy.copy(self.trial)
+        planning._make = make
+        return planning
 
     @cached_property
     def texts(self) -> BranchTexts:
@@ -303,6 +310,11 @@ class BranchStore:
         ``ChangesetIdReused``, ``LimitExceeded``, ``LockTimeout``, ``CommitUncertain`` and the other errors of the
         journal, each saying truthfully whether it was applied.
         """
+        if self._make is not None and not request.dry_run:
+            # What refuses it makes no store.
+            self.commit(author, msgspec.structs.replace(request, dry_run=True), plan, branch=branch)
+            made = self._make()
+            return made.commit(author, request, plan, guard=guard, head_commit=head_commit, loads=loads, branch=branch)
         if self._only_plans and not request.dry_run:
             message = f"{branch} has no store yet, and this request only plans what it would write."
             raise ReadOnlyStore(message, hint="Send it without the dry run.")

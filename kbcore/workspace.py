@@ -194,6 +194,8 @@ class Workspace:
         """Branches that this request reads and that have no store, each with the one whose store answers."""
         self.tried_on: dict[str, str] = {}
         """Branches of which this request only plans a write, each with the branch on whose store it is planned."""
+        self.makes: dict[str, Callable[[], None]] = {}
+        """Branches among these of which the first record makes the store, each with what makes it."""
         self.moved = ""
         """What to say of a move of its stores, when the one who opened it made that move."""
 
@@ -448,7 +450,8 @@ class Workspace:
         write (``tried_on``), and takes no record.
         """
         if branch in self.tried_on:
-            return self.store(self.tried_on[branch]).trial
+            store = self.store(self.tried_on[branch])
+            return store.planning(partial(self.made, branch)) if branch in self.makes else store.trial
         if branch in self.read_on:
             return self.store(self.read_on[branch])
         name = ids.encode_branch(branch)
@@ -458,6 +461,12 @@ class Workspace:
         directory = self.readable_directory_of(branch)
         witness = self.witness(branch) if directory == self.directory_of(branch) else None
         return self.pool.get(self.machine, directory, views, witness, partial(_refused, self.repo, self.machine))
+
+    def made(self, branch: str) -> BranchStore:
+        """Return the store of a branch, made now where that waited for its first record."""
+        if make := self.makes.pop(branch, None):
+            make()
+        return self.store(branch)
 
     def readable_directory_of(self, branch: str) -> Path:
         """Return where the store of a branch can be read: an empty one of this process where none could be made.

@@ -37,6 +37,8 @@ class Job(msgspec.Struct, frozen=True):
     writes: bool = False
     dry_run: bool = False
     """What it would write is only planned: no store is made for it."""
+    plans_first: bool = False
+    """What it writes is planned before its store is made, so that a refused write makes none."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -115,7 +117,10 @@ class _Attempt:
 
     def _carried_out(self, ready: _Ready) -> Outcome:
         service, around = self._service, self._around
-        with service.open(self._client, ready.arrival, writes=ready.job.writes, dry_run=ready.job.dry_run) as call:
+        job = ready.job
+        with service.open(
+            self._client, ready.arrival, writes=job.writes, dry_run=job.dry_run, plans_first=job.plans_first
+        ) as call:
             around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
             try:
                 payload = {"repository": call.repository} | ready.job.run(call) | call.answered_from

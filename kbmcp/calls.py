@@ -167,11 +167,13 @@ class Service:
         return Arrival(workspace, choice)
 
     @contextmanager
-    def open(self, client: Client, arrival: Arrival, *, writes: bool, dry_run: bool) -> Iterator[Call]:
+    def open(
+        self, client: Client, arrival: Arrival, *, writes: bool, dry_run: bool, plans_first: bool = False
+    ) -> Iterator[Call]:
         """Give the surroundings of a call that has its turn at its branch.
 
         A call that only reads makes no store: it is answered from what that of the branch will be copied from. On the
-        same is planned what a dry run would write.
+        same is planned what a dry run would write, and with ``plans_first`` what a call writes.
 
         Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
         first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
@@ -179,9 +181,15 @@ class Service:
 
         Raises: what opening a branch raises.
         """
+        from kbcore import branches
+
         from_thread.check_cancelled()
         workspace, choice = arrival.workspace.renewed(), arrival.choice
-        notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
+        notice, notes = "", list[str]()
+        if writes and plans_first and not dry_run:
+            branches.for_writing(workspace, choice, lambda ensured: notes.append(self._first_use(ensured)))
+        else:
+            notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
         used = workspace.answering(choice.branch)
         with ExitStack() as turns:
             if used != choice.branch:
@@ -194,11 +202,12 @@ class Service:
                 branch=choice.branch,
                 follows_head=choice.follows_head,
                 author=author(client, self.session),
-                notice=notice or self._left_over(workspace, used),
+                notice=notice or self._left_over(workspace, choice.branch),
                 is_dotted=self.options.is_dotted,
                 repository=repository_name(workspace),
                 is_read_only=self.options.is_read_only,
                 has_core=self.options.has_core,
+                notes=notes,
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:
@@ -269,7 +278,7 @@ class Service:
             self._told[call.store] = max(first, len(notices))
             moved, self._moved = self._moved, []
             return " ".join(
-                [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(call.notes)]
+                [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(filter(None, call.notes))]
             ).strip()
 
     def workspace(self) -> Workspace:

@@ -199,7 +199,8 @@ async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], cli
         writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
         _check_offered(service, writes=writes)
         expected, is_dry = getattr(asked, "expect_branch", ""), getattr(asked, "dry_run", False)
-        return Job(lambda call: tool.run(call, asked, problems), expected, writes, is_dry)
+        plans_first = isinstance(asked, writing.Write) and not asked.sync
+        return Job(lambda call: tool.run(call, asked, problems), expected, writes, is_dry, plans_first)
 
     outcome = await attempt(service, client, tool.key, prepare, writes=tool.writes == "always")
     return tool.finish(outcome)

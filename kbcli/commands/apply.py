@@ -41,7 +41,7 @@ def run(
     if dry_run and isinstance(request, dict):
         request["dry_run"] = True
     wanted = changeset.parse(request, is_import=is_import)
-    opened = session.open(dry_run=wanted.dry_run)
+    opened = session.open(dry_run=wanted.dry_run, plans_first=True)
     with session.output.waiting("Applying"):
         author = writes.importing(session.author) if is_import else session.author
         outcome = written.carry_out(

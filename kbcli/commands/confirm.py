@@ -37,6 +37,6 @@ def run(
     if edge and to_id:
         name, _, kind = edge.partition(":")
         one = (name, kind, to_id)
-    target = session.open(dry_run=dry_run).target
+    target = session.open(dry_run=dry_run, plans_first=True).target
     outcome = confirm(target, key, one, message=message, dry_run=dry_run)
     session.tell_outcome(outcome)

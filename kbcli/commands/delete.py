@@ -52,7 +52,7 @@ def run(
     request = _request(ids or [], edge or [], cascade=cascade)
     if not request["entities"] and not request["edges"]:
         raise InvalidQuery("Nothing is named.", hint="Name ids, or edges with --edge FROM TYPE TO.")
-    opened = session.open(dry_run=dry_run)
+    opened = session.open(dry_run=dry_run, plans_first=True)
 
     def carry_out(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
         follows_head = opened.choice.follows_head

@@ -38,7 +38,7 @@ def run(
             asked["confidence"] = float(confidence)
         except ValueError as error:
             raise InvalidQuery("--confidence must be a number from 0 to 1.", hint="For example 0.8.") from error
-    target = session.open(dry_run=dry_run).target
+    target = session.open(dry_run=dry_run, plans_first=True).target
     with placed(session.output, _OPTIONS):
         said = message or f"link {from_id} {edge} {to_id}"
         request = {"edges": [asked], "message": said, "dry_run": dry_run}

@@ -41,7 +41,7 @@ def run(
     session.writes = True
     wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)
     has_title = any(one.startswith("title=") for one in wish.words)
-    opened = session.open(dry_run=dry_run)
+    opened = session.open(dry_run=dry_run, plans_first=True)
     uses_editor = editor or (session.output.is_interactive and not has_title and not dry_run)
     name = f"new-{opened.workspace.machine.clock.epoch_ns()}.md"
     text = EditedText(opened.workspace.cache_dir / name, session.env)

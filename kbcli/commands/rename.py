@@ -25,7 +25,7 @@ def run(
     from kbcore.editing.renaming import rename
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run).target
+    target = session.open(dry_run=dry_run, plans_first=True).target
     with session.output.waiting("Renaming"):
         outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)
     session.tell_outcome(outcome, edits)

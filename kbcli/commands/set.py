@@ -31,7 +31,7 @@ def run(
     from kbcore.editing.setting import set_fields
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run).target
+    target = session.open(dry_run=dry_run, plans_first=True).target
     with session.output.waiting("Setting"):
         outcome, edits = set_fields(target, key, assignments, message=message, dry_run=dry_run)
     session.tell_outcome(outcome, edits)

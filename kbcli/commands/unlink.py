@@ -24,7 +24,7 @@ def run(
     from kbcore import changeset
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run).target
+    target = session.open(dry_run=dry_run, plans_first=True).target
     with placed(session.output, _OPTIONS):
         said = message or f"unlink {from_id} {edge} {to_id}"
         request = {"edges": [edge_named(from_id, edge, to_id)], "message": said, "dry_run": dry_run}

@@ -230,6 +230,7 @@ def _committed(
     outcome = store.commit(author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
     if request.dry_run:
         return outcome
+    store = workspace.made(branch)
     fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
     _write(workspace, edits, begun)
 

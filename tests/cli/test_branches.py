@@ -68,6 +68,47 @@ def test_a_dry_run_in_a_new_branch_makes_no_store(kb, synced):
     assert not (stores_at(synced) / "topic").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rename", "REQ-9", "REQ-10"),
+        ("set", "REQ-9", "owner=ann"),
+        ("set", "REQ-1", "status:=1"),
+        ("link", "REQ-1", "depends_on", "REQ-9"),
+        ("delete", "REQ-9", "--yes"),
+        ("new", "symbol", "--title", "x", "--id", "REQ-1", "--store"),
+        ("apply", "change.json"),
+    ],
+    ids=" ".join,
+)
+def test_a_write_that_is_refused_in_a_new_branch_makes_no_store(kb, synced, command):
+    write(synced, {"change.json": '{"entities": [{"id": "X", "type": "nope", "title": "X"}]}'})
+    git(synced, "switch", "-q", "-c", "topic")
+    ran = kb(*command)
+    assert ran.status != 0
+    assert "Nothing was written." in ran.err
+    assert not (stores_at(synced) / "topic").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("rename", "REQ-1", "REQ-10"),
+        ("set", "REQ-1", "status=done"),
+        ("new", "req", "--title", "New"),
+        ("new", "symbol", "--title", "x"),
+    ],
+    ids=" ".join,
+)
+def test_a_write_in_a_new_branch_makes_its_store_for_its_record(kb, synced, command):
+    git(synced, "switch", "-q", "-c", "topic")
+    ran = kb(*command)
+    assert (ran.status, "topic has a store now, copied from main." in ran.err) == (0, True), ran
+    listed = {one["name"]: one["seq"] for one in kb("branch", "list", "--json").json["branches"]}
+    assert listed == {"main": 1, "topic": 2}
+    assert kb("sync").out.startswith("topic at seq 2: up to date")
+
+
 def test_ensure_makes_a_store_once(kb, synced):
     git(synced, "branch", "other")
     assert kb("branch", "ensure", "other", "--json").json | {"notice": ""} == {

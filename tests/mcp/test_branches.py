@@ -48,6 +48,26 @@ def test_a_dry_run_in_a_new_branch_makes_no_store_and_is_planned_on_the_default_
         ]
 
 
+def test_a_write_that_is_refused_in_a_new_branch_makes_no_store_and_says_what_it_was_planned_on(project):
+    project.apply(entities=[entity("A")])
+    with agent(project.root) as found:
+        project.switch("feature", create=True)
+        calls = [
+            ("kb_upsert", {"entities": [{**entity("B"), "type": "nope"}]}),
+            ("kb_upsert", {"rename": {"NOPE": "B"}}),
+            ("kb_delete", {"entities": [{"id": "NOPE", "expected_version": 1}]}),
+        ]
+        for tool, arguments in calls:
+            answer = found.result(tool, arguments).structured_content
+            assert (answer["branch"], answer["answered_from"], "error" in answer) == ("feature", "main", True)
+            assert not (stores_at(project.root) / "feature").exists(), tool
+        answer = found.call("kb_upsert", entities=[entity("B")])
+        assert (answer["branch"], answer["seq"], "answered_from" in answer) == ("feature", 2, False)
+        assert "This is the first use of feature: its store is a copy of that of main." in answer["note"]
+        assert found.call("kb_upsert", entities=[entity("C")]).get("note") is None
+    assert project.view("main").nodes(["B"]) == []
+
+
 def test_an_expected_branch_is_insisted_on(project):
     with agent(project.root) as found:
         error = found.refused("kb_upsert", entities=[entity("A")], expect_branch="feature")
