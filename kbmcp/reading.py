@@ -322,7 +322,7 @@ class _Pages:
 
     def _counted(self, page: Page) -> Payload:
         """Return how many match, and where it is none, why."""
-        notes = () if page.total else self._nothing()
+        notes = self._unknown_ends() if page.total else self._nothing()
         return (
             {"branch": self._call.branch, "seq": page.seq, "total": page.total}
             | ({"search": page.found.document(page.total)} if page.found else {})
@@ -370,6 +370,11 @@ class _Pages:
         cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
+    def _unknown_ends(self) -> Iterable[str]:
+        from kbcore.query.emptied import unknown_ends
+
+        return unknown_ends(self._view, self._wanted)
+
     def _nothing(self) -> Iterator[str]:
         """Yield why nothing matches: a filter names what nothing has, a walk goes the wrong way, or two do not meet."""
         from kbcore.query.emptied import filters_of
@@ -412,6 +417,8 @@ class _Pages:
             notes.append(f"{len(rows)} of {shown['total']} rows.")
         elif not shown["total"]:
             notes += self._nothing()
+        if shown["total"]:
+            notes += self._unknown_ends()
         if shown["next_cursor"]:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):

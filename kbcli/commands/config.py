@@ -80,7 +80,8 @@ def set_(
     A value that the setting does not take is refused, and nothing is written.
     """
     from kbcore.config_edit import folders_in, set_setting
-    from kbcore.visible import in_quotes
+    from kbcore.suggest import is_it, near_ones
+    from kbcore.visible import in_quotes, visible
 
     session = session_of(ctx)
     workspace = session.workspace_as_it_is()  # its settings may be what is wrong
@@ -90,6 +91,10 @@ def set_(
         example = f"{glob.rstrip('/')}/**/*.md"
         session.output.warn(
             f"{in_quotes(glob)} is a folder; files in it are read by a glob such as {in_quotes(example)}."
+        )
+    if name == "defaultBranch" and isinstance(wanted, str) and wanted not in (known := _branches(workspace)):
+        session.output.warn(
+            visible(f"git has no branch {in_quotes(wanted)}. {is_it(near_ones(wanted, sorted(known)))}")
         )
     if session.output.is_json:
         session.output.document({"path": _path(workspace), "name": name, "value": wanted, "changed": is_changed})
@@ -124,6 +129,13 @@ def _settings(workspace: Workspace) -> list[Setting]:
     if text is not None:
         workspace.config_in(text)
     return settings_in(text)
+
+
+def _branches(workspace: Workspace) -> set[str]:
+    """Return the branches of git; one that is checked out and has no commit yet is one of them."""
+    from kbcore import git
+
+    return git.local_branches(workspace.repo, workspace.machine.env) | {workspace.head().branch}
 
 
 def _is_group(name: str) -> bool:

@@ -186,6 +186,7 @@ def _read(
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
     from kbcore.query import Known, check
+    from kbcore.query.emptied import filters_of, unknown_ends
     from kbcore.query.former import with_present_ids
     from kbcore.searching import search
     from kbcore.sync.paths import folder_in
@@ -221,9 +222,8 @@ def _read(
 
         result = read_answer(asked, page_of, is_whole=is_whole, is_limited=limit is not None)
         if result.first.total or not result.first.seq:
+            opened.session.called.update(dict.fromkeys(unknown_ends(view, asked)))
             return result, []
-        from kbcore.query.emptied import filters_of
-
         return result, filters_of(view, asked)
 
     if point is None:

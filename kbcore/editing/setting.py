@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +44,7 @@ from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=]*?)(?P<how>\+=|-=|:=|=)(?P<value>.*)", re.DOTALL)
+_OF_LISTS: Final = frozenset({"+=", "-="})
 _STAMPED: Final = frozenset({"created_at", "updated_at", "source"})
 _MOST_NAMED: Final = 10
 _HINT: Final = "For example status=done, tags+=web, owner= (removes it) or attributes.size:=3."
@@ -98,15 +100,18 @@ def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
 
 
 def values_of(node: Node, asked: Sequence[Assignment], schema: Schema) -> dict[str, Any]:
-    """Return the new value of each field, None for one that is removed.
+    """Return the new value of each field, None for one that is removed; changes of one list come one after the other.
 
     Raises: ``InvalidQuery`` for a value that its field cannot have.
     """
     values: dict[str, Any] = {}
+    whole = Counter(one.name for one in asked if one.how not in _OF_LISTS)
     for one in asked:
-        if one.name in values:
-            raise InvalidQuery(f"`{one.name}` is set twice.", hint="Give each field one value.")
-        values[one.name] = _value(one, node.fields.get(one.name), _kind(schema, node.type, one.name))
+        if whole[one.name] and one.name in values:
+            hint = "Give each field one value, or add to its list and take away from it: tags+=a tags-=b."
+            raise InvalidQuery(f"`{one.name}` is set twice.", hint=hint)
+        old = values[one.name] if one.name in values else node.fields.get(one.name)
+        values[one.name] = _value(one, old, _kind(schema, node.type, one.name))
         value = values[one.name]
         if value is not None and "." not in one.name:
             fault = field_problem(one.name, value) or meaning_problem(one.name, value)
@@ -128,7 +133,7 @@ def _value(one: Assignment, old: Any, kind: str) -> Any:
     """Return the value that an assignment gives its field."""
     is_list = kind == "list" or (kind == "any" and isinstance(old, list))
     items = [item for part in one.value.split(",") if (item := part.strip())]
-    if one.how in {"+=", "-="}:
+    if one.how in _OF_LISTS:
         if not is_list and old is not None:
             raise InvalidQuery(f"`{one.name}` is no list.", hint=f"Set it: {one.name}=….")
         return _list(one, old if isinstance(old, list) else [], items)

@@ -80,6 +80,15 @@ def filters_of(view: Viewed, query: Query) -> list[Filter]:
     return found
 
 
+def unknown_ends(view: Viewed, query: Query) -> list[str]:
+    """Return a sentence for each id that no entity has, and to which an edge is to be lacking: everything lacks it."""
+    found = []
+    for value in map(_words, query.lacks):
+        one = _said_gone(view, query, Filter("lacks", value, 0, *_unknown(view, query, "lacks", value)))
+        found += [one.lacking()] * bool(one.unknown)
+    return found
+
+
 def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
     """Return a filter with the seq at which the entity that it names was removed; no other id is near to its id."""
     if one.unknown not in _ids_in(query, one.name, one.value):
@@ -190,4 +199,5 @@ def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:
         any_of = next(one for one in query.where if conditions.text_of(one) == value)
         ends = [one.value for one in any_of if one.key in {"from", "to"} and one.operator == "="]
         return tuple(end for end in ends if not ids.is_link_id(end)) if len(ends) == len(any_of) else ()
-    return tuple(filter(None, [value.partition(":")[2]])) if name == "has" else ()
+    end = value.partition(":")[2] if name in {"has", "lacks"} else ""
+    return (end,) if end and not ids.is_link_id(end) else ()

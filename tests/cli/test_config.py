@@ -50,6 +50,11 @@ def test_one_setting_or_a_group_of_them_is_shown(kb, synced):
     assert "Did you mean 'kip.rowLimit'?" in kb("config", "get", "kip.rowLimt").err
 
 
+def test_a_default_branch_that_git_does_not_have_is_set_with_a_warning(kb, synced):
+    assert "warning: git has no branch 'mian'. Did you mean 'main'?" in kb("config", "set", "defaultBranch", "mian").err
+    assert kb("config", "set", "defaultBranch", "main").err == ""
+
+
 @pytest.mark.parametrize(
     ("name", "value", "stored"),
     [

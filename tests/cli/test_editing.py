@@ -62,7 +62,7 @@ def test_a_field_of_a_client_is_set_in_the_store_beside_its_other_attributes(kb,
 def test_a_list_is_changed_by_its_items(kb, synced):
     kb("set", "REQ-1", "tags+=x,auth")
     assert shown(kb, "REQ-1")["tags"] == ["auth", "web", "x"]
-    kb("set", "REQ-1", "tags-=auth,web")
+    kb("set", "REQ-1", "tags+=y", "tags-=y,auth", "tags-=web")
     assert shown(kb, "REQ-1")["tags"] == ["x"]
     assert kb("set", "REQ-1", "tags-=no").status != 0
 
@@ -260,6 +260,7 @@ def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, use
         (("reqs", "--title", "T"), "There is no entity type 'reqs'."),
         (("req", "--title", "T", "attributes.size:=3"), "front matter holds text and lists of text."),
         (("symbol", "--title", "T", "title=U"), "`title` is set twice."),
+        (("symbol", "--title", "T", "tags=a", "tags+=b"), "`tags` is set twice."),
         (("req", "--title", "keepme", "attributes.title=zzz"), "cannot state `title` as 'keepme'"),
         (("req", "--title", "T", "attributes.id=REQ-99"), "cannot state `id` as 'REQ-3'"),
         (("req", "--title", "T", "attributes.depends_on=REQ-1"), "cannot state `attributes.depends_on` as 'REQ-1'"),

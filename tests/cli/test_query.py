@@ -445,3 +445,10 @@ def test_the_name_that_a_manifest_may_write_is_answered_with_the_one_that_kb_has
     kb("apply", "-", stdin=json.dumps({"entities": [req]}))
     for name, near in (("sourceFile", "file"), ("source_file", "file"), ("attributes.sourceFile", "attributes.file")):
         assert f"Did you mean '{near}'?" in kb("query", "--where", f"{name}=src/a.py").err
+
+
+def test_an_unknown_id_that_everything_lacks_an_edge_to_is_named(kb, synced):
+    ran = kb("query", "req", "--lacks", "verified_by:REQ-77")
+    assert ran.out.count("REQ-") >= 2
+    assert "note: There is no 'REQ-77'." in ran.err
+    assert "There is no" not in kb("query", "req", "--lacks", "verified_by:REQ-1").err

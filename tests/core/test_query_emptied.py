@@ -6,9 +6,10 @@ import pytest
 
 from kbcore import query
 from kbcore.query import Condition, Query
-from kbcore.query.emptied import Filter, filters_of
+from kbcore.query.emptied import Filter, filters_of, unknown_ends
 from kbcore.query.known import near_ids
 from kbcore.query.meaning import path_of
+from kbcore.query.request import Pattern
 from kbcore.schema import CORE
 from tests.support.graph import Texts
 from tests.support.project import Project, req
@@ -142,6 +143,11 @@ def test_what_stood_at_an_earlier_seq_is_explained_by_that(told):
 def test_what_leads_nowhere_is_a_filter_too(told):
     assert filters(told, from_id="TEST-1") == [Filter("from", "TEST-1", 3, against=1)]
     assert filters(told, from_id="REQ-001", follow=("^verified_by",)) == [Filter("from", "REQ-001", 3, against=1)]
+
+
+def test_an_id_that_nothing_has_is_named_where_an_edge_to_it_is_to_be_lacking(told):
+    view, asked = told.view(), Query(lacks=(Pattern("verified_by", "TEST-01"), Pattern("verified_by")))
+    assert unknown_ends(view, asked) == ["There is no 'TEST-01'. Did you mean 'TEST-1'?"]
 
 
 def test_beside_a_text_only_what_nothing_has_is_named(told):
