@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import HistoryPruned
-from kbcore.phrases import row_of, some_of
+from kbcore.phrases import some_of
+from kbcore.storage.places import record_range
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 
@@ -30,7 +31,7 @@ class Gap(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """Return what is missing, without a full stop."""
         verb = "is" if self.first == self.last else "are"
-        rows = row_of("record", self.first, self.last)
+        rows = record_range(self.first, self.last)
         return f"{rows} {verb} missing since the salvage that record {self.marked_by} documents"
 
 
@@ -44,7 +45,7 @@ class Earlier(msgspec.Struct, frozen=True):
         """Return what is not listed, a sentence each."""
         said = [f"Records before seq {self.pruned_before} were pruned."] if self.pruned_before else []
         if self.gaps:
-            rows = some_of([row_of("record", gap.first, gap.last) for gap in self.gaps], _SHOWN)
+            rows = some_of([record_range(gap.first, gap.last) for gap in self.gaps], _SHOWN)
             alone = self.gaps[0].sentence() if len(self.gaps) == 1 else f"{rows} are missing since salvages"
             said.append(f"{alone[0].upper()}{alone[1:]}.")
         return said

@@ -20,11 +20,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {plural}{'' if plural != noun else 'es' if noun.endswith(_HISSING) else 's'}"
 
 
-def row_of(noun: str, first: int, last: int) -> str:
-    """Return ``record 3`` or ``records 3 to 5``: the members of a row without a gap, by their numbers."""
-    return f"{noun} {first}" if first == last else f"{noun}s {first} to {last}"
-
-
 def no_status_of(status: str, type_name: str) -> str:
     """Return the sentence of a problem of a file with a status that its type does not have."""
     return f"{in_quotes(status)} is no status of a {type_name}."

@@ -14,6 +14,7 @@ import msgspec
 
 from kbcore.errors import FormatTooNew, JournalCorrupt
 from kbcore.model import CLIENT, NoteOnFile
+from kbcore.storage.places import Hole
 
 VOCABULARY: Final = 2
 """Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
@@ -104,17 +105,6 @@ class ForgetSource(_Op, frozen=True, tag="forget"):
 
 EdgeOperation = StateLink | WithdrawLink | ConfirmLink
 Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource
-
-
-class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Records that are missing since a salvage: first and last seq, and the chain around them."""
-
-    first: int
-    last: int
-    before: str
-    """``sum`` of the record before the first one."""
-    after: str
-    """``sum`` of the last one, as the next record or the head names it."""
 
 
 class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,6 @@ from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
-from kbcore.storage.places import start_of
 from kbcore.view.fold import Entry, Start, fold
 from kbcore.view.past import pruned
 
@@ -82,7 +81,7 @@ def entries(
     Raises: as ``journal.scan``; ``FormatTooNew`` for a record that this program does not know.
     """
     if after is None and skip:
-        after = max((start_of(part) for part in head.segments if part.first_seq <= skip + 1), key=lambda at: at.seq)
+        after = max((part.start for part in head.segments if part.first_seq <= skip + 1), key=lambda at: at.seq)
     for found in journal.scan(fs, directory, head, after=after, until=until):
         if found.frame.seq > skip:
             decoded = record.decode(found.frame.rec, seq=found.frame.seq)

@@ -22,9 +22,11 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible model values record
-schema concepts changeset
-reader secrets
+errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible
+
+storage replacing
+
+model values record schema concepts changeset reader secrets
 
 kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
@@ -33,7 +35,7 @@ jsonedit
 suspects confirmed rulesettings sleepsettings numbering
 view.tables view.relations view.fold view.tail
 
-storage replacing view viewcache replay
+view viewcache replay
 
 git config usersettings config_text schema_files schema_members schema_text
 

@@ -68,7 +68,7 @@ def _sentence(one: RestoredBranch, *, dry_run: bool) -> str:
 
 
 def _new_id(one: RestoredBranch, *, dry_run: bool) -> str:
-    from kbcore.phrases import row_of
+    from kbcore.storage.places import record_range
 
     new_id = "the store would get a new id" if dry_run else "the store has a new id"
     would_be = "would be " if dry_run else ""
@@ -76,7 +76,7 @@ def _new_id(one: RestoredBranch, *, dry_run: bool) -> str:
         is_one = sum(row.last - row.first + 1 for row in one.given_up) == 1
         ids, are = ("changeset id", "is") if is_one else ("changeset ids", "are")
         rows = [
-            (row_of("record", row.first, row.last) if row.is_first_known else f"records up to {row.last}")
+            (record_range(row.first, row.last) if row.is_first_known else f"records up to {row.last}")
             + (f" of the store {row.store_id[:12]}" * (len(one.given_up) > 1))
             for row in one.given_up
         ]

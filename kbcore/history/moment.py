@@ -13,7 +13,7 @@ from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
 from kbcore.gaps import out_of_reach
 from kbcore.history.reach import is_pruned
 from kbcore.history.when import SHOWN_COMMIT, When, unknown, when_of
-from kbcore.phrases import row_of
+from kbcore.storage.places import record_range
 from kbcore.store import BranchStore
 from kbcore.view.past import check_reach, last_by
 from kbcore.view.view import View
@@ -170,7 +170,7 @@ def _doubt(view: View, end: str) -> str:
     first, last, count = view.rows(sql, [seq, end])[0]
     taken = f"A clock was wrong near the time that was asked for. It is taken to mean seq {seq}"
     if count:
-        which = row_of("record", first, last) if count == last - first + 1 else f"{count} of records {first} to {last}"
+        which = record_range(first, last) if count == last - first + 1 else f"{count} of records {first} to {last}"
         return f"{taken}; {which}, before it, {'has a later time' if count == 1 else 'have later times'}. {_NAMED}"
     clock, at = view.rows("select clock, written_at from record where seq = ?", [seq])[0]
     if not clock:

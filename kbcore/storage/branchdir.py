@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.clock import Clock
 from kbcore.errors import CommitUncertain, KBError, StorageError
-from kbcore.storage import damage, files, head, layout, places, scan, snapshot
+from kbcore.storage import damage, files, head, layout, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
 
@@ -121,7 +121,7 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
             ) from error
         _finish(fs, place, new)
         # Damage is found here rather than in the new branch, where nobody would know whence it came.
-        for _ in scan.scan(fs, place, new, after=places.start_of(new.active)):
+        for _ in scan.scan(fs, place, new, after=new.active.start):
             continue
     return new
 

@@ -16,9 +16,9 @@ import msgspec
 
 from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
 from kbcore.limits import MAX_HEAD_BYTES
-from kbcore.record import Hole
 from kbcore.storage import files, layout, shapes
 from kbcore.storage.fs import Fs
+from kbcore.storage.places import Hole, Position
 
 FORMAT: Final = 1
 EPOCHS: Final = "epochs"
@@ -55,6 +55,11 @@ class Segment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_hash: str
     """``sum`` of the record before its first one."""
     sealed: Sealed | None = None
+
+    @property
+    def start(self) -> Position:
+        """The position before its first record."""
+        return Position(self.first_seq - 1, self.base_hash, self.file, 0)
 
 
 class SnapshotRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,6 +150,16 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     def hash(self) -> str:
         """``sum`` of the last acknowledged record; the lineage in an empty store."""
         return self.head.hash
+
+    @property
+    def start(self) -> Position:
+        """The position before the first record that is still there."""
+        return self.segments[0].start
+
+    @property
+    def end(self) -> Position:
+        """The position of the head itself."""
+        return Position(self.seq, self.hash, self.head.file, self.head.length)
 
     @property
     def active(self) -> Segment:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import msgspec
 
 from kbcore.storage.frame import Flaw, Frame
-from kbcore.storage.head import Head, Segment
 
 
 class Position(msgspec.Struct, frozen=True, gc=False):
@@ -46,16 +45,17 @@ class Broken(msgspec.Struct, frozen=True):
     """Of the line as found, newline included if it has one."""
 
 
-def beginning(of: Head) -> Position:
-    """Return the position before the first record that is still there."""
-    return start_of(of.segments[0])
+class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Records that are missing since a salvage: first and last seq, and the chain around them."""
+
+    first: int
+    last: int
+    before: str
+    """``sum`` of the record before the first one."""
+    after: str
+    """``sum`` of the last one, as the next record or the head names it."""
 
 
-def start_of(segment: Segment) -> Position:
-    """Return the position before a segment's first record."""
-    return Position(segment.first_seq - 1, segment.base_hash, segment.file, 0)
-
-
-def end_of(of: Head) -> Position:
-    """Return the position of the head itself."""
-    return Position(of.seq, of.hash, of.head.file, of.head.length)
+def record_range(first: int, last: int) -> str:
+    """Return ``record 3`` or ``records 3 to 5``: records without a gap between them, by their numbers."""
+    return f"record {first}" if first == last else f"records {first} to {last}"

@@ -17,7 +17,7 @@ from kbcore.limits import LOCK_WAIT_S, MAX_HEAD_BYTES
 from kbcore.storage import damage, files, frame, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, Pruned, Sealed, Segment, SnapshotRef, Tip
-from kbcore.storage.places import Broken, Position, start_of
+from kbcore.storage.places import Broken, Position
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -193,7 +193,7 @@ def _walk_segment(fs: Fs, directory: Path, found: _Found, *, is_last: bool) -> b
     """Walk the newest of ``found.segments``; return whether it is records to its end."""
     segment = found.segments[-1]
     path = directory / segment.file
-    found.tip = start_of(segment)
+    found.tip = segment.start
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
         size = fs.fstat(fd).st_size
         for item in scan.walk(fs, fd, found.tip, size):

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from kbcore.errors import CommitUncertain, HeadDamaged, KBError
-from kbcore.storage import damage, files, frame, head, layout, places, quarantine, scan
+from kbcore.storage import damage, files, frame, head, layout, quarantine, scan
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
@@ -95,7 +95,7 @@ def survey(fs: Fs, directory: Path, of: Head) -> Survey:
     """
     path, segment, tip = directory / of.head.file, of.active, of.head
     size = files.read_size(fs, path)
-    reached = places.start_of(segment)
+    reached = segment.start
     if size is None:
         return Survey(of, size, reached)
     whole: list[Whole] = []
@@ -123,7 +123,7 @@ def plan(directory: Path, found: Survey) -> Plan:
         refusal = damage.truncated(directory, of.active, tip.length, found.size)
     elif found.damage is not None:
         refusal = damage.corrupt(directory, of.active, found.damage)
-    elif found.reached != places.end_of(of):
+    elif found.reached != of.end:
         refusal = damage.mixed(directory, of, found.reached)
     elif torn is not None and torn.flaw.too_new:
         line = (found.whole[-1].end.seq if found.whole else of.seq) - of.active.first_seq + 2

@@ -15,7 +15,7 @@ from kbcore.storage import damage, files, frame, head
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment
-from kbcore.storage.places import Broken, Entry, Position, beginning, start_of
+from kbcore.storage.places import Broken, Entry, Position
 
 ATTEMPTS: Final = 3
 """How often a reader starts over because a file that its head names was pruned meanwhile."""
@@ -43,7 +43,7 @@ def scan(
         FormatTooNew: a record was written by a newer KB.
         StorageError: a file cannot be read.
     """
-    place = beginning(to) if after is None else after
+    place = to.start if after is None else after
     end_seq = to.seq if until is None else min(until, to.seq)
     if until is None:
         check_length(fs, directory, to)
@@ -54,7 +54,7 @@ def scan(
         )
     for segment in _segments_from(directory, to, place):
         if segment.file != place.file:
-            start = start_of(segment)
+            start = segment.start
             if start.seq > end_seq:  # records are missing before this segment, and the end is before them or among them
                 break
             place = start

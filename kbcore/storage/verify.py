@@ -12,12 +12,10 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
-from kbcore.phrases import row_of
-from kbcore.record import Hole
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment, SnapshotRef
-from kbcore.storage.places import Position, start_of
+from kbcore.storage.places import Hole, Position, record_range
 
 Severity = Literal["damage", "note", "not_checked"]
 
@@ -106,7 +104,7 @@ def prove(fs: Fs, directory: Path) -> Proof:
 
 def hole_sentence(hole: Hole) -> str:
     """Return which records are missing, and between which hashes."""
-    one = f"{row_of('record', hole.first, hole.last)} {'is' if hole.first == hole.last else 'are'}"
+    one = f"{record_range(hole.first, hole.last)} {'is' if hole.first == hole.last else 'are'}"
     return f"{one} missing, between hash {hole.before[:12]} and hash {hole.after[:12]}: a salvage left them out"
 
 
@@ -137,7 +135,7 @@ def prove_segment(
     fs: Fs, directory: Path, of: Head, segment: Segment, hashes: dict[int, str]
 ) -> tuple[Position, KBError | None]:
     """Return how far a segment is good, and what stopped there; fill in the hashes that are asked for."""
-    place = start_of(segment)
+    place = segment.start
     alone = _only(of, segment)
     try:
         entries = scan.scan(fs, directory, alone, after=place)

@@ -24,10 +24,10 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, UnknownBranch
-from kbcore.phrases import row_of
-from kbcore.storage import files, frame, head, layout, places, recovery, scan, trashed
+from kbcore.storage import files, frame, head, layout, recovery, scan, trashed
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
 from kbcore.storage.head import Epoch, Head, Tip
+from kbcore.storage.places import record_range
 from kbcore.storage.scratch import is_private, make_private, user_folder
 
 FORMAT: Final = 1
@@ -192,7 +192,7 @@ class Loss(msgspec.Struct, frozen=True):
     def sentence(self) -> str:
         """Return what is wrong, with the seqs."""
         seqs = f"seen: {self.seen}, now: {'no store' if self.now is None else self.now}"
-        rows = row_of("record", self.first, self.seen)
+        rows = record_range(self.first, self.seen)
         verb = "is" if self.first == self.seen else "are"
         if self.kind == "went_back":
             return f"The store of {self.branch} went back to an earlier state. {seqs}; {rows} {verb} missing."
@@ -206,7 +206,7 @@ class Loss(msgspec.Struct, frozen=True):
         begins = f"Another store has the place of the one of {self.branch}. {seqs};"
         if not self.is_first_known:
             return f"{begins} {rows} of the store {self.store_id[:12]} and some before it may be missing."
-        named = [f"{row_of('record', one.first, one.last)} of the store {one.store_id[:12]}" for one in self.by_id]
+        named = [f"{record_range(one.first, one.last)} of the store {one.store_id[:12]}" for one in self.by_id]
         return f"{begins} {' and '.join(named)} {'is' if self.is_of_one else 'are'} missing."
 
     def remedy(self) -> str:
@@ -363,7 +363,7 @@ def holds(fs: Fs, directory: Path, of: Head, seen: Seen | Tip) -> bool:
     if part.file == seen.file and _is_followed(fs, directory / part.file, seen):
         return True
     try:
-        for entry in scan.scan(fs, directory, of, after=places.start_of(part), until=seen.seq):
+        for entry in scan.scan(fs, directory, of, after=part.start, until=seen.seq):
             if entry.frame.seq == seen.seq:
                 return entry.frame.sum == seen.hash
     except (Damaged, HistoryPruned):

@@ -20,10 +20,11 @@ from kbcore.branches.stores import repository_lock
 from kbcore.clock import moment_after
 from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.phrases import counted
-from kbcore.record import Hole, Operation, Record, Unproven
-from kbcore.storage import journal, known_damage, places, verify
+from kbcore.record import Operation, Record, Unproven
+from kbcore.storage import journal, known_damage, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
 from kbcore.storage.journal import Writer
+from kbcore.storage.places import Hole
 from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import Author
 from kbcore.upkeep.findings import damaged_journals, of_proof
@@ -262,7 +263,7 @@ def _begins_epoch(workspace: Workspace, branch: str, of: Head) -> bool:
     """Tell whether the last record of a store is the first of an epoch."""
     last = None
     for last in journal.scan(  # noqa: B007 - the last one is wanted
-        workspace.machine.fs, workspace.directory_of(branch), of, after=places.start_of(of.active)
+        workspace.machine.fs, workspace.directory_of(branch), of, after=of.active.start
     ):
         continue
     return last is not None and record.decode(last.frame.rec, seq=last.frame.seq).message == NEW_EPOCH

@@ -29,11 +29,10 @@ from kbcore.errors import (
 from kbcore.folding import apply
 from kbcore.limits import MAX_HEAD_BYTES, MAX_RECORD_BYTES
 from kbcore.model import CLIENT, Link, Node
-from kbcore.phrases import counted, row_of, some_of
+from kbcore.phrases import counted, some_of
 from kbcore.record import (
     DropNode,
     ForgetSource,
-    Hole,
     Operation,
     PutNode,
     ReadSource,
@@ -46,6 +45,7 @@ from kbcore.storage import files, frame, head, journal, layout, lock, provable, 
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, SnapshotRef
 from kbcore.storage.journal import Writer
+from kbcore.storage.places import Hole, record_range
 from kbcore.storage.provable import Known
 from kbcore.storage.recovery import Report
 from kbcore.storage.witness import Loss
@@ -234,7 +234,7 @@ def _went_back(loss: Loss, holes: Iterable[Hole]) -> str:
     """Say what was lost of the end of a store, as far as it is lost still: a part may have been found."""
     if loss.kind != "went_back" or any((one.first, one.last) == (loss.first, loss.seen) for one in holes):
         return loss.sentence()
-    gone = [row_of("record", max(one.first, loss.first), one.last) for one in holes if one.last >= loss.first]
+    gone = [record_range(max(one.first, loss.first), one.last) for one in holes if one.last >= loss.first]
     return (
         f"The store of {loss.branch} went back to an earlier state. seen: {loss.seen}, now: {loss.now}; of records "
         f"{loss.first} to {loss.seen}, {' and '.join(gone)} could not be found."

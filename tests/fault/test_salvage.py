@@ -29,9 +29,9 @@ from kbcore.errors import (
 )
 from kbcore.history.log import Selection, log, record_json
 from kbcore.history.moment import read_at
-from kbcore.record import Hole
 from kbcore.storage import head, journal, layout, verify
 from kbcore.storage.fs import RealFs
+from kbcore.storage.places import Hole
 from kbcore.upkeep import epochs
 from kbcore.upkeep.compacting import compact
 from kbcore.upkeep.repair import rebuild_head

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kbcore.errors import FormatTooNew, HistoryPruned, JournalCorrupt, JournalTruncated, StorageError
-from kbcore.storage import compaction, files, frame, head, journal, places
+from kbcore.storage import compaction, files, frame, head, journal
 from kbcore.storage.places import Entry, Position
 from tests.core.storage.making import (
     CLOCK,
@@ -52,11 +52,11 @@ def test_reading_goes_on_from_any_position(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
     of = head.read(FS, directory)
     entries = list(journal.scan(FS, directory, of))
-    positions = [places.beginning(of), *(entry.end for entry in entries), *(before(entry) for entry in entries)]
+    positions = [of.start, *(entry.end for entry in entries), *(before(entry) for entry in entries)]
     for place in positions:
         rest = [entry.frame.seq for entry in journal.scan(FS, directory, of, after=place)]
         assert rest == list(range(place.seq + 1, 10))
-    assert entries[-1].end == places.end_of(of)
+    assert entries[-1].end == of.end
 
 
 def test_one_record_is_read_by_its_place(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_one_record_is_read_by_its_place(tmp_path: Path) -> None:
     entries = list(journal.scan(FS, directory, of))
     assert [journal.read_one(FS, directory, of, before(entry)) for entry in entries] == entries
     with pytest.raises(ValueError, match="record 10 is beyond the head"):
-        journal.read_one(FS, directory, of, places.end_of(of))
+        journal.read_one(FS, directory, of, of.end)
 
 
 def test_lines_longer_than_a_chunk_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_reader_ahead_of_the_journal_is_told(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     old = head.read(FS, directory)
     append(directory, 3)
-    ahead = places.end_of(head.read(FS, directory))
+    ahead = head.read(FS, directory).end
     with pytest.raises(JournalTruncated, match="the journal ends at seq 2, but record 3 had been read from it"):
         list(journal.scan(FS, directory, old, after=ahead))
 
@@ -170,7 +170,7 @@ def test_a_reader_of_another_history_is_told(tmp_path: Path) -> None:
     append(one, 98)
     of = head.read(FS, one)
     with pytest.raises(JournalCorrupt, match="the head file does not name this end"):
-        list(journal.scan(FS, one, of, after=places.end_of(head.read(FS, two))))
+        list(journal.scan(FS, one, of, after=head.read(FS, two).end))
 
 
 @pytest.mark.parametrize("later", [0, 1])
@@ -239,7 +239,7 @@ def test_a_reader_overtaken_by_pruning_starts_over(tmp_path: Path) -> None:
 
 def test_a_reader_gives_up_when_what_it_wants_is_gone_for_good(tmp_path: Path) -> None:
     directory = three_segments(tmp_path)
-    start = places.beginning(head.read(FS, directory))
+    start = head.read(FS, directory).start
     compaction.compact(FS, directory, CLOCK, lambda at: [b"1"], prune_before=8)
     tries = []
 
