@@ -8,7 +8,7 @@ from typing import Any
 
 from kbcore import limits, strictjson
 from kbcore.errors import InvalidChangeset, InvalidQuery, KBError, LimitExceeded, Problem
-from kbcore.extract.facts import FileProblem
+from kbcore.text.problems import FileProblem
 
 STDIN = "-"
 

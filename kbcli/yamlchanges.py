@@ -22,9 +22,9 @@ from yaml.events import (
 
 from kbcore import limits
 from kbcore.extract import yamlfaults
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import duplicate_key
 from kbcore.extract.yamltext import refusal
+from kbcore.text.problems import FileProblem
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _MAX_DIGITS: Final = 40

@@ -15,10 +15,10 @@ import msgspec
 from kbcore import limits, strictjson
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import conflicts
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree
 from kbcore.phrases import shortened
 from kbcore.suggest import did_you_mean
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

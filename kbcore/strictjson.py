@@ -13,8 +13,8 @@ import re
 from typing import Any, Final, NoReturn
 
 from kbcore import limits
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 
 _SPACE: Final = re.compile(r"[ \t\n]*")

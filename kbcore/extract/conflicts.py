@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kbcore.extract.facts import FileProblem
+from kbcore.text.problems import FileProblem
 
 CODE: Final = "merge_conflict"
 REMEDY: Final = "Keep what you want of the two sides, remove the lines <<<<<<<, ======= and >>>>>>>, and save it."

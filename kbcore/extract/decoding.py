@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.extract.facts import Facts, FileProblem
+from kbcore.text.problems import FileProblem
 
 _UTF8_MARK: Final = b"\xef\xbb\xbf"
 _OTHER_MARKS: Final = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -21,10 +21,6 @@ class Decoded(msgspec.Struct, frozen=True):
 
     text: str | None
     problems: tuple[FileProblem, ...] = ()
-
-    def refused(self) -> Facts:
-        """Return the facts of a file that cannot be read: none, and why."""
-        return Facts(problems=self.problems, is_complete=False)
 
 
 def decode(data: bytes) -> Decoded:

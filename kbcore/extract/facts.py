@@ -7,29 +7,22 @@ the word ``attributes`` or ``metadata``; everything behind it is the key, dots i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from kbcore import limits
-from kbcore.phrases import counted
+from kbcore.text.problems import FileProblem
 
-Severity = Literal["error", "warning", "note"]
-
-
-class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file.
-
-    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several.
-    """
-
-    line: int
-    code: str
-    message: str
-    hint: str
-    severity: Severity = "error"
-    column: int = 0
-    id: str = ""
+__all__ = [
+    "Extractor",
+    "Facts",
+    "FileProblem",
+    "PathRule",
+    "Source",
+    "StatedEntity",
+    "StatedLink",
+    "unreadable",
+]
 
 
 class StatedEntity(msgspec.Struct, frozen=True):
@@ -128,13 +121,6 @@ class Extractor(Protocol):
         ...
 
 
-def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:
-    """Return the problems of one file, and how many there are beyond those that are kept."""
-    kept = tuple(problems[: limits.MAX_PROBLEMS])
-    rest = len(problems) - len(kept)
-    if not rest:
-        return kept
-    last = FileProblem(
-        0, "more_problems", f"{counted(rest, 'more problem')} of this file, not shown here", "Mend these first."
-    )
-    return (*kept, last)
+def unreadable(problems: Sequence[FileProblem]) -> Facts:
+    """Return the facts of a file that cannot be read: none, and why."""
+    return Facts(problems=tuple(problems), is_complete=False)

@@ -12,9 +12,10 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from kbcore import limits, schema
-from kbcore.extract.facts import FileProblem, Severity, StatedEntity
+from kbcore.extract.facts import StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.extract.tree import Tree
+from kbcore.text.problems import FileProblem, Severity
 from kbcore.values import field_problem, is_short, meaning_problem, normal_time, value_problem
 from kbcore.visible import in_quotes
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.facts import FileProblem
+from kbcore.text.problems import FileProblem
 
 FIRST_LINE: Final = 2
 """The line of a document on which the text of its front matter begins."""

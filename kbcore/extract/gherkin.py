@@ -12,7 +12,8 @@ import msgspec
 
 from kbcore.extract import conflicts, settings
 from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
+from kbcore.extract.facts import Facts, PathRule, Source, StatedEntity, StatedLink, unreadable
+from kbcore.text.problems import FileProblem, at_most
 
 NAME: Final = "gherkin"
 PACKAGE: Final = "gherkin-official"
@@ -48,7 +49,7 @@ class GherkinExtractor:
         """Return the scenarios that a feature file states; one fault of syntax, and nothing of it is taken in."""
         decoded = decode(source.data)
         if decoded.text is None:
-            return decoded.refused()
+            return unreadable(decoded.problems)
         _, torn = conflicts.without_conflicts(decoded.text)
         if torn:
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from kbcore import limits
 from kbcore.extract.decoding import place
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, is_small
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 
 CODE: Final = "invalid_json"

@@ -15,9 +15,10 @@ from urllib.parse import unquote
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.facts import FileProblem, StatedLink
+from kbcore.extract.facts import StatedLink
 from kbcore.extract.tree import Tree
 from kbcore.ids import check_id
+from kbcore.text.problems import FileProblem
 from kbcore.values import field_problem, is_url, value_problem
 from kbcore.visible import in_quotes
 

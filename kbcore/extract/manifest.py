@@ -15,12 +15,13 @@ import msgspec
 from kbcore import limits
 from kbcore.extract import conflicts, jsontext, settings
 from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedEntity, StatedLink, at_most
+from kbcore.extract.facts import Facts, PathRule, Source, StatedEntity, StatedLink, unreadable
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import DUPLICATE_KEY, Tree
 from kbcore.ids import check_id
 from kbcore.model import OTHER_NAMES
 from kbcore.suggest import nearest
+from kbcore.text.problems import FileProblem, at_most
 from kbcore.visible import in_quotes
 
 NAME: Final = "manifest"
@@ -49,7 +50,7 @@ class ManifestExtractor:
         """Return the symbols that a manifest states, with their links."""
         decoded = decode(source.data)
         if decoded.text is None:
-            return decoded.refused()
+            return unreadable(decoded.problems)
         is_json = source.path.lower().endswith(".json")
         text, torn = conflicts.without_conflicts(decoded.text)
         if torn and (is_json or not text.strip()):

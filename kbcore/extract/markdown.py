@@ -15,10 +15,11 @@ import msgspec
 from kbcore import limits
 from kbcore.extract import conflicts, frontmatter, globs, mentions, plainyaml, prose, settings
 from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, FileProblem, PathRule, Source, StatedLink, at_most
+from kbcore.extract.facts import Facts, PathRule, Source, StatedLink, unreadable
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.extract.tree import Tree, mapping
 from kbcore.ids import check_id
+from kbcore.text.problems import FileProblem, at_most
 from kbcore.visible import in_quotes
 
 NAME: Final = "markdown"
@@ -78,7 +79,7 @@ class MarkdownExtractor:
             return _passed_over("the settings ignore it", "It matches `ignore` of the markdown extractor.")
         decoded = decode(source.data)
         if decoded.text is None:
-            return decoded.refused()
+            return unreadable(decoded.problems)
         text, torn = conflicts.without_conflicts(decoded.text)
         document = frontmatter.split(text)
         front = document.front

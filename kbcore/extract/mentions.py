@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 
 from kbcore import limits
 from kbcore.extract import prose
-from kbcore.extract.facts import FileProblem, StatedLink
+from kbcore.extract.facts import StatedLink
 from kbcore.extract.links import parse_path
 from kbcore.ids import check_id
 from kbcore.schema import MENTIONS
+from kbcore.text.problems import FileProblem
 
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\b", re.IGNORECASE)
 _TEXT: Final = r"\[(?P<text>(?:[^\[\]]|\[[^\[\]]*+\])*+)\]"

@@ -18,8 +18,9 @@ import msgspec
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.announced import may_be_announced
-from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source, at_most
+from kbcore.extract.facts import Extractor, Facts, PathRule, Source
 from kbcore.extract.globs import glob_fault
+from kbcore.text.problems import FileProblem, at_most
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import msgspec
 import yaml
 
 from kbcore.extract import conflicts, yamlfaults, yamltext
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, mapping
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 
 _ODD_BREAKS: Final = re.compile("[\x85\u2028\u2029]")

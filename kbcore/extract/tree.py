@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.facts import FileProblem
+from kbcore.text.problems import FileProblem
 
 SMALL_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 """A text of fewer characters than this holds no text, list of texts or JSON that is too large to keep."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import yaml
 
 from kbcore.extract.decoding import place
-from kbcore.extract.facts import FileProblem
+from kbcore.text.problems import FileProblem
 
 CODE: Final = "invalid_yaml"
 

@@ -25,8 +25,8 @@ from yaml.events import (
 )
 
 from kbcore import limits
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.tree import Tree, duplicate_key, is_small
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 
 MERGE_KEY: Final = "<<"

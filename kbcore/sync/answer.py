@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.answers import Outcome
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import parents
 from kbcore.phrases import counted, is_or_are, shortened, some_of
 from kbcore.sync.paths import is_named
+from kbcore.text.problems import FileProblem
 
 Located = tuple[str, FileProblem]
 """A problem with the path of its file."""

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from kbcore.extract.facts import FileProblem
 from kbcore.folding import apply
 from kbcore.model import CLIENT, NoteOnFile, SourceFile
 from kbcore.needs import Needs
@@ -21,6 +20,7 @@ from kbcore.state import Changes, Stamp, State
 from kbcore.sync.claims import Reading
 from kbcore.sync.entities import DUPLICATE, FORMER, EntityPlan, Past, plan_entities, plan_renames
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
+from kbcore.text.problems import FileProblem
 
 RECONSIDERED: Final = frozenset({DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may mend; such a file is read again although it did not change."""

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kbcore.clock import moment_after
-from kbcore.extract.facts import Facts, FileProblem
+from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.git.kept import TextOf, followed
 from kbcore.ids import is_misspelled
@@ -22,6 +22,7 @@ from kbcore.sync.blobsums import BlobSums
 from kbcore.sync.comparing import Ways, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
 from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, held, misnamed, rules_of, unread
+from kbcore.text.problems import FileProblem
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.concepts import TYPE, how_to_add
-from kbcore.extract.facts import FileProblem, Severity, StatedEntity
+from kbcore.extract.facts import StatedEntity
 from kbcore.folding import apply
 from kbcore.ids import check_id
 from kbcore.model import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
@@ -22,6 +22,7 @@ from kbcore.suggest import did_you_mean
 from kbcore.sync.begun import Begun
 from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
+from kbcore.text.problems import FileProblem, Severity
 from kbcore.values import is_same
 from kbcore.visible import in_quotes
 

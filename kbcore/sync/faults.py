@@ -12,8 +12,8 @@ from kbcore.visible import problem_line, visible
 
 if TYPE_CHECKING:
     from kbcore.checks.accepted import Known
-    from kbcore.extract.facts import FileProblem
     from kbcore.sync.answer import Located, SyncAnswer
+    from kbcore.text.problems import FileProblem
 
 _FEW: Final = 5
 """So many faults of one code are shown."""

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore.bare import Edge, edge_meant, resolve
 from kbcore.concepts import PREDICATE, how_to_add
-from kbcore.extract.facts import FileProblem, Severity, StatedLink
+from kbcore.extract.facts import StatedLink
 from kbcore.ids import check_id, link_id
 from kbcore.model import CLIENT, Link
 from kbcore.record import Operation, StateLink, WithdrawLink
@@ -19,6 +19,7 @@ from kbcore.state import State
 from kbcore.suggest import did_you_mean
 from kbcore.sync.claims import Reading
 from kbcore.sync.entities import EntityPlan
+from kbcore.text.problems import FileProblem, Severity
 from kbcore.values import field_problem, value_problem
 
 UNRESOLVED_PATH: Final = "unresolved_path"

@@ -18,7 +18,6 @@ import msgspec
 from kbcore.concepts import PREDICATE, VOCABULARY
 from kbcore.errors import Problem
 from kbcore.extract import registry
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import glob_set
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.ids import path_text
@@ -31,6 +30,7 @@ from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
 from kbcore.sync.walk import SKIPPED_FOLDERS
+from kbcore.text.problems import FileProblem
 from kbcore.visible import in_quotes
 from kbcore.workspace import CONFIG, KB, Workspace
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract.facts import FileProblem, Severity
 from kbcore.model import Link, NoteOnFile, SourceFile, Statement
 from kbcore.sync.answer import Located
+from kbcore.text.problems import FileProblem, Severity
 from kbcore.view.database import among
 from kbcore.view.tables import SOURCE, WAITS_FOR_PAGE, source_of, waits_for_page
 from kbcore.view.view import View

@@ -11,7 +11,6 @@ import msgspec
 from kbcore import collector, interrupting, limits
 from kbcore.answers import Outcome
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
-from kbcore.extract.facts import FileProblem
 from kbcore.process_limits import exhausted
 from kbcore.record import SYNC
 from kbcore.state import Changes, Draft, Stamp
@@ -27,6 +26,7 @@ from kbcore.sync.planned import FilePlan, says_the_same
 from kbcore.sync.remains import NOTHING_KNOWN, Remains, remains
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.text.problems import FileProblem
 from kbcore.view.tables import waits_for_page
 from kbcore.view.view import View
 from kbcore.workspace import Workspace, moved

@@ -16,12 +16,13 @@ import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract.facts import Extractor, Facts, FileProblem, PathRule, Source
+from kbcore.extract.facts import Extractor, Facts, PathRule, Source
 from kbcore.extract.globs import GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.content import Unfit, check, read
 from kbcore.sync.walk import Entry, Named, Walk
+from kbcore.text.problems import FileProblem
 
 _RACY_NS: Final = 2_000_000_000
 _encode = msgspec.json.Encoder(order="sorted").encode

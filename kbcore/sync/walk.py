@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from kbcore.extract.facts import FileProblem
 from kbcore.extract.globs import GlobSet, State, parents
 from kbcore.ids import path_text
 from kbcore.sync.paths import is_named
+from kbcore.text.problems import FileProblem
 
 SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
 """A search begins in one where a glob names it, and goes into none."""

@@ -30,9 +30,9 @@ from kbcli.render import Output
 from kbcli.terminal.cells import shortened
 from kbcli.words import watched
 from kbcore.answers import Outcome
-from kbcore.extract.facts import FileProblem
 from kbcore.rules import Violation
 from kbcore.sync.answer import SyncAnswer
+from kbcore.text.problems import FileProblem
 from kbcore.watch.events import Checked, Resumed, Synced
 from tests.support.cli import environment, program, run_kb, write
 from tests.support.places import stores_at

@@ -12,7 +12,8 @@ from kbcore.extract import markdown, registry
 from kbcore.extract.facts import Source
 
 GOOD = """
-from kbcore.extract.facts import Facts, FileProblem, PathRule, StatedEntity, StatedLink
+from kbcore.extract.facts import Facts, PathRule, StatedEntity, StatedLink
+from kbcore.text.problems import FileProblem
 
 
 class Todos:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.extract.facts import FileProblem
 from kbcore.record import StateLink
 from kbcore.sync.answer import counted_notes
 from kbcore.sync.remains import stale_sources, unresolved_links
+from kbcore.text.problems import FileProblem
 from tests.support.project import Project, document, req
 from tests.support.stores import Stored
 
