@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kbcore.model import OBJECT_FIELDS
+from kbcore.rules.likeness import without_zeros
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Answers one statement: SQL and its parameters."""
@@ -60,11 +61,6 @@ class Known:
             )
             found.update(f"{column}.{name}" for (name,) in rows)
         return sorted(found)
-
-
-def without_zeros(expression: str) -> str:
-    """Return the SQL for a text whose numbers have no zeros in front."""
-    return rf"regexp_replace({expression}, '(^|[^0-9])0+([0-9])', '\1\2', 'g')"
 
 
 def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:

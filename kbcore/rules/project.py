@@ -14,8 +14,9 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery
-from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, SqlRefused
+from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity
 from kbcore.rules.sqlcheck import Fault, Reads, look_at, without_end
+from kbcore.view.relations import SqlRefused
 from kbcore.visible import in_quotes
 
 Scalar = str | int | float | bool

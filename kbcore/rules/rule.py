@@ -42,23 +42,6 @@ class Confined(Protocol):
         """Answer one statement over these relations, within its time or the usual one. Raises: ``SqlRefused``."""
 
 
-class SqlRefused(Exception):
-    """What the database says against a statement.
-
-    ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory, ``is_time`` when it is time.
-    ``cause`` is the setting of the user that was the limit, "" where the rule or the repository set it.
-    """
-
-    def __init__(
-        self, said: str, *, is_limit: bool = False, is_memory: bool = False, is_time: bool = False, cause: str = ""
-    ) -> None:
-        super().__init__(said)
-        self.cause = cause
-        self.is_limit = is_limit
-        self.is_time = is_time
-        self.is_memory = is_memory
-
-
 class Tree(Protocol):
     """The files of the branch that is checked."""
 

@@ -151,3 +151,20 @@ INSTEAD: Final[Mapping[str, str]] = {
     "edges": "edge",
 }
 """The relation that is meant by a name that is none: the view's own, and what comes to mind."""
+
+
+class SqlRefused(Exception):
+    """What the database says against a statement.
+
+    ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory, ``is_time`` when it is time.
+    ``cause`` is the setting of the user that was the limit, "" where the rule or the repository set it.
+    """
+
+    def __init__(
+        self, said: str, *, is_limit: bool = False, is_memory: bool = False, is_time: bool = False, cause: str = ""
+    ) -> None:
+        super().__init__(said)
+        self.cause = cause
+        self.is_limit = is_limit
+        self.is_time = is_time
+        self.is_memory = is_memory

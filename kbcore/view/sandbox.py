@@ -19,8 +19,8 @@ import msgspec
 
 from kbcore import interrupting, limits, process_limits
 from kbcore.interrupting import Stopped
-from kbcore.rules.rule import SqlRefused
 from kbcore.view.database import quoted, scratch_folder
+from kbcore.view.relations import SqlRefused
 
 Lend = Callable[[str, str], None]
 """Copies a table, by its name, into a new database file."""

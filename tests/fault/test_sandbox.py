@@ -23,10 +23,9 @@ from kbcore.query import Condition, Query
 from kbcore.query.paging import page_of
 from kbcore.rules import RuleContext, check
 from kbcore.rules.project import Parameter, SqlPlace, sql_rule
-from kbcore.rules.rule import SqlRefused
 from kbcore.schema import CORE
 from kbcore.storage.fs import RealFs
-from kbcore.view.relations import RELATIONS
+from kbcore.view.relations import RELATIONS, SqlRefused
 from kbcore.view.sandbox import Sandbox, Times
 from tests.support.graph import Texts, graph_of, node
 from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.rules.rule import SqlRefused
-from kbcore.view.relations import RELATIONS
+from kbcore.view.relations import RELATIONS, SqlRefused
 from kbcore.view.sandbox import Sandbox, Times
 from tests.support.cli import ROOT
 from tests.support.graph import graph_of, node
