@@ -5,7 +5,6 @@ The record of a salvage names what is missing. It is the only source: every mess
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,8 +12,7 @@ import msgspec
 from kbcore.errors import HistoryPruned
 from kbcore.phrases import some_of
 from kbcore.storage.places import record_range
-
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+from kbcore.view.tables import Rows
 
 _SHOWN: Final = 3
 _MARKED: Final = "select seq, holes from record where holes <> '' order by seq"

@@ -8,16 +8,14 @@ free again.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, LimitExceeded
 from kbcore.ids import check_id
+from kbcore.view.tables import Rows
 from kbcore.visible import in_quotes
-
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-"""Answers one statement: SQL and its parameters."""
 
 MARK: Final = "{n}"
 """The end of an id whose number is to be allocated: ``REQ-{n}``, and ``REQ-{n2}`` for one more in the same request."""

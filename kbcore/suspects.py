@@ -16,10 +16,11 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.concepts import IN_DOMAIN
-from kbcore.gaps import Rows, gaps_in
+from kbcore.gaps import gaps_in
 from kbcore.model import FORMER_IDS, Node
 from kbcore.record import SYNC
 from kbcore.schema import MENTIONS
+from kbcore.view.tables import Rows
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _CONTENT: Final = """{

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.query import sql
-from kbcore.query.known import Rows
 from kbcore.rules.not_applicable import reason
 from kbcore.rules.statuses import RETIRED, has_status
 from kbcore.schema import ASPECTS
 from kbcore.suggest import near_ones
+from kbcore.view.tables import Rows
 
 State = Literal["yes", "no", "not_applicable"]
 By = Literal["requirement", "component", "tag", "priority"]

@@ -17,9 +17,9 @@ import msgspec
 from kbcore import limits
 from kbcore.analysis.subject import COLUMNS, Subject, subject_of
 from kbcore.query import sql
-from kbcore.query.known import Rows
 from kbcore.query.walk import Path, Step, walked_json
 from kbcore.schema import EdgeType, Schema
+from kbcore.view.tables import Rows
 
 TEST: Final = "test"
 DECISION: Final = "adr"

@@ -14,8 +14,8 @@ import msgspec
 from kbcore import limits
 from kbcore.analysis.subject import COLUMNS, Subject, subject_of
 from kbcore.query import sql
-from kbcore.query.known import Rows
 from kbcore.query.walk import Statement, Ways, reach
+from kbcore.view.tables import Rows
 
 
 class Arrow(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query import sql
-from kbcore.query.known import Rows
+from kbcore.view.tables import Rows
 
 _NAMES: Final = ("id", "type", "title", "status", "owner")
 COLUMNS: Final = ", ".join(f"coalesce(n.{name}, '')" for name in _NAMES)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kbcore.model import OBJECT_FIELDS
 from kbcore.rules.likeness import without_zeros
-
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-"""Answers one statement: SQL and its parameters."""
+from kbcore.view.tables import Rows
 
 _MAX_NAMES: Final = 1000
 _SHOWN: Final = 3

@@ -12,11 +12,11 @@ from kbcore.errors import InvalidQuery, NotFound
 from kbcore.gaps import out_of_reach
 from kbcore.model import Link, Node, SourceFile
 from kbcore.query import sql, walk
-from kbcore.query.known import Rows, near_ids
+from kbcore.query.known import near_ids
 from kbcore.query.request import Query
 from kbcore.query.text.found import Found
 from kbcore.suggest import is_it
-from kbcore.view.tables import files_of, link_of, node_of, source_of
+from kbcore.view.tables import Rows, files_of, link_of, node_of, source_of
 from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:

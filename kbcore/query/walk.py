@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kbcore.query.known import Rows
 from kbcore.query.request import Query
+from kbcore.view.tables import Rows
 
 AGAINST = "^"
 """Before an edge type: the other way along it."""

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kbcore.model import Node
-from kbcore.rules.rule import Rows
-from kbcore.view.tables import Likeness
+from kbcore.view.tables import Likeness, Rows
 
 
 def without_zeros(expression: str) -> str:

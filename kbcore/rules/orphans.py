@@ -7,8 +7,9 @@ from typing import Any, Final
 from kbcore.concepts import VOCABULARY
 from kbcore.model import Node
 from kbcore.rules.few import Look
-from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
+from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.schema import MENTIONS, Schema
+from kbcore.view.tables import Rows
 
 _SQL: Final = """
 select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path

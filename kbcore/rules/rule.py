@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import msgspec
 
 from kbcore.schema import Schema
+from kbcore.view.tables import Rows
 
 if TYPE_CHECKING:
     from kbcore.rules.few import Look
 
 Severity = Literal["error", "warning"]
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-"""Answers one statement over the tables of the view: SQL and its parameters."""
 
 MAX_SHOWN: Final = 10
 """So many names of one kind a finding lists."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.rules.rule import Finding, Rows, Rule, RuleContext
+from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean
+from kbcore.view.tables import Rows
 from kbcore.visible import in_quotes
 
 

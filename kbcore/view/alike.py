@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kbcore.model import Node
-from kbcore.view.tables import Likeness
+from kbcore.view.tables import AskBase, Likeness
 
 
 class _Places(NamedTuple):
@@ -34,7 +34,7 @@ class _Places(NamedTuple):
 class Alikes:
     """Who is alike in one base, and in the tail after it. ``ask_base`` answers SQL over the base alone."""
 
-    def __init__(self, ask_base: Callable[..., list[tuple[Any, ...]]]) -> None:
+    def __init__(self, ask_base: AskBase) -> None:
         self._ask_base = ask_base
         self._places: dict[Likeness, _Places | None] = {}
         """None where it was asked for once, which is answered by a scan: a short command asks no more."""

@@ -6,17 +6,16 @@ that a request pays no statement for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kbcore.concepts import DEFINING, Concept, extended
 from kbcore.model import Node, nested
 from kbcore.schema import Schema
 from kbcore.state import Changes
-from kbcore.view.tables import NODE, node_of
+from kbcore.view.tables import NODE, AskBase, Rows, node_of
 from kbcore.view.tail import Tail
 
-Rows = Callable[..., list[tuple[Any, ...]]]
 _OF_BASE: Final = f"select {', '.join(NODE)} from base.node where type in (?, ?)"
 
 _AT: Final = f"""
@@ -28,7 +27,7 @@ select {", ".join(NODE)} from node_history where version <= $1 and ended > $1 an
 class Defined:
     """The definitions of a branch at the seq of one view, and the schema that they make of a project's."""
 
-    def __init__(self, ask_base: Rows) -> None:
+    def __init__(self, ask_base: AskBase) -> None:
         self._ask_base = ask_base
         self._nodes: dict[str, Node] | None = None
         self._made: tuple[Schema, Schema] | None = None

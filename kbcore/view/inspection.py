@@ -9,16 +9,13 @@ reached: KB never looks for names in an attached file, and nothing in the file t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from kbcore import limits
 from kbcore.errors import ViewDamaged, ViewForeign
-from kbcore.view.tables import Columns
+from kbcore.view.tables import Columns, Rows
 from kbcore.visible import in_quotes
-
-Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
-"""Answers one statement over the connection to which the file is attached."""
 
 _OTHERS: Final = {
     "schema": "select schema_name from duckdb_schemas() where database_name = $1 and schema_name <> 'main'",

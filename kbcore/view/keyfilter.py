@@ -6,8 +6,10 @@ Invariant: a key that the base has is never reported absent. One that it lacks i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+from kbcore.view.tables import AskBase
 
 NODE_IDS: Final = "node ids"
 LINK_IDS: Final = "link ids"
@@ -32,13 +34,11 @@ _PATIENCE: Final = 32
 _ROWS_PER_QUESTION: Final = 500
 """So many keys are read in the time of one look-up: filters are made once look-ups have taken as long as that."""
 
-Rows = Callable[..., list[tuple[Any, ...]]]
-
 
 class KeyFilter:
     """The filters of one base. ``ask_base`` answers SQL over the base alone."""
 
-    def __init__(self, ask_base: Rows) -> None:
+    def __init__(self, ask_base: AskBase) -> None:
         self._ask_base = ask_base
         self._filters: dict[str, _Bloom] = {}
         self._asked = 0
@@ -105,7 +105,7 @@ class _Bloom:
         return number & self._mask, number >> 32 & self._mask
 
 
-def _read(ask_base: Rows, columns: Iterable[tuple[str, str]]) -> _Bloom:
+def _read(ask_base: AskBase, columns: Iterable[tuple[str, str]]) -> _Bloom:
     """Return the filter of some columns; the database computes the same places as ``_Bloom``."""
     counted = " + ".join(f"(select count(*) from base.{table})" for table, _ in columns)
     [(count,)] = ask_base(f"select {counted}")

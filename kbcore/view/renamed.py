@@ -6,22 +6,21 @@ for a view and kept up with each record that it takes in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from kbcore.model import former_ids
 from kbcore.state import Changes
-from kbcore.view.tables import NODE, node_of
+from kbcore.view.tables import NODE, AskBase, node_of
 from kbcore.view.tail import Tail
 
-Rows = Callable[..., list[tuple[Any, ...]]]
 _OF_BASE: Final = f"""select {", ".join(NODE)} from base.node where contains(attributes, '"former_ids"')"""
 
 
 class FormerIds:
     """The former ids of a branch at the seq of one view."""
 
-    def __init__(self, ask_base: Rows) -> None:
+    def __init__(self, ask_base: AskBase) -> None:
         self._ask_base = ask_base
         self._of: dict[str, tuple[str, ...]] | None = None
         """By the id of the entity."""

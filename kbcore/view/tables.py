@@ -128,6 +128,11 @@ ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
 }
 """The tables that have a key, a tail and a history."""
 
+Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
+"""Answers one statement over the tables: SQL and its parameters."""
+AskBase = Callable[..., list[tuple[Any, ...]]]
+"""Answers one statement over the base of a view alone: SQL, and after it the parameters."""
+
 _PLAIN: Final = tuple(name for name in CORE_FIELDS if name not in {"created_at", "updated_at", "source", "name"})
 _EMPTY: Final = "{}"
 _encode = msgspec.json.Encoder(order="sorted").encode

@@ -14,7 +14,6 @@ import msgspec
 from kbcore.errors import ViewDamaged
 from kbcore.model import Node
 from kbcore.query import asof, sql
-from kbcore.query.known import Rows
 from kbcore.query.request import Query
 from kbcore.query.text import snippets, words
 from kbcore.query.text.found import Found, Hits
@@ -32,7 +31,7 @@ from kbcore.query.text.scoring import (
     best_of,
     worth,
 )
-from kbcore.view.tables import NODE, node_of
+from kbcore.view.tables import NODE, Rows, node_of
 from kbcore.visible import in_quotes
 
 Nodes = Callable[[Sequence[str]], list[Node]]

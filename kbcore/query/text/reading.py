@@ -9,11 +9,12 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.query.known import Rows, near_ids
+from kbcore.query.known import near_ids
 from kbcore.query.text import words
 from kbcore.query.text.forms import LIGHT_WORDS, STOP_WORDS, are_forms, common_beginning
 from kbcore.query.text.scoring import Alternative, Match, Ranking, Search, Word, any_of
 from kbcore.query.text.typos import is_a_typo, is_long_enough
+from kbcore.view.tables import Rows
 
 _MOST_NEAR: Final = 12
 """So many words a typo away are looked for, those that most entities hold."""
