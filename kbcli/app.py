@@ -150,7 +150,9 @@ def _ended(session: Session, words: list[str]) -> int:
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
             return session.tell_error(known)
-        return exits.tell_bug(output, error, words, session.cache())
+        from kbcli.bugreport import tell_bug
+
+        return tell_bug(output, error, words, session.cache())
 
 
 def _run(session: Session, words: list[str]) -> int:

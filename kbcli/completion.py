@@ -234,7 +234,7 @@ def is_completed(parameter: Any) -> bool:
 
 def complete(ctx: Any, parameter: Any, typed: str) -> list[str]:
     """Return the values that begin with what was typed; none where they cannot be looked up."""
-    from kbcli.options import session_of
+    from kbcli.context import session_of
 
     session = session_of(ctx)
     session.be_silent()

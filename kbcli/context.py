@@ -403,3 +403,11 @@ class Session:
         """Let go of every view."""
         if "_pool" in self.__dict__:  # what nobody asked for was never made
             self._pool.close()
+
+
+def session_of(ctx: Any) -> Session:
+    """Return the session that a command runs in; ``ctx`` is its ``typer.Context``."""
+    session: Session | None = ctx.find_object(Session)
+    if session is None:
+        raise LookupError("a command was run outside of kbcli.app.main")
+    return session

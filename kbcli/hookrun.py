@@ -81,7 +81,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
 
         if exhausted(error, may_be_written=False):
             raise
-        from kbcli.exits import write_report
+        from kbcli.bugreport import write_report
 
         saved = write_report(error, ["hook", *words], session.cache())
         _say(f"{type(error).__name__} in the {words[0]} hook; a report is in {saved or 'no file'}.")

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperArgument, TyperOption
 
 from kbcli import completion
-from kbcli.context import Session
+from kbcli.context import Session, session_of
 from kbcli.terminal.colours import When
 from kbcore.suggest import nearest
 from kbcore.values import text_problem
@@ -46,14 +46,6 @@ _PLACES: Final = frozenset({"PATH", "DIR", "FILE|-"})
 """Metavars of names of files, which are whatever bytes the file system has; all else is text."""
 _SHOWN: Final = 60
 _MAX_DIGITS: Final = 18
-
-
-def session_of(ctx: typer.Context) -> Session:
-    """Return the session that a command runs in."""
-    session = ctx.find_object(Session)
-    if session is None:
-        raise LookupError("a command was run outside of kbcli.app.main")
-    return session
 
 
 def backup_file(session: Session, name: str) -> Path:

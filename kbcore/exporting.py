@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.history.compare import changes_since, chunks, ids_on, merge_base
+from kbcore.history.compare import changes_since, chunks, ids_on
+from kbcore.history.reach import merge_base
 from kbcore.ids import is_link_id
 from kbcore.model import CLIENT, FORMER_IDS, OBJECT_FIELDS, STAMPS, Link, Node, edge_json, entity_json, former_ids
 from kbcore.values import is_same

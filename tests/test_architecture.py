@@ -22,7 +22,7 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
 # The tiers of kbcore, lowest first: a module imports its own tier and those before it.
 _TIERS = """
-errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible
+errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible text
 
 storage replacing
 
@@ -30,10 +30,13 @@ model values record schema concepts changeset reader secrets
 
 kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
 
-state folding needs bare gaps planning query cursor rules analysis extract inverse renames canonical strictjson shape
+state folding needs bare
+view.tables view.likeness
+
+gaps planning query cursor rules analysis extract inverse renames canonical strictjson shape
 jsonedit
 suspects confirmed rulesettings sleepsettings numbering
-view.tables view.relations view.fold view.tail
+view.relations view.fold view.tail
 
 view viewcache replay
 

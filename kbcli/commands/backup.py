@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import backup_file, session_of
+from kbcli.context import session_of
+from kbcli.options import backup_file
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import DryRun, Message, session_of
+from kbcli.context import session_of
+from kbcli.options import DryRun, Message
 
 
 def run(

@@ -22,7 +22,7 @@ import msgspec
 import typer
 
 from kbcli import tour
-from kbcli.options import session_of
+from kbcli.context import session_of
 from kbcli.render import Output
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.visible import visible, visible_lines

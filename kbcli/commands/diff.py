@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.options import Actor, SessionName, Source, session_of
+from kbcli.context import session_of
+from kbcli.options import Actor, SessionName, Source
 
 if TYPE_CHECKING:
     from kbcli.asof import Filters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kbcli.options import At, session_of
+from kbcli.context import session_of
+from kbcli.options import At
 from kbcore.limits import DEFAULT_SECTION_ROWS
 
 if TYPE_CHECKING:

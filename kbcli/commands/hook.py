@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 

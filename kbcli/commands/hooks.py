@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 from kbcli.tree import Command, group_of, run_by_default
 
 if TYPE_CHECKING:

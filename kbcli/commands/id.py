@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 from kbcli.tree import Command, group_of
 
 app = group_of("Give out ids that are not in use yet.")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.options import At, session_of
+from kbcli.context import session_of
+from kbcli.options import At
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from kbcli.options import DryRun, Message, session_of
+from kbcli.context import session_of
+from kbcli.options import DryRun, Message
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The entity that it leads from.")]
 Edge = Annotated[str, typer.Argument(metavar="EDGE", help="Its type; TYPE:KIND where it has a kind.")]

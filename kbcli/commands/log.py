@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
-from kbcli.options import Actor, SessionName, Source, session_of
+from kbcli.context import session_of
+from kbcli.options import Actor, SessionName, Source
 
 if TYPE_CHECKING:
     from kbcli.context import Opened

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 from kbcli.tree import WITHOUT_COMMAND, Command, group_of
 
 if TYPE_CHECKING:

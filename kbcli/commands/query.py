@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.options import At, session_of
+from kbcli.context import session_of
+from kbcli.options import At
 
 if TYPE_CHECKING:
     from collections.abc import Callable

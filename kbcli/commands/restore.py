@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.options import backup_file, session_of
+from kbcli.context import session_of
+from kbcli.options import backup_file
 
 if TYPE_CHECKING:
     from kbcore.upkeep.backup import RestoredBranch

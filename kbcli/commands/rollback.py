@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 
 def run(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.context import Session

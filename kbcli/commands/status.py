@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.options import DryRun, session_of
+from kbcli.context import session_of
+from kbcli.options import DryRun
 
 if TYPE_CHECKING:
     from kbcli.context import Session

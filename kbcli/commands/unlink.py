@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from kbcli.commands.link import Edge, From, To, edge_named
-from kbcli.options import DryRun, Message, session_of
+from kbcli.context import session_of
+from kbcli.options import DryRun, Message
 
 _OPTIONS = {"edges": "EDGE"}
 

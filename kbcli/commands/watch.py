@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kbcli.options import session_of
+from kbcli.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.render import Output

@@ -10,6 +10,7 @@ import msgspec
 
 from kbcore.history import shown
 from kbcore.history.log import EVERYTHING, Selection
+from kbcore.history.reach import merge_base
 from kbcore.history.when import When
 from kbcore.ids import is_link_id, link_id
 from kbcore.model import Link, Node, former_ids
@@ -135,32 +136,6 @@ def _is_net(change: Change[E], flat: Flat[E]) -> bool:
 def _place(change: Change[Link]) -> tuple[str, ...]:
     link = change.before or change.after
     return LINKS.place(link) if link else ()
-
-
-def merge_base(view_a: View, view_b: View) -> int | None:
-    """Return the last seq whose record both branches have; None when there is none, or when it was pruned.
-
-    Records are chained by digest, so one that both have proves everything before it.
-    """
-    if view_a.basis.lineage != view_b.basis.lineage:
-        return None
-    low = max(view_a.basis.history_from, view_b.basis.history_from)
-    high = min(view_a.seq, view_b.seq)
-    if low > high or _sum(view_a, low) != _sum(view_b, low):
-        return None
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _sum(view_a, middle) == _sum(view_b, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _sum(view: View, seq: int) -> str:
-    if seq == 0:
-        return view.basis.lineage
-    return str(view.rows("select sum from record where seq = ?", [seq])[0][0])
 
 
 def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import msgspec
 from kbcore.clock import from_local, text_of, to_local
 from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches
+from kbcore.history.reach import merge_base
 from kbcore.ids import check_branch_name
 from kbcore.query.meaning import span_of
 from kbcore.suggest import nearest
@@ -153,7 +154,6 @@ def unknown(text: str, near: str = "") -> InvalidQuery:
 
 def _shared_with(workspace: Workspace, other: str) -> Callable[[object], int | None]:
     """Return what finds the last record that a view shares with another branch."""
-    from kbcore.history.compare import merge_base  # noqa: PLC0415 - most points are no branches
 
     def shared(view: object) -> int | None:
         return workspace.store(other).read(lambda theirs: merge_base(view, theirs))  # type: ignore[arg-type]

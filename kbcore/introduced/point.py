@@ -11,8 +11,8 @@ import msgspec
 from kbcore import ids
 from kbcore.errors import InvalidQuery
 from kbcore.git import blobs, local_branches
-from kbcore.history.compare import merge_base
 from kbcore.history.moment import after, clock_notes
+from kbcore.history.reach import merge_base
 from kbcore.history.when import unknown, when_of
 from kbcore.record import SYNC
 from kbcore.suggest import nearest

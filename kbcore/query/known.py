@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.model import OBJECT_FIELDS
-from kbcore.rules.likeness import without_zeros
+from kbcore.view.likeness import without_zeros
 from kbcore.view.tables import Rows
 
 _MAX_NAMES: Final = 1000

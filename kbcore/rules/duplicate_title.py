@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from kbcore.model import Node
 from kbcore.rules.few import Look, is_retired, text_of
-from kbcore.rules.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.rules.statuses import RETIRED, has_status
+from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
 from kbcore.visible import in_quotes
 
 _FOLDED: Final = folded_words("title")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kbcore.model import Node
 from kbcore.rules.few import Look
-from kbcore.rules.likeness import SIMILAR_IDS, alike_key, differences, folded
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
+from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
 
 _FOLDED: Final = folded("id")
 _ALIKE: Final = f"""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kbcore.rules.few import Edge, Look
-from kbcore.rules.likeness import lookalikes
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+from kbcore.view.likeness import lookalikes
 from kbcore.view.tables import WAITS_FOR_PAGE
 
 _SQL: Final = f"""

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from kbcore import limits
-from kbcore.rules.likeness import folded_words
 from kbcore.sleep.memory import Memory
+from kbcore.view.likeness import folded_words
 
 _LEAST_LETTERS: Final = 6
 """Shorter names have too many neighbours."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli import app, examples, exits, tree
+from kbcli import app, bugreport, examples, exits, tree
 from kbcli.context import Session
 from kbcli.render import Output
 from kbcore.errors import LockTimeout, Problem
@@ -332,7 +332,7 @@ def test_a_report_of_a_bug_holds_nothing_that_was_stored_typed_or_set(kb, ready,
     except Leak as error:
         broken(error)
     words = ("gc", "--json", "--branch", CANARY, f"--branch={CANARY}", "-C", str(ready), "--", CANARY)
-    text = exits.write_report(failed, [*words, f"--{CANARY}", CANARY], None).read_text()
+    text = bugreport.write_report(failed, [*words, f"--{CANARY}", CANARY], None).read_text()
     assert "command: gc --json --branch … --branch -C …\n" in text
     for kept in ("Leak", "KeyError", "leaking.py:2 leak\n    raise error", "    raise Leak(text) from error"):
         assert kept in text
@@ -352,11 +352,11 @@ def test_a_report_of_endless_recursion_is_short_and_names_the_number_of_a_system
     try:
         deeper()
     except RecursionError as error:
-        text = exits.write_report(error, ["query", "req", "--where", "a=b", "branch", "list"], None).read_text()
+        text = bugreport.write_report(error, ["query", "req", "--where", "a=b", "branch", "list"], None).read_text()
     assert "command: query … --where … … …\n" in text
     assert " more …" in text
     assert len(text) < 20_000
-    text = exits.write_report(OSError(errno.EIO, CANARY), ["branch", "list", "--json"], None).read_text()
+    text = bugreport.write_report(OSError(errno.EIO, CANARY), ["branch", "list", "--json"], None).read_text()
     assert "command: branch list --json\n" in text
     assert "OSError EIO" in text
     assert CANARY not in text

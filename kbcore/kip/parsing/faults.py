@@ -6,7 +6,7 @@ Only failures come here, so that nothing of it costs a command that can be parse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kbcore.errors import KipRefused
 from kbcore.kip.errors import SYNTAX, refused
@@ -17,9 +17,6 @@ from kbcore.kip.reference import nearest_form
 from kbcore.phrases import one_of, shortened
 from kbcore.suggest import nearest
 from kbcore.visible import visible
-
-if TYPE_CHECKING:
-    from kbcore.kip.parsing.lexer import Tokens  # it calls this module
 
 _SHOWN_CHARS: Final = 40
 _GUESSED_CHARS: Final = 3
@@ -51,6 +48,26 @@ _OTHER_WORDS: Final = {
     **dict.fromkeys(NO_VALUES, "JSON has no such value; write `null`."),
 }
 """Words of other languages, and what KIP has in their place."""
+
+
+class Tokens(Protocol):
+    """The tokens of a command as far as they were read: what ``lexer.Tokens`` has, which calls this module."""
+
+    text: str
+    kinds: list[str]
+    words: list[str]
+    ats: list[int]
+    openers: list[int]
+    i: int
+    kind: str
+
+    @property
+    def word(self) -> str:
+        """The current token as it is written."""
+
+    @property
+    def at(self) -> int:
+        """The offset of the current token."""
 
 
 def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefused:

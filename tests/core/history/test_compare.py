@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kbcore.editing.documents import Target
 from kbcore.editing.renaming import rename
-from kbcore.history.compare import count_differences, diff, diff_branches, differences_from, merge_base
+from kbcore.history.compare import count_differences, diff, diff_branches, differences_from
+from kbcore.history.reach import merge_base
 from kbcore.view.past import state_at
 from tests.support.histories import content, laws, records
 from tests.support.project import AUTHOR, Project, req

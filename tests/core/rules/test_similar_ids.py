@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.rules.likeness import differences
+from kbcore.view.likeness import differences
 from tests.support.graph import graph_of, node
 from tests.support.histories import laws
 from tests.support.rules import violations

@@ -63,7 +63,7 @@ def lookalikes(rows: Rows, unknown: Iterable[str]) -> dict[str, str]:
     if not ids:
         return {}
     found = rows(
-        "with unknown as (select unnest($1::varchar[]) as id) "  # noqa: S608 - no text from outside
+        "with unknown as (select unnest($1::varchar[]) as id) "
         f"select u.id, min(n.id) from unknown u join node n on {folded('n.id')} = {folded('u.id')} group by u.id",
         [ids],
     )
