@@ -6,7 +6,7 @@ is known here; for other names, and only then, the project's own files and packa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, Final, Literal, cast
 
 import msgspec
@@ -14,9 +14,10 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
+from kbcore.extract.globs import globs_in
 from kbcore.ids import check_branch_name
 from kbcore.rulesettings import Parameters, RuleSetting, Suppression, check_params, read_params, read_suppressions
-from kbcore.schema import CORE, Schema
+from kbcore.schema import CORE
 from kbcore.shape import Spot, number_hint, read_json, refuse
 from kbcore.sleepsettings import SleepSettings, read_sleep
 from kbcore.suggest import did_you_mean, nearest
@@ -79,6 +80,8 @@ class Known(msgspec.Struct, frozen=True):
     Each may raise ``InvalidConfig``: then its problems are told with those of the settings.
     """
 
+    own_rules: Callable[[], Collection[str]]
+    """KB's own rules; asked for when the settings name any rule."""
     parameters: Callable[[], Parameters]
     """The rules of the project, and their parameters."""
     extractors: Callable[[], Collection[str]]
@@ -87,24 +90,8 @@ class Known(msgspec.Struct, frozen=True):
     """All entity types of the schema in force."""
 
 
-def known_to(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callable[[], Schema]) -> Known:
-    """Return where to ask in a project: its rules files, by path, its installed packages, and its schema."""
-
-    def parameters() -> Parameters:
-        from kbcore.rules import load_rules  # noqa: PLC0415 - only settings that name such a rule pay for it
-
-        return {rule.id: {one.name: one.default for one in rule.params} for rule in load_rules(texts_of_rules())}
-
-    def extractors() -> Collection[str]:
-        from kbcore.extract import registry  # noqa: PLC0415 - only settings that name such an extractor pay for it
-
-        return registry.names()
-
-    return Known(parameters, extractors, lambda: schema().entities)
-
-
 class _Doubt(msgspec.Struct, frozen=True):
-    """A name that is not KB's own, and its place; the name that parameters have is that of their rule."""
+    """A name to ask for, and its place; the name that parameters have is that of their rule."""
 
     what: Literal["rule", "parameters", "extractor", "entity type"]
     name: str
@@ -175,6 +162,8 @@ def settle(reading: Reading, known: Known | None = None) -> Config:
 
 
 def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Problem]) -> None:
+    own_rules = known.own_rules() if any(doubt.what in {"rule", "parameters"} for doubt in doubts) else ()
+    doubts = [doubt for doubt in doubts if doubt.what != "rule" or doubt.name not in own_rules]
     asked = {
         "rule": ("unknown_rule", known.parameters),
         "extractor": ("unknown_extractor", known.extractors),
@@ -183,7 +172,7 @@ def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Prob
     for what, (code, ask) in asked.items():
         named = [doubt for doubt in doubts if doubt.what == what]
         try:
-            names = {*_own_names(what), *ask()} if named else set()
+            names = {*_own_names(what), *(own_rules if what == "rule" else ()), *ask()} if named else set()
         except InvalidConfig as error:
             if what != "extractor":  # a broken package is named by what needs extractors, and stops nothing else
                 problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
@@ -195,10 +184,12 @@ def _settle_doubts(doubts: Collection[_Doubt], known: Known, problems: list[Prob
                 continue  # a package may not be installed here: whoever reads files says so
             spot = msgspec.structs.replace(doubt.spot, problems=problems)
             spot.unknown(code, what, doubt.name, names)
-    _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, problems)
+    _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, frozenset(own_rules), problems)
 
 
-def _settle_params(doubts: Collection[_Doubt], known: Known, problems: list[Problem]) -> None:
+def _settle_params(
+    doubts: Collection[_Doubt], known: Known, own_rules: frozenset[str], problems: list[Problem]
+) -> None:
     try:
         parameters = known.parameters() if doubts else {}
     except InvalidConfig as error:
@@ -207,16 +198,12 @@ def _settle_params(doubts: Collection[_Doubt], known: Known, problems: list[Prob
         return
     for doubt in doubts:
         spot = msgspec.structs.replace(doubt.spot, problems=problems)
-        check_params(doubt.name, spot, parameters, frozenset(_own_names("rule")))
+        check_params(doubt.name, spot, parameters, own_rules)
 
 
 def _own_names(what: str) -> Collection[str]:
-    """Return the names that are KB's own."""
-    if what == "rule":
-        from kbcore.rules import NAMES  # noqa: PLC0415 - only settings that name rules pay for them
-
-        return NAMES
-    return extractor_settings.BUILT_IN if what == "extractor" else CORE.entities
+    """Return the names that are KB's own, where they are known without asking."""
+    return {"extractor": extractor_settings.BUILT_IN, "entity type": CORE.entities}.get(what, ())
 
 
 def default_branch_fault(name: str) -> str | None:
@@ -265,8 +252,7 @@ def _extractors(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, dict[str, 
 def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
     found: dict[str, RuleLevel] = {}
     for name, level in spot.members().items() if spot else ():
-        if name not in _own_names("rule"):
-            doubts.append(_Doubt("rule", name, level))
+        doubts.append(_Doubt("rule", name, level))
         if level.value not in RULE_LEVELS:
             hint = did_you_mean(level.value, RULE_LEVELS) if isinstance(level.value, str) else ""
             level.must_be("error, warning or off", hint or 'Write "error", "warning" or "off".')
@@ -277,7 +263,7 @@ def _rules(spot: Spot | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
 
 def _suppressions(spot: Spot | None, doubts: list[_Doubt]) -> tuple[Suppression, ...]:
     found = read_suppressions(spot)
-    doubts += [_Doubt("rule", one.rule, place) for one, place in found if one.rule not in _own_names("rule")]
+    doubts += [_Doubt("rule", one.rule, place) for one, place in found]
     return tuple(one for one, _ in found)
 
 
@@ -307,7 +293,7 @@ def _kip(spot: Spot | None) -> KipLimits:
 
 def _staged(spot: Spot | None) -> tuple[str, ...]:
     symbols = spot.known_members(("symbols",), "setting of staged").get("symbols") if spot else None
-    return extractor_settings.globs_in(symbols) if symbols else ()
+    return globs_in(symbols) if symbols else ()
 
 
 def _seconds(spot: Spot | None, default: float, maximum: float, *, minimum: float = 0) -> float:

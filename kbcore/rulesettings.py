@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.settings import globs_in
+from kbcore.extract.globs import globs_in
 from kbcore.shape import Spot, shown
 
 Parameters = Mapping[str, Mapping[str, Any]]

@@ -13,7 +13,7 @@ import os
 import shlex
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,7 +22,7 @@ import msgspec
 
 from kbcore import clock, git, ids, limits, relocation
 from kbcore.clock import Clock
-from kbcore.config import DEFAULT, Config, Reading, known_to, read_config, settle
+from kbcore.config import DEFAULT, Config, Known, Reading, read_config, settle
 from kbcore.errors import (
     BranchMoved,
     Damaged,
@@ -34,6 +34,7 @@ from kbcore.errors import (
     ReadOnlyStore,
 )
 from kbcore.git import BirthCache, HeadCache, HeadState, IdCache, Repository, RepositoryCache
+from kbcore.rulesettings import Parameters
 from kbcore.schema import Schema
 from kbcore.schema_files import load_schema
 from kbcore.storage import files, gitref, head, witness
@@ -795,3 +796,24 @@ def _read_text(path: Path, root: Path) -> str | None:
         raise
     except OSError as error:
         raise _unreadable(str(path), error) from error
+
+
+def known_to(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callable[[], Schema]) -> Known:
+    """Return where to ask in a project: its rules files, by path, its installed packages, and its schema."""
+
+    def own_rules() -> Collection[str]:
+        from kbcore.rules import NAMES  # noqa: PLC0415 - only settings that name rules pay for them
+
+        return NAMES
+
+    def parameters() -> Parameters:
+        from kbcore.rules import load_rules  # noqa: PLC0415 - only settings that name such a rule pay for it
+
+        return {rule.id: {one.name: one.default for one in rule.params} for rule in load_rules(texts_of_rules())}
+
+    def extractors() -> Collection[str]:
+        from kbcore.extract import registry  # noqa: PLC0415 - only settings that name such an extractor pay for it
+
+        return registry.names()
+
+    return Known(own_rules, parameters, extractors, lambda: schema().entities)

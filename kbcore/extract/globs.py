@@ -16,6 +16,9 @@ from functools import lru_cache
 from typing import Final
 
 from kbcore import limits
+from kbcore.shape import Spot, shown
+
+_GLOBS_HINT: Final = 'For example ["docs/adr/**/*.md"].'
 
 _BRACES = re.compile(r"\{[^{},]*,[^{}]*\}")
 _SIGNS: Final = frozenset("*?[")
@@ -302,3 +305,35 @@ def parents(path: str) -> Iterator[str]:
     while path:
         path = path.rpartition("/")[0]
         yield path
+
+
+def globs_in(spot: Spot) -> tuple[str, ...]:
+    """Return the globs of a list, or the one that stands alone; what cannot be used is kept as a problem."""
+    return tuple(glob for glob, _ in placed_globs(spot))
+
+
+def placed_globs(spot: Spot) -> list[tuple[str, Spot]]:
+    """Return the globs of a list, or the one that stands alone, that can be used, each with its place."""
+    if not isinstance(spot.value, str | list):
+        spot.must_be("a list of globs", _GLOBS_HINT)
+        return []
+    found: list[tuple[str, Spot]] = []
+    if isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
+        check_number(spot, spot.value)
+        return found
+    for place in [spot] if isinstance(spot.value, str) else spot.items():
+        fault = glob_fault(place.value)
+        if fault:
+            place.wrong("bad_glob", f"{shown(place.value)} cannot be used as a glob: {fault}.", _GLOBS_HINT)
+        else:
+            found.append((place.value, place))
+    check_number(spot, [glob for glob, _ in found])
+    return found
+
+
+def check_number(spot: Spot, globs: list[str]) -> None:
+    """Keep it as a problem when a list has more globs than a project may have."""
+    fault = too_many_fault(globs)
+    if fault:
+        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
+        spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", hint)

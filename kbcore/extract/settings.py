@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.extract.globs import glob_fault, too_many_fault
+from kbcore.extract.globs import check_number, placed_globs
 from kbcore.shape import Spot, shown
 
 EDGE_NAMES: Final = "edgeNames"
@@ -19,7 +19,6 @@ EDGE_NAMES: Final = "edgeNames"
 PATHS: Final = "paths"
 """The key that says which files an extractor reads."""
 
-_GLOBS_HINT: Final = 'For example ["docs/adr/**/*.md"].'
 _NAME_HINT: Final = f"A name has 1 to {limits.MAX_NAME_CHARS} characters."
 
 
@@ -40,11 +39,6 @@ def globs_of(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def globs_in(spot: Spot) -> tuple[str, ...]:
-    """Return the globs of a list, or the one that stands alone; what cannot be used is kept as a problem."""
-    return tuple(glob for glob, _ in _globs(spot))
-
-
 def _check_flag(spot: Spot) -> list[tuple[str, Spot]]:
     if not isinstance(spot.value, bool):
         spot.must_be("true or false", "Write `true` or `false`, without quotes.")
@@ -52,7 +46,7 @@ def _check_flag(spot: Spot) -> list[tuple[str, Spot]]:
 
 
 def _check_globs(spot: Spot) -> list[tuple[str, Spot]]:
-    _globs(spot)
+    placed_globs(spot)
     return []
 
 
@@ -68,7 +62,7 @@ def _check_beginnings(spot: Spot) -> list[tuple[str, Spot]]:
     if not isinstance(spot.value, str | list):
         spot.must_be("a list of what ids begin with", 'For example ["REQ-", "ADR-"].')
     elif isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
-        _check_number(spot, spot.value)
+        check_number(spot, spot.value)
     else:
         for place in [spot] if isinstance(spot.value, str) else spot.items():
             _is_name(place.value, place)
@@ -82,7 +76,7 @@ def _check_paths_of_types(spot: Spot) -> list[tuple[str, Spot]]:
     for name, listed in spot.members().items():
         if _is_name(name, listed):
             types.append((name, listed))
-        for glob, place in _globs(listed):
+        for glob, place in placed_globs(listed):
             if glob in seen:
                 message = f"The glob {shown(glob)} stands at {seen[glob]} already."
                 place.wrong("repeated_glob", message, "Give each glob one type.")
@@ -96,32 +90,6 @@ def _check_names(spot: Spot) -> list[tuple[str, Spot]]:
         if _is_name(key, member):
             _is_name(member.value, member)
     return []
-
-
-def _globs(spot: Spot) -> list[tuple[str, Spot]]:
-    """Return the globs of a list, or the one that stands alone, that can be used, each with its place."""
-    if not isinstance(spot.value, str | list):
-        spot.must_be("a list of globs", _GLOBS_HINT)
-        return []
-    found: list[tuple[str, Spot]] = []
-    if isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
-        _check_number(spot, spot.value)
-        return found
-    for place in [spot] if isinstance(spot.value, str) else spot.items():
-        fault = glob_fault(place.value)
-        if fault:
-            place.wrong("bad_glob", f"{shown(place.value)} cannot be used as a glob: {fault}.", _GLOBS_HINT)
-        else:
-            found.append((place.value, place))
-    _check_number(spot, [glob for glob, _ in found])
-    return found
-
-
-def _check_number(spot: Spot, globs: list[str]) -> None:
-    fault = too_many_fault(globs)
-    if fault:
-        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
-        spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", hint)
 
 
 def _is_name(text: Any, spot: Spot) -> bool:

@@ -15,7 +15,6 @@ from kbcore.config import (
     Config,
     KipLimits,
     Known,
-    known_to,
     parse_config,
     read_config,
     settle,
@@ -24,7 +23,9 @@ from kbcore.config_text import default_config_text
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import registry, settings
 from kbcore.extract.facts import Source
+from kbcore.rules import NAMES
 from kbcore.schema_files import load_schema
+from kbcore.workspace import known_to
 
 PATH = ".kb/config.json"
 EVERYTHING = """\
@@ -42,7 +43,7 @@ EVERYTHING = """\
 """
 
 
-NOTHING_MORE = Known(parameters=dict, extractors=tuple, entity_types=tuple)
+NOTHING_MORE = Known(own_rules=lambda: NAMES, parameters=dict, extractors=tuple, entity_types=tuple)
 """A project that adds nothing to KB's own rules, extractors and types."""
 
 
@@ -198,7 +199,10 @@ NAMES_IN_DOUBT = """\
 
 def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nearest_name():
     known = Known(
-        parameters=lambda: {"no-owner": {}}, extractors=lambda: ["todo", "scip"], entity_types=lambda: ["fact"]
+        own_rules=lambda: NAMES,
+        parameters=lambda: {"no-owner": {}},
+        extractors=lambda: ["todo", "scip"],
+        entity_types=lambda: ["fact"],
     )
     found = faults(NAMES_IN_DOUBT, known)
     assert [(problem.source, problem.path, problem.code, problem.hint) for problem in found] == [
@@ -211,6 +215,7 @@ def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nea
 
 def test_names_that_the_project_knows_pass():
     known = Known(
+        own_rules=lambda: NAMES,
         parameters=lambda: {"no-owner": {}, "orfans": {}},
         extractors=lambda: ["todo", "scip", "markdwon"],
         entity_types=lambda: ["fact", "rq"],
@@ -226,7 +231,7 @@ def test_nobody_is_asked_for_the_names_that_are_kbs_own():
         raise AssertionError("asked")
 
     text = json.dumps({**json.loads(default_config_text()), "rules": {"orphans": "off"}})
-    assert settle(read_config(text, PATH), Known(never, never, never)).rules == {"orphans": "off"}
+    assert settle(read_config(text, PATH), Known(lambda: NAMES, never, never, never)).rules == {"orphans": "off"}
 
 
 def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the_settings():
@@ -244,7 +249,7 @@ def test_a_package_that_is_broken_stops_nothing_that_needs_no_extractor():
     def broken():
         raise InvalidConfig("broken", details=[Problem("extractors", "broken_extractor", "broken", "Mend it.")])
 
-    known = Known(parameters=dict, extractors=broken, entity_types=tuple)
+    known = Known(own_rules=lambda: NAMES, parameters=dict, extractors=broken, entity_types=tuple)
     assert settle(read_config('{"extractors": {"scip": false}}', PATH), known).switched_off == ("scip",)
 
 

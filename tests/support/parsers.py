@@ -178,7 +178,7 @@ def _settings(folder: str, read: Callable[[str], Any]) -> Target:
 def _config() -> Target:
     from kbcore import config
 
-    known = config.Known(lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
+    known = config.Known(lambda: ["orphans"], lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
     path = ".kb/config.json"
     return _settings("config", lambda text: config.settle(config.read_config(text, path), known))
 
