@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -17,6 +17,7 @@ from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
 from kbcore.visible import in_quotes
 from kbcore.workspace import Workspace
+from kbcore.writes import Reading
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -27,9 +28,6 @@ DERIVED: Final = DerivedFact.code
 _NOT_THERE: Final = frozenset({"unknown_entity", "not_found", "missing_field"})
 """Codes of problems with an entity that no record has."""
 SYNC_FIRST: Final = "Run `kb sync` first."
-
-Reading = Callable[[Callable[["View"], Any]], Any]
-"""Returns what a function returns of a view of the branch with what its files say."""
 
 
 def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
@@ -109,6 +107,20 @@ def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | Not
         details=found,
         data=refused.data,
     )
+
+
+def with_places(
+    workspace: Workspace,
+    changeset: Changeset,
+    refused: Rejected | NotFound,
+    *,
+    branch: str,
+    read: Reading | None = None,
+) -> Rejected | NotFound:
+    """Return a refusal that names files where these state what it is about; the same one where they do not."""
+    if isinstance(refused, Rejected) and any(problem.code == DERIVED for problem in refused.details):
+        refused = with_lines(workspace, changeset, refused, branch=branch)
+    return refused if read is None else with_unrecorded(read, changeset, refused)
 
 
 def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *, branch: str) -> Rejected:

@@ -13,9 +13,8 @@ from kbcore import allocation, numbering
 from kbcore.answers import Outcome
 from kbcore.changeset import Changeset, EdgeDelete, EdgeWrite, EntityWrite
 from kbcore.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
-from kbcore.errors import IntegrityViolation, NotFound, Rejected
+from kbcore.errors import IntegrityViolation
 from kbcore.history.authorship import other_setters, writer_of
-from kbcore.locate import DERIVED, Reading, check_unrecorded, with_lines, with_unrecorded
 from kbcore.model import Node, nested
 from kbcore.planning.findings import Surroundings, Users, members_wanted
 from kbcore.planning.plan import plan as plan_changes
@@ -63,6 +62,9 @@ where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""
 where stands and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
 }
 
+Reading = Callable[[Callable[[View], Any]], Any]
+"""Returns what a function returns of a view of the branch with what its files say."""
+
 
 def carry_out(
     workspace: Workspace,
@@ -78,35 +80,12 @@ def carry_out(
 
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
     problems already is only planned, to find the others: it takes no lock, and its id is not looked up. An entity whose
-    id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use, and entities
-    that no record has, are looked up, where the files of the worktree say more than the branch's own.
+    id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use are looked
+    up, where the files of the worktree say more than the branch's own.
 
     Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
     allocate, as ``allocation.reserved``.
     """
-    if read is None:
-        return _allocated(workspace, branch, author, changeset, follows_head=follows_head, read=read, note=note)
-    if not changeset.problems:
-        check_unrecorded(read, changeset)
-    try:
-        return _allocated(workspace, branch, author, changeset, follows_head=follows_head, read=read, note=note)
-    except (Rejected, NotFound) as refused:
-        told = with_unrecorded(read, changeset, refused)
-        if told is refused:
-            raise
-        raise told from refused
-
-
-def _allocated(
-    workspace: Workspace,
-    branch: str,
-    author: Author,
-    changeset: Changeset,
-    *,
-    follows_head: bool,
-    read: Reading | None,
-    note: Noting,
-) -> Outcome:
     marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
     if not marks:
         return _carried_out(workspace, branch, author, changeset, follows_head=follows_head, note=note)
@@ -215,20 +194,15 @@ def _carried_out(
         note(draft)
         return draft
 
-    try:
-        return store.commit(
-            author,
-            request,
-            noted,
-            guard=guard,
-            head_commit=workspace.head_commit(branch),
-            loads=preloading(changeset),
-            branch=branch,
-        )
-    except Rejected as refused:
-        if all(problem.code != DERIVED for problem in refused.details):
-            raise
-        raise with_lines(workspace, changeset, refused, branch=branch) from refused
+    return store.commit(
+        author,
+        request,
+        noted,
+        guard=guard,
+        head_commit=workspace.head_commit(branch),
+        loads=preloading(changeset),
+        branch=branch,
+    )
 
 
 def importing(author: Author) -> Author:

@@ -31,7 +31,6 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
-from kbcore.locate import Reading
 from kbcore.model import NOTES_OF_RULES, NoteOnFile
 from kbcore.phrases import some_of
 from kbcore.record import SYNC
@@ -47,6 +46,7 @@ from kbcore.sync.scan import Found, Scan, content_of, wanted_at
 from kbcore.view.view import View
 from kbcore.visible import in_quotes, problem_line
 from kbcore.workspace import Workspace, moved
+from kbcore.writes import Reading
 
 _MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10

@@ -17,16 +17,17 @@ from kbcore.answers import Outcome
 from kbcore.branchtree import tree_of
 from kbcore.changeset import Changeset
 from kbcore.checks import look_at
-from kbcore.errors import KBError
+from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.introduced.compare import introduced
 from kbcore.introduced.identity import numbers_in
 from kbcore.introduced.sides import Sides
-from kbcore.locate import Reading
+from kbcore.locate import check_unrecorded, with_places
 from kbcore.rules import RULES, Violation
 from kbcore.state import Changes, Draft
 from kbcore.store import Author, Request
 from kbcore.view.view import View
 from kbcore.workspace import Workspace
+from kbcore.writes import Reading
 
 LOOKING: Final = frozenset(rule.id for rule in RULES if rule.look is not None)
 """All but those that planning holds or warns of by itself, and one of files."""
@@ -45,12 +46,23 @@ def carry_out(
 ) -> Outcome:
     """Do as ``writes.carry_out``, and warn of what then breaks KB's own rules and did not before.
 
-    Raises: what ``writes.carry_out`` raises. What stops the rules is a warning.
+    A refusal names the file, and its line, that states what it is about; with ``read`` also what files state that no
+    record has.
+
+    Raises: what ``writes.carry_out`` raises; ``NotSynced``. What stops the rules is a warning.
     """
     drafts: list[Draft] = []
-    outcome = writes.carry_out(
-        workspace, branch, author, changeset, follows_head=follows_head, read=read, note=drafts.append
-    )
+    if read is not None and not changeset.problems:
+        check_unrecorded(read, changeset)
+    try:
+        outcome = writes.carry_out(
+            workspace, branch, author, changeset, follows_head=follows_head, read=read, note=drafts.append
+        )
+    except (Rejected, NotFound) as refused:
+        placed = with_places(workspace, changeset, refused, branch=branch, read=read)
+        if placed is refused:
+            raise
+        raise placed from refused
     if outcome.duplicate or not (drafts and drafts[-1].changes):
         return outcome
     warnings = warnings_of(workspace, branch, author, drafts[-1], is_tried=changeset.dry_run)
