@@ -124,8 +124,8 @@ class _Attempt:
             around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
             try:
                 payload = {"repository": call.repository} | ready.job.run(call) | call.answered_from
-                if not ready.job.writes:  # after a write, a reading would first publish the view
-                    service.listing.note(call, payload)
+                if service.after_read and not ready.job.writes:  # after a write, reading would first publish the view
+                    service.after_read(call, payload)
                 news = service.news(call)
             except KBError:
                 around |= _noted({}, service.news(call), service.options)

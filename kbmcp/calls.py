@@ -19,7 +19,6 @@ from anyio import CapacityLimiter, from_thread
 
 from kbcore import __version__, limits
 from kbcore.errors import KBError, UnexpectedBranch
-from kbmcp.listing import Listing
 from kbmcp.replies import Payload, visible
 from kbmcp.turns import Turns
 from kbmcp.works import Publisher, Works
@@ -138,7 +137,8 @@ class Service:
         self.turns = Turns()
         self.works = Works()
         self.publisher = Publisher()
-        self.listing = Listing(options.toolsets)
+        self.after_read: Callable[[Call, Payload], None] | None = None
+        """Looks at each call that read, and at its answer, while the call is open."""
         self.threads = CapacityLimiter(_CALLS_AT_ONCE)
         self._shared: tuple[Machine, StorePool] | None = None
         self._files: WorktreeFiles | None = None

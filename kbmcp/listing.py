@@ -23,11 +23,11 @@ from kbcore.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.errors import KBError
 from kbcore.process_limits import exhausted
 from kbcore.schema import CORE, Schema
+from kbmcp.calls import Call, Service
 from kbmcp.wire import Names
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
-    from kbmcp.calls import Call, Service
 
 LIST_WAIT_S: Final = 1.0
 """How long a list waits for the definitions of the branch."""

@@ -37,6 +37,7 @@ from kbmcp import completing, prompts, resources, tools
 from kbmcp.attempts import bug
 from kbmcp.calls import Client, Options, Service
 from kbmcp.instructions import instructions
+from kbmcp.listing import Listing
 from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.subscriptions import Subscriptions
 from kbmcp.wire import naming_wrong_params
@@ -49,6 +50,7 @@ class Live(msgspec.Struct, frozen=True):
 
     service: Service
     subscriptions: Subscriptions
+    listing: Listing
     tasks: TaskGroup
     """What goes on beside the requests; it ends with the server."""
 
@@ -136,11 +138,12 @@ def server_for(options: Options) -> Server[Live]:
     @asynccontextmanager
     async def lifespan(_: Server[Live]) -> AsyncIterator[Live]:
         service = Service(options)
-        subscriptions = Subscriptions(service)
+        subscriptions, listing = Subscriptions(service), Listing(options.toolsets)
+        service.after_read = listing.note
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions, tasks)
+                yield Live(service, subscriptions, listing, tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -189,7 +192,7 @@ def _reported(error: Exception) -> MCPError:
 async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     live = ctx.lifespan_context
     try:
-        names = await live.service.listing.names(live.service, live.tasks)
+        names = await live.listing.names(live.service, live.tasks)
     except ResourceLimit as error:
         raise MCPError(code=types.INTERNAL_ERROR, message=error.message, data={"error": error.as_json()}) from error
     return types.ListToolsResult(tools=tools.listed(live.service, names))
@@ -201,7 +204,7 @@ async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types
     if isinstance(tool, str):
         raise MCPError(code=types.INVALID_PARAMS, message=tool)
     answer = await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
-    if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.service.listing.is_changed():
+    if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer
 
