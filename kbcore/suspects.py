@@ -98,7 +98,7 @@ _STRETCHES: Final = f"""named as (
   join named on s.id = named.was and named.since <= s.version and s.version < named.until
 ), text as (
   select path, version, ended, hash
-  from (select * from source_history union all by name select *, {_NOW} as ended from source)
+  from (select * from source_history union all by name select *, {_NOW} as ended from main.source)
   where hash <> ''
 ), renaming as (
   select seq from record where renamed > 0 and source <> '{SYNC}'
@@ -120,12 +120,12 @@ _CONFIRMED: Final = """changed as (
     from text where path in (select path from source_history)
   ) where hash <> was and version not in (from renaming)
 ), document as (
-  select path from node
+  select path from main.node
   where path in (select from_path from asked union select to_path from asked)
     and path in (select path from source where extractor like 'markdown/%')
   group by path having count(*) = 1
 ), single as (
-  select path from node where path in (select path from rewritten) group by path having count(*) = 1
+  select path from main.node where path in (select path from rewritten) group by path having count(*) = 1
 ), stated as (
   select id, renames, unnest(files) as path from asked
   union all select id, renames, from_path from asked where from_path in (from document)
@@ -136,7 +136,7 @@ _CONFIRMED: Final = """changed as (
   select a.id, greatest(a.version, coalesce(c.said_seq, 0), coalesce(s.seq, 0)) as seq
   from asked a left join changed c on c.entity = a.from_id left join said s on s.id = a.id
 )"""
-"""When each edge asked for was last confirmed."""
+"""When each edge asked for was last confirmed. ``main`` has all of a branch, also where ``view.near`` hides it."""
 
 _SUSPECT: Final = f"""wording as (
   select entity, greatest(s.version, t.version) as version, least(s.ended, t.ended) as ended, hash

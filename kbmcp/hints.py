@@ -83,8 +83,11 @@ _FORCE: Final = r"(?:[,;]?(?: or)? use --force|[,;](?: or)? --force(?= (?:leaves
 _AT: Final = r"(?<=readable with )(?P<at>--at)(?= )"
 _SYNC: Final = r"(?P<sync>\band) sync(?=(?: first|; fields that it does not state are free)?\.$)"
 """Only where it ends a remedy: the name of a file, which stands there without quotation marks, may hold such words."""
+_CASCADE: Final = r"(?P<cascade>\buse --cascade)\b"
 _BRANCH: Final = r"(?P<branch>name one with --branch)\b"
-_WORDS: Final = re.compile(f"{_REMOVE_EDGE}|{_CONFIRM}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_BRANCH}")
+_WORDS: Final = re.compile(
+    f"{_REMOVE_EDGE}|{_CONFIRM}|{_QUOTED}|{_COMMAND}|{_PLACE}|{_FORCE}|{_AT}|{_SYNC}|{_CASCADE}|{_BRANCH}"
+)
 
 
 def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has_core: bool = True) -> str:
@@ -114,6 +117,8 @@ def _said(found: re.Match[str], *, is_dotted: bool, is_read_only: bool, has_core
         words = "and ask the user to run `kb sync`" if is_read_only else f"and call {_TOOL_OF['sync']}"
     elif found["branch"]:
         words = "have the server started with --branch NAME"
+    elif found["cascade"]:
+        words = "set `cascade` to true"
     elif found["at"]:
         words = "`at`"
     else:

@@ -21,7 +21,7 @@ from kbcore.view.view import View
 E = TypeVar("E", Node, Link)
 
 _PARTS: Final = """select type, kind, from_id, to_id from link where id = $1
-union all select type, kind, from_id, to_id from link_history where id = $1 limit 1"""
+union all select type, kind, from_id, to_id from link_history where id = $1 order by 1 limit 1"""
 
 
 class Line(NamedTuple):

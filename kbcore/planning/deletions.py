@@ -92,8 +92,7 @@ def _release(found: Findings, path: str, key: str, words: str, *, cascade: bool,
             _withdraw(found, link)
     if pointing:
         message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
-        hint = 'Remove these edges first, or them too with `"cascade": true` (`--cascade`).'
-        found.wrong(path, "in_use", message, hint)
+        found.wrong(path, "in_use", message, "Remove these edges first, or use --cascade, which removes them too.")
 
 
 def _files(link: Link) -> list[str]:

@@ -25,7 +25,7 @@ _AMONG: Final = "select id from {} where id in (select unnest($1::varchar[]))"
 _GAVE_UP: Final = "select attributes from node_history where id = ? and ended = ?"
 _CAME: Final = """
 select id from (select id, created_seq from node union all select id, created_seq from node_history)
-where id in (select unnest($1::varchar[])) and created_seq = $2 limit 1
+where id in (select unnest($1::varchar[])) and created_seq = $2 order by id limit 1
 """
 
 

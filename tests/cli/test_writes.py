@@ -212,8 +212,8 @@ def test_an_entity_that_others_point_at_needs_cascade(kb, synced):
     add_more(kb)
     refused = kb("delete", "C")
     assert refused.status == 11
-    assert refused.err.endswith('\nhint: Remove these edges first, or them too with `"cascade": true` (`--cascade`).\n')
-    assert '`"cascade": true`' in kb("delete", "C", "--json").error["hint"]
+    assert refused.err.endswith("\nhint: Remove these edges first, or use --cascade, which removes them too.\n")
+    assert "use --cascade" in kb("delete", "C", "--json").error["hint"]
     assert kb("delete", "C", "--cascade", "--dry-run", "--json").json["edges"]["deleted"] == 2
     assert kb("delete", "C", "--cascade").out == "main at seq 3: 1 deleted; edges: 2 deleted.\n"
 

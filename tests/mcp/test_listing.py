@@ -14,7 +14,7 @@ from kbcore.concepts import DEFINING
 from kbmcp import prompts
 from kbmcp.calls import Client
 from kbmcp.instructions import instructions
-from kbmcp.listing import MOST_DEFINED
+from kbmcp.listing import MOST_DEFINED, Listing
 from tests.mcp.agents import agent, direct, raw, spawned
 from tests.support.places import stores_at
 from tests.support.repos import make_repository
@@ -289,7 +289,8 @@ def test_a_list_in_a_repository_without_kb_writes_nothing_to_standard_error(tmp_
 def test_a_prompt_has_the_names_of_types_read_only_where_something_was_written(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
     with direct(project.root) as found, start_blocking_portal() as portal:
-        listing, client = found.service.listing, Client("direct", "1")
+        listing, client = Listing(found.service.options.toolsets), Client("direct", "1")
+        found.service.after_read = listing.note
 
         async def list_names() -> None:
             async with anyio.create_task_group() as tasks:

@@ -3,6 +3,7 @@
 import pytest
 
 from kbcore.extract.decoding import decode, place
+from kbcore.extract.facts import unreadable
 
 
 def test_utf8_text_is_taken_as_it_is():
@@ -53,7 +54,7 @@ def test_a_nul_character_is_refused_with_its_place():
 
 
 def test_what_cannot_be_decoded_states_nothing_and_is_not_complete():
-    facts = decode(b"\xff").refused()
+    facts = unreadable(decode(b"\xff").problems)
 
     assert facts.entities == ()
     assert not facts.is_complete

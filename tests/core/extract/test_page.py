@@ -22,7 +22,7 @@ def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
     makers = {"FileProblem", "fault", "_fault"}
     found = {yamlfaults.CODE, jsontext.CODE, conflicts.CODE}
-    for path in (ROOT / "kbcore" / "extract").glob("*.py"):
+    for path in [*(ROOT / "kbcore" / "extract").glob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -19,6 +19,7 @@ from kbcore.errors import (
     StaleBase,
 )
 from kbcore.history import authorship
+from kbcore.introduced import written
 from kbcore.planning.plan import reads
 from kbcore.reader import kind_of
 from kbcore.store import Author
@@ -428,7 +429,7 @@ def test_delete_is_refused_while_others_point_at_it_unless_cascade(project: Proj
     with pytest.raises(IntegrityViolation, match="A depends_on B") as refused:
         project.delete(entities=[{"id": "B"}])
     assert faults(refused.value) == {("$.entities[0]", "in_use")}
-    assert refused.value.hint == 'Remove these edges first, or them too with `"cascade": true` (`--cascade`).'
+    assert refused.value.hint == "Remove these edges first, or use --cascade, which removes them too."
     assert project.delete(entities=[{"id": "A"}]).edges.deleted == 1
     outcome = project.delete(entities=[{"id": "T"}], cascade=True)
     assert (outcome.deleted, outcome.edges.deleted) == (("T",), 1)
@@ -790,8 +791,9 @@ def test_an_unknown_member_that_is_no_list_hides_no_end_that_is_not_there(projec
 
 def test_a_fact_of_a_file_is_named_with_its_line_beside_other_faults(project: Project) -> None:
     project.sync({"docs/requirements/a.md": document("A", title="T", status="open")})
+    wanted = parse({"entities": [{"id": "A", "status": "x", "zzz": 1}]})
     with pytest.raises(InvalidChangeset) as refused:
-        project.apply(entities=[{"id": "A", "status": "x", "zzz": 1}])
+        written.carry_out(project.workspace(), "main", AUTHOR, wanted, follows_head=True)
     (stated,) = (problem for problem in refused.value.details if problem.code == "derived_fact")
     assert stated.source == "docs/requirements/a.md:4"
 
