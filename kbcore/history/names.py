@@ -66,6 +66,8 @@ class Names:
         self._parts: dict[str, tuple[str, str, str, str] | None] = {}
         self.undone: list[Undone] = []
         """The newest first."""
+        self.renamed: dict[int, dict[str, str]] = {}
+        """By the record of an undone rename, the ids before it of the edges that it renamed, by those after it."""
         seqs = [
             row[0] for row in view.rows("select seq from record where seq > ? and renamed > 0 order by seq", [since])
         ]
@@ -86,8 +88,8 @@ class Names:
             return state
         ids: dict[str, str] = {}
         for one in self.undone:
-            ids = {new: one.old if old == one.new else old for new, old in ids.items()}
-            ids.setdefault(one.new, one.old)
+            earlier = {one.new: one.old, **self.renamed.get(one.seq, {})}
+            ids = earlier | {new: earlier.get(old, old) for new, old in ids.items()}
         pairs = renamed_links(state, ids)
         moved = {before.id for before, _ in pairs}
         nodes = [msgspec.structs.replace(node, id=ids.get(node.id, node.id)) for node in state.nodes.values()]

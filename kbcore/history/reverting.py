@@ -65,7 +65,7 @@ def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Wanted:
     links = _Undoing(view, LINKS, {seq: one.links for seq, one in changes.items()}, names)
     found = Wanted(
         nodes=_with_earlier_ids(nodes.undone(undo_node, against), names),
-        links=_with_earlier_ends(view, links.undone(undo_link, against), names, links.renamed),
+        links=_with_earlier_ends(view, links.undone(undo_link, against), names),
         sources={},
         conflicts=[one for one in against.conflicts.values() if not force or one.change == RENAMED],
         restamped=nodes.restamped,
@@ -100,8 +100,6 @@ class _Undoing(Generic[E]):
         self._now: dict[str, E] = {element.id: element for element in table.current(view, keys)}
         self.restamped = set[str]()
         """Entities of which the records changed nothing but the time of the update."""
-        self.renamed: dict[int, dict[str, str]] = {}
-        """By the record of an undone rename, the ids before it of the edges that it renamed, by those after it."""
         self.left: dict[str, E] = {}
         """Elements as the records left them."""
 
@@ -124,7 +122,7 @@ class _Undoing(Generic[E]):
             if begin and end and begin != end:  # the record renamed it, which is undone
                 wanted[line] = None
                 wanted[begin] = self._back(undone.wanted, told, wanted.get(begin, self._standing(begin)), against)
-                self.renamed.setdefault(seq, {})[line.key] = begin.key
+                self._names.renamed.setdefault(seq, {})[line.key] = begin.key
         for line, element in wanted.items():
             if element is not None:
                 against.add(self._names.taken(line))
@@ -223,7 +221,6 @@ def _with_earlier_ends(
     view: View,
     links: dict[str, tuple[Link | None, Link | None]],
     names: Names,
-    renamed: Mapping[int, Mapping[str, str]],
 ) -> dict[str, tuple[Link | None, Link | None]]:
     """Return what is wanted of edges with those that were made since a rename that is undone, under the earlier id."""
     if not names.undone:
@@ -236,7 +233,7 @@ def _with_earlier_ends(
     changed = set(links)
     for rename in names.undone:
         made = State(links=[link for link in wanted.values() if link.created_seq > rename.seq])
-        for before, after in renamed_links(made, {rename.new: rename.old, **renamed.get(rename.seq, {})}):
+        for before, after in renamed_links(made, {rename.new: rename.old, **names.renamed.get(rename.seq, {})}):
             there = wanted.get(after.id)
             wanted[after.id] = joined_link(there, after) if there else after
             del wanted[before.id]

@@ -196,7 +196,7 @@ def as_if_renamed(state: State) -> State:
     links = [
         msgspec.structs.replace(
             link,
-            id=NAMES.get(link.id, link.id),
+            id=link_id(link.type, link.kind, NAMES.get(link.from_id, link.from_id), NAMES.get(link.to_id, link.to_id)),
             from_id=NAMES.get(link.from_id, link.from_id),
             to_id=NAMES.get(link.to_id, link.to_id),
             statements=tuple(
@@ -207,8 +207,10 @@ def as_if_renamed(state: State) -> State:
     ]
     nodes = []
     for node in state.nodes.values():
-        fields = {name: value for name, value in node.fields.items() if name != FORMER_IDS}
-        owners = {name: owner for name, owner in node.owners.items() if name != FORMER_IDS}
+        # A name that is the id is none, and the earlier id may have been given as a name.
+        left_out = {FORMER_IDS} | ({"name"} if node.fields.get("name") in {"A", RENAMED} else set())
+        fields = {name: value for name, value in node.fields.items() if name not in left_out}
+        owners = {name: owner for name, owner in node.owners.items() if name not in left_out}
         key = NAMES.get(node.id, node.id)
         nodes.append(msgspec.structs.replace(node, id=key, fields=fields, owners=owners))
     return State(nodes, links)
@@ -263,6 +265,18 @@ def test_the_revert_of_a_rename_keeps_what_came_after_it_under_the_earlier_id(be
             as_if_renamed(expected), with_files=False
         )
         assert RENAMED not in now(made).nodes
+
+
+def test_the_revert_of_a_rename_leaves_an_edge_about_an_edge_that_is_withdrawn_since() -> None:
+    edge = StateLink(type="depends_on", from_id="A", to_id="B", base=0)
+    about = StateLink(type="relates_to", from_id=link_id("depends_on", "", "A", "B"), to_id="B", base=0, kind="about")
+    nodes = [PutNode(id=key, base=0, set={"type": "req", "title": key}) for key in ("A", "B")]
+    with stored([nodes, [edge], [about]]) as made:
+        made.commit(renaming(now(made)))
+        at = made.view().seq
+        made.commit([WithdrawLink(type="depends_on", from_id=RENAMED, to_id="B", base=0)])
+        [left] = reverted(made, at).links.values()
+        assert (left.from_id, left.stands) == (about.from_id, False)
 
 
 def owners(state: State) -> set[str]:
