@@ -112,6 +112,28 @@ def test_a_store_that_only_plans_answers_dry_runs_and_takes_no_record(made: Stor
     assert journal_of(made) == before
 
 
+def test_a_store_that_plans_for_another_has_that_made_for_a_record_alone(made: Stored, tmp_path: Path) -> None:
+    made.commit([put("A")])
+    before, other = journal_of(made), Stored(tmp_path / "other")
+    asked: list[str] = []
+
+    def make() -> BranchStore:
+        asked.append("made")
+        return other.store
+
+    def refusing(_view: View, _stamp: Stamp) -> Draft:
+        raise StaleBase("It has changed.")
+
+    planning = made.store.planning(make)
+    assert planning.commit(AUTHOR, Request(dry_run=True), planner([put("B")]), branch="topic").created == ("B",)
+    with pytest.raises(StaleBase):
+        planning.commit(AUTHOR, Request(), refusing, branch="topic")
+    assert asked == []
+    assert planning.commit(AUTHOR, Request(), planner([put("B")]), branch="topic").applied
+    assert (asked, other.view().seq, journal_of(made)) == (["made"], 1, before)
+    other.close()
+
+
 def test_a_changeset_that_changes_nothing_writes_no_record(made: Stored) -> None:
     made.commit([put("A")])
     before = journal_of(made)
