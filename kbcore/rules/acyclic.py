@@ -47,7 +47,12 @@ def _run(context: RuleContext) -> list[Finding]:
     return _findings(found, lambda ids: dict[str, str](context.rows(_PATHS, [ids])))
 
 
-def _findings(rows: Iterable[tuple[Any, ...]], paths_of: Callable[[list[str]], Mapping[str, str]]) -> list[Finding]:
+def _findings(
+    rows: Iterable[tuple[Any, ...]],
+    paths_of: Callable[[list[str]], Mapping[str, str]],
+    added: Mapping[str, Collection[tuple[str, str]]] | None = None,
+) -> list[Finding]:
+    """Return the circles among these edges; with ``added``, by type, those alone on which one of these edges lies."""
     graphs: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     found: list[tuple[str, list[str], frozenset[str]]] = []
     for edge, from_id, to_id in rows:
@@ -57,6 +62,13 @@ def _findings(rows: Iterable[tuple[Any, ...]], paths_of: Callable[[list[str]], M
             graphs[edge][from_id].append(to_id)
     for edge, graph in graphs.items():
         found += [(edge, shortest_cycle(graph, group), group) for group in knots(graph)]
+    if added is not None:
+        # An edge lies on a circle of a group if both ends are in it; one from a node to itself is a circle of its own.
+        found = [
+            (edge, cycle, group)
+            for edge, cycle, group in found
+            if any((begin != end or len(group) == 1) and group >= {begin, end} for begin, end in added[edge])
+        ]
     paths = paths_of([cycle[0] for _, cycle, _ in found]) if found else {}
     return [_finding(edge, cycle, group, paths.get(cycle[0]) or "") for edge, cycle, group in found]
 
@@ -73,8 +85,12 @@ def _near(context: RuleContext, asked: list[list[str]]) -> list[tuple[Any, ...]]
 
 
 def _look(look: Look) -> list[Finding]:
-    """Look at the circles through the ends of edges that came to stand: no other edge can close one."""
+    """Look at the circles on which edges lie that came to stand: no other edge can close one.
+
+    Before the change, where none of these edges is, all circles that their ends lead to: such a one may go on.
+    """
     added: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    ids: list[str] = []
     for change in look.changes.links:
         link, before = change.after, change.before
         if link is None or not link.stands or (before is not None and before.stands):
@@ -82,13 +98,19 @@ def _look(look: Look) -> list[Finding]:
         definition = look.schema.edges.get(link.type)
         if definition is not None and definition.acyclic:
             added[link.type].append((link.from_id, link.to_id))
-    rows = [row for edge, ends in added.items() for row in _circling(look, edge, ends)]
-    return _findings(rows, lambda ids: {id_: node.path for id_, node in look.side.nodes(ids).items()})
+            ids.append(link.id)
+    is_after = any(edge.stands for edge in look.side.links(ids).values()) if ids else False
+    rows = [row for edge, ends in added.items() for row in _circling(look, edge, ends, is_after=is_after)]
+    return _findings(
+        rows,
+        lambda ids: {id_: node.path for id_, node in look.side.nodes(ids).items()},
+        added if is_after else None,
+    )
 
 
-def _circling(look: Look, edge: str, ends: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return the edges of a type that lead on from these ends, where they may be a part of a circle."""
-    if not any(_meet(look.side, edge, to_id, from_id) for from_id, to_id in ends):
+def _circling(look: Look, edge: str, ends: list[tuple[str, str]], *, is_after: bool) -> list[tuple[str, str, str]]:
+    """Return the edges of a type that lead on from these ends; after a change, where they may be a part of a circle."""
+    if is_after and not any(_meet(look.side, edge, to_id, from_id) for from_id, to_id in ends):
         return []
     found: dict[str, Edge] = {}
     asked, frontier = set[str](), {end for pair in ends for end in pair}

@@ -114,6 +114,15 @@ def test_what_is_alike_is_found_in_a_base_and_in_what_came_after_it(linked: Proj
     assert again.view().rows("select count(*) from base.node") == [(3,)]
 
 
+def test_a_circle_that_was_there_is_not_said_with_a_new_one_that_leads_to_it(linked: Project) -> None:
+    circle = [depends("X", "Y"), depends("Y", "X"), depends("X", "X"), depends("A", "X"), depends("A", "A")]
+    linked.apply(entities=[req("X"), req("Y"), req("Z")], edges=circle)
+    [warning] = carried_out(linked, {"edges": [depends("A", "Z"), depends("Z", "A")]}).warnings
+    assert warning == "acyclic (error): depends_on goes in a circle: A → Z → A."
+    [warning] = carried_out(linked, {"edges": [depends("Z", "Z")]}).warnings
+    assert warning == "acyclic (error): depends_on goes in a circle: Z → Z."
+
+
 def test_a_walk_that_meets_too_many_is_left_to_a_check(linked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acyclic, "_MOST_WALKED", 2)
     linked.apply(entities=[req("C"), req("D")], edges=[depends("B", "C"), depends("C", "D"), depends("D", "M")])
