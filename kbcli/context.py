@@ -223,11 +223,11 @@ class Session:
         if plans_first and not dry_run:
             choice = branches.choose(self.workspace, self.named_branch)
 
-            def told(ensured: Ensured) -> None:
+            def report(ensured: Ensured) -> None:
                 self.tell_ensured(ensured)
                 self.watch(self.workspace.store(choice.branch))
 
-            branches.for_writing(self.workspace, choice, told)
+            branches.for_writing(self.workspace, choice, report)
             return Opened(self.workspace, self.workspace.store(choice.branch), choice, self)
         open_ = branches.open_to_try if dry_run else branches.open_branch
         return self._opened(*open_(self.workspace, self.named_branch))
@@ -300,8 +300,7 @@ class Session:
 
     def note_answering(self, workspace: Workspace, branch: str) -> None:
         """Have a document of the answer name the branch whose store answers, where that is another one."""
-        other = workspace.answering(branch)
-        self.output.around = {"answered_from": other} if other != branch else {}
+        self.output.around = workspace.answered_from(branch)
 
     def watch(self, store: BranchStore) -> None:
         """Have the user hear of what reading this store comes upon; ``open`` does it for the stores it opens."""

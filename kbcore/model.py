@@ -135,7 +135,9 @@ class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     id: str = ""
 
 
-NOTES_OF_RULES: Final = {"unknown_status": "unknown-status", "unresolved_path": "unresolved-reference"}
+UNKNOWN_STATUS: Final = "unknown-status"
+"""The rule on statuses, which a sync looks at as well."""
+NOTES_OF_RULES: Final = {"unknown_status": UNKNOWN_STATUS, "unresolved_path": "unresolved-reference"}
 """By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 

@@ -334,6 +334,11 @@ class Workspace:
         """Return the branch whose store answers for this one in this request; itself, as a rule."""
         return self.tried_on.get(branch) or self.read_on.get(branch, branch)
 
+    def answered_from(self, branch: str) -> dict[str, str]:
+        """Return the member of an answer that names the branch whose store answers, where that is another one."""
+        other = self.answering(branch)
+        return {"answered_from": other} if other != branch else {}
+
     def renewed(self) -> Workspace:
         """Return this workspace with settings and schema as they are now, for whoever has waited in between.
 

@@ -103,8 +103,7 @@ class Call(msgspec.Struct, frozen=True):
     @property
     def answered_from(self) -> dict[str, str]:
         """Return the member of the answer that names the branch whose store answers, where that is another one."""
-        other = self.workspace.answering(self.branch)
-        return {"answered_from": other} if other != self.branch else {}
+        return self.workspace.answered_from(self.branch)
 
     def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
         """Return ``use(view)`` on a view with what the files of the worktree say."""

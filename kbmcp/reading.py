@@ -371,6 +371,8 @@ class _Pages:
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
     def _unknown_ends(self) -> Iterable[str]:
+        if not self._wanted.lacks:
+            return ()
         from kbcore.query.emptied import unknown_ends
 
         return unknown_ends(self._view, self._wanted)

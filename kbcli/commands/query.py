@@ -187,7 +187,6 @@ def _read(
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
     from kbcore.query import Known, check
-    from kbcore.query.emptied import filters_of, unknown_ends
     from kbcore.query.former import with_present_ids
     from kbcore.searching import search
     from kbcore.sync.paths import folder_in
@@ -222,7 +221,12 @@ def _read(
             return search(opened.workspace, opened.store, opened.branch, view, query)
 
         result = read_answer(asked, page_of, is_whole=is_whole, is_limited=limit is not None)
-        if result.first.total or not result.first.seq:
+        is_found = bool(result.first.total or not result.first.seq)
+        if is_found and not asked.lacks:
+            return result, []
+        from kbcore.query.emptied import filters_of, unknown_ends
+
+        if is_found:
             opened.session.called.update(dict.fromkeys(unknown_ends(view, asked)))
             return result, []
         return result, filters_of(view, asked)

@@ -272,11 +272,11 @@ def open_to_try(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
     return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
 
 
-def for_writing(workspace: Workspace, choice: Choice, told: Callable[[Ensured], None]) -> None:
-    """Have the store of a branch made for the first record of this request, once nothing refuses that; ``told`` then.
+def for_writing(workspace: Workspace, choice: Choice, report: Callable[[Ensured], None]) -> None:
+    """Have the store of a branch made for the first record of this request, once nothing refuses that.
 
     Until then the request is planned on what the store will be copied from. Where there is nothing to copy, the branch
-    was renamed, or records are missing, the store is made at once.
+    was renamed, or records are missing, the store is made at once. ``report`` is called when it is made.
 
     Raises: as ``ensure``.
     """
@@ -284,7 +284,7 @@ def for_writing(workspace: Workspace, choice: Choice, told: Callable[[Ensured], 
 
     def make() -> None:
         workspace.tried_on.pop(branch, None)
-        told(_remarked(workspace, ensure(workspace, branch, follows_head=choice.follows_head)))
+        report(_remarked(workspace, ensure(workspace, branch, follows_head=choice.follows_head)))
 
     if workspace.unmovable is None and not workspace.has_store(branch) and lost.loss_of(workspace, branch) is None:
         origin = _origin(workspace, branch, follows_head=choice.follows_head)

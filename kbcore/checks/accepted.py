@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.errors import InvalidConfig
 from kbcore.extract.globs import matches
-from kbcore.model import Node
+from kbcore.model import UNKNOWN_STATUS, Node
 from kbcore.rules import Report, Violation
 from kbcore.rules.registry import is_ok
 from kbcore.rulesettings import Suppression
@@ -25,7 +25,6 @@ from kbcore.visible import in_quotes
 
 ATTRIBUTE: Final = "suppress"
 """The attribute of an entity that holds a reason for each rule that it need not keep."""
-UNKNOWN_STATUS: Final = "unknown-status"
 FORMAT: Final = 1
 _EXAMPLE: Final = f"`{ATTRIBUTE}: {{RULE: why}}`"
 

@@ -31,10 +31,11 @@ from kbcore.errors import (
 from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
 from kbcore.introduced import written
-from kbcore.model import NOTES_OF_RULES, NoteOnFile
+from kbcore.model import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
 from kbcore.phrases import some_of
 from kbcore.record import SYNC
 from kbcore.replacing import create_file, remove_file, replace_file
+from kbcore.rules import unknown_status
 from kbcore.state import Draft, Stamp
 from kbcore.store import Author, Planner, Request
 from kbcore.sync.begun import Begun, forget_begun, note_begun
@@ -50,7 +51,6 @@ from kbcore.writes import Reading
 
 _MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10
-_STATUS: Final = "unknown-status"
 _RECORDED_BESIDE: Final = (
     "Another process recorded changes while the files were written; what the files say is recorded."
 )
@@ -283,10 +283,10 @@ def _require_whole(draft: Draft) -> None:
 
 def _statuses(workspace: Workspace, draft: Draft) -> Iterator[str]:
     """Yield a sentence for each status that no entity of its type has: the rule of it looks at everything."""
-    level = workspace.config.rules.get(_STATUS, "warning")
+    level = workspace.config.rules.get(UNKNOWN_STATUS, unknown_status.RULE.severity)
     for path, note in _new_notes(draft):
-        if NOTES_OF_RULES.get(note.code) == _STATUS and level != "off":
-            yield f"{_STATUS} ({level}): {problem_line(path, note.line, note.message, note.hint)}"
+        if NOTES_OF_RULES.get(note.code) == UNKNOWN_STATUS and level != "off":
+            yield f"{UNKNOWN_STATUS} ({level}): {problem_line(path, note.line, note.message, note.hint)}"
 
 
 def _checked_out(workspace: Workspace, branch: str) -> Checkout:

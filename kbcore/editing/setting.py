@@ -33,7 +33,7 @@ from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
-from kbcore.phrases import some_of
+from kbcore.phrases import no_status_of, some_of
 from kbcore.query import former
 from kbcore.query.known import near_ids
 from kbcore.schema import EntityType, Schema
@@ -217,9 +217,7 @@ def check_status(definition: EntityType, status: Any) -> None:
     """Refuse a status that the type does not list, if it lists any. Raises: ``InvalidChangeset``."""
     if definition.statuses and status is not None and status not in definition.statuses:
         hint = f"Use one of: {', '.join(definition.statuses)}."
-        problem = Problem(
-            "$.status", "unknown_status", f"{in_quotes(status)} is no status of a {definition.name}.", hint
-        )
+        problem = Problem("$.status", "unknown_status", no_status_of(status, definition.name), hint)
         raise InvalidChangeset(problem.message, hint=hint, details=[problem])
 
 

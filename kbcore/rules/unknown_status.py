@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.model import UNKNOWN_STATUS
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.schema import Schema
 from kbcore.suggest import did_you_mean
@@ -48,7 +49,7 @@ def _hint(type_: str, status: str, known: tuple[str, ...]) -> str:
 
 
 RULE: Final = Rule(
-    "unknown-status",
+    UNKNOWN_STATUS,
     "warning",
     "Every status is one that the schema lists for the type of the entity; where it lists none, any will do.",
     _run,

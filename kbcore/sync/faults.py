@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from kbcore.model import NOTES_OF_RULES
+from kbcore.model import NOTES_OF_RULES, UNKNOWN_STATUS
 from kbcore.phrases import counted
 from kbcore.sync.pending import SETTINGS
 from kbcore.visible import problem_line, visible
@@ -19,7 +19,6 @@ _FEW: Final = 5
 """So many faults of one code are shown."""
 UNREADABLE: Final = "unreadable-source"
 UNRESOLVED: Final = "unresolved-reference"
-STATUS: Final = "unknown-status"
 
 
 class About(NamedTuple):
@@ -55,7 +54,7 @@ class Faults(NamedTuple):
 
 def about(problems: Iterable[Located], unresolved: Iterable[tuple[str, str, str]]) -> About:
     """Return what faults are about, as far as documents may accept them."""
-    statuses = {one.id for _, one in problems if NOTES_OF_RULES.get(one.code) == STATUS}
+    statuses = {one.id for _, one in problems if NOTES_OF_RULES.get(one.code) == UNKNOWN_STATUS}
     return About({from_id for from_id, _, _ in unresolved}, statuses)
 
 
@@ -82,7 +81,7 @@ def _is_accepted(path: str, problem: FileProblem, known: Known | None) -> bool:
     rule = rule_of(path, problem)
     if not (rule and known):
         return False
-    if rule == STATUS:
+    if rule == UNKNOWN_STATUS:
         return known.accepts_status(path, problem.id)
     return known.accepts(rule, path, path, code=problem.code)
 

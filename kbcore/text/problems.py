@@ -35,6 +35,6 @@ def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:
     if not rest:
         return kept
     last = FileProblem(
-        0, "more_problems", f"{counted(rest, 'more problem')} of this file, not shown here", "Mend these first."
+        0, "more_problems", f"{counted(rest, 'more problem')} of this file, not shown here", "Correct these first."
     )
     return (*kept, last)
