@@ -469,7 +469,8 @@ class BranchStore:
                 self._seen.adopt(entry, draft.changes, before, head)
                 if self._witness is not None:
                     # Under the lock: whoever sees this head then finds it noted, and need not note it as well.
-                    self._witness.note(head)
+                    replaced = self._witness.note(head)
+                    outcome = _with_warnings(outcome, [replaced.was_replaced()] if replaced else [])
             return _with_warnings(outcome, repairs)
 
     def _tried(self, author: Author, request: Request, plan: Planner, head: Head, branch: str) -> Outcome:

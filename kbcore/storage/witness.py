@@ -130,6 +130,13 @@ class DamagedNote(msgspec.Struct, frozen=True):
             "Where that fails, as in the place of a folder, remove what is there."
         )
 
+    def was_replaced(self) -> str:
+        """Say that a write made a new note in the place of this one."""
+        return (
+            f"The note of the last acknowledged record of {self.branch} was damaged, and is made anew: "
+            f"{self.path} {self.damage}. Look with `kb log` whether the records before this one are there."
+        )
+
 
 NOT_WRITTEN: Final = "Nothing is written until that is settled."
 
@@ -793,13 +800,15 @@ class BranchWitness:
         with self._gate:
             self._place.prepare()
 
-    def note(self, of: Head) -> None:
-        """Note a head that is durable, in the place of a damaged note too; nothing of a repository without an id.
+    def note(self, of: Head) -> DamagedNote | None:
+        """Note a head that is durable, and return the damaged note that it replaced; nothing without an id.
 
         The caller has checked the head before it, under the same lock: what was noted then is not read again.
         """
         with self._gate:
+            before = self.damaged
             self._advance(of, self._last or self._look())
+            return before if self.damaged is None else None
 
     def would_lack(self, fs: Fs, directory: Path, of: Head) -> Loss | None:
         """Return what another store, which lies elsewhere, would lack in the place of this one; nothing is noted."""
@@ -891,6 +900,8 @@ class BranchWitness:
         self._remembered = seen_of(of, self._directory)
         is_written = self._place.write(self._name, self._remembered, replaces=bool(note.damage))
         self._last = Note(self._remembered) if is_written else None
+        if is_written:
+            self.damaged = None
 
     def _adopt(self) -> None:
         parent = self._directory.parent

@@ -9,6 +9,7 @@ from typing import Any
 from kbcore import branches, changeset, writes
 from kbcore.answers import Outcome
 from kbcore.clock import SystemClock
+from kbcore.introduced import written
 from kbcore.model import Link, Node
 from kbcore.storage.fs import Fs
 from kbcore.store import Author
@@ -71,7 +72,7 @@ class Project:
     def _carry_out(self, parsed: changeset.Changeset, branch: str | None, author: Author) -> Outcome:
         workspace = self.workspace()
         _, choice, _ = branches.open_branch(workspace, branch)
-        return writes.carry_out(workspace, choice.branch, author, parsed, follows_head=choice.follows_head)
+        return written.carry_out(workspace, choice.branch, author, parsed, follows_head=choice.follows_head)
 
     def view(self, branch: str | None = None) -> View:
         store, _, _ = branches.open_branch(self.workspace(), branch)

@@ -585,8 +585,8 @@ def test_a_witness_that_is_cut_off_is_named_and_counts_as_none_until_the_next_co
         assert (damaged.severity, damaged.branch, damaged.file) == ("warning", "main", str(path))
         assert "the next write to the branch makes a new note" in damaged.remedy
         assert path.stat().st_size == cut
-    put(again, "NEW")
-    assert store.warnings  # the one who writes is told
+    told = again.apply(entities=[{"id": "NEW", "type": "req", "title": "T", "status": "open"}]).warnings[0]
+    assert f"The note of the last acknowledged record of main was damaged, and is made anew: {path} is not" in told
     store.read(lambda view: view.seq)
     assert store.warnings == ()
     assert again.workspace().place.read("main").seq == 3
