@@ -131,9 +131,9 @@ class DamagedNote(msgspec.Struct, frozen=True):
         )
 
     def was_replaced(self) -> str:
-        """Say that a write made a new note in the place of this one."""
+        """Say that a write replaced this note."""
         return (
-            f"The note of the last acknowledged record of {self.branch} was damaged, and is made anew: "
+            f"The note of the last acknowledged record of {self.branch} was damaged, and this write replaced it: "
             f"{self.path} {self.damage}. Look with `kb log` whether the records before this one are there."
         )
 
@@ -801,9 +801,10 @@ class BranchWitness:
             self._place.prepare()
 
     def note(self, of: Head) -> DamagedNote | None:
-        """Note a head that is durable, and return the damaged note that it replaced; nothing without an id.
+        """Note a head that is durable. Return the damaged note that this replaced, None where there was none.
 
-        The caller has checked the head before it, under the same lock: what was noted then is not read again.
+        In a repository without an id nothing is noted. The caller has checked the head before this call, under the same
+        lock: the note that it read is not read again.
         """
         with self._gate:
             before = self.damaged

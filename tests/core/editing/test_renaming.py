@@ -301,7 +301,10 @@ def test_a_former_id_names_no_new_entity_of_a_client_or_a_file(filled: Project) 
 def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:
     renamed(filled)
     outcome = filled.apply(edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}])
-    assert outcome.warnings[0] == "'REQ-1' is called 'REQ-7' now."
+    assert outcome.warnings == (
+        "'REQ-1' is called 'REQ-7' now.",
+        "acyclic (error): depends_on goes in a circle: REQ-2 → REQ-7 → REQ-2.",
+    )
     filled.sync({"docs/requirements/new.md": LOGOUT.replace("id: REQ-2", "id: REQ-3")})
     assert filled.link("REQ-3", "depends_on", "REQ-7").stands
     assert filled.link("REQ-7", "depends_on", "REQ-2").stands
