@@ -12,7 +12,7 @@ from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
 from kbcore.git import find_repository
-from kbcore.workspace import data_dir_of
+from kbcore.store.folders import data_dir_of
 from tests.support.repos import git
 
 

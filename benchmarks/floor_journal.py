@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-from kbcore.record import PutNode, Record, StateLink
+from kbcore.model.record import PutNode, Record, StateLink
 
 _CHUNK = 5_000
 _TABLES: Mapping[str, Mapping[str, str]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore.record import VOCABULARY, Operation, PutNode, Record, StateLink
+from kbcore.model.record import VOCABULARY, Operation, PutNode, Record, StateLink
 
 SEED = 20261120
 _WORDS = re.findall(

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from benchmarks.measure import PEAK_UNIT_BYTES, Sample, Series
 
 if TYPE_CHECKING:
-    from kbcore.workspace import Workspace
+    from kbcore.store.workspace import Workspace
 
 
 def opened(root: str) -> Workspace:
     """Return the workspace of a repository, as a user's program opens it."""
     from kbcore.clock import SystemClock
     from kbcore.storage.fs import RealFs
-    from kbcore.workspace import Machine, StorePool, open_workspace
+    from kbcore.store.pool import Machine, StorePool
+    from kbcore.store.workspace import open_workspace
 
     return open_workspace(Path(root), Machine(RealFs(), SystemClock(), os.environ), StorePool())
 

@@ -121,10 +121,10 @@ def main(root: str, rounds: int) -> None:
 
 
 def _measured(view: Any, rounds: int) -> dict[str, Any]:
-    from kbcore.concepts import extended
     from kbcore.kip.binding import read
     from kbcore.kip.find import compiled, find
-    from kbcore.schema import CORE
+    from kbcore.model.concepts import extended
+    from kbcore.model.schema import CORE
 
     schema = extended(CORE)
     reading: Any = read

@@ -69,11 +69,11 @@ def _people(view: Any) -> list[tuple[str]]:
 
 def _writers(workspace: Any, names: list[str]) -> tuple[Callable[[], None], Callable[[], None]]:
     """Return what writes a new event by a command, and what writes one by the library."""
-    from kbcore import writes
-    from kbcore.changeset import parse
     from kbcore.kip import kml
     from kbcore.kip.binding import read
-    from kbcore.store import Author
+    from kbcore.model.changeset import parse
+    from kbcore.store import apply
+    from kbcore.store.branch_store import Author
 
     author, numbers = Author("bench", "cli", "kb/bench"), counting()
     members = ", ".join(f"{key}: {json.dumps(value)}" for key, value in _ATTRIBUTES.items())
@@ -113,7 +113,9 @@ def _writers(workspace: Any, names: list[str]) -> tuple[Callable[[], None], Call
         ]
         request = {"entities": [{**entity, "attributes": _ATTRIBUTES, "metadata": said}], "edges": edges}
         # Only an import may say by whom something was made, as a command of KIP does.
-        writes.carry_out(workspace, "main", writes.importing(author), parse(request, is_import=True), follows_head=True)
+        apply.apply_changeset(
+            workspace, "main", apply.importing(author), parse(request, is_import=True), follows_head=True
+        )
 
     return by_kip, by_hand
 

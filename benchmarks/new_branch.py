@@ -21,7 +21,7 @@ from tests.support.places import stores_at
 from tests.support.repos import git
 
 if TYPE_CHECKING:
-    from kbcore.workspace import Workspace
+    from kbcore.store.workspace import Workspace
 
 _AT_MOST = 1.1
 """The same time, with room for the noise of the disk."""
@@ -83,14 +83,14 @@ class Branching:
 
     def branch(self) -> Sample:
         """Make the store of a new branch; what was written before is on the disk by then."""
-        from kbcore import branches
+        from kbcore.store import branches
 
         self._number += 1
         name = f"branch-{self._number}"
         git(self._workspace.repo.worktree, "branch", name)
         os.sync()
         sample = call(lambda: branches.ensure(self._workspace, name))
-        for folder in (self._workspace.directory_of(name), self._workspace.cache_of(name)):
+        for folder in (self._workspace.folders.directory_of(name), self._workspace.folders.cache_of(name)):
             shutil.rmtree(folder)
         return sample
 

@@ -17,7 +17,7 @@ from benchmarks.peers import Found
 from benchmarks.pipe import Pipe, answer
 from benchmarks.place import Place
 from benchmarks.table import Versus
-from kbcore.record import PutNode, StateLink
+from kbcore.model.record import PutNode, StateLink
 
 TOOL = peers.SERVER_MEMORY
 

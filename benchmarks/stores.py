@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from benchmarks import generate
-from kbcore import git, record
+from kbcore import git
 from kbcore.clock import SystemClock
-from kbcore.init import lay_out
+from kbcore.maintenance import compacting
+from kbcore.model import record
 from kbcore.storage import journal
-from kbcore.upkeep import compacting
-from kbcore.workspace import Machine, StorePool, Workspace, open_workspace
+from kbcore.store.init import lay_out
+from kbcore.store.pool import Machine, StorePool
+from kbcore.store.workspace import Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.repos import make_repository
 
@@ -90,7 +92,7 @@ def _laid_out(root: Path) -> None:
 def _append(root: Path, records: Callable[[int], Iterable[record.Record]]) -> None:
     workspace = workspace_of(root)
     fs, clock = workspace.machine.fs, workspace.machine.clock
-    with journal.writing(fs, workspace.directory_of(BRANCH), clock) as writer:
+    with journal.writing(fs, workspace.folders.directory_of(BRANCH), clock) as writer:
         for one in records(writer.head.seq + 1):
             writer.append(record.encode(one), one.at)
 

@@ -91,7 +91,7 @@ def _inside(place: Place, count: int) -> list[Row]:
 def main(root: str, rounds: int) -> None:
     """Print the seconds of the first search and of those after it, each with its floor, and the peak of memory."""
     from kbcore.query import Query
-    from kbcore.searching import search
+    from kbcore.sync.searching import search
 
     workspace = opened(root)
     store = workspace.store("main")
@@ -104,7 +104,7 @@ def main(root: str, rounds: int) -> None:
 
     def built() -> Sample:
         store.close()
-        (workspace.cache_of("main") / "text.db").unlink(missing_ok=True)
+        (workspace.folders.cache_of("main") / "text.db").unlink(missing_ok=True)
         store.read(lambda view: view.seq)
         return ask(WORDS[0])
 

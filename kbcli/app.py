@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcli.ending import Signals
+    from kbcli.invocation.context import Session
+    from kbcli.invocation.signals import Signals
     from kbcore.errors import ResourceLimit
 
 _FEW_OPTIONS: Final = 3
@@ -21,15 +21,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the status to exit with; ``arguments`` are those after the program's name."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["hook"]:
-        from kbcli import hookrun
+        from kbcli.invocation import git_hook
 
-        if hookrun.is_event(words[1:]):
-            return hookrun.run(words[1:], os.environ)
+        if git_hook.is_event(words[1:]):
+            return git_hook.run(words[1:], os.environ)
     if arguments is None:
         _end_silently_at_sigint()
-    from kbcore import collector
+    from kbcore import gc_pause
 
-    collector.be_seldom()
+    gc_pause.raise_threshold()
     return _guarded(words)
 
 
@@ -46,8 +46,8 @@ def _end_silently_at_sigint() -> None:
 
 
 def _guarded(words: list[str]) -> int:
-    from kbcli import exits
-    from kbcli.ending import Signals
+    from kbcli.invocation import exits
+    from kbcli.invocation.signals import Signals
     from kbcore import process_limits
 
     signals = Signals()
@@ -70,8 +70,8 @@ def _guarded(words: list[str]) -> int:
 
 def _refused(words: list[str], error: ResourceLimit) -> int:
     """Report what the system refused this process before or after the command itself."""
-    from kbcli import exits
-    from kbcli.render import Output, OutputClosed, OutputFailed
+    from kbcli.invocation import exits
+    from kbcli.terminal.output import Output, OutputClosed, OutputFailed
 
     output = Output(os.environ)
     output.is_json = _wants_json(words)
@@ -88,9 +88,9 @@ def _refused(words: list[str], error: ResourceLimit) -> int:
 
 
 def _finished(words: list[str], signals: Signals) -> int:
-    from kbcli import exits
-    from kbcli.context import Session
-    from kbcli.render import Output, OutputClosed, OutputFailed
+    from kbcli.invocation import exits
+    from kbcli.invocation.context import Session
+    from kbcli.terminal.output import Output, OutputClosed, OutputFailed
 
     session = Session(os.environ, Output(os.environ), signals)
     output = session.output
@@ -117,8 +117,8 @@ def _ended(session: Session, words: list[str]) -> int:
     """Run the command; every failure but that of the output becomes a status."""
     import typer
 
-    from kbcli import exits
-    from kbcli.render import OutputClosed, OutputFailed
+    from kbcli.invocation import exits
+    from kbcli.terminal.output import OutputClosed, OutputFailed
     from kbcore import clock
     from kbcore.errors import KBError
     from kbcore.interrupting import Stopped
@@ -150,14 +150,14 @@ def _ended(session: Session, words: list[str]) -> int:
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
             return session.tell_error(known)
-        from kbcli.bugreport import tell_bug
+        from kbcli.invocation.bug_report import tell_bug
 
         return tell_bug(output, error, words, session.cache())
 
 
 def _run(session: Session, words: list[str]) -> int:
-    from kbcli import exits
-    from kbcli.tree import root
+    from kbcli.invocation import exits
+    from kbcli.invocation.command_tree import root
 
     group = root()
     if not words and "_KB_COMPLETE" not in session.env:  # a shell that completes gives no words
@@ -176,7 +176,7 @@ def _said(error: Any) -> str:
     name, ctx = getattr(error, "option_name", ""), getattr(error, "ctx", None)
     if not hasattr(error, "possibilities") or ctx is None:
         return str(error.format_message())
-    from kbcore.visible import in_quotes
+    from kbcore.text.escaping import in_quotes
 
     parameters = ctx.command.get_params(ctx)
     arguments = [
@@ -192,9 +192,9 @@ def _said(error: Any) -> str:
 
 def _nearest_options(name: str, parameters: Sequence[Any]) -> str:
     """Return the options that are most like a name; none alike, those that the command itself has, if they are few."""
-    from kbcli.options import is_global
-    from kbcore.phrases import some_of
-    from kbcore.suggest import is_it, near_ones
+    from kbcli.invocation.options import is_global
+    from kbcore.text.suggest import is_it, near_ones
+    from kbcore.text.wording import some_of
 
     def named(wanted: Sequence[Any]) -> list[str]:
         return [one.removeprefix("--") for parameter in wanted for one in parameter.opts if one[:2] == "--"]
@@ -209,7 +209,7 @@ def _nearest_options(name: str, parameters: Sequence[Any]) -> str:
 
 def _path(error: Exception, words: list[str]) -> str:
     """Return the command that a usage error is about, as it was typed."""
-    from kbcli.tree import COMMANDS
+    from kbcli.invocation.command_tree import COMMANDS
 
     ctx: Any = getattr(error, "ctx", None)
     if ctx is not None:

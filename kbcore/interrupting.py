@@ -33,7 +33,7 @@ class TimeOver(Exception):
     """The time of a block is over (``limited``)."""
 
 
-class Work:
+class CurrentWork:
     """What one command or one request does, in any number of threads."""
 
     def __init__(self) -> None:
@@ -70,13 +70,13 @@ class Work:
         _ALARM.look()
 
 
-class Step:
+class RunningStep:
     """Something that runs now and can be interrupted."""
 
     __slots__ = ("_is_optional", "_work", "end_s", "interrupt", "is_interrupted", "time_s")
 
     def __init__(
-        self, interrupt: Callable[[], object], time_s: float, work: Work | None, *, is_optional: bool = False
+        self, interrupt: Callable[[], object], time_s: float, work: CurrentWork | None, *, is_optional: bool = False
     ) -> None:
         self.interrupt = interrupt
         self.time_s = time_s
@@ -113,11 +113,11 @@ class _Alarm:
     def reset(self) -> None:
         """Begin again in a process that was forked: the thread is not there."""
         self._gate = threading.Condition(threading.Lock())
-        self._steps: set[Step] = set()
+        self._steps: set[RunningStep] = set()
         self._wakes_s = math.inf
         self._thread: threading.Thread | None = None
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: RunningStep) -> None:
         """Note a step. The thread is only woken where it would sleep for longer than the step may take."""
         with self._gate:
             self._steps.add(step)
@@ -128,7 +128,7 @@ class _Alarm:
                 self._wakes_s = step.end_s
                 self._gate.notify()
 
-    def end(self, step: Step) -> None:
+    def end(self, step: RunningStep) -> None:
         """Forget a step: it is not interrupted from here on."""
         with self._gate:
             self._steps.discard(step)
@@ -159,14 +159,14 @@ class _Alarm:
 _ALARM: Final = _Alarm()
 os.register_at_fork(after_in_child=_ALARM.reset)
 
-_work: ContextVar[Work | None] = ContextVar("kbcore.interrupting.work", default=None)
+_work: ContextVar[CurrentWork | None] = ContextVar("kbcore.interrupting.work", default=None)
 _is_optional: ContextVar[bool] = ContextVar("kbcore.interrupting.is_optional", default=False)
 _statement_s: ContextVar[float] = ContextVar("kbcore.interrupting.statement_s", default=limits.STATEMENT_S)
 _ends_s: ContextVar[float] = ContextVar("kbcore.interrupting.ends_s", default=math.inf)
 
 
 @contextlib.contextmanager
-def done_for(work: Work) -> Iterator[None]:
+def done_for(work: CurrentWork) -> Iterator[None]:
     """Let the steps that begin in the block belong to this work: in this thread, and in those it hands its context."""
     token = _work.set(work)
     try:
@@ -276,7 +276,7 @@ def _after_write(error: E) -> E:
     return error
 
 
-def _must_end(work: Work | None, *, is_optional: bool) -> bool:
+def _must_end(work: CurrentWork | None, *, is_optional: bool) -> bool:
     return work is not None and (work.is_stopped if is_optional else work.must_end)
 
 
@@ -301,9 +301,9 @@ class step:  # noqa: N801 - it is used as a function: a context manager of few i
         own_s = _statement_s.get() if time_s is None else time_s
         if not is_cleanup and (ends_s := _ends_s.get()) != math.inf:
             own_s = min(own_s, max(0.0, ends_s - _now_s()))
-        self._step = Step(interrupt, own_s, work, is_optional=is_optional)
+        self._step = RunningStep(interrupt, own_s, work, is_optional=is_optional)
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> RunningStep:
         """Begin the step."""
         _ALARM.begin(self._step)
         return self._step

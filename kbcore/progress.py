@@ -20,7 +20,7 @@ _listener: ContextVar[Tell | None] = ContextVar("kbcore.progress", default=None)
 
 
 @contextmanager
-def heard_by(tell: Tell) -> Iterator[None]:
+def listener(tell: Tell) -> Iterator[None]:
     """Let ``tell`` hear of the work that begins inside the block: in this thread, and in those it hands its context."""
     token = _listener.set(tell)
     try:
@@ -29,7 +29,7 @@ def heard_by(tell: Tell) -> Iterator[None]:
         _listener.reset(token)
 
 
-def counted(items: Iterable[T], total: int, what: str, *, every: int = _EVERY) -> Iterable[T]:
+def track(items: Iterable[T], total: int, what: str, *, every: int = _EVERY) -> Iterable[T]:
     """Return the items, so that taking them is heard of: at the first, at each ``every``-th, and at the end."""
     tell = _listener.get()
     return items if tell is None else _told(items, total, what, every, tell)

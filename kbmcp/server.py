@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         clock.check()
         from kbmcp import serving
 
-        options = serving.Options(
+        options = serving.ServerOptions(
             start=arguments.start,
             branch=arguments.branch,
             is_dotted=arguments.tool_names == "dotted",

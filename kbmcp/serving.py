@@ -30,19 +30,20 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.methods import CLIENT_REQUESTS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from kbcore import __version__, collector
+from kbcore import __version__, gc_pause
 from kbcore.clock import SystemClock
 from kbcore.errors import ResourceLimit
-from kbmcp import completing, prompts, resources, tools
-from kbmcp.attempts import bug
-from kbmcp.calls import Client, Options, Service
-from kbmcp.instructions import instructions
-from kbmcp.listing import Listing
-from kbmcp.stdio import END_OF_INPUT, STOP, Pipes
-from kbmcp.subscriptions import Subscriptions
-from kbmcp.wire import naming_wrong_params
+from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
+from kbmcp.resources import completion, prompts, resource_list
+from kbmcp.resources.instructions import instructions
+from kbmcp.resources.subscriptions import Subscriptions
+from kbmcp.tools import tool_list
+from kbmcp.tools.argument_models import naming_wrong_params
+from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.run_call import bug
+from kbmcp.tools.type_listing import Listing
 
-__all__ = ["Options", "serve", "server_for"]
+__all__ = ["ServerOptions", "serve", "server_for"]
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -61,9 +62,10 @@ ENDS_S: Final = 1.8
 Context = ServerRequestContext[Live, Any]
 
 
-def serve(options: Options, reads_fd: int, writes_fd: int) -> Never:
+def serve(options: ServerOptions, reads_fd: int, writes_fd: int) -> Never:
     """Serve one client until it closes its end or a signal comes, then end the process with status 0."""
-    collector.be_seldom()  # what a request makes holds few cycles, and each collection walks what is kept of the branch
+    # What a request makes holds few cycles, and each collection walks what is kept of the branch.
+    gc_pause.raise_threshold()
     deadline = _Deadline()
     anyio.run(_serve, options, reads_fd, writes_fd, deadline)
     _end_process()
@@ -105,7 +107,7 @@ class _Deadline:
         os._exit(128 + self.number if self.number else 0)
 
 
-async def _serve(options: Options, reads_fd: int, writes_fd: int, deadline: _Deadline) -> None:
+async def _serve(options: ServerOptions, reads_fd: int, writes_fd: int, deadline: _Deadline) -> None:
     server, pipes = server_for(options), Pipes(reads_fd, writes_fd, deadline.begin)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_obey_signals, pipes, tasks.cancel_scope, deadline)
@@ -132,7 +134,7 @@ def initialization(server: Server[Live]) -> InitializationOptions:
     return server.create_initialization_options(NotificationOptions(tools_changed=True))
 
 
-def server_for(options: Options) -> Server[Live]:
+def server_for(options: ServerOptions) -> Server[Live]:
     """Return the server, ready to run over any pair of streams."""
 
     @asynccontextmanager
@@ -195,32 +197,32 @@ async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> t
         names = await live.listing.names(live.service, live.tasks)
     except ResourceLimit as error:
         raise MCPError(code=types.INTERNAL_ERROR, message=error.message, data={"error": error.as_json()}) from error
-    return types.ListToolsResult(tools=tools.listed(live.service, names))
+    return types.ListToolsResult(tools=tool_list.listed(live.service, names))
 
 
 async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     live = ctx.lifespan_context
-    tool = tools.find(live.service, params.name)
+    tool = tool_list.find(live.service, params.name)
     if isinstance(tool, str):
         raise MCPError(code=types.INVALID_PARAMS, message=tool)
-    answer = await tools.answer(live.service, tool, params.arguments or {}, _client(ctx))
+    answer = await tool_list.answer(live.service, tool, params.arguments or {}, _client(ctx))
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer
 
 
 async def _list_resources(ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    return types.ListResourcesResult(resources=resources.listed(ctx.lifespan_context.service))
+    return types.ListResourcesResult(resources=resource_list.listed(ctx.lifespan_context.service))
 
 
 async def _list_resource_templates(
     _: Context, __: types.PaginatedRequestParams | None
 ) -> types.ListResourceTemplatesResult:
-    return types.ListResourceTemplatesResult(resource_templates=resources.templates())
+    return types.ListResourceTemplatesResult(resource_templates=resource_list.templates())
 
 
 async def _read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-    return await resources.read(ctx.lifespan_context.service, _client(ctx), params.uri, ctx.protocol_version)
+    return await resource_list.read(ctx.lifespan_context.service, _client(ctx), params.uri, ctx.protocol_version)
 
 
 async def _subscribe(ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
@@ -247,7 +249,7 @@ async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> typ
 
 
 async def _complete(ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-    return await completing.complete(ctx.lifespan_context.service, _client(ctx), params)
+    return await completion.complete(ctx.lifespan_context.service, _client(ctx), params)
 
 
 async def _stop(ctx: Context, _: types.NotificationParams) -> None:

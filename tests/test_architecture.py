@@ -20,47 +20,57 @@ from tests.support.repos import git_env
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kbcore", "kbcli", "kbmcp")
 
-# The tiers of kbcore, lowest first: a module imports its own tier and those before it.
-_TIERS = """
-errors bugs ids limits process_limits phrases clock interrupting collector progress suggest visible text
-
-storage replacing
-
-model values record schema concepts changeset reader secrets
-
-kip.errors kip.places kip.syntax kip.grammar kip.reference kip.parsing kip.binding kip.printer
-
-state folding needs bare
-view.tables view.likeness
-
-gaps planning query cursor rules analysis extract inverse renames canonical strictjson shape
-jsonedit
-suspects confirmed rulesettings sleepsettings numbering
-view.relations view.fold view.tail
-
-view viewcache replay
-
-git config usersettings config_text schema_files schema_members schema_text
-
-answers branchview branchtree checks completing store workspace relocation branches writes sync history upkeep
-introduced init watch locate exporting texts searching rehearsal allocation editing config_edit
-
-kip
-
-sleep
-"""
-TIERS = [names.split() for names in _TIERS.split("\n\n")]
+# The floors of each package, lowest first: a room imports rooms of lower floors and itself, nothing beside it or above.
+# The rooms of the first floor of kbcore are single files, which may import each other. ``app``, ``server`` and
+# ``serving`` are single files too.
+FLOORS = {
+    "kbcore": """
+        errors limits clock progress gc_pause ids interrupting process_limits
+        text storage
+        model git
+        extract view
+        query rules config
+        store
+        sync
+        checks kip maintenance
+        editing watch
+    """,
+    "kbmcp": """
+        protocol
+        tools
+        resources
+        serving
+        server
+    """,
+    "kbcli": """
+        terminal clients hooks
+        messages
+        invocation
+        views
+        input kip demo
+        commands
+        app
+    """,
+}
+FLOOR_OF = {
+    f"{package}.{room}": number
+    for package, floors in FLOORS.items()
+    for number, rooms in enumerate(floors.strip().splitlines())
+    for room in rooms.split()
+}
+FILES = frozenset(f"kbcore.{room}" for room in FLOORS["kbcore"].strip().splitlines()[0].split())
+"""The rooms that are single files and may import each other."""
 
 # Every foreign package, and every module of Python's own that reaches beyond the process, with the places that may
 # import it; an empty place is everywhere.
 CONFINED: dict[str, tuple[str, ...]] = {
     "msgspec": ("",),
     "duckdb": ("kbcore/view/",),
-    "sqlite3": ("kbcore/view/textindex.py",),
-    "yaml": ("kbcore/extract/", "kbcore/shape.py", "kbcli/yamlchanges.py"),
+    "sqlite3": ("kbcore/view/text_index.py",),
+    "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
     "watchfiles": ("kbcore/watch/notices.py",),
-    "pydantic": ("kbmcp/wire.py",),
+    "pydantic": ("kbmcp/tools/argument_models.py",),
     "mcp": ("kbmcp/",),
     "mcp_types": ("kbmcp/",),
     "anyio": ("kbmcp/",),
@@ -75,12 +85,12 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/clients/trial.py",
     ),
     "importlib": (
-        "kbcli/tree.py",
+        "kbcli/invocation/command_tree.py",
         "kbcli/commands/demo.py",
         "kbcore/extract/registry.py",
         "kbcore/extract/announced.py",
     ),
-    "urllib": ("kbcore/extract/links.py", "kbcli/reports/sarif.py"),
+    "urllib": ("kbcore/extract/links.py", "kbcli/views/reports/sarif.py"),
     "time": ("kbcore/clock.py",),
     "fcntl": ("kbcore/storage/fs.py",),
     "shutil": ("kbcore/git/commands.py", "kbcore/storage/scratch.py", "kbcli/"),
@@ -88,11 +98,11 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/storage/scratch.py",
         "kbcore/view/database.py",
         "kbcli/clients/trial.py",
-        "kbcore/bugs.py",
+        "kbcore/storage/bug_reports.py",
         "kbcli/commands/demo.py",
-        "kbcli/listing.py",
+        "kbcli/views/listing.py",
     ),
-    "xml": ("kbcli/reports/junit.py",),
+    "xml": ("kbcli/views/reports/junit.py",),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process_limits.py"),
     **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }
@@ -109,30 +119,30 @@ OPENERS = {
     "kbcore/storage/fs.py": "it is the file system layer",
     "kbcore/git/": "git's own files",
     "kbcore/sync/": "the documents of the worktree",
-    "kbcore/workspace.py": "the settings of the project",
-    "kbcore/upkeep/mounts.py": "the mount table of the machine",
+    "kbcore/store/workspace.py": "the settings of the project",
+    "kbcore/maintenance/mounts.py": "the mount table of the machine",
     "kbcore/extract/announced.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
-    "kbcore/watch/hearing.py": "which folders there are to listen to, and what the system says of its own process",
+    "kbcore/watch/inotify_coverage.py": "which folders to listen to, and what the system says of its own process",
     "kbcore/watch/inotify.py": "the names in folders that come while they are listened to",
-    "kbcore/watch/looking.py": "what the folders hold that the system does not tell of",
+    "kbcore/watch/polling.py": "what the folders hold that the system does not tell of",
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
-    "kbcore/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
+    "kbcore/storage/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
     "kbcore/storage/scratch.py": "folders of the user and of the process, outside of every store",
-    "kbcore/view/confined.py": "the size of its own process",
+    "kbcore/view/sandbox_worker.py": "the size of its own process",
     "kbcore/process_limits.py": "the size of its own process",
-    "kbcli/changefile.py": "the file that a command is asked to read",
-    "kbcore/bugs.py": "reports of bugs",
-    "kbcli/diagnosis.py": "reports of bugs",
+    "kbcli/input/changeset_file.py": "the file that a command is asked to read",
+    "kbcore/storage/bug_reports.py": "reports of bugs",
+    "kbcli/views/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",
-    "kbcli/ending.py": "the null device",
+    "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbcli/commands/demo.py": "the example project",
     "kbcli/kip/history.py": "what was typed at the prompt of `kb kip`",
     "kbcli/commands/export.py": "the file that a command is asked to write",
     "kbcli/terminal/editor.py": "the text that the user edits",
-    "kbcli/stepsummary.py": "the file that GitHub names for a job's summary",
+    "kbcli/views/step_summary.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.
 OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})
@@ -163,7 +173,6 @@ def _read(path: Path) -> Module:
 
 
 MODULES = [_read(path) for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-IN_CORE = [module for module in MODULES if module.name.split(".")[0] == "kbcore"]
 
 
 def imports_of(module: Module) -> Iterator[tuple[int, str]]:
@@ -175,14 +184,9 @@ def imports_of(module: Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{'.' * node.level}{node.module or ''}.{alias.name}") for alias in node.names)
 
 
-def tier_of(name: str) -> int | None:
-    """Return the tier of a dotted name in kbcore."""
-    parts = name.split(".")[1:]
-    for room in (".".join(parts[:2]), ".".join(parts[:1])):
-        for number, names in enumerate(TIERS):
-            if room in names:
-                return number
-    return None
+def room_of(name: str) -> str:
+    """Return the room of a dotted name in one of the packages; the package itself for what lies beside the rooms."""
+    return ".".join(name.split(".")[:2])
 
 
 def calls_of(module: Module) -> Iterator[tuple[int, str]]:
@@ -205,20 +209,20 @@ def foreign_imports(module: Module) -> Iterator[str]:
 
 
 def imports_upwards(module: Module) -> Iterator[str]:
-    own = tier_of(module.name)
-    forbidden = {"kbcore": ("kbcli", "kbmcp"), "kbmcp": ("kbcli",), "kbcli": ()}[module.name.split(".")[0]]
-    if module.name.startswith("kbcore.") and own is None:
-        yield f"1 has no tier: give {module.name} one in this file"
+    package, own = module.name.split(".")[0], room_of(module.name)
+    forbidden = {"kbcore": ("kbcli", "kbmcp"), "kbmcp": ("kbcli",), "kbcli": ()}[package]
+    if own not in FLOOR_OF and own != package:
+        yield f"1 is in no room: give {own} a floor in this file"
     for line, name in imports_of(module):
+        other = room_of(name)
         if name.split(".")[0] in forbidden:
             yield f"{line} imports {name} of a front end"
-        if not name.startswith("kbcore.") or name == "kbcore.__version__":
+        if name.split(".")[0] != package or other in {own, f"{package}.__version__"} or {own, other} <= FILES:
             continue
-        other = tier_of(name)
-        if other is None:
-            yield f"{line} imports {name}, which has no tier"
-        elif own is not None and other > own:
-            yield f"{line} (tier {own}) imports {name} (tier {other})"
+        if other not in FLOOR_OF:
+            yield f"{line} imports {name}, which is in no room"
+        elif own not in FLOOR_OF or FLOOR_OF[other] >= FLOOR_OF[own]:
+            yield f"{line} imports {name}, which is not below it"
 
 
 def starts_programs(module: Module) -> Iterator[str]:
@@ -298,16 +302,22 @@ def test_no_module_breaks_a_house_rule(rule: Callable[[Module], Iterator[str]]) 
 
 
 BREACHES = {
-    imports_upwards: [("import kbcli.app", "kbcore/x.py"), ("from kbcore import store", "kbcore/state.py")],
+    imports_upwards: [
+        ("import kbcli.app", "kbcore/store/x.py"), ("from kbcore import store", "kbcore/model/state.py"),
+        ("from kbcore.view import view", "kbcore/extract/x.py"), ("", "kbcore/x.py"), ("", "kbmcp/x.py"),
+        ("from kbcli import app", "kbcli/views/x.py"), ("from kbmcp.tools import x", "kbmcp/protocol/x.py"),
+    ],
     foreign_imports: [
-        ("import requests", "kbcli/x.py"), ("import duckdb", "kbcore/store.py"), ("import yaml", "kbcore/state.py"),
+        ("import requests", "kbcli/x.py"), ("import duckdb", "kbcore/store/branch_store.py"),
+        ("import yaml", "kbcore/model/state.py"),
         ("from . import x", "kbcli/x.py"), ("import subprocess", "kbmcp/x.py"), ("import socket", "kbcore/git/x.py"),
     ],
     starts_programs: [
         ("os.popen('x')", "kbcli/x.py"), ("from os import system", "kbcli/x.py"), ("os.execv", "kbmcp/x.py"),
     ],
     touches_files: [
-        ("open('x')", "kbcore/store.py"), ("path.read_text()", "kbcore/view/x.py"), ("os.open('x', 0)", "kbmcp/x.py"),
+        ("open('x')", "kbcore/store/branch_store.py"), ("path.read_text()", "kbcore/view/x.py"),
+        ("os.open('x', 0)", "kbmcp/x.py"),
         ("(folder / 'x').unlink()", "kbcli/x.py"), ("os.scandir('x')", "kbcore/storage/head.py"),
     ],
     swallows_bugs: [
@@ -335,11 +345,24 @@ def test_every_rule_is_shown_to_see_a_breach() -> None:
     assert set(BREACHES) == set(RULES)
 
 
-def test_every_tier_and_place_is_that_of_something() -> None:
-    rooms = {name for module in IN_CORE for name in (module.name[7:], module.name[7:].partition(".")[0])}
-    assert {name for names in TIERS for name in names} - rooms <= {"watch"}
+def test_every_room_and_place_is_that_of_something() -> None:
+    assert set(FLOOR_OF) == {room_of(module.name) for module in MODULES} - set(PACKAGES)
     places = {place for named in (*CONFINED.values(), OPENERS) for place in named}
-    assert {place for place in places if not any(one.place.startswith(place) for one in MODULES)} <= {"kbcore/watch.py"}
+    assert {place for place in places if not any(one.place.startswith(place) for one in MODULES)} == set()
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    names = {module.name for module in MODULES}
+    below = {
+        module.name: {
+            next((one for one in (name, name.rpartition(".")[0]) if one in names), "") for _, name in imports_of(module)
+        }
+        - {module.name, ""}
+        for module in MODULES
+    }
+    while leaves := {name for name, others in below.items() if not others & below.keys()}:
+        below = {name: others for name, others in below.items() if name not in leaves}
+    assert below == {}
 
 
 def test_no_program_that_a_test_starts_sees_the_home_of_whoever_runs_the_tests() -> None:

@@ -275,7 +275,7 @@ def test_a_store_of_one_entity_with_a_long_history_is_a_sound_one(tmp_path):
     workspace = stores.workspace_of(tmp_path / "store")
     with view_of(workspace.store(stores.BRANCH)) as view:
         assert (view.seq, view.rows("select count(*) from node")) == (40, [(1,)])
-    assert verify.prove(workspace.machine.fs, workspace.directory_of(stores.BRANCH)).is_sound
+    assert verify.prove(workspace.machine.fs, workspace.folders.directory_of(stores.BRANCH)).is_sound
 
 
 def test_a_store_of_many_records_is_a_sound_one(tmp_path):
@@ -289,6 +289,6 @@ def test_a_store_of_many_records_is_a_sound_one(tmp_path):
         assert view.rows("select count(*) from node") == [(55,)]
         assert view.rows("select count(*) from link where stands") == [(54,)]
         assert view.nodes([generate.entity_id(25)])
-    proof = verify.prove(workspace.machine.fs, workspace.directory_of(stores.BRANCH))
+    proof = verify.prove(workspace.machine.fs, workspace.folders.directory_of(stores.BRANCH))
     assert proof.is_sound
     assert (len(proof.head.segments), len(proof.head.snapshots), proof.good_seq) == (2, 1, 55)

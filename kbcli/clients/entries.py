@@ -19,7 +19,7 @@ _WORKSPACE: Final = re.compile(r"\$\{workspaceFolder\}")
 _VARIABLES: Final = frozenset({"KB_BRANCH", "KB_TOOL_NAMES"})
 
 
-class Start(msgspec.Struct, frozen=True):
+class ClientEntry(msgspec.Struct, frozen=True):
     """A command with its arguments, and what of its environment KB knows; the workspace's folder is put in."""
 
     command: str
@@ -73,7 +73,7 @@ def fault_of(name: str, entry: object) -> str:
     return "" if is_list else "its `args` are no list of texts"
 
 
-def start_of(name: str, entry: object, worktree: Path) -> Start | None:
+def start_of(name: str, entry: object, worktree: Path) -> ClientEntry | None:
     """Return what a server's entry starts, if it has to do with KB: by its name, its command or an argument."""
     if not isinstance(entry, dict):
         return None
@@ -82,7 +82,7 @@ def start_of(name: str, entry: object, worktree: Path) -> Start | None:
         return None
     command, *arguments = (_WORKSPACE.sub(lambda _: str(worktree), word) for word in (first, *words))
     named = {name, PurePath(command).name, *(PurePath(word).name for word in arguments)}
-    return Start(command, tuple(arguments), _env_of(entry)) if named & {*PROGRAMS} else None
+    return ClientEntry(command, tuple(arguments), _env_of(entry)) if named & {*PROGRAMS} else None
 
 
 def _words_of(entry: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -14,27 +14,27 @@ from typing import Any, Final
 import msgspec
 
 from kbcli.clients import installing, kinds, trial
-from kbcli.clients.entries import PROGRAMS, Start, fault_of, start_of
-from kbcli.clients.installing import Place
+from kbcli.clients.entries import PROGRAMS, ClientEntry, fault_of, start_of
+from kbcli.clients.installing import ClientFile
 from kbcli.clients.kinds import Kind
 from kbcore.clock import Clock
 from kbcore.errors import KBError
-from kbcore.upkeep.findings import Finding
+from kbcore.maintenance.findings import DoctorFinding
 
 CHECK: Final = "clients"
 
 
-def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Iterator[Finding]:
+def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Iterator[DoctorFinding]:
     """Look at every client's file in a worktree that has one, and at each entry there that is KB's."""
     for name, kind in kinds.KINDS.items():
         if "project" not in kind.places:
             continue
-        place = Place(worktree, kinds.file_of(kind, "project", sys.platform))
+        place = ClientFile(worktree, kinds.file_of(kind, "project", sys.platform))
         try:
             tables = installing.servers(kind, place)
         except KBError as error:
             remedy = f"Mend it: {kind.title} reads it."
-            yield Finding(CHECK, "warning", "client_file", error.message, remedy, file=str(place.path))
+            yield DoctorFinding(CHECK, "warning", "client_file", error.message, remedy, file=str(place.path))
             continue
         remedy = f"Run `kb mcp install {name} --write`, or mend the entry by hand."
         yield from _misplaced(kind, place, tables, remedy)
@@ -42,19 +42,21 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
             label = f"{kind.title}, {server} in {place.below}"
             fault, start = fault_of(server, entry), start_of(server, entry, worktree)
             if fault:
-                yield Finding(CHECK, "warning", "client_entry", f"{label}: {fault}.", remedy)
+                yield DoctorFinding(CHECK, "warning", "client_entry", f"{label}: {fault}.", remedy)
             elif start is not None:
                 yield _finding(_Entry(label, remedy, start), worktree, env, clock)
 
 
-def _misplaced(kind: Kind, place: Place, tables: Mapping[str, Mapping[str, Any]], remedy: str) -> Iterator[Finding]:
+def _misplaced(
+    kind: Kind, place: ClientFile, tables: Mapping[str, Mapping[str, Any]], remedy: str
+) -> Iterator[DoctorFinding]:
     """Tell of entries of KB's under the name that another client reads servers from."""
     for table, servers in tables.items():
         for server, entry in servers.items():
             if table != kind.table and (start_of(server, entry, place.base) or fault_of(server, entry)):
                 label = f"{kind.title}, {server} in {place.below}"
                 message = f"{label}: it stands under `{table}`, and {kind.title} reads `{kind.table}`."
-                yield Finding(CHECK, "warning", "client_table", message, remedy)
+                yield DoctorFinding(CHECK, "warning", "client_table", message, remedy)
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -62,28 +64,28 @@ class _Entry(msgspec.Struct, frozen=True):
 
     label: str
     remedy: str
-    start: Start
+    start: ClientEntry
 
 
-def _finding(entry: _Entry, worktree: Path, env: Mapping[str, str], clock: Clock) -> Finding:
+def _finding(entry: _Entry, worktree: Path, env: Mapping[str, str], clock: Clock) -> DoctorFinding:
     label, remedy, start = entry.label, entry.remedy, entry.start
     program = _program(start.command, worktree, env)
     if program is None:
         where = "is not there" if _has_folder(start.command) else "is in no folder of PATH"
-        return Finding(CHECK, "warning", "client_command", f"{label}: `{start.command}` {where}.", remedy)
+        return DoctorFinding(CHECK, "warning", "client_command", f"{label}: `{start.command}` {where}.", remedy)
     own = _own(program)
     fault = start.fault(own.name) if own else ""
     if fault:
-        return Finding(CHECK, "warning", "client_arguments", f"{label}: {fault}.", remedy)
+        return DoctorFinding(CHECK, "warning", "client_arguments", f"{label}: {fault}.", remedy)
     if own is None or not start.is_serving(own.name):
-        return Finding(CHECK, "ok", "client", f"{label}: `{start.command}` is there; it was not started.")
+        return DoctorFinding(CHECK, "ok", "client", f"{label}: `{start.command}` is there; it was not started.")
     if start.folder and not (worktree / start.folder).is_dir():
         message = f"{label}: the folder {start.folder} that it names is not there."
-        return Finding(CHECK, "warning", "client_folder", message, remedy)
+        return DoctorFinding(CHECK, "warning", "client_folder", message, remedy)
     trouble = trial.try_to_start([str(own), *start.arguments], worktree, {**env, **start.env}, clock)
     if trouble:
-        return Finding(CHECK, "warning", "client_start", f"{label}: {trouble}.", remedy)
-    return Finding(CHECK, "ok", "client", f"{label}: `{start.command}` starts and answers.")
+        return DoctorFinding(CHECK, "warning", "client_start", f"{label}: {trouble}.", remedy)
+    return DoctorFinding(CHECK, "ok", "client", f"{label}: `{start.command}` starts and answers.")
 
 
 def _program(command: str, worktree: Path, env: Mapping[str, str]) -> str | None:

@@ -16,15 +16,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcli.clients import tomltext
+from kbcli.clients import toml_text
 from kbcli.clients.difference import difference
 from kbcli.clients.kinds import TABLES, Kind
-from kbcore import jsonedit
 from kbcore.errors import InvalidConfig, StorageError
-from kbcore.replacing import replace_file
 from kbcore.storage import files, scratch
 from kbcore.storage.lock import held
-from kbcore.workspace import Machine
+from kbcore.storage.replacing import replace_file
+from kbcore.store.pool import Machine
+from kbcore.text import json_edit
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644
@@ -35,7 +35,7 @@ _KEY_CHARS: Final = 32
 _COMMAND: Final = "kb mcp install"
 
 
-class Place(msgspec.Struct, frozen=True):
+class ClientFile(msgspec.Struct, frozen=True):
     """A file below a folder that it must not leave: the worktree, or the user's home."""
 
     base: Path
@@ -48,10 +48,10 @@ class Place(msgspec.Struct, frozen=True):
         return self.base / self.below
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ClientFileChange(msgspec.Struct, frozen=True):
     """What is to be done: nothing where ``before`` and ``after`` are the same; None is a file that is not there."""
 
-    place: Place
+    place: ClientFile
     before: bytes | None
     after: bytes
     mode: int
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True):
         return difference(str(self.place.path), before, self.after.decode("utf-8"))
 
 
-def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
+def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
     """Return the servers of each table that some client reads, as they stand in a client's file; none without a file.
 
     Raises: as ``plan``.
@@ -79,8 +79,8 @@ def servers(kind: Kind, place: Place) -> dict[str, dict[str, Any]]:
     before, _ = _read(place)
     try:
         text = (before or b"").decode("utf-8").removeprefix(_BOM)
-        held: Any = tomltext.parse(text) if kind.format == "toml" else jsonedit.parse(text or "{}").plain
-    except (UnicodeDecodeError, jsonedit.NotJson, tomltext.NotToml) as error:
+        held: Any = toml_text.parse(text) if kind.format == "toml" else json_edit.parse(text or "{}").plain
+    except (UnicodeDecodeError, json_edit.NotJson, toml_text.NotToml) as error:
         raise _refused(f"{place.path} cannot be read: {error}", "Mend it, then") from error
     found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
@@ -92,7 +92,7 @@ def snippet(kind: Kind, name: str, entry: Mapping[str, Any], roots: Sequence[Pat
 
 
 @contextlib.contextmanager
-def alone(machine: Machine, place: Place, repository_cache: Path) -> Iterator[None]:
+def alone(machine: Machine, place: ClientFile, repository_cache: Path) -> Iterator[None]:
     """Hold the lock of a client's file from planning to writing: two at once would lose the entry of one.
 
     The lock lies in the caches of the user, which all repositories share, or where there is no home in that of this
@@ -116,7 +116,9 @@ def alone(machine: Machine, place: Place, repository_cache: Path) -> Iterator[No
         yield
 
 
-def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()) -> Plan:
+def plan(
+    kind: Kind, place: ClientFile, name: str, entry: Mapping[str, Any], roots: Sequence[Path] = ()
+) -> ClientFileChange:
     """Return what puts the entry into the file, and folders into its list of those that commands may write to.
 
     Raises: ``InvalidConfig`` for a file that is damaged, or reached through a link; ``StorageError``.
@@ -130,15 +132,15 @@ def plan(kind: Kind, place: Place, name: str, entry: Mapping[str, Any], roots: S
     bom = _BOM if text.startswith(_BOM) else ""
     try:
         after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
-    except jsonedit.NotJson as error:
+    except json_edit.NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
-    except tomltext.NotToml as error:
-        raise _refused(f"{place.path}{tomltext.line_of(error)}: {error}", "Mend that, then") from error
-    return Plan(place, before, after.encode("utf-8"), mode)
+    except toml_text.NotToml as error:
+        raise _refused(f"{place.path}{toml_text.line_of(error)}: {error}", "Mend that, then") from error
+    return ClientFileChange(place, before, after.encode("utf-8"), mode)
 
 
-def write(planned: Plan) -> None:
+def write(planned: ClientFileChange) -> None:
     """Write what was planned, unless somebody else has written meanwhile. Raises: as ``plan``."""
     place = planned.place
     _check_way(place)
@@ -152,24 +154,24 @@ def write(planned: Plan) -> None:
 
 def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: Sequence[Path]) -> str:
     if kind.format == "toml":
-        changed = tomltext.with_table(text, (kind.table, name), entry)
+        changed = toml_text.with_table(text, (kind.table, name), entry)
         if kind.roots:
             table, key = kind.roots
             for root in roots:
-                changed = tomltext.with_listed(changed, (table,), key, str(root))
+                changed = toml_text.with_listed(changed, (table,), key, str(root))
         return changed
     changed = text if text.strip() else "{}\n"
-    old: Any = jsonedit.parse(changed).plain
+    old: Any = json_edit.parse(changed).plain
     there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}
     if isinstance(there, dict) and isinstance(there.get(name), dict):
         for key, value in entry.items():
             if there[name].get(key) != value:
-                changed = jsonedit.with_member(changed, (kind.table, name, key), value)
+                changed = json_edit.with_member(changed, (kind.table, name, key), value)
         return changed
-    return jsonedit.with_member(changed, (kind.table, name), dict(entry))
+    return json_edit.with_member(changed, (kind.table, name), dict(entry))
 
 
-def _check_way(place: Place) -> None:
+def _check_way(place: ClientFile) -> None:
     """Refuse a file, or a folder on the way to it, that is a link: it may lead to anywhere."""
     way = place.base
     for part in place.below.parts:
@@ -179,7 +181,7 @@ def _check_way(place: Place) -> None:
             raise InvalidConfig(f"{way} is a symbolic link, and KB follows none.", hint=hint)
 
 
-def _read(place: Place) -> tuple[bytes | None, int]:
+def _read(place: ClientFile) -> tuple[bytes | None, int]:
     """Return what the file holds, None where there is none, and the mode that it has or gets."""
     try:
         fd = os.open(place.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

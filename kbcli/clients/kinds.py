@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.suggest import did_you_mean
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 
 Scope = Literal["project", "user"]
 SCOPES: Final[tuple[Scope, ...]] = ("project", "user")

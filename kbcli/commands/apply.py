@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun
 
 
 def run(
@@ -30,22 +30,23 @@ def run(
     "replace": true in the item they take the place of the old ones. An entity with "create": true must be new. The id
     of a new entity may end in {n}, as in REQ-{n}: it gets the next number that is free.
     """
-    from kbcli import changefile
-    from kbcore import changeset, writes
-    from kbcore.introduced import written
+    from kbcli.input import changeset_file
+    from kbcore.checks.introduced import written
+    from kbcore.model import changeset
+    from kbcore.store import apply
 
     session = session_of(ctx)
     session.writes = True
-    if file == changefile.STDIN and session.output.is_interactive:
+    if file == changeset_file.STDIN and session.output.is_interactive:
         session.output.note("Reading a changeset from the terminal; end it with Ctrl-D.")
-    request = changefile.read(file, session.start)
+    request = changeset_file.read(file, session.start)
     if dry_run and isinstance(request, dict):
         request["dry_run"] = True
     wanted = changeset.parse(request, is_import=is_import)
-    opened = session.open(dry_run=wanted.dry_run, plans_first=True)
+    opened = session.open(dry_run=wanted.dry_run)
     with session.output.waiting("Applying"):
-        author = writes.importing(session.author) if is_import else session.author
-        outcome = written.carry_out(
+        author = apply.importing(session.author) if is_import else session.author
+        outcome = written.apply_changeset(
             opened.workspace,
             opened.branch,
             author,

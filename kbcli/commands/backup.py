@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import backup_file
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import backup_file
 
 
 def run(
@@ -26,10 +26,10 @@ def run(
     damaged store is refused. Only you may read the file. `kb restore FILE` brings the branches back, and with --dry-run
     it proves the file.
     """
-    from kbcli.words.lines import size
-    from kbcore.phrases import counted
-    from kbcore.upkeep.backup import back_up
-    from kbcore.visible import visible
+    from kbcli.messages.lines import size
+    from kbcore.maintenance.backup import back_up
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     session = session_of(ctx)
     path = backup_file(session, file)
@@ -42,6 +42,10 @@ def run(
         output.document(done.as_json())
         return
     for one in done.branches:
-        output.say(visible(f"{one.branch} at seq {one.seq}: {size(one.length_bytes)}."))
+        output.say(escape_controls(f"{one.branch} at seq {one.seq}: {size(one.length_bytes)}."))
     verb = "would be written to" if dry_run else "written to"
-    output.say(visible(f"{counted(len(done.branches), 'branch')} {verb} {file}{'' if dry_run else ', and read back'}."))
+    output.say(
+        escape_controls(
+            f"{pluralize(len(done.branches), 'branch')} {verb} {file}{'' if dry_run else ', and read back'}."
+        )
+    )

@@ -7,26 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.tree import Command, group_of, run_by_default
+from kbcli.invocation.command_tree import HelpfulCommand, group_of, run_by_default
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcore.branches import Held
+    from kbcore.store.branches import BranchInfo, Held
 
 app = group_of("List, make and compare branch stores; without a command, list them.")
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=HelpfulCommand)
 def list_(ctx: typer.Context) -> None:
     """List the branches that have a store; the current one has a star."""
     import msgspec
 
-    from kbcore import branches
-    from kbcore.branches import lost
+    from kbcore.store import branches
+    from kbcore.store.branches import lost
 
     session = session_of(ctx)
     session.is_read_only = True
     found = branches.listing(session.workspace)
+    if not all(one.exists_in_git for one in found):
+        # No part of what is stored: it only shows later that a branch was gone.
+        branches.note_gone(session.workspace, session.real_fs)
     if session.output.is_json:
         session.output.document({"branches": [msgspec.to_builtins(branch) for branch in found]})
         return
@@ -34,7 +37,7 @@ def list_(ctx: typer.Context) -> None:
     shown = [
         (
             one.error or str(one.seq),
-            "" if one.exists_in_git else "not in git",
+            _of_git(one),
             f"from {one.origin['branch']} at {one.origin['seq']}" if one.origin else "",
         )
         for one in found
@@ -49,16 +52,29 @@ def list_(ctx: typer.Context) -> None:
     if found:
         if any(one.error for one in found):
             output.note("`kb doctor` says what is wrong with those that have no seq.")
+        if any(one.exists_in_git and (one.is_made_again or one.is_doubted) for one in found):
+            output.note(
+                "`kb doctor` says what to do about stores that are, or may be, of an earlier branch of that name."
+            )
     elif lost.losses(session.workspace):
         output.note("No branch has a store any more; `kb doctor` says what to do.")
     else:
         output.note("No branch has a store yet; `kb sync` makes the first.")
 
 
+def _of_git(one: BranchInfo) -> str:
+    """Say whether a store is of the branch that git has; nothing where it is, which is the rule."""
+    if not one.exists_in_git:
+        return "not in git"
+    if one.is_made_again:
+        return "made again"
+    return "doubtful" if one.is_doubted else ""
+
+
 run_by_default(app, list_)
 
 
-@app.command("ensure", cls=Command)
+@app.command("ensure", cls=HelpfulCommand)
 def ensure(
     ctx: typer.Context,
     name: Annotated[
@@ -83,9 +99,9 @@ def ensure(
     """
     import msgspec
 
-    from kbcore import branches
     from kbcore.errors import InvalidQuery
-    from kbcore.visible import visible
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     workspace = session.workspace
@@ -105,10 +121,10 @@ def ensure(
         session.output.document({**msgspec.to_builtins(done), "seq": seq})
         return
     session.tell_ensured(done)
-    session.output.say(visible(f"{done.branch}: {'made' if done.is_new else 'was there'}, at seq {seq}"))
+    session.output.say(escape_controls(f"{done.branch}: {'made' if done.is_new else 'was there'}, at seq {seq}"))
 
 
-@app.command("restore", cls=Command)
+@app.command("restore", cls=HelpfulCommand)
 def restore(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The branch.")],
@@ -125,8 +141,8 @@ def restore(
 
     import msgspec
 
-    from kbcore import branches
-    from kbcore.visible import visible
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     done = branches.restore(session.workspace, name, even_damaged=even_damaged)
@@ -134,21 +150,21 @@ def restore(
     if output.is_json:
         output.document(msgspec.to_builtins(done))
         return
-    output.say(visible(f"{done.branch}: is back{'' if done.seq is None else f', at seq {done.seq}'}"))
+    output.say(escape_controls(f"{done.branch}: is back{'' if done.seq is None else f', at seq {done.seq}'}"))
     if done.is_damaged:
-        output.warn(visible(f"{done.branch} is damaged: `kb doctor` says how, and what can be repaired."))
+        output.warn(escape_controls(f"{done.branch} is damaged: `kb doctor` says how, and what can be repaired."))
     if done.replaced:
-        output.note(visible(f"note: the store that was there is in {done.replaced} now."))
+        output.note(escape_controls(f"note: the store that was there is in {done.replaced} now."))
     if not done.exists_in_git:
         output.note(
-            visible(
+            escape_controls(
                 f"note: git has no branch {done.branch}, so the next `kb gc` moves it away again. "
                 f"`kb branch ensure NAME --from {shlex.quote(done.branch)}` gives its records to another branch."
             )
         )
 
 
-@app.command("trash", cls=Command)
+@app.command("trash", cls=HelpfulCommand)
 def trash(
     ctx: typer.Context,
     *,
@@ -158,10 +174,10 @@ def trash(
 
     `kb branch restore` brings one back. `kb gc --empty-trash` deletes those that came there long ago.
     """
-    from kbcli import exits
-    from kbcore import branches
+    from kbcli.invocation import exits
     from kbcore.errors import JournalCorrupt
-    from kbcore.visible import visible
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     output, workspace = session.output, session.workspace
@@ -171,7 +187,7 @@ def trash(
     if output.is_json:
         output.document(
             {
-                "folder": str(workspace.branches_dir / branches.TRASH),
+                "folder": str(workspace.folders.branches_dir / branches.TRASH),
                 "trash": [
                     {
                         "branch": one.branch,
@@ -196,13 +212,13 @@ def trash(
     else:
         output.note("The trash is empty.")
     for one in damaged if not output.is_json else []:
-        output.warn(visible(f"{one.entry.path} does not prove: {one.damage}."))
+        output.warn(escape_controls(f"{one.entry.path} does not prove: {one.damage}."))
     return JournalCorrupt.exit_status if damaged else exits.DONE
 
 
 def _trash_row(one: Held, *, is_proven: bool) -> tuple[str, ...]:
-    from kbcli.words.lines import size
-    from kbcore import branches
+    from kbcli.messages.lines import size
+    from kbcore.store import branches
 
     length = "?" if one.size_bytes is None else size(one.size_bytes)
     row = (
@@ -215,17 +231,17 @@ def _trash_row(one: Held, *, is_proven: bool) -> tuple[str, ...]:
     return (*row, "damaged" if one.damage else "sound") if is_proven else row
 
 
-@app.command("diff", cls=Command)
+@app.command("diff", cls=HelpfulCommand)
 def diff(
     ctx: typer.Context,
     a: Annotated[str, typer.Argument(metavar="A", help="A branch.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another branch.")],
 ) -> None:
     """Show what differs between two branches, going from the first to the second."""
-    from kbcli.words.changes import tell_difference
-    from kbcore import branches
-    from kbcore.history.compare import diff_branches
-    from kbcore.visible import visible
+    from kbcli.messages.changes import tell_difference
+    from kbcore.store import branches
+    from kbcore.store.history.compare import diff_branches
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     stores = []
@@ -241,4 +257,4 @@ def diff(
         return
     tell_difference(output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
-        output.note(visible(f"{a} and {b} hold the same."))
+        output.note(escape_controls(f"{a} and {b} hold the same."))

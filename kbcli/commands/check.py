@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from kbcli.context import Opened, Session
-    from kbcli.reports.told import Told
+    from kbcli.invocation.context import Opened, Session
+    from kbcli.views.reports.told import ReportContent
     from kbcore.errors import Problem
     from kbcore.extract.facts import Facts
-    from kbcore.rules import Report
+    from kbcore.rules import CheckReport
     from kbcore.rules.registry import FailOn
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
@@ -88,7 +88,7 @@ def run(
     Ends with status 1 when a violation counts as a failure, or when a rule could not run; with status 29 when the files
     cannot be judged, as during a merge.
     """
-    from kbcli.bounds import check_format
+    from kbcli.invocation.bounds import check_format
 
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
@@ -216,14 +216,14 @@ def _check(session: Session, asked: _Asked) -> int:
     """Run rules and tell what they found."""
     import msgspec
 
-    from kbcli import exits
-    from kbcli.reports.told import comments_line
-    from kbcli.words.options import placed
-    from kbcore import relocation
+    from kbcli.invocation import exits
+    from kbcli.messages.options import placed
+    from kbcli.views.reports.told import comments_line
     from kbcore.checks import IDLE_ID
-    from kbcore.phrases import more_without_effect
+    from kbcore.store import unread
     from kbcore.sync.pending import nothing_read
-    from kbcore.visible import problem_line, visible
+    from kbcore.text.escaping import escape_controls, problem_line
+    from kbcore.text.wording import more_without_effect
 
     if asked.staged:
         from kbcore.sync.run import check_worktree
@@ -231,8 +231,8 @@ def _check(session: Session, asked: _Asked) -> int:
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
     session.tell_settings(opened.workspace)
-    for one in relocation.beside(opened.workspace):
-        session.output.warn(visible(str(one)))
+    for one in unread.beside(opened.workspace.folders):
+        session.output.warn(escape_controls(str(one)))
     look = _Look(opened, asked)
     idle: list[Problem] = []
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
@@ -243,17 +243,23 @@ def _check(session: Session, asked: _Asked) -> int:
     if more_idle := idle[_IDLE:]:
         session.output.note(f"{more_without_effect(len(more_idle))} `kb check --json` lists them all.")
     told = msgspec.structs.replace(
-        told, fail_on=asked.fail_on, limit=asked.limit, command=asked.command_on(session.branch)
+        told,
+        fail_on=asked.fail_on,
+        limit=asked.limit,
+        targets=tuple(asked.targets),
+        command=asked.command_on(session.branch),
     )
     if session.output.is_json or asked.statistics:
         _tell_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
     else:
         _write(session, told, asked.format)
         if said := comments_line(told):
-            session.output.note(visible(said))
+            session.output.note(escape_controls(said))
         if not (told.seq or told.pending_files):
-            unread = nothing_read(opened.workspace) if files.freshness == "current" else ""
-            session.output.note(visible(unread) or "There is nothing to check yet: `kb sync` takes in documents.")
+            empty_note = nothing_read(opened.workspace) if files.freshness == "current" else ""
+            session.output.note(
+                escape_controls(empty_note) or "There is nothing to check yet: `kb sync` takes in documents."
+            )
     if files.freshness == "unknown" and not (session.output.is_json or asked.staged or asked.only_records):
         session.tell_files(opened.branch, files)
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
@@ -261,7 +267,7 @@ def _check(session: Session, asked: _Asked) -> int:
 
 def _judged(
     opened: Opened, look: _Look, asked: _Asked, idle: list[Problem] | None = None
-) -> tuple[Told, dict[str, Any], FileState]:
+) -> tuple[ReportContent, dict[str, Any], FileState]:
     """Return what the rules found, and how it relates to the files; ``idle`` takes in suppressions without effect.
 
     Raises: ``FilesUnknown`` where they are asked for and cannot be judged; ``NotSynced``.
@@ -271,14 +277,14 @@ def _judged(
     from kbcore.checks import idle_suppressions
     from kbcore.errors import FilesUnknown, NotSynced
     from kbcore.limits import FILES_CHECK_S
-    from kbcore.phrases import counted
     from kbcore.sync.overlay import records_alone
+    from kbcore.text.wording import pluralize
 
-    def on(view: View, files: FileState) -> tuple[Told, dict[str, Any], FileState]:
+    def on(view: View, files: FileState) -> tuple[ReportContent, dict[str, Any], FileState]:
         if files.freshness == "unknown" and not files.is_asked:
             raise FilesUnknown(f"The files cannot be judged, so no rule was run. {files.reason}")
         if asked.requires_synced and files.freshness != "current":
-            why = files.reason or f"{counted(files.pending_files or 0, 'file')} not as recorded."
+            why = files.reason or f"{pluralize(files.pending_files or 0, 'file')} not as recorded."
             raise NotSynced(f"The records of {opened.branch} do not hold what its files say: {why}")
         told, more = look.at(view, asked)
         if idle is not None and not (asked.targets or asked.staged or asked.since):
@@ -293,14 +299,16 @@ def _judged(
     return opened.files.read(opened.workspace, opened.branch, on, time_s=FILES_CHECK_S)
 
 
-def _tell_data(session: Session, told: Told, asked: _Asked, head: dict[str, Any], more: dict[str, Any]) -> None:
+def _tell_data(
+    session: Session, told: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
+) -> None:
     """Write a report as JSON, or how often each rule is broken."""
     import msgspec
 
-    from kbcli.reports.text import warn_of_rules
-    from kbcli.reports.told import summary
+    from kbcli.views.reports.text import warn_of_rules
+    from kbcli.views.reports.told import summary
     from kbcore.checks.grouping import statistics
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     output, report = session.output, msgspec.to_builtins(told.report)
     if asked.statistics:
@@ -313,7 +321,7 @@ def _tell_data(session: Session, told: Told, asked: _Asked, head: dict[str, Any]
         lines = output.list_lines(("RULE", "SEVERITY", "COUNT"), [(*names, str(count)) for *names, count in rows])
         output.stream(f"{line}\n" for line in lines)
         warn_of_rules(output, told)
-        output.note(visible(summary(told)))
+        output.note(escape_controls(summary(told)))
         return
     if asked.limit is not None:
         report["total"] = len(report["violations"])
@@ -336,12 +344,12 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
 
     Raises: ``InvalidConfig`` where the baseline that is there is needed for that, and cannot be read.
     """
-    from kbcli import exits
-    from kbcli.reports.text import warn_of_rules
+    from kbcli.invocation import exits
+    from kbcli.views.reports.text import warn_of_rules
     from kbcore.checks import write_baseline
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
-    from kbcore.workspace import BASELINE
+    from kbcore.store.workspace import BASELINE
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     opened = session.open_to_read()
     workspace, output = opened.workspace, session.output
@@ -353,7 +361,11 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
         output.document({"path": path, "violations": count})
         return exits.DONE
     warn_of_rules(output, told)
-    output.say(visible(f"{counted(count, 'violation')} written to {path}; commit it. `kb check` reports only others."))
+    output.say(
+        escape_controls(
+            f"{pluralize(count, 'violation')} written to {path}; commit it. `kb check` reports only others."
+        )
+    )
     return exits.DONE
 
 
@@ -361,8 +373,8 @@ def _explain(session: Session, name: str) -> int:
     """Say all about one rule; ends with status 1 when a test that it brings along fails."""
     import msgspec
 
-    from kbcli import exits
-    from kbcli.words.rules import tell_rule
+    from kbcli.invocation import exits
+    from kbcli.messages.rules import tell_rule
     from kbcore.checks.explain import explain
 
     opened = session.open_to_read()
@@ -381,8 +393,8 @@ def _test(session: Session, only: list[str]) -> int:
     """Run the tests of the project's rules; ends with status 1 when one fails."""
     import msgspec
 
-    from kbcli import exits
-    from kbcli.words.rules import tell_trials
+    from kbcli.invocation import exits
+    from kbcli.messages.rules import tell_trials
     from kbcore.checks.explain import try_rules
 
     with session.output.waiting("Testing the rules"):
@@ -403,15 +415,15 @@ class _Look:
         self._asked = asked
         self._only = asked.only
 
-    def at(self, view: View, asked: _Asked) -> tuple[Told, dict[str, Any]]:
+    def at(self, view: View, asked: _Asked) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what is asked for."""
         if asked.staged:
             return self.staged(view)
         return self.whole(view) if asked.since is None else self.since(view, asked.since, asked)
 
-    def whole(self, view: View) -> tuple[Told, dict[str, Any]]:
+    def whole(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
         """Look at all that stands."""
-        from kbcli.reports.told import Told
+        from kbcli.views.reports.told import ReportContent
         from kbcore.checks import run_checks
 
         ids, _ = self._targets(view)
@@ -419,15 +431,15 @@ class _Look:
             self._opened.workspace, view, branch=self._opened.branch, only=self._only, ids=ids, may_be_unknown=True
         )
         report = self._with_lines_now(view, self._of_severity(report))
-        return Told(self._opened.branch, view.seq, report), {}
+        return ReportContent(self._opened.branch, view.seq, report), {}
 
-    def since(self, view: View, text: str, asked: _Asked) -> tuple[Told, dict[str, Any]]:
+    def since(self, view: View, text: str, asked: _Asked) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what came since a point."""
         import msgspec
 
-        from kbcli.reports.told import Told
-        from kbcore.history.log import Selection
-        from kbcore.introduced.since import check_since
+        from kbcli.views.reports.told import ReportContent
+        from kbcore.checks.introduced.since import check_since
+        from kbcore.store.history.log import Selection
 
         opened = self._opened
         by = Selection(actor=asked.actor, session=asked.session)
@@ -435,22 +447,22 @@ class _Look:
         report, mended, point = self._narrowed(view, since.found.report), since.found.mended, since.point
         opened.session.notes += point.notes
         report = self._with_lines_now(view, report)
-        told = Told(opened.branch, view.seq, report, against=point.said, mended=len(mended))
+        told = ReportContent(opened.branch, view.seq, report, against=point.said, mended=len(mended))
         return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}
 
-    def staged(self, view: View) -> tuple[Told, dict[str, Any]]:
+    def staged(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what a commit of the index would introduce."""
         import msgspec
 
-        from kbcli.reports.told import Told
-        from kbcore.introduced.staged import check_staged
+        from kbcli.views.reports.told import ReportContent
+        from kbcore.checks.introduced.staged import check_staged
 
         opened = self._opened
         found = check_staged(opened.workspace, view, only=self._only)
         report, mended = self._narrowed(view, found.found.report), found.found.mended
         report = self._with_lines(report, found.facts)
         against = "staged changes" if found.staged else "nothing is staged"
-        told = Told(opened.branch, view.seq, report, against=against, mended=len(mended))
+        told = ReportContent(opened.branch, view.seq, report, against=against, mended=len(mended))
         told = msgspec.structs.replace(told, comments=found.comments)
         comments = msgspec.to_builtins(found.comments)
         return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended), "comments": comments}
@@ -458,8 +470,8 @@ class _Look:
     def _targets(self, view: View) -> tuple[list[str], list[str]]:
         """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""
         from kbcore.checks.targets import files_of_repository, targets_of
-        from kbcore.phrases import some_of
-        from kbcore.visible import in_quotes
+        from kbcore.text.escaping import in_quotes
+        from kbcore.text.wording import some_of
 
         if not self._asked.targets:
             return [], []
@@ -476,7 +488,7 @@ class _Look:
         self._opened.session.tell_called(found.called)
         return [*found.ids, *found.unknown], found.paths
 
-    def _narrowed(self, view: View, report: Report) -> Report:
+    def _narrowed(self, view: View, report: CheckReport) -> CheckReport:
         """Return what of a report concerns the targets and has the severity that is asked for."""
         import msgspec
 
@@ -494,27 +506,27 @@ class _Look:
         report = msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
         return self._of_severity(report)
 
-    def _of_severity(self, report: Report) -> Report:
+    def _of_severity(self, report: CheckReport) -> CheckReport:
         from kbcore.rules.registry import of_severity
 
         return of_severity(report, self._asked.severity) if self._asked.severity else report
 
-    def _with_lines_now(self, view: View, report: Report) -> Report:
-        from kbcore.introduced.reading import facts_now
+    def _with_lines_now(self, view: View, report: CheckReport) -> CheckReport:
+        from kbcore.checks.introduced.reading import facts_now
 
         if self._asked.statistics:
             return report
         paths = {one.source for one in report.violations if one.source}
         return self._with_lines(report, facts_now(self._opened.workspace, view, self._opened.branch, paths))
 
-    def _with_lines(self, report: Report, facts: Callable[[str], Facts | None]) -> Report:
+    def _with_lines(self, report: CheckReport, facts: Callable[[str], Facts | None]) -> CheckReport:
         import msgspec
 
-        from kbcore.introduced.lines import with_lines
+        from kbcore.checks.introduced.lines import with_lines
 
         violations = report.violations
         if self._asked.format == "text" and not self._opened.session.output.is_json:
-            from kbcli.reports.text import shown
+            from kbcli.views.reports.text import shown
 
             wanted = shown(violations, self._asked.limit)
             found = dict(zip(wanted, with_lines(wanted, facts), strict=True))
@@ -524,42 +536,42 @@ class _Look:
         return msgspec.structs.replace(report, violations=violations)
 
 
-def _write(session: Session, told: Told, format_: Format) -> None:
+def _write(session: Session, told: ReportContent, format_: Format) -> None:
     output = session.output
     if format_ == "text":
-        from kbcli.reports.text import tell
+        from kbcli.views.reports.text import tell
 
         tell(output, told)
         return
     if format_ == "short":
-        from kbcli.reports.text import tell_short
+        from kbcli.views.reports.text import tell_short
 
         tell_short(output, told)
         return
-    from kbcli.reports.text import warn_of_rules
-    from kbcli.reports.told import summary
-    from kbcore.visible import visible
+    from kbcli.views.reports.text import warn_of_rules
+    from kbcli.views.reports.told import summary
+    from kbcore.text.escaping import escape_controls
 
     output.data(_text(session, told, format_))
     warn_of_rules(output, told)
-    output.note(visible(summary(told)))
+    output.note(escape_controls(summary(told)))
 
 
-def _text(session: Session, told: Told, format_: Format) -> str:
+def _text(session: Session, told: ReportContent, format_: Format) -> str:
     """Return the report as another program reads it."""
     import msgspec
 
     if format_ == "sarif":
-        from kbcli.reports import sarif
+        from kbcli.views.reports import sarif
         from kbcore.checks import descriptions
 
         return sarif.text(msgspec.structs.replace(told, descriptions=descriptions(session.workspace)))
     if format_ == "junit":
-        from kbcli.reports import junit
+        from kbcli.views.reports import junit
 
         return junit.text(told)
-    from kbcli import stepsummary
-    from kbcli.reports import github
+    from kbcli.views import step_summary
+    from kbcli.views.reports import github
 
-    stepsummary.append(session, github.markdown(told))
+    step_summary.append(session, github.markdown(told))
     return github.commands(told)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.upkeep.compacting import CompactAnswer
+    from kbcli.invocation.context import Session
+    from kbcore.maintenance.compacting import CompactAnswer
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
 
     Only --prune-before gives up history, for good: what stands stays, and what led there is gone.
     """
-    from kbcore.upkeep.compacting import compact
+    from kbcore.maintenance.compacting import compact
 
     session = session_of(ctx)
     opened = session.open()
@@ -38,12 +38,12 @@ def run(
 
 
 def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
-    from kbcli.words.lines import size
-    from kbcore.visible import visible
+    from kbcli.messages.lines import size
+    from kbcore.text.escaping import escape_controls
 
     output = session.output
     what = f"sealed, with a snapshot of {size(done.snapshot_bytes)}" if done.sealed else "nothing to seal"
-    output.say(visible(f"{done.branch} at seq {done.seq}: {what}."))
+    output.say(escape_controls(f"{done.branch} at seq {done.seq}: {what}."))
     if done.pruned:
         output.say(f"Gave up the history before seq {done.history_from + 1}.")
     if done.not_pruned:
@@ -51,8 +51,8 @@ def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> No
     elif prune_before is not None and not done.pruned:
         output.say(f"Nothing was given up: history begins at seq {done.history_from + 1}.")
     for sentence in done.warnings:
-        output.warn(visible(sentence))
+        output.warn(escape_controls(sentence))
     for name in done.stuck:
-        output.warn(visible(f"{name} could not be removed; the next `kb compact` tries again."))
+        output.warn(escape_controls(f"{name} could not be removed; the next `kb compact` tries again."))
     for name in done.unlisted:
-        output.warn(visible(f"{name} holds records that the head does not name; KB does not delete it."))
+        output.warn(escape_controls(f"{name} holds records that the head does not name; KB does not delete it."))

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.tree import Command, group_of, run_by_default
+from kbcli.invocation.command_tree import HelpfulCommand, group_of, run_by_default
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcore.config_text import Setting
-    from kbcore.workspace import Workspace
+    from kbcore.config.template import Setting
+    from kbcore.store.workspace import Workspace
 
 app = group_of("Show the settings of the repository, set or unset one; without a command, list them.")
 
 
-class WithNumbers(Command):
+class WithNumbers(HelpfulCommand):
     """A command whose arguments may be numbers below zero: they are no options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -29,7 +29,7 @@ class WithNumbers(Command):
 _NAME = typer.Argument(metavar="SETTING", help="Its name, such as `kip.rowLimit`.")
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=HelpfulCommand)
 def list_(ctx: typer.Context) -> None:
     """List every setting with its value, and whether the file states it."""
     session = session_of(ctx)
@@ -46,10 +46,10 @@ def list_(ctx: typer.Context) -> None:
 run_by_default(app, list_)
 
 
-@app.command("get", cls=Command)
+@app.command("get", cls=HelpfulCommand)
 def get(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
     """Show the value of one setting, or of several whose names begin so."""
-    from kbcore.visible import in_quotes
+    from kbcore.text.escaping import in_quotes
 
     session = session_of(ctx)
     found = _settings(session.workspace)
@@ -79,9 +79,9 @@ def set_(
 
     A value that the setting does not take is refused, and nothing is written.
     """
-    from kbcore.config_edit import folders_in, set_setting
-    from kbcore.suggest import is_it, near_ones
-    from kbcore.visible import in_quotes, visible
+    from kbcore.store.settings_edit import folders_in, set_setting
+    from kbcore.text.escaping import escape_controls, in_quotes
+    from kbcore.text.suggest import is_it, near_ones
 
     session = session_of(ctx)
     workspace = session.workspace_as_it_is()  # its settings may be what is wrong
@@ -94,7 +94,7 @@ def set_(
         )
     if name == "defaultBranch" and isinstance(wanted, str) and wanted not in (known := _branches(workspace)):
         session.output.warn(
-            visible(f"git has no branch {in_quotes(wanted)}. {is_it(near_ones(wanted, sorted(known)))}")
+            escape_controls(f"git has no branch {in_quotes(wanted)}. {is_it(near_ones(wanted, sorted(known)))}")
         )
     if session.output.is_json:
         session.output.document({"path": _path(workspace), "name": name, "value": wanted, "changed": is_changed})
@@ -102,10 +102,10 @@ def set_(
         session.output.say(f"{name} is {_shown(wanted)} in {_path(workspace)}.")
 
 
-@app.command("unset", cls=Command)
+@app.command("unset", cls=HelpfulCommand)
 def unset(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
     """Remove one setting from .kb/config.json, or all whose names begin so: the defaults apply again."""
-    from kbcore.config_edit import unset_setting
+    from kbcore.store.settings_edit import unset_setting
 
     session = session_of(ctx)
     workspace = session.workspace_as_it_is()
@@ -123,7 +123,7 @@ def unset(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
 
 def _settings(workspace: Workspace) -> list[Setting]:
     """Return the settings of a valid file. Raises: ``InvalidConfig`` with all problems."""
-    from kbcore.config_text import settings_in
+    from kbcore.config.template import settings_in
 
     text = workspace.config_text()
     if text is not None:
@@ -140,15 +140,15 @@ def _branches(workspace: Workspace) -> set[str]:
 
 def _is_group(name: str) -> bool:
     """Tell whether settings with names of their own are kept under a name, even where none is set."""
-    from kbcore.config_text import groups
+    from kbcore.config.template import groups
 
     return name in groups()
 
 
 def _unknown(name: str, found: list[Setting]) -> Exception:
     from kbcore.errors import InvalidQuery
-    from kbcore.suggest import is_it, near_ones
-    from kbcore.visible import in_quotes
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import is_it, near_ones
 
     names = [one.name for one in found]
     hint = is_it(near_ones(name, names)) or "`kb config` lists those that are set or have a default."
@@ -156,7 +156,7 @@ def _unknown(name: str, found: list[Setting]) -> Exception:
 
 
 def _path(workspace: Workspace) -> str:
-    from kbcore.workspace import CONFIG
+    from kbcore.store.workspace import CONFIG
 
     return f"{workspace.settings_name}/{CONFIG}"
 
@@ -166,9 +166,9 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    from kbcore.visible import json_text, visible
+    from kbcore.text.escaping import escape_controls, json_text
 
-    return visible(value) if isinstance(value, str) else json_text(value)
+    return escape_controls(value) if isinstance(value, str) else json_text(value)
 
 
 def _value(text: str) -> Any:

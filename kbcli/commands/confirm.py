@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun, Message
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
 
 
 def run(
@@ -38,6 +38,6 @@ def run(
     if edge and to_id:
         name, _, kind = edge.partition(":")
         one = (name, kind, to_id)
-    target = session.open(dry_run=dry_run, plans_first=True).target
+    target = session.open(dry_run=dry_run).target
     outcome = confirm(target, key, one, message=message, dry_run=dry_run)
     session.tell_outcome(outcome)

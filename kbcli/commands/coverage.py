@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import At
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import At
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kbcli.pages.coverage import Report
-    from kbcore.analysis.coverage import By
+    from kbcli.views.coverage import CoverageReport
+    from kbcore.query.coverage import By
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -46,11 +46,11 @@ def run(
     ASPECT is specified, verified or implemented. Percentages are of the requirements to which it applies. Retired
     requirements are left out.
     """
-    from kbcli import exits
-    from kbcli.asof import read_as_of
-    from kbcli.bounds import check_format, table_format
-    from kbcli.pages.coverage import tell
-    from kbcli.thresholds import read_aspects, read_thresholds, too_low
+    from kbcli.input.thresholds import read_aspects, read_thresholds, too_low
+    from kbcli.invocation import exits
+    from kbcli.invocation.bounds import check_format, table_format
+    from kbcli.invocation.points import read_as_of
+    from kbcli.views.coverage import tell
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
@@ -75,7 +75,7 @@ def run(
     return exits.VIOLATIONS if low else exits.DONE
 
 
-def _in_natural_order(report: Report) -> Report:
+def _in_natural_order(report: CoverageReport) -> CoverageReport:
     """Return a report with REQ-2 before REQ-10, for who reads it."""
     import msgspec
 
@@ -85,17 +85,19 @@ def _in_natural_order(report: Report) -> Report:
     return msgspec.structs.replace(report, covered=msgspec.structs.replace(report.covered, requirements=requirements))
 
 
-def _report(view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None) -> Report:
+def _report(
+    view: View, seq: int, by: By, asked: tuple[Sequence[str], str, Sequence[str]], at: str | None
+) -> CoverageReport:
     import msgspec
 
-    from kbcli.pages.coverage import Report
-    from kbcore.analysis import coverage
+    from kbcli.views.coverage import CoverageReport
+    from kbcore.query import coverage
 
     tags, status, lacked = asked
     as_of = None if seq == view.seq else seq
     covered = coverage.read(view.rows, as_of, tags=tags, status=status)
     components = coverage.read_components(view.rows, as_of) if by == "component" else {}
-    report = Report(seq, by, covered, components, tuple(lacked), bool(tags or status), at)
+    report = CoverageReport(seq, by, covered, components, tuple(lacked), bool(tags or status), at)
     if not report.is_empty:
         return report
     return msgspec.structs.replace(

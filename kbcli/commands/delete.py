@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.answers import Outcome
-    from kbcore.changeset import Changeset
-    from kbcore.model import Link, Node
+    from kbcli.invocation.context import Session
+    from kbcore.model.changeset import Changeset
+    from kbcore.model.graph import Link, Node
+    from kbcore.store.answers import Outcome
     from kbcore.view.view import View
 
 _SHOWN = 20
@@ -42,23 +42,30 @@ def run(
     Refused while other entities point at them, unless --cascade. A terminal is asked first. `kb revert` brings back
     what was removed.
     """
-    from kbcli import exits
-    from kbcli.words.options import placed
-    from kbcore import changeset
+    from kbcli.invocation import exits
+    from kbcli.messages.options import placed
+    from kbcore.checks.introduced import written
     from kbcore.errors import InvalidQuery
-    from kbcore.introduced import written
+    from kbcore.model import changeset
 
     session = session_of(ctx)
     request = _request(ids or [], edge or [], cascade=cascade)
     if not request["entities"] and not request["edges"]:
         raise InvalidQuery("Nothing is named.", hint="Name ids, or edges with --edge FROM TYPE TO.")
-    opened = session.open(dry_run=dry_run, plans_first=True)
+    opened = session.open(dry_run=dry_run)
 
     def carry_out(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
         follows_head = opened.choice.follows_head
         with placed(session.output, _OPTIONS):
             wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
-            return written.carry_out(opened.workspace, opened.branch, session.author, wanted, follows_head=follows_head)
+            return written.apply_changeset(
+                opened.workspace,
+                opened.branch,
+                session.author,
+                wanted,
+                follows_head=follows_head,
+                read=opened.target.read,
+            )
 
     if session.output.is_interactive and not (yes or dry_run):
         with placed(session.output, _OPTIONS):
@@ -112,16 +119,16 @@ def _versioned(request: dict[str, Any], wanted: Changeset, going: _Going) -> dic
 
 def _confirmed(session: Session, going: _Going, planned: Outcome) -> bool:
     """Show what goes, and ask at the terminal whether to go on with what was planned."""
-    from kbcore.phrases import counted
-    from kbcore.planning.findings import edge_words
-    from kbcore.visible import visible
+    from kbcore.store.planning.findings import edge_words
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     output = session.output
     lines = [f"{one.id} ({one.type}) {one.fields.get('title', '')}, version {one.version}" for one in going.nodes]
     lines += [f"{edge_words(link)}, version {link.version}" for link in going.links]
     for line in lines[:_SHOWN]:
-        output.error_detail(visible(f"  {line}"))
+        output.error_detail(escape_controls(f"  {line}"))
     if len(lines) > _SHOWN:
         output.error_detail(f"  … and {len(lines) - _SHOWN} more")
-    parts = [counted(len(planned.deleted), "entity"), counted(planned.edges.deleted, "edge")]
-    return typer.confirm(f"Remove {' and '.join(parts)} from {visible(planned.branch)}?", err=True)
+    parts = [pluralize(len(planned.deleted), "entity"), pluralize(planned.edges.deleted, "edge")]
+    return typer.confirm(f"Remove {' and '.join(parts)} from {escape_controls(planned.branch)}?", err=True)

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
-from kbcli import tour
-from kbcli.context import session_of
-from kbcli.render import Output
+from kbcli.demo import tour
+from kbcli.invocation.context import session_of
+from kbcli.terminal.output import Output
 from kbcore.errors import GitUnusable, InvalidQuery
-from kbcore.visible import visible, visible_lines
+from kbcore.text.escaping import escape_controls, escape_lines
 
 if TYPE_CHECKING:
-    from kbmcp import client
+    from kbmcp.protocol import client
 
 EXAMPLE: Final = ("resources", "demo")
 BRANCH: Final = "main"
@@ -41,7 +41,7 @@ _PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShownStep(msgspec.Struct, frozen=True):
     """A step as it ended; ``is_expected`` tells whether that is how the tour says it ends."""
 
     typed: str
@@ -76,7 +76,7 @@ def _place(start: Path, into: str | None) -> Path:
         return Path(tempfile.mkdtemp(prefix="kb-demo-")) / "waymark"
     home = start / into
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise InvalidQuery(f"--into: {visible(str(home))} is not an empty directory.", hint="Name a new one.")
+        raise InvalidQuery(f"--into: {escape_controls(str(home))} is not an empty directory.", hint="Name a new one.")
     return home
 
 
@@ -122,7 +122,7 @@ def _set_up(home: Path, env: Mapping[str, str]) -> None:
     for words in commands:
         status, answer = _spawn(words, home, env)
         if status:
-            raise GitUnusable(f"`{shlex.join(words)}` ended with status {status}: {visible_lines(answer.strip())}")
+            raise GitUnusable(f"`{shlex.join(words)}` ended with status {status}: {escape_lines(answer.strip())}")
 
 
 def _copy(source: Traversable, target: Path) -> None:
@@ -164,16 +164,16 @@ class _Guide:
         self._program = program
         self._home = home
         self._env = env
-        self._done: list[Shown] = []
+        self._done: list[ShownStep] = []
 
-    def take(self, part: tour.Part) -> list[Shown]:
+    def take(self, part: tour.Part) -> list[ShownStep]:
         """Take the steps of one part and return how they ended."""
         self._tell("", self._output.styled(f"== {part.title} ==", "bold"))
         ended = []
         for step in part.steps:
             if step.why:
                 self._tell("", self._output.styled(step.why, "cyan"))
-            if isinstance(step, tour.Command):
+            if isinstance(step, tour.TourCommand):
                 ended.append(self._command(step))
             elif isinstance(step, tour.Edit):
                 ended.append(self._edit(step))
@@ -182,7 +182,7 @@ class _Guide:
         self._done += ended
         return ended
 
-    def close(self, failures: list[Shown]) -> None:
+    def close(self, failures: list[ShownStep]) -> None:
         """Say where everything is and what to try, or what went wrong."""
         if self._output.is_json:
             steps = [msgspec.to_builtins(step) for step in self._done]
@@ -191,7 +191,7 @@ class _Guide:
         if failures:
             self._tell("", f"{len(failures)} of {len(self._done)} steps ended otherwise than they should:")
             for step in failures:
-                self._output.error(visible(step.typed))
+                self._output.error(escape_controls(step.typed))
             return
         place, kb = shlex.quote(str(self._home)), shlex.quote(self._program)
         self._tell(
@@ -205,7 +205,7 @@ class _Guide:
             f"  rm -r {place}",
         )
 
-    def _command(self, step: tour.Command) -> Shown:
+    def _command(self, step: tour.TourCommand) -> ShownStep:
         self._tell(f"$ {step.line}")
         words = shlex.split(step.line)
         status, answer = _spawn([*_PROGRAMS.get(words[0], words[:1]), *words[1:]], self._home, self._env)
@@ -215,25 +215,25 @@ class _Guide:
             self._tell(f"(status {status})")
         return self._shown(step.line, answer, is_expected, f"It ended with status {status}.")
 
-    def _edit(self, step: tour.Edit) -> Shown:
+    def _edit(self, step: tour.Edit) -> ShownStep:
         (self._home / step.path).write_text(step.text, encoding="utf-8")
         self._tell(f"$ $EDITOR {step.path}")
         self._answer(step.text)
         return self._shown(step.path, step.text, is_expected=True)
 
-    def _talk(self, step: tour.Talk) -> list[Shown]:
-        from kbmcp import client
+    def _talk(self, step: tour.Talk) -> list[ShownStep]:
+        from kbmcp.protocol import client
 
         self._tell(f"$ {step.line}")
         program, *arguments = (*_PROGRAMS[step.line],)
         server = client.Server(program, tuple(arguments), self._env, self._home)
-        calls = [client.Call(call.tool, call.arguments) for call in step.calls]
+        calls = [client.ToolCall(call.tool, call.arguments) for call in step.calls]
         said = client.converse(server, tour.AGENT, calls)
         self._tell(f"connected over stdio, MCP {said.protocol}; tools: {', '.join(said.tools)}")
         before = [None, *step.calls]
         return [self._call(*one) for one in zip(step.calls, said.answers, before, strict=False)]
 
-    def _call(self, call: tour.ToolCall, answer: client.Answer, before: tour.ToolCall | None) -> Shown:
+    def _call(self, call: tour.ToolCall, answer: client.ToolAnswer, before: tour.ToolCall | None) -> ShownStep:
         text = tour.shown_json(answer.document)
         is_again = before is not None and before.arguments == call.arguments
         self._tell("", self._output.styled(call.why, "cyan"))
@@ -242,14 +242,14 @@ class _Guide:
         is_expected = answer.is_error == call.is_error and all(part in text for part in call.shows)
         return self._shown(call.tool, text, is_expected, "The answer is not what it should be.")
 
-    def _shown(self, typed: str, answer: str, is_expected: bool, fault: str = "") -> Shown:
+    def _shown(self, typed: str, answer: str, is_expected: bool, fault: str = "") -> ShownStep:
         if not is_expected:
             self._output.error(f"The tour did not expect this. {fault}")
-        return Shown(typed, answer, is_expected)
+        return ShownStep(typed, answer, is_expected)
 
     def _answer(self, text: str) -> None:
         if text.strip():
-            self._tell(visible_lines(text.rstrip("\n")))
+            self._tell(escape_lines(text.rstrip("\n")))
 
     def _tell(self, *lines: str) -> None:
         for line in lines:

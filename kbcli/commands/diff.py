@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import Actor, SessionName, Source
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import Actor, SessionName, Source
 
 if TYPE_CHECKING:
-    from kbcli.asof import Filters
-    from kbcli.context import Opened
-    from kbcore.history.moment import Meant
-    from kbcore.history.when import When
+    from kbcli.invocation.context import Opened
+    from kbcli.invocation.points import Filters
+    from kbcore.store.history.moment import Meant
+    from kbcore.store.history.when import When
     from kbcore.view.view import View
 
 
@@ -40,10 +40,10 @@ def run(
     that was the last one then, or while that commit was checked out. A date is its whole day. A time without a zone is
     a local one. `kb branch diff` compares branches.
     """
-    from kbcli.asof import Filters, open_range, refuse_empty
-    from kbcli.words.changes import tell_difference
-    from kbcore.history.when import range_of
-    from kbcore.visible import visible
+    from kbcli.invocation.points import Filters, open_range, refuse_empty
+    from kbcli.messages.changes import tell_difference
+    from kbcore.store.history.when import range_of
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     refuse_empty(ctx)
@@ -64,13 +64,13 @@ def run(
         session.output.document({"branch": opened.branch, **found})
         return
     for said in found.get("points", ()):
-        session.output.note(f"note: {visible(said)}")
+        session.output.note(f"note: {escape_controls(said)}")
     tell_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         between = f"between seq {found['from']} and seq {found['to']}"
         if filters.named():
             matches = " and ".join(filters.named())
-            session.output.note(visible(f"Nothing that matches {matches} differs {between}. {near}".rstrip()))
+            session.output.note(escape_controls(f"Nothing that matches {matches} differs {between}. {near}".rstrip()))
         else:
             session.output.note(f"Nothing differs {between}.")
 
@@ -78,22 +78,22 @@ def run(
 def _refuse_branches(opened: Opened, *points: str) -> None:
     """Refuse the names of other branches with a store. Raises: ``InvalidQuery``."""
     from kbcore.errors import InvalidQuery
-    from kbcore.history.when import when_of
     from kbcore.ids import check_branch_name
-    from kbcore.visible import in_quotes
+    from kbcore.store.history.when import when_of
+    from kbcore.text.escaping import in_quotes
 
     for point in points:
         is_name = when_of(point) is None and check_branch_name(point) is None and point != opened.branch
-        if is_name and opened.workspace.has_store(point):
+        if is_name and opened.workspace.folders.has_store(point):
             hint = f"`kb branch diff A B` compares branches; `kb diff {point}..` shows what came since they parted."
             raise InvalidQuery(f"{in_quotes(point)} is another branch.", hint=hint)
 
 
 def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since: bool) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged after both."""
-    from kbcore.history.compare import diff
-    from kbcore.history.log import Selection
-    from kbcore.history.moment import Meant, after, clock_notes, meant, read_at, said_of
+    from kbcore.store.history.compare import diff
+    from kbcore.store.history.log import Selection
+    from kbcore.store.history.moment import Meant, after, clock_notes, meant, read_at, said_of
 
     begin, end = opened.point(first) if first else None, opened.point(last) if last else None
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcli.render import Output
+    from kbcli.invocation.context import Session
     from kbcli.terminal.colours import Style
-    from kbcore.upkeep.doctor import Diagnosis
-    from kbcore.upkeep.repair import Repaired
-    from kbcore.upkeep.salvage import Salvaged
+    from kbcli.terminal.output import Output
+    from kbcore.maintenance.doctor import Diagnosis
+    from kbcore.maintenance.repair import Repaired
+    from kbcore.maintenance.salvage import Salvaged
 
 _REPEATED_CHARS: Final = 80
 """Up to this length a remedy is shown again with each finding that has it."""
@@ -100,9 +100,9 @@ def _require_one(repairs: list[str]) -> None:
 
 
 def _adopt(session: Session, path: Path, *, replaces: bool, even_damaged: bool) -> int:
-    from kbcli import exits
-    from kbcore.upkeep.adopting import adopt, up_to
-    from kbcore.visible import visible
+    from kbcli.invocation import exits
+    from kbcore.maintenance.adopting import adopt, up_to
+    from kbcore.text.escaping import escape_controls
 
     workspace, output = session.workspace_as_it_is(), session.output
     done = adopt(workspace, session.start / path, replaces=replaces, even_damaged=even_damaged)
@@ -110,30 +110,31 @@ def _adopt(session: Session, path: Path, *, replaces: bool, even_damaged: bool) 
         output.document({"adopted": [one.as_json() for one in done]})
         return exits.DONE
     for one in done:
-        output.say(visible(f"{one.branch}: taken over from {path}, at seq {one.seq}."))
+        output.say(escape_controls(f"{one.branch}: taken over from {path}, at seq {one.seq}."))
         if one.replaced:
             output.warn(
-                visible(
+                escape_controls(
                     f"The store that {one.branch} had, {up_to(one.replaced_seq)}, is in the trash now: {one.replaced}"
                 )
             )
         if one.damage:
-            output.warn(visible(f"{one.branch} is damaged ({one.damage}): run `kb doctor`."))
+            output.warn(escape_controls(f"{one.branch} is damaged ({one.damage}): run `kb doctor`."))
     return exits.DONE
 
 
 def _diagnose(session: Session) -> int:
-    from kbcli import diagnosis, exits
+    from kbcli.invocation import exits
+    from kbcli.views import diagnosis
+    from kbcore.maintenance.doctor import diagnose
+    from kbcore.maintenance.findings import damaged_journals
     from kbcore.storage import known_damage
-    from kbcore.upkeep.doctor import diagnose
-    from kbcore.upkeep.findings import damaged_journals
 
     session.is_read_only = True
     workspace = session.workspace_as_it_is()
     with session.output.waiting("Looking at everything"):
         found = diagnose(workspace, diagnosis.findings(session, workspace), probe=session.real_fs)
     for store in found.stores:
-        directory, cache = workspace.directory_of(store.branch), workspace.cache_of(store.branch)
+        directory, cache = workspace.folders.directory_of(store.branch), workspace.folders.cache_of(store.branch)
         known_damage.renew(session.real_fs, directory, cache, damaged_journals(found.findings, store.branch))
     if session.output.is_json:
         session.output.document(found.as_json())
@@ -144,8 +145,8 @@ def _diagnose(session: Session) -> int:
 
 def tell(output: Output, found: Diagnosis) -> None:
     """Show a diagnosis: each finding, and its remedy where it has one."""
-    from kbcore.phrases import counted
-    from kbcore.visible import visible, visible_lines
+    from kbcore.text.escaping import escape_controls, escape_lines
+    from kbcore.text.wording import pluralize
 
     output.is_paged = True
     colours: dict[str, Style] = {"ok": "green", "note": "cyan", "warning": "yellow"}
@@ -153,30 +154,31 @@ def tell(output: Output, found: Diagnosis) -> None:
     for one in found.findings:
         mark = output.styled(f"{one.severity.replace('_', ' '):11}", colours.get(one.severity, "red"))
         place = f"{one.check} {one.branch}" if one.branch else one.check
-        output.data(output.flowed(f"{mark} {visible(f'{place}: {one.message}')}") + "\n")
+        output.data(output.flowed(f"{mark} {escape_controls(f'{place}: {one.message}')}") + "\n")
         if not one.remedy:
             continue
         if len(one.remedy) > _REPEATED_CHARS and one.remedy in shown:
             output.data(
-                output.flowed(f"{'':11}   {visible(f'The remedy is that of {shown[one.remedy]}, above.')}") + "\n"
+                output.flowed(f"{'':11}   {escape_controls(f'The remedy is that of {shown[one.remedy]}, above.')}")
+                + "\n"
             )
             continue
         shown.setdefault(one.remedy, place)
         # Only the remedy for a hook has lines of its own, and it names nothing that a repository could choose.
-        for line in visible_lines(one.remedy).splitlines() if one.check == "hooks" else [visible(one.remedy)]:
+        for line in escape_lines(one.remedy).splitlines() if one.check == "hooks" else [escape_controls(one.remedy)]:
             output.data(f"{'':11}   {line}\n")
     counts = {name: sum(one.severity == name for one in found.findings) for name in ("error", "warning")}
-    said = [counted(number, name) for name, number in counts.items() if number]
+    said = [pluralize(number, name) for name, number in counts.items() if number]
     output.say(", ".join(said) if said else "All is well." if found.is_sound else "Not everything could be checked.")
 
 
 def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     """Begin a new epoch of the branch that is meant, once a person has confirmed it."""
-    from kbcli import exits
-    from kbcore.branches.choosing import choose_noted
+    from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
-    from kbcore.upkeep import epochs
-    from kbcore.visible import visible
+    from kbcore.maintenance import epochs
+    from kbcore.store.branches.choosing import choose_noted
+    from kbcore.text.escaping import escape_controls
 
     output, workspace = session.output, session.workspace
     branch = choose_noted(workspace, session.named_branch)
@@ -184,7 +186,7 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     if not is_confirmed:
         if not output.is_interactive:
             raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint="Confirm it with --yes.")
-        if not typer.confirm(visible(question), err=True):
+        if not typer.confirm(escape_controls(question), err=True):
             output.note("Nothing was changed.")
             return exits.INTERRUPTED
     begun = epochs.accept(workspace, branch, session.author)
@@ -192,17 +194,17 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
         output.document(begun.as_json())
         return exits.DONE
     for sentence in begun.done:
-        output.say(visible(sentence))
+        output.say(escape_controls(sentence))
     return exits.DONE
 
 
 def _salvage(session: Session, *, is_confirmed: bool) -> int:
     """Salvage a branch, and those that share its damaged files; a person confirms the loss of a store's end."""
-    from kbcli import exits
-    from kbcore import branches
+    from kbcli.invocation import exits
     from kbcore.errors import StoreWentBack
-    from kbcore.upkeep import salvage
-    from kbcore.visible import visible
+    from kbcore.maintenance import salvage
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
 
     output, workspace = session.output, session.workspace
     branch = branches.choose(workspace, session.named_branch).branch
@@ -216,7 +218,7 @@ def _salvage(session: Session, *, is_confirmed: bool) -> int:
     except StoreWentBack as error:
         if is_confirmed or not output.is_interactive or not error.data.get("is_acceptable"):
             raise
-        if not typer.confirm(visible(f"{error.message} {salvage.QUESTION}"), err=True):
+        if not typer.confirm(escape_controls(f"{error.message} {salvage.QUESTION}"), err=True):
             output.note("Nothing was changed.")
             return exits.INTERRUPTED
         made = salvaged(accepts_loss=True)
@@ -228,30 +230,30 @@ def _salvage(session: Session, *, is_confirmed: bool) -> int:
 
 
 def _show_salvaged(output: Output, made: list[Salvaged]) -> None:
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     for one in made:
         if not one.copy and one.doubts:
-            output.warn(visible(f"{one.branch} was not salvaged: {' '.join(one.doubts)}"))
+            output.warn(escape_controls(f"{one.branch} was not salvaged: {' '.join(one.doubts)}"))
             continue
         if not one.copy:
-            output.say(visible(f"{one.branch}: everything is proven; nothing was done."))
+            output.say(escape_controls(f"{one.branch}: everything is proven; nothing was done."))
             continue
         for sentence in one.done:
-            output.say(visible(f"{one.branch}: {sentence}"))
+            output.say(escape_controls(f"{one.branch}: {sentence}"))
         for doubt in one.doubts:
-            output.warn(visible(f"{one.branch}: {doubt}"))
-        output.say(visible(f"{one.branch} at seq {one.seq} has {counted(one.entities, 'entity')}."))
-        output.say(visible(f"The store as it was is in {one.copy}."))
+            output.warn(escape_controls(f"{one.branch}: {doubt}"))
+        output.say(escape_controls(f"{one.branch} at seq {one.seq} has {pluralize(one.entities, 'entity')}."))
+        output.say(escape_controls(f"The store as it was is in {one.copy}."))
 
 
 def _repair(session: Session, *, rebuild_head: bool, rebuild_snapshots: bool) -> int:
     """Carry out the repairs that were asked for: the head first, because all else needs it."""
-    from kbcli import exits
-    from kbcore import branches
-    from kbcore.upkeep import repair
-    from kbcore.visible import visible
+    from kbcli.invocation import exits
+    from kbcore.maintenance import repair
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
 
     output, workspace = session.output, session.workspace
     branch = branches.choose(workspace, session.named_branch).branch
@@ -265,9 +267,9 @@ def _repair(session: Session, *, rebuild_head: bool, rebuild_snapshots: bool) ->
         return exits.DONE
     for subject, one in made.items():
         for sentence in one.done or [f"{subject} sound; nothing was done."]:
-            output.say(visible(f"{branch}: {sentence}"))
+            output.say(escape_controls(f"{branch}: {sentence}"))
         if one.copy:
-            output.say(visible(f"The store as it was is in {one.copy}."))
+            output.say(escape_controls(f"The store as it was is in {one.copy}."))
         for doubt in one.doubts:
-            output.warn(visible(doubt))
+            output.warn(escape_controls(doubt))
     return exits.DONE

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Opened, Session
-    from kbcore.exporting import Export
+    from kbcli.invocation.context import Opened, Session
+    from kbcore.store.facts_export import Export
 
 _STDOUT = "-"
 _FILE = typer.Argument(metavar="FILE|-", help="Where to; - is standard output.")
@@ -46,10 +46,10 @@ def run(
     An export of everything is for an empty store. To bring what clients wrote from one branch to another, as before a
     branch is deleted: `kb export --branch A --not-on B | kb apply --branch B -`.
     """
-    from kbcli.asof import read_as_of
+    from kbcli.invocation.points import read_as_of
     from kbcore.errors import InvalidQuery
-    from kbcore.exporting import export_at, parts
-    from kbcore.visible import json_text
+    from kbcore.store.facts_export import export_at, parts
+    from kbcore.text.escaping import json_text
 
     session = session_of(ctx)
     if at is not None and not_on is not None:
@@ -82,22 +82,22 @@ def run(
 def _warn_of_unrecorded(opened: Opened) -> None:
     """Warn that the records do not hold what files say, where that is so."""
     from kbcore.limits import FILES_S
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     state = opened.files.state(opened.workspace, opened.branch, time_s=FILES_S)
     if count := state.pending_files:
         differ = "differs" if count == 1 else "differ"
         said = (
-            f"{counted(count, 'file')} {differ} from the records of {opened.branch}, and the export is of the records"
+            f"{pluralize(count, 'file')} {differ} from the records of {opened.branch}, and the export is of the records"
         )
-        opened.session.output.warn(visible(f"{said} alone. Run `kb sync` first."))
+        opened.session.output.warn(escape_controls(f"{said} alone. Run `kb sync` first."))
 
 
 def _format_of(file: str) -> str:
     """Return the format that the ending of a file names. Raises: ``InvalidQuery`` where it names none."""
     from kbcore.errors import InvalidQuery
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     ending = Path(file).suffix.lower()
     if file == _STDOUT or ending == ".json":
@@ -107,7 +107,7 @@ def _format_of(file: str) -> str:
     hint = "Name it .json or .jsonl, or say --format json or --format jsonl."
     if ending in {".csv", ".tsv"}:
         hint = f"`kb query --format {ending[1:]}` and `kb query edge --format {ending[1:]}` write tables."
-    raise InvalidQuery(f"{visible(file)}: an export is written as .json or .jsonl.", hint=hint)
+    raise InvalidQuery(f"{escape_controls(file)}: an export is written as .json or .jsonl.", hint=hint)
 
 
 def _missing_on(session: Session, opened: Opened, name: str) -> Export:
@@ -115,11 +115,11 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
 
     Raises: ``InvalidQuery`` when both are the same; as ``open_to_read``.
     """
-    from kbcli.words.lines import left_out_words, not_renamed_words
-    from kbcore import branches
+    from kbcli.messages.lines import left_out_words, not_renamed_words
     from kbcore.errors import InvalidQuery
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     if name == opened.branch:
         raise InvalidQuery(f"{name} has all that it has.", hint="Name another branch with --branch or with --not-on.")
@@ -129,9 +129,9 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
     exported = branches.missing_between(session.workspace, choice.branch, opened.branch)
     if exported.waiting:
         why = left_out_words(opened.branch, name)
-        session.output.warn(visible(f"{counted(exported.waiting, 'fact')} left out. {why}."))
+        session.output.warn(escape_controls(f"{pluralize(exported.waiting, 'fact')} left out. {why}."))
     for line in not_renamed_words(opened.branch, name, exported):
-        session.output.warn(visible(f"{line}."))
+        session.output.warn(escape_controls(f"{line}."))
     return exported
 
 
@@ -151,16 +151,16 @@ def _names(file: str, count: int) -> list[str]:
 def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> None:
     """Write files. Raises: ``InvalidQuery`` where one exists that may not be overwritten; ``StorageError``."""
     from kbcore.errors import InvalidQuery, StorageError
-    from kbcore.replacing import replace_file
-    from kbcore.visible import visible
+    from kbcore.storage.replacing import replace_file
+    from kbcore.text.escaping import escape_controls
 
     paths = [(session.start / name, text) for name, text in texts if name != _STDOUT]
     for path, _ in paths:
         if path.is_file() and not force:
-            message = f"{visible(str(path))} exists already. Nothing was written."
+            message = f"{escape_controls(str(path))} exists already. Nothing was written."
             raise InvalidQuery(message, hint="Name another file, or overwrite it with --force.")
         if path.is_symlink() and not path.exists():
-            message = f"{visible(str(path))} is a link that leads to no file. Nothing was written."
+            message = f"{escape_controls(str(path))} is a link that leads to no file. Nothing was written."
             raise InvalidQuery(message, hint="Name another file, or remove the link.")
     for path, text in paths:
         try:
@@ -171,16 +171,16 @@ def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> No
                 with path.open("w" if path.exists() else "x", encoding="utf-8") as file:
                     file.write(text)
         except OSError as error:
-            raise StorageError(f"{visible(str(path))} cannot be written: {error.strerror}.") from error
+            raise StorageError(f"{escape_controls(str(path))} cannot be written: {error.strerror}.") from error
     session.output.stream(text for name, text in texts if name == _STDOUT)
 
 
 def _tell(session: Session, file: str, entities: int, edges: int) -> None:
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     if session.output.is_json:
         session.output.document({"path": file, "entities": entities, "edges": edges})
     else:
-        told = f"{counted(entities, 'entity')} and {counted(edges, 'edge')}"
-        session.output.say(f"{told} written to {visible(file)}.")
+        told = f"{pluralize(entities, 'entity')} and {pluralize(edges, 'edge')}"
+        session.output.say(f"{told} written to {escape_controls(file)}.")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.render import Output
-    from kbcore.branches import Emptied, Trashed
-    from kbcore.workspace import Workspace
+    from kbcli.terminal.output import Output
+    from kbcore.store.branches import Emptied, Trashed
+    from kbcore.store.workspace import Workspace
 
 T = TypeVar("T")
 _SHOWN: Final = 5
@@ -46,13 +46,13 @@ def run(
     """
     import msgspec
 
-    from kbcore import branches
-    from kbcore.bugs import BUGS
     from kbcore.errors import Interrupted, KBError
-    from kbcore.phrases import counted
-    from kbcore.upkeep.documents import forget_documents
-    from kbcore.upkeep.leftovers import Swept, sweep
-    from kbcore.visible import visible
+    from kbcore.maintenance.documents import forget_documents
+    from kbcore.maintenance.leftovers import RemovedFiles, sweep
+    from kbcore.storage.bug_reports import BUGS
+    from kbcore.store import branches
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     session = session_of(ctx)
     workspace, now_ns = session.workspace, session.machine.clock.epoch_ns()
@@ -72,7 +72,7 @@ def run(
             return otherwise
 
     documents = attempt(lambda: forget_documents(workspace, done.kept, dry_run=dry_run), 0)
-    swept = attempt(lambda: sweep(workspace, BUGS, dry_run=dry_run), Swept(0, 0))
+    swept = attempt(lambda: sweep(workspace, BUGS, dry_run=dry_run), RemovedFiles(0, 0))
     noted = workspace.place.sweep(now_ns, dry_run=dry_run)
     gone = noted.gone
     warnings += _unjudged(noted.problems)
@@ -90,22 +90,22 @@ def run(
         )
         return
     for warning in warnings:
-        output.warn(visible(warning))
+        output.warn(escape_controls(warning))
     would = "would remove" if dry_run else "removed"
     _tell_emptied(output, emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
-        output.say(visible(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
+        output.say(escape_controls(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
         if said := _lost_sight_of(one, workspace.default_branch):
-            output.warn(visible(said))
+            output.warn(escape_controls(said))
     cached = {
-        f"the text of {counted(documents, 'document')} from the cache of searches": documents,
-        f"{counted(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
-        f"{counted(swept.reports, 'old report')} of bugs": swept.reports,
-        f"the notes of {counted(len(gone), 'repository')} that {'is' if len(gone) == 1 else 'are'} gone": len(gone),
+        f"the text of {pluralize(documents, 'document')} from the cache of searches": documents,
+        f"{pluralize(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
+        f"{pluralize(swept.reports, 'old report')} of bugs": swept.reports,
+        f"the notes of {pluralize(len(gone), 'repository')} that {'is' if len(gone) == 1 else 'are'} gone": len(gone),
     }
     for what in filter(cached.get, cached):
         output.say(f"{would} {what}")
-    kept = f"{counted(len(done.kept), 'store')} kept."
+    kept = f"{pluralize(len(done.kept), 'store')} kept."
     output.say(kept if done.removed or any(cached.values()) else f"Nothing to remove; {kept}")
     _tell_kept(output, done.reasons)
 
@@ -124,20 +124,20 @@ def _unjudged(problems: Sequence[str]) -> Iterator[str]:
 
 def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:
     """Say of the stores that are kept why, those of one reason together."""
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     for reason, kept_so in names.items():
-        for line in output.wrapped(visible(f"{', '.join(kept_so)}: {reason}"), "  "):
+        for line in output.wrapped(escape_controls(f"{', '.join(kept_so)}: {reason}"), "  "):
             output.say(line)
 
 
 def _empty_trash(workspace: Workspace, days: int | None, *, dry_run: bool, is_wanted: bool) -> Emptied | None:
     """Empty the trash if that is wanted. Raises: ``InvalidQuery`` for days where it is not; as ``branches.empty``."""
-    from kbcore import branches
     from kbcore.errors import InvalidQuery
+    from kbcore.store import branches
 
     if is_wanted:
         older_than_days = branches.KEPT_DAYS if days is None else days
@@ -148,25 +148,27 @@ def _empty_trash(workspace: Workspace, days: int | None, *, dry_run: bool, is_wa
 
 
 def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
-    from kbcore.phrases import counted
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     if emptied is None:
         return
     for one in emptied.deleted:
         ended = "" if one.seq is None else f", at seq {one.seq}"
-        output.say(visible(f"{would} the store of {one.branch} that came to the trash on {one.moved_at}{ended}"))
+        output.say(
+            escape_controls(f"{would} the store of {one.branch} that came to the trash on {one.moved_at}{ended}")
+        )
     for one in emptied.kept:
         why = f"acknowledged records of {one.branch} are missing, and it may have them; `kb doctor` says what to do"
-        output.warn(visible(f"{one.place} stays in the trash: {why}."))
-    output.say(f"{counted(emptied.left, 'store')} left in the trash.")
+        output.warn(escape_controls(f"{one.place} stays in the trash: {why}."))
+    output.say(f"{pluralize(emptied.left, 'store')} left in the trash.")
 
 
 def _lost_sight_of(one: Trashed, default: str) -> str:
     """Say what clients wrote on a branch that is gone, and the default branch has not; "" where that is nothing."""
     import shlex
 
-    from kbcore.phrases import counted
+    from kbcore.text.wording import pluralize
 
     if one.facts == 0:
         return ""
@@ -176,7 +178,7 @@ def _lost_sight_of(one: Trashed, default: str) -> str:
     elif one.facts is None:
         said = f"It is not known whether clients wrote on {one.name} what {default} has not"
     else:
-        said = f"Clients wrote {counted(one.facts, 'fact')} on {one.name} that {default} has not"
+        said = f"Clients wrote {pluralize(one.facts, 'fact')} on {one.name} that {default} has not"
     if one.place:
         said += f"; the store is kept in {one.place}, and `kb branch restore {name}` brings it back"
     elif one.facts:

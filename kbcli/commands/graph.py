@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import At
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import At
 from kbcore.limits import DEFAULT_SECTION_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kbcli.context import Session
-    from kbcore.analysis.section import Section, Wanted
+    from kbcli.invocation.context import Session
+    from kbcore.query.section import Section, SectionRequest
     from kbcore.view.view import View
 
 Texts = list[str] | None
@@ -45,7 +45,7 @@ def run(
 
     Markdown on many sites shows Mermaid; `kb graph --format dot | dot -Tsvg` makes a picture of DOT.
     """
-    from kbcli.asof import entity_at, read_as_of
+    from kbcli.invocation.points import entity_at, read_as_of
 
     session = session_of(ctx)
     _check(session, {"id": id_, "at": at}, depth, limit, format_)
@@ -53,10 +53,10 @@ def run(
     names = [name.strip() for one in follow or () for name in one.split(",")]
     wanted = _wanted(id_, depth, (type_ or (), names), limit)
 
-    def answer(view: View, seq: int) -> tuple[int, Section, Wanted]:
+    def answer(view: View, seq: int) -> tuple[int, Section, SectionRequest]:
         import msgspec
 
-        from kbcore.analysis.section import section
+        from kbcore.query.section import section
 
         schema = view.schema(opened.workspace.schema)
         _check_names("--type", type_ or (), schema.entities)
@@ -73,7 +73,7 @@ def run(
         _tell(session, found, wanted, f"{opened.branch} at seq {files.seq}", format_)
         session.tell_files(opened.branch, files)
         if not found.nodes:
-            from kbcli.words.nothing import nothing_stands
+            from kbcli.messages.nothing import nothing_stands
 
             session.output.note("No entity of that type." if seq and wanted.types else nothing_stands(at))
 
@@ -82,7 +82,7 @@ def _check(
     session: Session, given: Mapping[str, str | None], depth: int | None, limit: int, format_: str | None
 ) -> None:
     """Refuse options that cannot be meant. Raises: ``InvalidQuery``."""
-    from kbcli.bounds import check_bounds, check_format
+    from kbcli.invocation.bounds import check_bounds, check_format
     from kbcore.errors import InvalidQuery
     from kbcore.limits import MAX_PAGE_ROWS, MAX_TRAVERSAL_DEPTH
     from kbcore.query import empty_problems, refuse
@@ -95,17 +95,19 @@ def _check(
     check_bounds("--limit", limit, MAX_PAGE_ROWS, DEFAULT_SECTION_ROWS)
 
 
-def _wanted(id_: str | None, depth: int | None, names: tuple[Sequence[str], Sequence[str]], limit: int) -> Wanted:
-    from kbcore.analysis.section import Wanted
+def _wanted(
+    id_: str | None, depth: int | None, names: tuple[Sequence[str], Sequence[str]], limit: int
+) -> SectionRequest:
+    from kbcore.query.section import SectionRequest
 
     types, follow = names
-    return Wanted(id_ or "", depth or 1, tuple(types), tuple(follow), limit)
+    return SectionRequest(id_ or "", depth or 1, tuple(types), tuple(follow), limit)
 
 
 def _check_names(option: str, names: Sequence[str], known: Mapping[str, Any]) -> None:
     from kbcore.errors import InvalidQuery
-    from kbcore.suggest import did_you_mean
-    from kbcore.visible import in_quotes
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
 
     for name in names:
         if name not in known:
@@ -122,18 +124,18 @@ def _document(found: Section) -> dict[str, Any]:
     }
 
 
-def _tell(session: Session, found: Section, wanted: Wanted, where: str, format_: str | None) -> None:
-    from kbcore.analysis.diagram import dot, mermaid
-    from kbcore.phrases import counted
+def _tell(session: Session, found: Section, wanted: SectionRequest, where: str, format_: str | None) -> None:
+    from kbcore.query.diagram import dot, mermaid
+    from kbcore.text.wording import pluralize
 
     output = session.output
     output.is_paged = True
     notes = [where]
     if found.entities > len(found.nodes):
         of = "nearest" if wanted.start else "those with the most edges"
-        notes.append(f"{len(found.nodes)} of {counted(found.entities, 'entity')}, {of}")
+        notes.append(f"{len(found.nodes)} of {pluralize(found.entities, 'entity')}, {of}")
     if found.edges > len(found.arrows):
-        notes.append(f"{len(found.arrows)} of {counted(found.edges, 'edge')}")
+        notes.append(f"{len(found.arrows)} of {pluralize(found.edges, 'edge')}")
     draw = dot if format_ == "dot" else mermaid
     text = draw(found, wanted.start, notes)
     output.data(text)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 
@@ -21,7 +21,7 @@ def run(
     ] = None,
 ) -> int:
     """Keep the branch's store in step with the tree; git's hooks run this. The status is always 0."""
-    from kbcli import hookrun
+    from kbcli.invocation import git_hook
 
     words = [event, *(arguments or [])]
-    return hookrun.run(words, session_of(ctx).env) if hookrun.is_event(words) else 0
+    return git_hook.run(words, session_of(ctx).env) if git_hook.is_event(words) else 0

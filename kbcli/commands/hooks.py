@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.tree import Command, group_of, run_by_default
+from kbcli.invocation.command_tree import HelpfulCommand, group_of, run_by_default
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
     from kbcli.hooks import HookResult
-    from kbcli.render import Output
+    from kbcli.invocation.context import Session
+    from kbcli.terminal.output import Output
     from kbcore.git import Repository
 
 app = group_of("Install, remove or look at the git hooks; without a command, look at them.")
@@ -24,7 +24,7 @@ app = group_of("Install, remove or look at the git hooks; without a command, loo
 _PATH = typer.Option("--hooks-path", metavar="DIR", help="Speak of the hook files in this folder, and of nothing else.")
 
 
-@app.command("install", cls=Command)
+@app.command("install", cls=HelpfulCommand)
 def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Have git run KB, by its configuration or in the hook files that it runs; other hooks and lines stay."""
     from kbcli import hooks
@@ -33,7 +33,7 @@ def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None)
     return _told(session, hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
 
 
-@app.command("uninstall", cls=Command)
+@app.command("uninstall", cls=HelpfulCommand)
 def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Take KB out of git's configuration and out of the hook files; other hooks and lines stay."""
     from kbcli import hooks
@@ -42,7 +42,7 @@ def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = Non
     return _told(session, hooks.uninstall(repo, session.env, hooks_path=folder))
 
 
-@app.command("status", cls=Command)
+@app.command("status", cls=HelpfulCommand)
 def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) -> int:
     """Say whether git runs the hooks, and write nothing."""
     from kbcli import hooks
@@ -64,7 +64,7 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
     """Show the state of the hooks, and return the status to end with."""
     import msgspec
 
-    from kbcli import exits
+    from kbcli.invocation import exits
 
     output = session.output
     if output.is_json:
@@ -76,15 +76,15 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
 
 def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
     """Show the state of the hooks; what the system refused also with ``--quiet``. A text for several comes once."""
-    from kbcli.words.lines import hook_line
-    from kbcore.visible import visible_lines
+    from kbcli.messages.lines import hook_line
+    from kbcore.text.escaping import escape_lines
 
     for result, following in zip_longest(results, results[1:]):
         if result.state == "failed":
-            output.warn(f"{hook_line(result)}: {visible_lines(result.remedy)}")
+            output.warn(f"{hook_line(result)}: {escape_lines(result.remedy)}")
             continue
         output.say(hook_line(result))
         if result.remedy and (following is None or following.remedy != result.remedy):
-            output.note(visible_lines(result.remedy))
+            output.note(escape_lines(result.remedy))
     for note in dict.fromkeys(result.note for result in results if result.note):
-        output.say(visible_lines(note))
+        output.say(escape_lines(note))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.tree import Command, group_of
+from kbcli.invocation.command_tree import HelpfulCommand, group_of
+from kbcli.invocation.context import session_of
 
 app = group_of("Give out ids that are not in use yet.")
 
@@ -17,7 +17,7 @@ def _ids() -> None:
     """Give out ids that are not in use yet."""
 
 
-@app.command("next", cls=Command)
+@app.command("next", cls=HelpfulCommand)
 def next_id(
     ctx: typer.Context,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the entity that gets it.")],
@@ -31,13 +31,13 @@ def next_id(
     worktree of this clone, gets another one. Without --prefix it is that of most entities of the type.
     """
     from kbcore.editing.making import take_id
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
-    session.writes = not dry_run
-    opened = session.open_to_read() if dry_run else session.open()
+    opened = session.open_to_read()
+    session.begin_request(writes=not dry_run)  # the reservation is of the clone, not of the branch
     key = take_id(opened.target, kind, prefix, dry_run=dry_run)
     if session.output.is_json:
         session.output.document({"branch": opened.branch, "id": key, "reserved": not dry_run})
     else:
-        session.output.data(f"{visible(key)}\n")
+        session.output.data(f"{escape_controls(key)}\n")

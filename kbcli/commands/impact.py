@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import At
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import At
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
-    from kbcore.analysis.impact import Impact
+    from kbcore.query.impact import Impact
     from kbcore.view.view import View
 
 
@@ -37,12 +37,12 @@ def run(
     Effects go along edges of every type, as `kb schema` says of each, directly and through others. Also shows which
     decisions bind what is affected, and whom to ask.
     """
-    from kbcli.asof import read_as_of
-    from kbcli.bounds import check_bounds, check_format, rows_of, table_format
-    from kbcli.pages.impact import tell
-    from kbcore.analysis.impact import impact_json
+    from kbcli.invocation.bounds import check_bounds, check_format, rows_of, table_format
+    from kbcli.invocation.points import read_as_of
+    from kbcli.views.impact import tell
     from kbcore.limits import MAX_AFFECTED
     from kbcore.query import empty_problems, refuse
+    from kbcore.query.impact import impact_json
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
@@ -54,8 +54,8 @@ def run(
     project = opened.workspace.schema
 
     def answer(view: View, seq: int) -> Impact:
-        from kbcli.asof import entity_at
-        from kbcore.analysis.impact import impact
+        from kbcli.invocation.points import entity_at
+        from kbcore.query.impact import impact
 
         start = entity_at(session, view, seq, id_)
         return impact(view.rows, view.schema(project), start, at=None if seq == view.seq else seq, depth=depth)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
     from kbcli.hooks import HookResult
-    from kbcore.init import Laid
+    from kbcli.invocation.context import Session
+    from kbcore.store.init import Laid
 
 
 def run(
@@ -33,10 +33,11 @@ def run(
     Writes .kb with settings and the schema, makes the store of the default branch, and installs the git hooks. Running
     it again repairs what is missing and changes nothing else.
     """
-    from kbcli import exits, hooks
+    from kbcli import hooks
+    from kbcli.invocation import exits
     from kbcore import git
-    from kbcore.init import lay_out
-    from kbcore.workspace import StorePool
+    from kbcore.store.init import lay_out
+    from kbcore.store.pool import StorePool
 
     session = session_of(ctx)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
@@ -61,7 +62,7 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
     workspace = laid.workspace
     session.output.document(
         {
-            "kb": str(workspace.kb_dir),
+            "kb": str(workspace.folders.kb_dir),
             "created": laid.created,
             "updated": laid.updated,
             "kept": laid.kept,
@@ -74,22 +75,24 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
 
 def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
     from kbcli.commands.hooks import tell_hooks
-    from kbcore.visible import visible
-    from kbcore.workspace import KB
+    from kbcore.store.kb_folder import KB
+    from kbcore.text.escaping import escape_controls
 
     output, workspace = session.output, laid.workspace
     is_new = f"{KB}/" in laid.created
     changed = "Mended" if laid.created else "Updated" if laid.updated or laid.ensured.is_new else "Already set up:"
-    output.say(visible(f"{'Set up' if is_new else changed} KB in {workspace.kb_dir}"))
+    output.say(escape_controls(f"{'Set up' if is_new else changed} KB in {workspace.folders.kb_dir}"))
     for verb, paths in (("created", laid.created), ("updated", laid.updated)):
         for path in paths:
-            output.say(visible(f"  {verb} {path}"))
-    output.say(visible(f"Default branch: {workspace.default_branch}"))
+            output.say(escape_controls(f"  {verb} {path}"))
+    output.say(escape_controls(f"Default branch: {workspace.default_branch}"))
     session.tell_ensured(laid.ensured)
     tell_hooks(output, results)
     if is_new and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
-        output.say(visible(f"Next: `kb sync` takes in the documents; {add} keeps the settings with the project."))
+        output.say(
+            escape_controls(f"Next: `kb sync` takes in the documents; {add} keeps the settings with the project.")
+        )
     elif is_new:
         output.say("Next: `kb sync` takes in the documents of a worktree, run there; this repository is bare.")
 

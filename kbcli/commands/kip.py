@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
+    from kbcli.invocation.context import Session
     from kbcore.errors import KipRefused
-    from kbcore.kip.request import Request
+    from kbcore.kip.request import KipRequest
 
 _COMMAND = typer.Argument(metavar="COMMAND|-", help="One command of KIP, or several; - is standard input.")
 _FILE = typer.Option("-f", "--file", metavar="FILE|-", help="A file of commands, which run one after the other.")
@@ -55,11 +55,11 @@ def run(
 
 
 def _text(session: Session, command: str | None, file: str | None) -> str:
-    from kbcli import changefile
+    from kbcli.input import changeset_file
 
-    if command not in {None, changefile.STDIN}:
+    if command not in {None, changeset_file.STDIN}:
         return str(command)
-    return changefile.text_in(file or changefile.STDIN, session.start)
+    return changeset_file.text_in(file or changeset_file.STDIN, session.start)
 
 
 def _refuse(session: Session, error: KipRefused) -> int:
@@ -74,7 +74,7 @@ def _refuse(session: Session, error: KipRefused) -> int:
     return error.exit_status
 
 
-def _answer(session: Session, request: Request) -> int:
+def _answer(session: Session, request: KipRequest) -> int:
     from kbcli.kip.asking import carried_out, status_of
     from kbcli.kip.telling import tell_answer
 

@@ -6,14 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun, Message
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
 
 From = Annotated[str, typer.Argument(metavar="FROM", help="The entity that it leads from.")]
 Edge = Annotated[str, typer.Argument(metavar="EDGE", help="Its type; TYPE:KIND where it has a kind.")]
 To = Annotated[str, typer.Argument(metavar="TO", help="The entity that it leads to.")]
 
 _OPTIONS = {"edges": "EDGE"}
+HINTS = {
+    ("missing_field", "kind"): "Say how the two relate with EDGE as TYPE:KIND, such as relates_to:see_also.",
+    ("unknown_field", "kind"): "Write EDGE without the colon and what follows it.",
+    ("missing_field", "type"): "Give the type of the edge as EDGE, such as depends_on.",
+}
+"""Remedies in the words of this command, by code and member of the edge."""
 
 
 def run(
@@ -27,9 +33,9 @@ def run(
     dry_run: DryRun = False,
 ) -> None:
     """State an edge between two entities, in the store; one that is stated already is confirmed."""
-    from kbcli.words.options import placed
-    from kbcore import changeset
+    from kbcli.messages.options import placed
     from kbcore.errors import InvalidQuery
+    from kbcore.model import changeset
 
     session = session_of(ctx)
     session.writes = True
@@ -39,8 +45,8 @@ def run(
             asked["confidence"] = float(confidence)
         except ValueError as error:
             raise InvalidQuery("--confidence must be a number from 0 to 1.", hint="For example 0.8.") from error
-    target = session.open(dry_run=dry_run, plans_first=True).target
-    with placed(session.output, _OPTIONS):
+    target = session.open(dry_run=dry_run).target
+    with placed(session.output, _OPTIONS, HINTS):
         said = message or f"link {from_id} {edge} {to_id}"
         request = {"edges": [asked], "message": said, "dry_run": dry_run}
         session.tell_outcome(target.carry_out(changeset.parse(request)))

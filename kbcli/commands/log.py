@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import Actor, SessionName, Source
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import Actor, SessionName, Source
 
 if TYPE_CHECKING:
-    from kbcli.context import Opened
-    from kbcli.listing import Rows
-    from kbcli.render import Output
+    from kbcli.invocation.context import Opened
+    from kbcli.terminal.output import Output
+    from kbcli.views.listing import Rows
     from kbcore.errors import NotFound
-    from kbcore.gaps import Earlier
-    from kbcore.history.log import Selection
-    from kbcore.store import BranchStore
+    from kbcore.store.branch_store import BranchStore
+    from kbcore.store.history.log import Selection
+    from kbcore.view.gaps import Earlier
     from kbcore.view.view import View
 
 
@@ -91,11 +91,11 @@ def run(
 
     A POINT is a seq, a time or a revision of git, as `kb diff --help` says.
     """
-    from kbcli.asof import Filters, open_range, refuse_empty
-    from kbcli.bounds import rows_of, table_format
+    from kbcli.invocation.bounds import rows_of, table_format
+    from kbcli.invocation.points import Filters, open_range, refuse_empty
     from kbcore.errors import InvalidQuery, NotFound
-    from kbcore.history.when import range_of
-    from kbcore.visible import visible
+    from kbcore.store.history.when import range_of
+    from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     output = session.output
@@ -133,7 +133,7 @@ def run(
         output.document_of({"branch": opened.branch, **points}, {"records": records}, found.rest.as_json())
         return
     for said in found.notes:
-        output.note(f"note: {visible(said)}")
+        output.note(f"note: {escape_controls(said)}")
     output.is_paged = True
     if oneline:
         _tell_table(output, found)
@@ -156,10 +156,10 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
 
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
     """Return the records that are asked for, at most so many."""
-    from kbcli.listing import PAGE_ROWS, Rows
-    from kbcore.history.log import ids_of, log, operations_of
-    from kbcore.history.reach import not_listed
+    from kbcli.views.listing import PAGE_ROWS, Rows
     from kbcore.query.former import called
+    from kbcore.store.history.log import ids_of, log, operations_of
+    from kbcore.store.history.reach import not_listed
 
     former = called(view, [asked.id])
     asked = asked._replace(id=former.get(asked.id, asked.id))
@@ -188,8 +188,8 @@ def _named(view: View, asked: _Asked, seqs: Sequence[int], ids: Sequence[str]) -
     """Return what each of these records changed by name, as far as that is asked for; with ids of these alone."""
     import msgspec
 
-    from kbcli.words.records import NAMED
-    from kbcore.history.touched import touched
+    from kbcli.messages.records import NAMED
+    from kbcore.store.history.touched import touched
 
     if asked.detail not in {"names", "stat"} or not seqs:
         return {}
@@ -198,8 +198,8 @@ def _named(view: View, asked: _Asked, seqs: Sequence[int], ids: Sequence[str]) -
 
 
 def _tell_table(output: Output, found: _Read) -> None:
+    from kbcli.messages.records import HEAD, rows
     from kbcli.terminal import tables
-    from kbcli.words.records import HEAD, rows
 
     shown = rows(record for record, _ in found.rows)
     if not output.aligns:
@@ -211,9 +211,9 @@ def _tell_table(output: Output, found: _Read) -> None:
 def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
     import msgspec
 
-    from kbcli.words.changes import tell_change
-    from kbcli.words.records import changed, page, summary
-    from kbcore.history.touched import Touched
+    from kbcli.messages.changes import tell_change
+    from kbcli.messages.records import changed, page, summary
+    from kbcore.store.history.touched import Touched
 
     for place, (record, changes) in enumerate(found.rows):
         lines = page(output, record, head=found.head, now=now)
@@ -228,11 +228,11 @@ def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
 
 def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
     """Say why nothing is shown, and how to see what is not."""
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     said = read.rest.sentences()
     if not read.rows and (narrowing or not said):
-        output.note(visible(f"{_nothing(narrowing, read.head, is_whole=not said)} {read.near}".rstrip()))
+        output.note(escape_controls(f"{_nothing(narrowing, read.head, is_whole=not said)} {read.near}".rstrip()))
     if read.has_more:
         say = output.note if limit else output.note_always
         say(f"There are more: {_ways_on(len(read.rows), read.last)}.")

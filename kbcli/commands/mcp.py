@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.tree import WITHOUT_COMMAND, Command, group_of
+from kbcli.invocation.command_tree import WITHOUT_COMMAND, HelpfulCommand, group_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kbcli.clients.kinds import Scope
-    from kbcli.context import Session
+    from kbcli.invocation.context import Session
 
 app = group_of("Serve agents over MCP on standard input and output, until the client closes it.")
 
@@ -72,7 +72,7 @@ _SCOPE = typer.Option(
 _NAME = typer.Option("--name", metavar="NAME", help="What the client calls the server.")
 
 
-@app.command("install", cls=Command)
+@app.command("install", cls=HelpfulCommand)
 def install(
     ctx: typer.Context,
     client: Annotated[str, _CLIENT],
@@ -91,7 +91,7 @@ def install(
     from kbcli.clients import installing, kinds
     from kbcore import git
     from kbcore.errors import InvalidQuery, KBError
-    from kbcore.workspace import CACHE, data_dir_of
+    from kbcore.store.folders import CACHE, data_dir_of
 
     session = session_of(ctx)
     session.writes = write
@@ -102,7 +102,7 @@ def install(
     command = [*_command(session, where), *_offering(toolsets)]
     entry = kinds.entry_of(kind, where, command, repo.worktree)
     base = repo.worktree if where == "project" else _home(session)
-    place = installing.Place(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
+    place = installing.ClientFile(base, kinds.file_of(kind, where, _platform()), is_private=where == "user")
     roots = kinds.roots_of(kind, where, data_dir_of(repo))
     answer: dict[str, Any] = {"client": client, "scope": where, "path": str(place.path), "entry": entry}
     answer["writable_roots"] = [str(root) for root in roots]
@@ -127,31 +127,31 @@ def install(
 
 
 def _tell_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> None:
-    from kbcore.visible import visible, visible_lines
+    from kbcore.text.escaping import escape_controls, escape_lines
 
-    output, path = session.output, visible(answer["path"])
+    output, path = session.output, escape_controls(answer["path"])
     if output.is_json:
         output.document(answer)
         return
-    output.data(visible_lines(snippet))
+    output.data(escape_lines(snippet))
     if answer["state"] == "unusable":
-        output.warn(f"This belongs in {path}, where it cannot be put: {visible(answer['problem'])}")
+        output.warn(f"This belongs in {path}, where it cannot be put: {escape_controls(answer['problem'])}")
     else:
         then = "it is there already" if answer["state"] == "current" else "--write puts it there"
         output.note(f"This belongs in {path}; {then}.")
 
 
 def _tell_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     output = session.output
     if output.is_json:
         output.document(answer)
     elif not answer["written"]:
-        output.say(f"{visible(answer['path'])} holds it already.")
+        output.say(f"{escape_controls(answer['path'])} holds it already.")
     else:
         for line in answer["diff"]:
-            output.say_as_it_is(_coloured(output, visible(line)))
+            output.say_as_it_is(_coloured(output, escape_controls(line)))
         output.note(f"Written. {then}")
 
 
@@ -165,7 +165,7 @@ def _command(session: Session, scope: Scope) -> list[str]:
     import shutil
     import sys
 
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     own = Path(sys.executable).with_name("kb-mcp")
     found = shutil.which("kb-mcp", path=session.env.get("PATH"))
@@ -174,7 +174,9 @@ def _command(session: Session, scope: Scope) -> list[str]:
     if own.is_file():
         if scope == "project":
             why = f"the kb-mcp on your PATH is another one ({found})" if found else "kb-mcp is not on your PATH"
-            session.output.note(visible(f"note: {why}, so the file names this one by its path on this machine."))
+            session.output.note(
+                escape_controls(f"note: {why}, so the file names this one by its path on this machine.")
+            )
         return [str(own)]
     return [sys.executable, "-m", "kbmcp.server"]
 
@@ -215,7 +217,7 @@ def _checked(name: str) -> str:
     import re
 
     from kbcore.errors import InvalidQuery
-    from kbcore.visible import in_quotes
+    from kbcore.text.escaping import in_quotes
 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}", name) or "__" in name:
         hint = "Take at most 32 letters, digits, - and _, without two _ in a row."

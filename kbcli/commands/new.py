@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import Message
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import Message
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
     from kbcli.terminal.editor import EditedText
     from kbcore.editing.making import Wish, make
     from kbcore.errors import InvalidQuery, KBError
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     if key and prefix:
         raise InvalidQuery("--id is the whole id, and --prefix how a free one begins.", hint="Leave one of them out.")
@@ -42,10 +42,10 @@ def run(
     session.writes = True
     wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)
     has_title = any(one.startswith("title=") for one in wish.words)
-    opened = session.open(dry_run=dry_run, plans_first=True)
+    opened = session.open(dry_run=dry_run)
     uses_editor = editor or (session.output.is_interactive and not has_title and not dry_run)
     name = f"new-{opened.workspace.machine.clock.epoch_ns()}.md"
-    text = EditedText(opened.workspace.cache_dir / name, session.env)
+    text = EditedText(opened.workspace.folders.cache_dir / name, session.env)
     try:
         edit = text.edit if uses_editor else None
         outcome, edits = make(opened.target, wish, edit=edit, message=message, dry_run=dry_run)
@@ -55,5 +55,5 @@ def run(
         raise
     text.discard()
     if not session.output.is_json:
-        session.output.data("".join(f"{visible(one)}\n" for one in outcome.created))
+        session.output.data("".join(f"{escape_controls(one)}\n" for one in outcome.created))
     session.tell_outcome(outcome, edits)

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import At
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import At
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kbcli.context import Opened
-    from kbcli.pages.query import Answer
-    from kbcli.render import Output
+    from kbcli.invocation.context import Opened
+    from kbcli.terminal.output import Output
+    from kbcli.views.query import QueryAnswer
     from kbcore.errors import Problem
     from kbcore.query import Page, Query
-    from kbcore.query.emptied import Filter
+    from kbcore.query.empty_result import Filter
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -98,7 +98,7 @@ def run(
     Entities are in the order of ids, at a terminal REQ-2 before REQ-10, or with --text of how well they fit: they hold
     every word, in a field or in their document. One typo in a word is allowed, and the last word may be a beginning.
     """
-    from kbcli.listing import PAGE_ROWS
+    from kbcli.views.listing import PAGE_ROWS
     from kbcore.limits import DEFAULT_PAGE_ROWS
     from kbcore.query import NO_PATTERN, UNREAD, Query, empty_problems, parse_each, parse_pattern, parse_where
 
@@ -137,9 +137,9 @@ def _answer(
     problems: list[Problem],
     limit: int | None,
 ) -> None:
-    from kbcli.bounds import check_format, table_format
-    from kbcli.pages.query import tell, write_document
-    from kbcli.words.options import placed
+    from kbcli.invocation.bounds import check_format, table_format
+    from kbcli.messages.options import placed
+    from kbcli.views.query import tell, write_document
     from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
@@ -162,35 +162,35 @@ def _answer(
 
 def _named(output: Output) -> Callable[[str], str]:
     """Return how messages name an argument: as its option, or for a program as in an answer."""
-    from kbcli.words.options import option
+    from kbcli.messages.options import option
 
     return str if output.is_json else option
 
 
 def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
-    from kbcli.words.nothing import nothing_matches
+    from kbcli.messages.nothing import nothing_matches
 
     return nothing_matches(wanted, seq, at, filters)
 
 
 def _read(
     opened: Opened, wanted: Query, at: str | None, problems: list[Problem], limit: int | None
-) -> tuple[tuple[Answer, list[Filter]], FileState]:
+) -> tuple[tuple[QueryAnswer, list[Filter]], FileState]:
     """Return the answer, of an empty one with what each filter keeps out, and how it relates to the files.
 
     Raises: ``InvalidQuery`` with every problem, those that are known already among them.
     """
     import msgspec
 
-    from kbcli.asof import read_as_meant
-    from kbcli.pages.query import read_answer
+    from kbcli.invocation.points import read_as_meant
+    from kbcli.views.query import read_answer
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
-    from kbcore.query import Known, check
+    from kbcore.query import DataNames, check
     from kbcore.query.former import with_present_ids
-    from kbcore.searching import search
     from kbcore.sync.paths import folder_in
-    from kbcore.view.defined import schema_at
+    from kbcore.sync.searching import search
+    from kbcore.view.branch_definitions import schema_at
 
     found, point = [*problems], None
     if at:
@@ -202,12 +202,12 @@ def _read(
     start = folder_in(opened.session.start, root) if opened.workspace.repo.has_worktree else ""
     is_whole = limit is None and not opened.session.output.is_terminal
 
-    def answer(view: View, seq: int | None) -> tuple[Answer, list[Filter]]:
+    def answer(view: View, seq: int | None) -> tuple[QueryAnswer, list[Filter]]:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
         asked = check(
             wanted,
             schema,
-            Known(view.rows, is_edge=wanted.is_edge),
+            DataNames(view.rows, is_edge=wanted.is_edge),
             found,
             root=str(root),
             start=start,
@@ -224,7 +224,7 @@ def _read(
         is_found = bool(result.first.total or not result.first.seq)
         if is_found and not asked.lacks:
             return result, []
-        from kbcore.query.emptied import filters_of, unknown_ends
+        from kbcore.query.empty_result import filters_of, unknown_ends
 
         if is_found:
             opened.session.called.update(dict.fromkeys(unknown_ends(view, asked)))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun, Message
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
 
 
 def run(
@@ -26,7 +26,7 @@ def run(
     from kbcore.editing.renaming import rename
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run, plans_first=True).target
+    target = session.open(dry_run=dry_run).target
     with session.output.waiting("Renaming"):
         outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)
     session.tell_outcome(outcome, edits)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import backup_file
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import backup_file
 
 if TYPE_CHECKING:
-    from kbcore.upkeep.backup import RestoredBranch
+    from kbcore.maintenance.backup import RestoredBranch
 
 
 def run(
@@ -34,9 +34,9 @@ def run(
     """
     import shlex
 
-    from kbcore.phrases import counted
-    from kbcore.upkeep.backup import restore
-    from kbcore.visible import visible
+    from kbcore.maintenance.backup import restore
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     session = session_of(ctx)
     path = backup_file(session, file)
@@ -49,14 +49,14 @@ def run(
         output.document(done.as_json())
         return
     for one in done.branches:
-        output.say(visible(_sentence(one, dry_run=dry_run)))
+        output.say(escape_controls(_sentence(one, dry_run=dry_run)))
         if one.replaced:
             command = f"`kb branch restore {shlex.quote(one.branch)}`"
-            output.say(visible(f"The store that was there is in {one.replaced}; {command} brings it back."))
+            output.say(escape_controls(f"The store that was there is in {one.replaced}; {command} brings it back."))
         if one.is_new_epoch and (one.has_present or one.given_up):
-            output.warn(visible(_new_id(one, dry_run=dry_run)))
+            output.warn(escape_controls(_new_id(one, dry_run=dry_run)))
     if dry_run:
-        output.say(visible(f"{file} is sound: {counted(len(done.branches), 'branch')} of {done.at}."))
+        output.say(escape_controls(f"{file} is sound: {pluralize(len(done.branches), 'branch')} of {done.at}."))
 
 
 def _sentence(one: RestoredBranch, *, dry_run: bool) -> str:

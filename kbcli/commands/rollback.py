@@ -2,27 +2,94 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Opened
+    from kbcore.store.history.moment import Meant
+    from kbcore.view.view import View
+
+_NO_FILES: Final = "--files changed no file: since then nothing was renamed that files name."
 
 
 def run(
     ctx: typer.Context,
+    point: Annotated[
+        str | None, typer.Argument(metavar="POINT", help="The point whose state is wanted; 0 is the beginning.")
+    ] = None,
     *,
-    to: Annotated[int, typer.Option("--to", metavar="SEQ", help="The seq whose state is wanted; 0 is the beginning.")],
+    to: Annotated[str, typer.Option("--to", metavar="POINT", help="The same.", show_default=False)] = "",
+    files: Annotated[
+        bool, typer.Option("--files", help="Where an entity was renamed since, change the files back too.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
 ) -> None:
     """Go back to an earlier state, by a new record; nothing is erased.
 
-    What files state comes back with the next sync: check out the old files, too.
+    A POINT is a seq, a time or a revision of git, as `kb diff --help` says. What files state comes back with the next
+    sync: check out the old files, too. Where an entity that files name was renamed since, the change of the files is
+    shown, and --files makes it.
     """
-    from kbcore.history.undo import rollback
+    import msgspec
+
+    from kbcli.invocation.points import refuse_empty
+    from kbcore.checks.introduced.written import rollback
+    from kbcore.editing.renaming import in_files_since, roll_back
+    from kbcore.store.history.undo import UndoOptions
+    from kbcore.text.escaping import escape_controls, escape_lines
 
     session = session_of(ctx)
-    opened = session.open()
-    follows_head = opened.choice.follows_head
+    refuse_empty(ctx)
+    if bool(point) == bool(to):
+        raise typer.BadParameter("Name one point: `kb rollback POINT`.")
+    opened = session.open(dry_run=dry_run)
+    meant = _meant(opened, point or to)
+    points = [meant.said] if meant.said else []
+    options = UndoOptions(dry_run=dry_run)
     with session.output.waiting("Going back"):
-        outcome = rollback(opened.workspace, opened.branch, session.author, to, follows_head=follows_head)
-    session.tell_outcome(outcome)
+        asked = options if files else UndoOptions(dry_run=True)
+        written = roll_back(opened.target, meant.seq, asked)
+    if written is not None and not (files or dry_run):
+        if not session.output.is_json:
+            for said in points:
+                session.output.note(f"note: {escape_controls(said)}")
+            session.output.data("".join(escape_lines(edit.diff()) for edit in written.edits))
+            session.output.flush()
+        raise in_files_since(meant.seq, written.edits)
+    if written is not None:
+        session.tell_outcome(written.outcome, written.edits, points)
+        return
+    with session.output.waiting("Going back"):
+        outcome = rollback(
+            opened.workspace,
+            opened.branch,
+            session.author,
+            meant.seq,
+            options,
+            follows_head=opened.choice.follows_head,
+        )
+    if files:
+        outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
+    session.tell_outcome(outcome, points=points)
+
+
+def _meant(opened: Opened, text: str) -> Meant:
+    """Return the record that a point means. Whether there is one of a seq is found where it is gone back to.
+
+    Raises: as ``when.point_in`` and ``moment.meant``.
+    """
+    from kbcore.store.history.moment import Meant, clock_notes, meant
+
+    point = opened.point(text)
+    if point.seq is not None:
+        return Meant(point.seq)
+
+    def read(view: View) -> Meant:
+        opened.session.notes += clock_notes(view, point)
+        return meant(view, point)
+
+    return opened.store.read(read)

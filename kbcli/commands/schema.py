@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.schema import Schema
+    from kbcli.invocation.context import Session
+    from kbcore.model.schema import Schema
 
 
 def run(
@@ -22,9 +22,9 @@ def run(
     A project adds types in .kb/schema; who speaks KIP defines others on a branch.
     """
     from kbcore.errors import NotFound
-    from kbcore.schema_text import edge_json, entity_json, schema_json
-    from kbcore.suggest import did_you_mean
-    from kbcore.visible import in_quotes
+    from kbcore.model.schema_text import edge_json, entity_json, schema_json
+    from kbcore.text.escaping import in_quotes
+    from kbcore.text.suggest import did_you_mean
 
     session = session_of(ctx)
     schema = _schema(session, type_)
@@ -54,11 +54,11 @@ def _schema(session: Session, type_: str | None) -> Schema:
     project = workspace.schema
     if type_ in project.entities or type_ in project.edges:
         return project
-    from kbcore import branches
-    from kbcore.concepts import extended
+    from kbcore.model.concepts import extended
+    from kbcore.store import branches
 
     branch = branches.choose(workspace, session.named_branch).branch
-    if not workspace.has_store(branch):
+    if not workspace.folders.has_store(branch):
         return extended(project)
     return workspace.store(branch).read(lambda view: view.schema(project))
 
@@ -78,8 +78,8 @@ def _tell_all(session: Session, whole: dict[str, Any]) -> None:
 
 
 def _tell_one(session: Session, one: dict[str, Any]) -> None:
-    from kbcore.schema_text import IMPACT_WORDS
-    from kbcore.visible import visible
+    from kbcore.model.schema_text import IMPACT_WORDS
+    from kbcore.text.escaping import escape_controls
 
     lines = [f"{one['name']} ({one['what']}, defined by {one['origin']})", f"  {one['description']}"]
     if one["what"] == "edge":
@@ -95,4 +95,4 @@ def _tell_one(session: Session, one: dict[str, Any]) -> None:
             notes += [f"one of {', '.join(attribute['values'])}"] if attribute["values"] else []
             notes += [f"may hold {', '.join(attribute['keys'])}"] if attribute["keys"] else []
             lines.append(f"  attributes.{name}: {'; '.join(notes)}. {attribute['description']}".rstrip())
-    session.output.data("".join(session.output.flowed(visible(line)) + "\n" for line in lines))
+    session.output.data("".join(session.output.flowed(escape_controls(line)) + "\n" for line in lines))

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun, Message
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     from kbcore.editing.setting import set_fields
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run, plans_first=True).target
+    target = session.open(dry_run=dry_run).target
     with session.output.waiting("Setting"):
         outcome, edits = set_fields(target, key, assignments, message=message, dry_run=dry_run)
     session.tell_outcome(outcome, edits)

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import At
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kbcli.context import Opened, Session
-    from kbcli.pages.entity import Around
-    from kbcore.model import Link, Node
+    from kbcli.invocation.context import Opened, Session
+    from kbcli.views.entity import Around
+    from kbcore.model.graph import Link, Node
+    from kbcore.rules import CheckReport
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -27,27 +29,33 @@ def run(
         ),
     ],
     *,
+    at: At = None,
     no_body: Annotated[bool, typer.Option("--no-body", help="Leave out the text of its document.")] = False,
 ) -> None:
     """Show one entity with its edges and history, or one record.
 
     Of an entity the text of its document comes too, of a record what it changed, before and after.
     A POINT is a time or a revision of git, as `kb diff --help` says, and means the record that was the last one there.
+    With --at an entity is shown as it was, without what the rules say of it.
     """
     session = session_of(ctx)
     opened = session.open_to_read()
-    (found, around), files = _read(opened, subject, is_page=not session.output.is_json, with_body=not no_body)
+    is_page = not session.output.is_json
+    if at is None:
+        (found, around), files = _read(opened, subject, is_page=is_page, with_body=not no_body)
+    else:
+        (found, around), files = _read_past(opened, subject, at, is_page=is_page, with_body=not no_body)
     found = {"branch": opened.branch} | ((files.as_json() | found) if "entity" in found else found)
     if session.output.is_json:
         session.output.document(found)
     elif around:
-        from kbcli.pages.entity import lines
-        from kbcore.workspace import RULES
+        from kbcli.views.entity import lines
+        from kbcore.store.workspace import RULES
 
         session.output.is_paged = True
         session.output.data("".join(f"{line}\n" for line in lines(session.output, found, around)))
         session.tell_files(opened.branch, files)
-        if opened.workspace.texts_in(RULES):
+        if at is None and opened.workspace.texts_in(RULES):
             # Each of them may take long, and no page waits for that.
             session.output.note("The project's own rules are run by `kb check` only.")
     else:
@@ -62,14 +70,14 @@ def _read(
     A record is found also when the journal is damaged behind it.
     """
     from kbcore.errors import Damaged, HistoryPruned, InvalidQuery, NotFound
-    from kbcore.history.log import record_json, stated_json
-    from kbcore.history.moment import meant, read_at
-    from kbcore.history.when import is_seq
+    from kbcore.store.history.log import record_json, stated_json
+    from kbcore.store.history.moment import meant, read_at
+    from kbcore.store.history.when import is_seq
     from kbcore.sync.overlay import as_of, records_alone
 
     def read(view: View) -> tuple[dict[str, Any], Around | None]:
         found = _found(opened, view, subject, with_body=with_body)
-        return found, _around(opened, view, found) if is_page and "entity" in found else None
+        return found, _around_now(opened, view, found) if is_page and "entity" in found else None
 
     try:
         return opened.read(read)
@@ -103,12 +111,53 @@ def _read(
         return (found, None), alone
 
 
+def _read_past(
+    opened: Opened, subject: str, at: str, *, is_page: bool, with_body: bool
+) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
+    """Return an entity as it was at a point, with what the page needs, and which record that is.
+
+    Raises: ``InvalidQuery`` for no point; ``NotFound`` where there was no such entity; ``HistoryPruned``.
+    """
+    from kbcli.invocation.points import entity_at, read_as_of
+    from kbcore.errors import NotFound
+    from kbcore.model.graph import edge_json, entity_json
+    from kbcore.query import Query, page_of
+    from kbcore.store.history.log import log
+    from kbcore.store.history.reach import not_listed
+    from kbcore.store.history.when import is_seq
+    from kbcore.sync.searching import documents
+
+    def read(view: View, seq: int) -> tuple[dict[str, Any], Around | None]:
+        try:
+            key = entity_at(opened.session, view, seq, subject).id
+        except NotFound as error:
+            error.hint = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.hint
+            raise
+        page = page_of(view, Query(ids=(key,), edges=True, at=seq), opened.branch)
+        [node] = page.entities
+        texts = documents(opened.workspace, opened.branch, view, [node], seq) if with_body else {}
+        found = {
+            "entity": entity_json(node) | ({"stale": True} if key in page.stale else {}),
+            "edges": [edge_json(link) for link in sorted(page.edges, key=_place)],
+            "history": log(view, id=key, before_seq=seq + 1),
+            **not_listed(view).as_json(),
+            **({"body": next(iter(texts.values()))} if texts else {}),
+        }
+        if not is_page:
+            return found, None
+        ends = _ends(found)
+        others = page_of(view, Query(ids=ends, at=seq, limit=len(ends)), opened.branch).entities if ends else []
+        return found, _around(view, found, others, None)
+
+    return read_as_of(opened, at, read)
+
+
 def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict[str, Any]:
-    from kbcore.history.log import log, missing, record_json
-    from kbcore.history.reach import not_listed
-    from kbcore.history.when import is_seq
-    from kbcore.model import edge_json, entity_json
+    from kbcore.model.graph import edge_json, entity_json
     from kbcore.query.former import called
+    from kbcore.store.history.log import log, missing, record_json
+    from kbcore.store.history.reach import not_listed
+    from kbcore.store.history.when import is_seq
     from kbcore.view.tables import files_of, waits_for_page
 
     former = called(view, [subject])
@@ -133,7 +182,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
 
 def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | None]:
     """Return the text of the document that states an entity: None where it is not at hand; {} where there is none."""
-    from kbcore.searching import documents
+    from kbcore.sync.searching import documents
 
     found = documents(opened.workspace, opened.branch, view, nodes, None)
     return {"body": next(iter(found.values()))} if found else {}
@@ -143,35 +192,47 @@ def _place(link: Link) -> tuple[bool, str, str, str, str]:
     return not link.stands, link.from_id, link.type, link.to_id, link.kind
 
 
-def _around(opened: Opened, view: View, found: dict[str, Any]) -> Around:
-    """Return what the page shows beside the entity."""
-    from kbcli.pages.entity import NAMED, RECORDS, Around
+def _ends(found: dict[str, Any]) -> tuple[str, ...]:
+    """Return the other ends of the edges that are shown."""
+    key = found["entity"]["id"]
+    return tuple(sorted({edge[end] for edge in found["edges"] for end in ("from", "to")} - {key}))
+
+
+def _around_now(opened: Opened, view: View, found: dict[str, Any]) -> Around:
+    """Do as ``_around`` for an entity as it is, with what KB's own rules find."""
     from kbcore.checks import run_checks
-    from kbcore.history.log import ids_of
-    from kbcore.history.reach import not_listed
-    from kbcore.history.shown import entity_change
-    from kbcore.history.touched import changes_of, touched
-    from kbcore.state import Change
+
+    report = run_checks(opened.workspace, view, branch=opened.branch, ids=[found["entity"]["id"]], is_own=True)
+    return _around(view, found, view.nodes(_ends(found)), report)
+
+
+def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: CheckReport | None) -> Around:
+    """Return what the page shows beside the entity; ``report`` is None where no rules were run."""
+    from kbcli.views.entity import NAMED, RECORDS, Around
+    from kbcore.model.state import Change
+    from kbcore.store.history.log import ids_of
+    from kbcore.store.history.reach import not_listed
+    from kbcore.store.history.shown import entity_change
+    from kbcore.store.history.touched import changes_of, touched
 
     key = found["entity"]["id"]
-    ends = sorted({edge[end] for edge in found["edges"] for end in ("from", "to")} - {key})
     seqs = [record["seq"] for record in found["history"][:RECORDS]]
     changes = changes_of(view, key, min(seqs)) if seqs else {}
     # The entity itself is one of what a record touched.
     named = touched(view, seqs, limit=NAMED + 2, ids=ids_of(view, key))
     return Around(
         tuple(not_listed(view).sentences()),
-        {node.id: node for node in view.nodes(ends)},
-        run_checks(opened.workspace, view, branch=opened.branch, ids=[key], is_own=True),
-        {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items()},
+        {node.id: node for node in others},
+        report,
+        {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items() if seq in seqs},
         {seq: [one for one in part if one.to_id] for seq, part in named.items()},
     )
 
 
 def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
-    from kbcli.words import records
-    from kbcli.words.changes import tell_change
-    from kbcore.visible import visible
+    from kbcli.messages import records
+    from kbcli.messages.changes import tell_change
+    from kbcore.text.escaping import escape_controls
 
     output = session.output
     output.is_paged = True
@@ -181,7 +242,7 @@ def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
         *(f"warning: {warning}" for warning in record.get("warnings", ())),
     ]
     lines = records.page(output, record, head=head, now=session.machine.clock.now()) + [
-        line for one in notes for line in output.wrapped(visible(one), "    ")
+        line for one in notes for line in output.wrapped(escape_controls(one), "    ")
     ]
     for operation in record["operations"]:
         lines += ["", *tell_change(output, operation)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 
 def run(
@@ -24,9 +24,9 @@ def run(
     the maintenance log. Each is one record, which `kb revert` takes back. Facts that files state are left alone. Only
     one cycle of a branch runs at a time, and the next one waits for `sleep.intervalHours`.
     """
-    from kbcli.words import slept
-    from kbcore.sleep.cycle import SleepOptions
-    from kbcore.sleep.cycle import run as sleep
+    from kbcli.messages import slept
+    from kbcore.kip.sleep.cycle import SleepOptions
+    from kbcore.kip.sleep.cycle import run as sleep
 
     session = session_of(ctx)
     opened = session.open(dry_run=dry_run)

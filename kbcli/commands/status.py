@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from kbcli.context import Session
+    from kbcli.invocation.context import Session
     from kbcore.storage.fs import Fs
     from kbcore.storage.witness import Loss
-    from kbcore.store import BranchStore
+    from kbcore.store.branch_store import BranchStore
+    from kbcore.store.workspace import Workspace
     from kbcore.view.view import View
-    from kbcore.workspace import Workspace
 
 _SHOWN = 10
 """Paths and links of each kind that the text shows; JSON has all of them."""
@@ -31,7 +31,7 @@ def run(ctx: typer.Context) -> None:
 
     Writes nothing: a branch without a store gets none.
     """
-    from kbcore import branches
+    from kbcore.store import branches
 
     session = session_of(ctx)
     session.is_read_only = True
@@ -45,12 +45,12 @@ def run(ctx: typer.Context) -> None:
 
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
-    from kbcore import branches, relocation
-    from kbcore.branches import lost
-    from kbcore.upkeep.caches import witnesses
+    from kbcore.maintenance.caches import witnesses
+    from kbcore.store import branches, unread
+    from kbcore.store.branches import lost
 
     workspace, checked_out = session.workspace, session.workspace.head()
-    store = _watched(session, branch) if workspace.has_store(branch) else None
+    store = _watched(session, branch) if workspace.folders.has_store(branch) else None
     # A branch without a store is compared with what its first write will copy.
     origin = None if store else branches.find_origin(workspace, branch)
     compared = _watched(session, origin.branch) if origin else store
@@ -67,8 +67,8 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "missing": _missing(workspace, losses),
     }
     blocking = lost.blocking(workspace, branch, losses, is_copied=origin is not None)
-    place = workspace.place_of_stores()
-    refusal = None if store else workspace.refusal_to_write()
+    place = workspace.folders.place_of_stores()
+    refusal = None if store else workspace.folders.refusal_to_write()
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
     differences, faults = compared.read(compare) if compared else compare(None)
@@ -80,7 +80,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "refused_for": blocking.branch if blocking else None,
         "unwritable": str(refusal[0]) if refusal else None,
         "warnings": [
-            *filter(None, [branches.warning(workspace, branch)]),
+            *map(str, filter(None, [branches.suspicion(workspace, branch)])),
             *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
             # That of this branch is said by whoever reads its store, at the end of every command.
             *(
@@ -88,7 +88,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
                 for one in workspace.place.damaged()
                 if not (store and one.directory_name == store.directory.name)
             ),
-            *map(str, relocation.beside(workspace)),
+            *map(str, unread.beside(workspace.folders)),
             *faults,
             *([place.sentence()] if place.place == "git" and place.remedy else []),
         ],
@@ -97,7 +97,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
 
 def _missing(workspace: Workspace, losses: Sequence[Loss]) -> list[dict[str, Any]]:
     """Return what is missing of which branch, as values and as a sentence, and what to do."""
-    from kbcore.branches import lost
+    from kbcore.store.branches import lost
 
     return [
         {
@@ -124,9 +124,9 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
 
     With it: why files cannot be read as the project wants them to be.
     """
+    from kbcore.sync.file_status import stale_sources, unresolved_links
     from kbcore.sync.pending import look, place_of
     from kbcore.sync.planned import differing
-    from kbcore.sync.remains import stale_sources, unresolved_links
     from kbcore.sync.stamps import path_of, read_stamps
 
     files: dict[str, Any] = {"scanned": None, "changed": [], "removed": [], "not_read": {}}
@@ -135,7 +135,7 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
     if has_files:
         workspace, machine = session.workspace, session.machine
         place = place_of(workspace)
-        stamps = read_stamps(machine.fs, path_of(workspace.cache_dir, place.root))
+        stamps = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
         now_ns = machine.clock.epoch_ns()
         pending = look(view, place, stamps, now_ns)
         pending = differing(view, place, workspace.schema, pending, now_ns) if view else pending
@@ -172,7 +172,7 @@ def _accepted(
         return {}
     from kbcore.checks import known_in
     from kbcore.sync.faults import UNREADABLE, about, links_not_accepted, not_accepted
-    from kbcore.sync.remains import remains
+    from kbcore.sync.file_status import remains
 
     known, _ = known_in(session.workspace, view, about((), links))
     problems = [one for one in remains(view, bad).problems if one[1].severity == "error"]
@@ -194,7 +194,7 @@ def _size(workspace: Workspace, branch: str, store: BranchStore | None) -> dict[
         return None
     fs = workspace.machine.fs
     stats: dict[str, Any] = msgspec.to_builtins(verify.stats(fs, store.directory, store.head()))
-    return {**stats, "cache_bytes": _cached_bytes(fs, workspace.cache_of(branch))}
+    return {**stats, "cache_bytes": _cached_bytes(fs, workspace.folders.cache_of(branch))}
 
 
 def _cached_bytes(fs: Fs, cache: Path) -> int:
@@ -212,9 +212,9 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
-    from kbcore.phrases import counted
     from kbcore.sync.answer import not_read_line
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
 
     output = session.output
     state, files = found["checked_out"], found["files"]
@@ -228,7 +228,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     named = {found["branch"]} if found["store"] else set()
     missing = [f"{one['message']} {one['remedy']}" for one in found["missing"] if one["branch"] not in named]
     for warning in [*missing, *found["warnings"]]:
-        output.warn(visible(warning))
+        output.warn(escape_controls(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
     accepted = found["accepted"]
@@ -242,10 +242,10 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     lines += _listed("Unresolved links:", links)
     is_pending = bool(files["changed"] or files["removed"])
     if files["scanned"] is not None and not is_pending:
-        lines.append(f"In step with {counted(files['scanned'], 'file')}.")
+        lines.append(f"In step with {pluralize(files['scanned'], 'file')}.")
     if left := not_read_line(files["not_read"]):
         lines.append(left)
-    output.data("".join(f"{output.flowed(visible(line))}\n" for line in lines))
+    output.data("".join(f"{output.flowed(escape_controls(line))}\n" for line in lines))
     if found["unwritable"]:
         output.say("Next: `kb doctor` says how to write here")
     elif found["refused_for"] is not None:
@@ -258,12 +258,12 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
 
 def _store_line(found: dict[str, Any]) -> str:
     """Say how far the store of the branch goes, or what there is instead of one."""
-    from kbcli.words.lines import size
-    from kbcore.phrases import counted
+    from kbcli.messages.lines import size
+    from kbcore.text.wording import pluralize
 
     stored = found["store"]
     if stored:
-        journal = f"{counted(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
+        journal = f"{pluralize(stored['records'], 'record')}, {size(stored['journal_bytes'])}"
         return f"Head: seq {found['seq']} of {found['head']['at']} ({journal})"
     if any(one["branch"] == found["branch"] for one in found["missing"]):
         return "No store, although it had one."

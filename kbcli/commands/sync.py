@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kbcli.context import session_of
-from kbcli.options import DryRun
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
+    from kbcli.invocation.context import Session
     from kbcore.sync.answer import SyncAnswer
     from kbcore.sync.faults import Faults
 
@@ -30,7 +30,7 @@ def run(
     Runs the extractors over the configured files and commits the difference as one changeset. Unchanged files write
     no record. A file that cannot be read is reported; what was known from it is kept.
     """
-    from kbcli import exits
+    from kbcli.invocation import exits
 
     session = session_of(ctx)
     answer = None if paths or dry_run or rebuild else _answer_at_rest(session)
@@ -46,10 +46,10 @@ def run(
 
 def _answer_at_rest(session: Session) -> SyncAnswer | None:
     """Return what there is to answer when nothing has changed since the last sync, which needs no database."""
-    from kbcore.sync import rest
+    from kbcore.sync import noop_cache
 
     workspace = session.workspace
-    return rest.answer_at_rest(workspace, session.named_branch or workspace.head().branch)
+    return noop_cache.lookup(workspace, session.named_branch or workspace.head().branch)
 
 
 def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool) -> SyncAnswer:
@@ -65,10 +65,10 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 
 def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
-    from kbcli.words import synced
+    from kbcli.messages import synced
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read, wanted
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     output = session.output
     output.say(synced.sync_line(answer))
@@ -78,11 +78,11 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     else:
         _tell_faults(session, answer, is_strict=is_strict)
     if not answer.is_idle and (left := not_read_line(answer.not_read)):
-        output.note(visible(left))
+        output.note(escape_controls(left))
     if waiting := synced.waiting_line(answer):
         output.note(waiting)
     for warning in answer.outcome.warnings:
-        output.warn(visible(warning))
+        output.warn(escape_controls(warning))
     elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
@@ -90,12 +90,12 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
         said = f"No file below {', '.join(named)} is where the extractors look: {globs_line(globs)}." if named else ""
         if said := said or nothing_read(session.workspace):
-            output.note(visible(said))
+            output.note(escape_controls(said))
 
 
 def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
     """List what is wrong in files, and what is only noted."""
-    from kbcli.words import lines, synced
+    from kbcli.messages import lines, synced
 
     output = session.output
     found = _faults(session, answer, is_strict=is_strict)
@@ -110,7 +110,7 @@ def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> No
 def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     """Return what is wrong in files: with --strict all, else without what the project accepts."""
     from kbcore.sync import faults
-    from kbcore.visible import visible
+    from kbcore.text.escaping import escape_controls
 
     if not faults.has_faults(answer):  # nothing that reads rules is imported
         return faults.Faults([], 0, 0, 0)
@@ -122,5 +122,5 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
             session.workspace, answer.outcome.branch, faults.about(answer.problems, answer.unresolved)
         )
         if broken:
-            session.output.warn(visible(broken))
+            session.output.warn(escape_controls(broken))
     return faults.faults(answer, session.workspace.config.rules, known)

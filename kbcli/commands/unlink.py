@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from kbcli.commands.link import Edge, From, To, edge_named
-from kbcli.context import session_of
-from kbcli.options import DryRun, Message
+from kbcli.commands.link import HINTS, Edge, From, To, edge_named
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
 
 _OPTIONS = {"edges": "EDGE"}
 
@@ -21,12 +21,12 @@ def run(
     dry_run: DryRun = False,
 ) -> None:
     """Remove an edge that a client stated. One that a file states is removed in that file, which the refusal names."""
-    from kbcli.words.options import placed
-    from kbcore import changeset
+    from kbcli.messages.options import placed
+    from kbcore.model import changeset
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run, plans_first=True).target
-    with placed(session.output, _OPTIONS):
+    target = session.open(dry_run=dry_run).target
+    with placed(session.output, _OPTIONS, HINTS):
         said = message or f"unlink {from_id} {edge} {to_id}"
         request = {"edges": [edge_named(from_id, edge, to_id)], "message": said, "dry_run": dry_run}
         session.tell_outcome(target.carry_out(changeset.parse_deletion(request)))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.upkeep.proof import Verified
+    from kbcli.invocation.context import Session
+    from kbcore.maintenance.proof import Verified
 
 
 def run(ctx: typer.Context) -> int:
@@ -19,12 +19,12 @@ def run(ctx: typer.Context) -> int:
     Changes nothing. What is damaged ends with the status of that damage; a note in the cache keeps writers from it.
     Stores in the trash are not proven; `kb branch trash --verify` does that.
     """
-    from kbcli import exits
-    from kbcore import branches
-    from kbcore.phrases import counted, is_or_are
+    from kbcli.invocation import exits
+    from kbcore.maintenance.findings import damaged_journals
+    from kbcore.maintenance.proof import verify_branch
     from kbcore.storage import known_damage
-    from kbcore.upkeep.findings import damaged_journals
-    from kbcore.upkeep.proof import verify_branch
+    from kbcore.store import branches
+    from kbcore.text.wording import is_or_are, pluralize
 
     session = session_of(ctx)
     session.is_read_only = session.has_told_losses = True
@@ -33,14 +33,14 @@ def run(ctx: typer.Context) -> int:
     with session.output.waiting("Proving the journal"):
         proof = verify_branch(workspace, choice.branch, with_view=True)
     not_proven = _in_trash(session)
-    directory, cache = workspace.directory_of(choice.branch), workspace.cache_of(choice.branch)
+    directory, cache = workspace.folders.directory_of(choice.branch), workspace.folders.cache_of(choice.branch)
     known_damage.renew(session.real_fs, directory, cache, damaged_journals(proof.findings, choice.branch))
     if session.output.is_json:
         session.output.document(proof.as_json() | {"trash_not_proven": not_proven})
     else:
         _tell(session, proof)
         if not_proven:
-            stores = counted(not_proven, "store")
+            stores = pluralize(not_proven, "store")
             how = "`kb branch trash --verify` does it"
             session.output.note(f"note: {stores} in the trash {is_or_are(not_proven)} not proven; {how}.")
     return exits.status_of(proof.findings)
@@ -48,20 +48,20 @@ def run(ctx: typer.Context) -> int:
 
 def _in_trash(session: Session) -> int | None:
     """Return how many stores are in the trash; None, with a warning, where it cannot be listed."""
-    from kbcore.branches import moves
     from kbcore.errors import StorageError
-    from kbcore.visible import visible
+    from kbcore.store.branches import moves
+    from kbcore.text.escaping import escape_controls
 
     try:
         return len(moves.in_trash(session.workspace))
     except StorageError as error:
-        session.output.warn(visible(error.message))
+        session.output.warn(escape_controls(error.message))
         return None
 
 
 def _tell(session: Session, proof: Verified) -> None:
-    from kbcore.phrases import counted
-    from kbcore.visible import problem_line, visible
+    from kbcore.text.escaping import escape_controls, problem_line
+    from kbcore.text.wording import pluralize
 
     output = session.output
     for finding in proof.findings:
@@ -74,7 +74,7 @@ def _tell(session: Session, proof: Verified) -> None:
             output.warn(line)
         else:
             output.note(f"{finding.severity}: {line}")
-    output.say(visible(_summary(proof, counted(proof.records, "record"))))
+    output.say(escape_controls(_summary(proof, pluralize(proof.records, "record"))))
 
 
 def _summary(proof: Verified, records: str) -> str:

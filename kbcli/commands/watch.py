@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kbcli.context import session_of
+from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.render import Output
-    from kbcli.words.watched import Line, Telling
+    from kbcli.messages.watched import MarkedLine, Telling
+    from kbcli.terminal.output import Output
+    from kbcore.store.workspace import Workspace
     from kbcore.sync.answer import Located, SyncAnswer
     from kbcore.watch.events import Checked, Event
-    from kbcore.workspace import Workspace
 
 _KEPT_LINES: Final = 200
 _CLEAR: Final = "\x1b[H\x1b[J"
@@ -34,13 +34,13 @@ def run(
     Takes in what changes as it is saved, follows what git checks out, and says which violations come and go. With
     --json, every line is one JSON object. One watcher is enough for a worktree; a second one says so and ends.
     """
-    from kbcli import exits
-    from kbcli.ending import Ending
-    from kbcli.words import watched
+    from kbcli.invocation import exits
+    from kbcli.invocation.signals import Deadline
+    from kbcli.messages import watched
     from kbcore.interrupting import Stopped
     from kbcore.watch.watcher import Watcher
 
-    session, ending = session_of(ctx), Ending()
+    session, ending = session_of(ctx), Deadline()
     telling = watched.Telling(lambda answer: _not_accepted(session.workspace, answer))
     screen = _Screen(session.output, telling) if check and session.output.is_terminal else None
     tell = ending.watching(screen or _Told(session.output, telling, lists=check))
@@ -88,9 +88,9 @@ class _Told:
         self._telling = telling
 
     def __call__(self, event: Event) -> None:
-        from kbcli.words import watched
-        from kbcli.words.violations import violation_line
-        from kbcore.visible import json_text
+        from kbcli.messages import watched
+        from kbcli.messages.violations import violation_line
+        from kbcore.text.escaping import json_text
         from kbcore.watch.events import Checked
 
         if self._output.is_json:
@@ -147,7 +147,7 @@ class _Screen:
             self._draw()
 
     def _draw(self) -> None:
-        from kbcli.words import watched
+        from kbcli.messages import watched
 
         size = shutil.get_terminal_size()
         standing = self._standing.standing if self._standing else ()
@@ -156,5 +156,5 @@ class _Screen:
         self._output.flush()
 
 
-def _styled(output: Output, line: Line) -> str:
+def _styled(output: Output, line: MarkedLine) -> str:
     return f"{output.styled(line.mark, line.style)}{' ' * bool(line.mark.strip('+- '))}{line.text}"

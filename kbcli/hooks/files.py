@@ -11,10 +11,10 @@ import msgspec
 
 from kbcli.hooks import managers, script
 from kbcli.hooks.managers import Manager
-from kbcli.hooks.place import Place, remedy_outside
+from kbcli.hooks.place import HookFolder, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.replacing import replace_file
+from kbcore.storage.replacing import replace_file
 
 _ANY_EXECUTE = 0o111
 _READ = 0o444
@@ -30,7 +30,7 @@ class _Hook(msgspec.Struct, frozen=True):
     foreign: str = ""
 
 
-def look(place: Place, event: str) -> HookResult:
+def look(place: HookFolder, event: str) -> HookResult:
     """Say how the file of a hook stands. Raises: ``OSError``."""
     hook = _read(_target(place, event))
     judge = _judge_ours if script.has_block(hook.content) and not hook.foreign else _judge_other
@@ -38,7 +38,7 @@ def look(place: Place, event: str) -> HookResult:
     return HookResult(event=event, path=str(hook.path), state=state, remedy=remedy)
 
 
-def install(place: Place, event: str) -> HookResult:
+def install(place: HookFolder, event: str) -> HookResult:
     """Put KB's lines into the file of a hook, unless that is for others to do. Raises: ``OSError``."""
     hook = _read(_target(place, event))
     seen = look(place, event)
@@ -58,7 +58,7 @@ def install(place: Place, event: str) -> HookResult:
     return msgspec.structs.replace(look(place, event), action=action)
 
 
-def uninstall(place: Place, event: str) -> list[HookResult]:
+def uninstall(place: HookFolder, event: str) -> list[HookResult]:
     """Take KB's lines out of the file of a hook, and out of what other programs have made of that.
 
     The first result is that of the hook itself; files that others set aside follow where something was done.
@@ -84,14 +84,14 @@ def _is_kb_alone(hook: _Hook) -> bool:
     return script.has_block(hook.content) and script.is_ours_alone(hook.content)
 
 
-def _target(place: Place, event: str) -> Path:
+def _target(place: HookFolder, event: str) -> Path:
     """Return the file that KB's lines belong in: what a program runs besides its own script, if it wrote the hook."""
     hook = _read(place.folder / event)
     author = None if script.has_block(hook.content) else managers.author_of(hook.content)
     return hook.path.with_name(f"{event}{author.aside}") if author and author.runs_aside else hook.path
 
 
-def _judge_ours(place: Place, event: str, hook: _Hook) -> tuple[State, str]:
+def _judge_ours(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str]:
     """Judge a hook that has KB's lines."""
     if not place.is_run:
         return "ignored", _remedy_not_run(place)
@@ -104,7 +104,7 @@ def _judge_ours(place: Place, event: str, hook: _Hook) -> tuple[State, str]:
     return "active", ""
 
 
-def _judge_other(place: Place, event: str, hook: _Hook) -> tuple[State, str]:
+def _judge_other(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str]:
     """Judge a hook without KB's lines, or one that is not there."""
     if hook.foreign:
         reason = f"{hook.path} {hook.foreign}, so KB leaves it alone."
@@ -125,7 +125,7 @@ def _judge_other(place: Place, event: str, hook: _Hook) -> tuple[State, str]:
     return _judge_managed(place, event) if place.is_run else ("absent", REINSTALL)
 
 
-def _judge_managed(place: Place, event: str) -> tuple[State, str]:
+def _judge_managed(place: HookFolder, event: str) -> tuple[State, str]:
     """Judge a hook that another program has written, or would delete."""
     author = managers.author_of(_read(place.folder / event).content)
     caller = next((one for one in managers.MANAGERS if _names_kb(place.worktree, one, event)), None)
@@ -152,12 +152,12 @@ def _names_kb(worktree: Path, manager: Manager, event: str) -> bool:
 
 def _fault(worktree: Path, manager: Manager, event: str) -> str:
     """Return what keeps a program from reading the file that has it run ``kb``, or nothing. Only YAML is looked at."""
-    from kbcore.extract import salvage
+    from kbcore.text import yaml_salvage
 
     for path in (worktree / name for name in manager.configs if name.endswith((".yml", ".yaml"))):
         content = _content_of(path)
         if managers.calls_kb(content, event):
-            problems = salvage.read_mapping(content.decode("utf-8", "replace"), 1).problems
+            problems = yaml_salvage.read_mapping(content.decode("utf-8", "replace"), 1).problems
             for one in problems:
                 if one.code == "invalid_yaml":
                     return f"{path}:{one.line}: {one.message}."
@@ -175,11 +175,11 @@ def _is_simple(worktree: Path) -> bool:
     return any(path.is_file() for path in own) or managers.is_simple(_content_of(worktree / managers.PACKAGE))
 
 
-def _is_executable(place: Place, hook: _Hook) -> bool:
+def _is_executable(place: HookFolder, hook: _Hook) -> bool:
     return place.is_husky or bool(hook.mode & _ANY_EXECUTE)
 
 
-def _remedy_not_run(place: Place) -> str:
+def _remedy_not_run(place: HookFolder) -> str:
     if place.is_husky:
         return f"husky runs it once {place.active} exists: run `npx husky` in this worktree."
     others = other_hooks(place.active)
@@ -190,7 +190,7 @@ def _remedy_not_run(place: Place) -> str:
     )
 
 
-def _uninstall_at(place: Place, event: str, name: str) -> HookResult:
+def _uninstall_at(place: HookFolder, event: str, name: str) -> HookResult:
     hook = _read(place.folder / name)
     if hook.foreign or place.is_outside or not script.has_block(hook.content):
         state: State = "foreign" if script.is_mangled(hook.content) else "absent"

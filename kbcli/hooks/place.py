@@ -13,7 +13,7 @@ from kbcli.hooks import script
 from kbcore.git import Repository, SharedModes, hooks_dir
 
 
-class Place(msgspec.Struct, frozen=True):
+class HookFolder(msgspec.Struct, frozen=True):
     """A folder of hooks and what is known about it."""
 
     folder: Path
@@ -53,7 +53,7 @@ def own_program() -> Path | None:
 
 def find_place(
     repo: Repository, env: Mapping[str, str], hooks_path: Path | None, fallback: Path | None = None
-) -> Place:
+) -> HookFolder:
     """Return the folder that hooks belong in: ``hooks_path`` if given, else where they are run.
 
     ``fallback`` is kept in git directories only: files elsewhere are tracked, or may be, and what is tracked
@@ -67,7 +67,7 @@ def find_place(
     folder = Path(os.path.abspath(hooks_path)) if hooks_path is not None else husky or active  # noqa: PTH100  keeps links
     real = Path(os.path.realpath(folder))
     is_in_git_dir = _is_within(real, repo.common_dir, repo.git_dir)
-    return Place(
+    return HookFolder(
         folder=folder,
         active=active,
         is_husky=husky is not None and os.path.realpath(husky) == str(real),
@@ -79,7 +79,7 @@ def find_place(
     )
 
 
-def remedy_outside(place: Place, event: str) -> str:
+def remedy_outside(place: HookFolder, event: str) -> str:
     """Say how to run KB from a hooks folder that is not this repository's own."""
     if place.active == place.active.parent:
         return (

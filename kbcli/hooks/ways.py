@@ -13,7 +13,7 @@ import msgspec
 
 from kbcli.hooks import configured, files, script
 from kbcli.hooks.configured import Entries
-from kbcli.hooks.place import Place, find_place
+from kbcli.hooks.place import HookFolder, find_place
 from kbcli.hooks.results import REINSTALL, HookResult
 from kbcore.errors import GitUnusable
 from kbcore.git import Repository, hookconfig, hooks_dir
@@ -24,8 +24,8 @@ _RUN: Final = frozenset({"active", "outdated"})
 class _Here(msgspec.Struct, frozen=True):
     """What is known about the hooks of a repository."""
 
-    place: Place
-    default: Place
+    place: HookFolder
+    default: HookFolder
     """git's own folder of hooks, whether or not git runs them from there."""
     entries: Entries
     is_named: bool
@@ -160,7 +160,7 @@ def _done(results: Sequence[HookResult]) -> list[HookResult]:
     return [one for one in results if one.action != "none"]
 
 
-def _run_from_here(place: Place, repo: Repository, env: Mapping[str, str]) -> str:
+def _run_from_here(place: HookFolder, repo: Repository, env: Mapping[str, str]) -> str:
     """Set ``core.hooksPath`` to the folder, where it is not set and no other hook would be lost; say what was changed.
 
     The folder is named from the top of the worktree if it is in it: each worktree then runs its own copy of it.

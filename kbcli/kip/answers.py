@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kbcli.render import Output
+from kbcli.terminal.output import Output
 from kbcli.terminal.tables import pairs
 from kbcore.kip import syntax as s
-from kbcore.phrases import counted
-from kbcore.visible import json_text, visible, visible_lines
+from kbcore.text.escaping import escape_controls, escape_lines, json_text
+from kbcore.text.wording import pluralize
 
 Json = Mapping[str, Any]
 _OF_REQUEST: Final = re.compile(r'in `parameters`: \{"(\w+)": …\}')
@@ -27,26 +27,26 @@ def tell(output: Output, tree: s.Command, response: Json) -> None:
             output.data("".join(f"{line}\n" for line in write(output, tree, result)))
             break
     if response.get("next_cursor"):
-        output.note(f'There is more: add CURSOR "{visible(response["next_cursor"])}" to the same command.')
+        output.note(f'There is more: add CURSOR "{escape_controls(response["next_cursor"])}" to the same command.')
 
 
 def tell_error(output: Output, error: Json) -> None:
     """Write why a command was refused, with the place in its text."""
     output.flush()
-    output.error(f"{error['code']} {error.get('name', '')}: {visible_lines(error['message'])}")
+    output.error(f"{error['code']} {error.get('name', '')}: {escape_lines(error['message'])}")
     data = error.get("data", {})
     for line in str(data.get("excerpt", "")).splitlines():
-        output.error_detail(f"  {visible(line)}")
+        output.error_detail(f"  {escape_controls(line)}")
     for problem in data.get("problems", ()):
         said = problem["message"]
         if said.rstrip(".") not in error["message"]:
-            output.error_detail(visible(f"  {problem.get('element') or problem.get('path') or '-'}: {said}"))
+            output.error_detail(escape_controls(f"  {problem.get('element') or problem.get('path') or '-'}: {said}"))
     if error.get("hint"):
         hint = _OF_REQUEST.sub(r"with --param \1=VALUE, at the prompt by `:\1 = VALUE`", error["hint"])
-        output.error_detail(f"hint: {visible_lines(hint)}")
+        output.error_detail(f"hint: {escape_lines(hint)}")
 
 
-def _found(output: Output, tree: s.Query, result: Any) -> Iterable[str]:
+def _found(output: Output, tree: s.FindCommand, result: Any) -> Iterable[str]:
     heads = [head_of(one) for one in tree.find]
     if all(isinstance(one, s.Aggregate) for one in tree.find):
         values = [result] if len(heads) == 1 else result
@@ -96,7 +96,7 @@ def _with_score(
     return ["SCORE", *head], [[score, *row] for score, row in zip(scores, rows, strict=True)]
 
 
-def _searched(output: Output, tree: s.Search, result: Sequence[Json]) -> Iterable[str]:
+def _searched(output: Output, tree: s.SearchCommand, result: Sequence[Json]) -> Iterable[str]:
     if not result:
         output.note("Nothing was found.")
         return []
@@ -115,7 +115,7 @@ def _searched(output: Output, tree: s.Search, result: Sequence[Json]) -> Iterabl
 
 
 def _listed(_: Output, __: s.DescribeTypes, result: Sequence[str]) -> Iterable[str]:
-    return [visible(name) for name in result]
+    return [escape_controls(name) for name in result]
 
 
 def _domains(output: Output, _: s.DescribeDomains, result: Sequence[Json]) -> Iterable[str]:
@@ -125,7 +125,7 @@ def _domains(output: Output, _: s.DescribeDomains, result: Sequence[Json]) -> It
 
 def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
     identity = result["identity"]
-    yield output.styled(visible(f"{identity['type']} {identity['name']}"), "bold")
+    yield output.styled(escape_controls(f"{identity['type']} {identity['name']}"), "bold")
     yield from pairs(((key, cell(one)) for key, one in identity["attributes"].items()), output.width)
     yield ""
     head = ["DOMAIN", "MEMBERS", "TYPES", "PREDICATES", "DESCRIPTION"]
@@ -138,7 +138,7 @@ def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
     if outside:
         yield ""
         told = ", ".join(f"{name} {count}" for name, count in outside.items())
-        yield from output.wrapped(visible(f"In no domain: {told}"))
+        yield from output.wrapped(escape_controls(f"In no domain: {told}"))
 
 
 _KEYS: Final = ("key_concept_types", "key_proposition_types")
@@ -151,7 +151,7 @@ def _syntax(_: Output, __: s.DescribeSyntax, result: str) -> Iterable[str]:
 def _definition(output: Output, _: s.DescribeType, result: Json) -> Iterable[str]:
     attributes = dict(result["attributes"])
     members = attributes.pop("instance_schema", None)
-    yield output.styled(visible(f"{result['type']} {result['name']}"), "bold")
+    yield output.styled(escape_controls(f"{result['type']} {result['name']}"), "bold")
     yield from pairs(((key, cell(one)) for key, one in attributes.items()), output.width)
     for side, names in result.get("relationships", {}).items():
         if names:
@@ -164,14 +164,14 @@ def _definition(output: Output, _: s.DescribeType, result: Json) -> Iterable[str
 
 def _neighbourhood(output: Output, _: s.DescribeNeighbourhood, result: Json) -> Iterable[str]:
     concept = result["concept"]
-    yield output.styled(visible(f"{concept['type']} {concept['name']}"), "bold")
+    yield output.styled(escape_controls(f"{concept['type']} {concept['name']}"), "bold")
     yield from pairs(((key, cell(one)) for key, one in concept["attributes"].items()), output.width)
     if result["neighbours"]:
         yield ""
         head = ["DIRECTION", "PREDICATE", "NEIGHBOUR", "CONFIDENCE", "SUMMARY"]
         yield from output.table(head, [_neighbour_row(one) for one in result["neighbours"]])
     if result["left_out"]:
-        output.note(f"{counted(result['left_out'], 'link')} more; LIMIT and BUDGET say how much is shown.")
+        output.note(f"{pluralize(result['left_out'], 'link')} more; LIMIT and BUDGET say how much is shown.")
 
 
 def _neighbour_row(one: Json) -> list[str]:
@@ -210,22 +210,22 @@ def _side(side: Json) -> str:
     return cell(side["value"]) + (f" ({said})" if said else "")
 
 
-def _exported(output: Output, _: s.Export, result: Json) -> Iterable[str]:
-    told = f"{counted(result['concepts'], 'concept')}, {counted(result['propositions'], 'proposition')}"
+def _exported(output: Output, _: s.ExportCommand, result: Json) -> Iterable[str]:
+    told = f"{pluralize(result['concepts'], 'concept')}, {pluralize(result['propositions'], 'proposition')}"
     output.note(f"{told} in the capsule.")
-    return visible_lines(result["capsule"]).splitlines()
+    return escape_lines(result["capsule"]).splitlines()
 
 
 _WRITERS: Final[Sequence[tuple[type, Callable[[Output, Any, Any], Iterable[str]]]]] = (
-    (s.Query, _found),
-    (s.Search, _searched),
+    (s.FindCommand, _found),
+    (s.SearchCommand, _searched),
     (s.DescribeTypes, _listed),
     (s.DescribeDomains, _domains),
     (s.DescribePrimer, _primer),
     (s.DescribeSyntax, _syntax),
     (s.DescribeType, _definition),
     (s.DescribeNeighbourhood, _neighbourhood),
-    (s.Export, _exported),
+    (s.ExportCommand, _exported),
     (s.Merge, _merged),
     (object, _written),
 )

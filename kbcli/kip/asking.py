@@ -7,41 +7,43 @@ from typing import TYPE_CHECKING
 from kbcore.errors import KBError, KipRefused
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.kip.request import Request
-    from kbcore.kip.run import Answer
+    from kbcli.invocation.context import Session
+    from kbcore.kip.request import KipRequest
+    from kbcore.kip.run import KipAnswer
     from kbcore.view.view import View
 
 
-def carried_out(session: Session, request: Request) -> tuple[Answer, str]:
+def carried_out(session: Session, request: KipRequest) -> tuple[KipAnswer, str]:
     """Return the answer to a request, and the branch that it speaks of.
 
-    A branch gets its store when something is written, not by a dry run; settings and schema are those in force now.
+    A branch gets its store for its first record; settings and schema are those in force now.
 
     Raises: as opening a branch.
     """
-    from kbcore import branches
-    from kbcore.kip.run import Surroundings, run
+    from kbcore.kip.run import KipContext, run
+    from kbcore.store import branches
 
     session.begin_request(writes=request.writes)
     workspace = session.workspace.renewed()
-    open_ = branches.open_to_read
-    if request.writes:
-        open_ = branches.open_to_try if request.dry_run else branches.open_branch
-    store, choice, ensured = open_(workspace, session.named_branch)
-    session.tell_ensured(ensured)
-    session.note_answering(workspace, choice.branch)
-    session.watch(store)
-    around = Surroundings(
-        workspace, store, choice.branch, session.author, choice.follows_head, files=session.files, is_local=True
+    if request.writes and not request.dry_run:
+        choice = branches.choose(workspace, session.named_branch)
+        session.open_to_write(workspace, choice)
+    else:
+        open_ = branches.open_to_try if request.writes else branches.open_to_read
+        store, choice, ensured = open_(workspace, session.named_branch)
+        session.tell_ensured(ensured)
+        session.note_answering(workspace, choice.branch)
+        session.watch(store)
+    around = KipContext(
+        workspace, choice.branch, session.author, choice.follows_head, files=session.files, is_local=True
     )
     return run(around, request), choice.branch
 
 
 def names(session: Session) -> tuple[list[str], list[str]]:
     """Return the concept types and the predicates of the branch; none where nothing can be read."""
-    from kbcore import branches
     from kbcore.kip.names import type_names
+    from kbcore.store import branches
 
     def of_schema(view: View) -> tuple[list[str], list[str]]:
         schema = view.schema(session.workspace.schema)
@@ -54,9 +56,9 @@ def names(session: Session) -> tuple[list[str], list[str]]:
         return [], []
 
 
-def status_of(answer: Answer) -> int:
+def status_of(answer: KipAnswer) -> int:
     """Return the exit status of an answer: that of the error of KB's that it tells, else that of what KIP refuses."""
-    from kbcli import exits
+    from kbcli.invocation import exits
 
     if not answer.is_error:
         return exits.DONE

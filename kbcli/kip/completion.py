@@ -19,14 +19,14 @@ _OF_PREDICATE: Final = re.compile(r'(?:\(\s*[^()]*,\s*|\(\s*|PROPOSITION\s+TYPE\
 _PARTS: Final = ("attributes.", "id", "metadata.", "name", "object", "predicate", "subject", "type")
 
 
-class Names(msgspec.Struct, frozen=True):
+class KipNames(msgspec.Struct, frozen=True):
     """The concept types and the predicates of the branch."""
 
     types: Sequence[str] = ()
     predicates: Sequence[str] = ()
 
 
-def candidates(before: str, word: str, names: Names) -> list[str]:
+def candidates(before: str, word: str, names: KipNames) -> list[str]:
     """Return what a word may become; ``before`` is all that was typed in front of it."""
     if word.startswith("?"):
         return _variables(before, word)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from kbcli.kip import answers, history
 from kbcli.kip.asking import carried_out, names
-from kbcli.kip.completion import BREAKS, Names, candidates
+from kbcli.kip.completion import BREAKS, KipNames, candidates
 from kbcli.kip.requests import is_whole, parameters_of, request_of
 from kbcli.kip.telling import tell_answer
 from kbcore.errors import KBError, KipRefused
@@ -21,7 +21,7 @@ from kbcore.interrupting import Stopped
 from kbcore.kip.errors import envelope
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
+    from kbcli.invocation.context import Session
 
 FIRST: Final = "kip> "
 NEXT: Final = " ... "
@@ -169,5 +169,5 @@ class _Lines:
             line = self._readline.get_line_buffer()[: self._readline.get_begidx()]
             before = "\n".join([*self._prompt.typed, line])
             types, predicates = names(self._session)
-            self._found = candidates(before, word, Names(types, predicates))
+            self._found = candidates(before, word, KipNames(types, predicates))
         return self._found[state] if state < len(self._found) else None

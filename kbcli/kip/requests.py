@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kbcore import strictjson
 from kbcore.errors import InvalidQuery, KipRefused
 from kbcore.kip.errors import RESOURCE, placed, refused
 from kbcore.kip.parsing import spans
-from kbcore.kip.request import Command, Request
+from kbcore.kip.request import CommandText, KipRequest
 from kbcore.limits import MAX_CHANGESET_BYTES, MAX_KIP_COMMANDS
-from kbcore.visible import in_quotes
+from kbcore.text import strict_json
+from kbcore.text.escaping import in_quotes
 
 _JSON: Final = frozenset('{["-0123456789tfn')
 """What a JSON value begins with."""
@@ -40,11 +40,11 @@ def parameters_of(words: Sequence[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if text[:1] not in _JSON:
         return text
-    tree = strictjson.read(text)
+    tree = strict_json.read(text)
     return text if tree.problems else tree.root
 
 
-def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> Request:
+def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> KipRequest:
     """Return the request for a text of one command or of several, which run one after the other.
 
     Raises: ``KipRefused`` where the text does not fall into commands.
@@ -53,8 +53,8 @@ def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> Re
     if len(pieces) > MAX_KIP_COMMANDS:
         message = f"There are {len(pieces)} commands; the limit is {MAX_KIP_COMMANDS}."
         raise refused(RESOURCE, message, hint="Split them into several files.")
-    commands = tuple(Command(piece, parameters, lead) for piece, lead in pieces or [(text, 0)])
-    return Request(commands, is_batch=len(commands) > 1, dry_run=dry_run)
+    commands = tuple(CommandText(piece, parameters, lead) for piece, lead in pieces or [(text, 0)])
+    return KipRequest(commands, is_batch=len(commands) > 1, dry_run=dry_run)
 
 
 def pieces_of(text: str) -> list[tuple[str, int]]:

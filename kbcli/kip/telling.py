@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from kbcli.kip import answers
 from kbcore.kip import syntax as s
 from kbcore.kip.parsing import parse
-from kbcore.visible import visible
+from kbcore.text.escaping import escape_controls
 
 if TYPE_CHECKING:
-    from kbcli.context import Session
-    from kbcore.kip.request import Request
-    from kbcore.kip.run import Answer
+    from kbcli.invocation.context import Session
+    from kbcore.kip.request import KipRequest
+    from kbcore.kip.run import KipAnswer
 
 
-def tell_answer(session: Session, request: Request, answer: Answer, branch: str) -> None:
+def tell_answer(session: Session, request: KipRequest, answer: KipAnswer, branch: str) -> None:
     """Write the answer to each command of a request, and last why one was refused."""
     output = session.output
     responses: list[dict[str, Any]] = answer.response["result"] if request.is_batch else [answer.response]
@@ -33,8 +33,8 @@ def tell_answer(session: Session, request: Request, answer: Answer, branch: str)
         told = (
             "Nothing was written: this was a dry run" if request.dry_run else f"Branch {branch} is at seq {answer.seq}"
         )
-        output.note(f"{visible(told)}.")
+        output.note(f"{escape_controls(told)}.")
     if answer.files is not None:
         session.tell_files(branch, answer.files)
     for warning in answer.warnings:
-        output.warn(visible(warning))
+        output.warn(escape_controls(warning))

@@ -24,7 +24,7 @@ _MINUTE_S: Final = 60
 _HOUR_S: Final = 60 * _MINUTE_S
 
 
-class Step(NamedTuple):
+class ProgressStep(NamedTuple):
     """One step of the work: how much is done, of how much, of what, and for how long it goes on."""
 
     done: int
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     took_s: float
 
 
-def line(step: Step, width: int) -> str:
+def line(step: ProgressStep, width: int) -> str:
     """Return a step as a line of less than so many columns."""
     share = min(1.0, step.done / step.total)
     filled = round(share * _BAR_CHARS)
@@ -124,7 +124,7 @@ class Bar:
         done, total, what = self._latest or (0, 0, "")
         is_due = not self._stopped.is_set() and now_s - self._since_s >= WAIT_S and self._is_wanted()
         if is_due and done < total:
-            self._show(line(Step(done, total, what, now_s - self._step_since_s), self._width()))
+            self._show(line(ProgressStep(done, total, what, now_s - self._step_since_s), self._width()))
         elif is_due and self._title:
             self._show(shortened(f"{self._title} … {_lasting(now_s - self._since_s)}", self._width() - 1))
         else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kbcore.errors import InvalidQuery
-from kbcore.replacing import create_file, remove_file
+from kbcore.storage.replacing import create_file, remove_file
 
 
 class EditedText:

@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from kbcli.terminal.cells import padded, shortened, width_of, wrapped
 from kbcli.terminal.colours import Style, of_status
-from kbcore.visible import visible, visible_lines
+from kbcore.text.escaping import escape_controls, escape_lines
 
 _GAP: Final = "  "
 _LEAST: Final = 6
@@ -30,7 +30,7 @@ _ID_SHARE: Final = 3
 Paint = Callable[[str, Style], str]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """What the cells of a column are, and how they are treated.
 
     ``kind``: text is cut at its end, and a path at its beginning; an id is never cut, nor is what is whole; a number is
@@ -49,19 +49,19 @@ class Column(NamedTuple):
         return self.kind in {"text", "path"}
 
 
-_ID: Final = Column("id")
-_EXTRA: Final = Column(is_extra=True)
-_PLACE: Final = Column("path", is_extra=True)
-COLUMNS: Final[Mapping[str, Column]] = {
+_ID: Final = TableColumn("id")
+_EXTRA: Final = TableColumn(is_extra=True)
+_PLACE: Final = TableColumn("path", is_extra=True)
+COLUMNS: Final[Mapping[str, TableColumn]] = {
     **dict.fromkeys(("ID", "FROM", "TO", "ENTITY", "COMPONENT", "TAG", "  BRANCH"), _ID),
     **dict.fromkeys(("TAGS", "PRIORITY", "GIT", "COPIED", "PATH", "TARGET"), _EXTRA),
     **dict.fromkeys(("SOURCE", "STATED IN", "ORIGIN"), _PLACE),
-    "AT": Column("whole"),
-    "SEQ": Column("number", lambda _: "yellow"),
-    **dict.fromkeys(("COUNT", "BEFORE", "AFTER"), Column("number")),
-    "STATUS": Column(style=of_status),
-    **dict.fromkeys(("TITLE", "ACTOR", "CHANGES"), Column(gives_way=True)),
-    **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), Column("number", is_extra=True)),
+    "AT": TableColumn("whole"),
+    "SEQ": TableColumn("number", lambda _: "yellow"),
+    **dict.fromkeys(("COUNT", "BEFORE", "AFTER"), TableColumn("number")),
+    "STATUS": TableColumn(style=of_status),
+    **dict.fromkeys(("TITLE", "ACTOR", "CHANGES"), TableColumn(gives_way=True)),
+    **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), TableColumn("number", is_extra=True)),
 }
 """What columns hold, by their heads, which mean the same in every table; all others are text."""
 
@@ -83,9 +83,9 @@ def laid_out(
     paint: Paint | None = None,
 ) -> list[list[str]]:
     """Return the lines of the head, and those of each row, as ``aligned`` has them."""
-    named = [COLUMNS.get(one, Column()) for one in head]
+    named = [COLUMNS.get(one, TableColumn()) for one in head]
     named[:1] = [one._replace(is_extra=False) for one in named[:1]]  # what a row is called stays
-    cells = [[visible(cell) for cell in row] for row in rows]
+    cells = [[escape_controls(cell) for cell in row] for row in rows]
     needed = [max([width_of(one), *(width_of(row[at]) for row in cells)]) for at, one in enumerate(head)]
     shown = list(range(len(named)))
     if width is not None:
@@ -100,18 +100,18 @@ def laid_out(
 
 def whole(head: Sequence[str], rows: Iterable[Sequence[str]], paint: Paint | None = None) -> Iterator[list[str]]:
     """Yield the lines of the head, and those of each row, of a table as wide as it needs to be; rows are read twice."""
-    columns = [COLUMNS.get(one, Column()) for one in head]
+    columns = [COLUMNS.get(one, TableColumn()) for one in head]
     widths = [width_of(one) for one in head]
     for row in rows:
-        widths = [max(width, width_of(visible(cell))) for width, cell in zip(widths, row, strict=True)]
+        widths = [max(width, width_of(escape_controls(cell))) for width, cell in zip(widths, row, strict=True)]
     drawn = _Drawn(columns, widths, paint)
     yield drawn.row(head, is_head=True)
     for row in rows:
-        yield drawn.row([visible(cell) for cell in row])
+        yield drawn.row([escape_controls(cell) for cell in row])
 
 
 def _fitted(
-    columns: Sequence[Column], needed: Sequence[int], shown: Sequence[int], width: int
+    columns: Sequence[TableColumn], needed: Sequence[int], shown: Sequence[int], width: int
 ) -> tuple[list[int], list[int]]:
     """Return which of the columns in ``shown`` there is room for, and the widths of all columns."""
     widths = list(needed)
@@ -164,7 +164,7 @@ def _level(widths: Sequence[int], room: int) -> int:
 class _Drawn:
     """The columns of a table with their widths, ready to write rows."""
 
-    def __init__(self, columns: Sequence[Column], widths: Sequence[int], paint: Paint | None) -> None:
+    def __init__(self, columns: Sequence[TableColumn], widths: Sequence[int], paint: Paint | None) -> None:
         self._columns = columns
         self._widths = widths
         self._paint = paint
@@ -190,14 +190,14 @@ class _Drawn:
             start += width + len(_GAP)
         return [*lines, line.rstrip()] if line or not lines else lines
 
-    def _painted(self, cell: str, column: Column, *, is_head: bool) -> str:
+    def _painted(self, cell: str, column: TableColumn, *, is_head: bool) -> str:
         style = "bold" if is_head else column.style(cell) if column.style else None
         return self._paint(cell, style) if self._paint and style else cell
 
 
 def pairs(rows: Iterable[tuple[str, str]], width: int | None = None, indent: str = "  ") -> list[str]:
     """Return lines of names and what belongs to them, which is wrapped beside its name."""
-    safe = [(visible(name), visible(text)) for name, text in rows]
+    safe = [(escape_controls(name), escape_controls(text)) for name, text in rows]
     names = max((width_of(name) for name, _ in safe), default=0)
     room = None if width is None else max(_COMFORT, width - len(indent) - names - len(_GAP))
     lines = []
@@ -216,7 +216,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 
 def markdown_text(cell: str) -> str:
     """Return text on one line that Markdown shows as it is."""
-    text = visible(cell.replace("\n", " "))
+    text = escape_controls(cell.replace("\n", " "))
     for character in "\\`|<>*_[]":
         text = text.replace(character, "\\" + character)
     return text
@@ -229,12 +229,12 @@ def tab_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterato
     """
     yield "\t".join(name.strip() for name in head)
     for row in rows:
-        yield "\t".join(visible(cell.replace("\\", "\\\\")) for cell in row)
+        yield "\t".join(escape_controls(cell.replace("\\", "\\\\")) for cell in row)
 
 
 def comma_separated(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yield CSV as RFC 4180 has it, with line feeds: the head, then each row."""
     for row in itertools.chain([head], rows):
         stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerow([visible_lines(cell) for cell in row])
+        csv.writer(stream, lineterminator="\n").writerow([escape_lines(cell) for cell in row])
         yield stream.getvalue()

@@ -9,11 +9,15 @@ from typing import Final
 
 import msgspec
 
-from kbcore.branchtree import tree_of
-from kbcore.checks.accepted import (
+from kbcore.checks.branch_files import tree_of
+from kbcore.errors import InvalidConfig, NotFound, Problem
+from kbcore.model.rule_settings import Suppression
+from kbcore.rules import NAMES, ON_DEMAND, CheckReport, Rule, RuleContext, check, check_names, load_rules, look, orphans
+from kbcore.rules import RULES as OWN
+from kbcore.rules.accepted import (
     ATTRIBUTE,
+    AcceptedFaults,
     Baseline,
-    Known,
     Reasons,
     baseline_text,
     faults_of,
@@ -24,22 +28,18 @@ from kbcore.checks.accepted import (
     with_present_ids,
     without_accepted,
 )
-from kbcore.errors import InvalidConfig, NotFound, Problem
-from kbcore.rules import NAMES, ON_DEMAND, Report, Rule, RuleContext, check, load_rules, look, orphans
-from kbcore.rules import RULES as OWN
 from kbcore.rules.few import Look
 from kbcore.rules.project import ProjectRule
-from kbcore.rules.rule import Tree
-from kbcore.rulesettings import Suppression
+from kbcore.rules.rule import BranchFiles
 from kbcore.storage import files
-from kbcore.suggest import did_you_mean
+from kbcore.store.apply import nearest_id
+from kbcore.store.workspace import BASELINE, CONFIG, RULES, Workspace
 from kbcore.sync.faults import About
-from kbcore.view.near import around
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbcore.view.neighborhood import neighborhood
 from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import BASELINE, CONFIG, RULES, Workspace
-from kbcore.writes import nearest_id
 
 Renamed = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the present id of each of some ids that an entity had before and none has now."""
@@ -63,7 +63,7 @@ _SUPPRESSING: Final = f"""
 select id from node where json_extract(attributes, '$.{ATTRIBUTE}') is not null order by id limit {_MOST_SUPPRESSING}
 """  # noqa: S608 - no text from outside
 IDLE_ID: Final = "idle_suppression"
-_GUESSED: Final = 5
+MAX_GUESSED: Final = 5
 """For so many ids that do not exist it is looked for one that may be meant: all entities are looked at for each."""
 
 
@@ -77,7 +77,7 @@ def run_checks(
     is_own: bool = False,
     may_be_unknown: bool = False,
     idle: Callable[[str], str] = lambda _: "",
-) -> Report:
+) -> CheckReport:
     """Return what the rules found in a branch, whose view this is.
 
     ``only`` names the rules to run, ``ids`` the entities to look at; with ``is_own`` only KB's own rules are run, which
@@ -101,14 +101,14 @@ def run_checks(
 def judge(
     workspace: Workspace,
     view: View,
-    tree: Tree,
+    tree: BranchFiles,
     *,
     only: Sequence[str] = (),
     ids: Sequence[str] = (),
     extra: Sequence[Rule] = (),
     is_own: bool = False,
     idle: Callable[[str], str] = lambda _: "",
-) -> Report:
+) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
 
     ``idle`` is that of ``kbcore.rules.check``.
@@ -116,7 +116,7 @@ def judge(
     Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
     project = [] if is_own else project_rules(workspace)
-    near = around(view, ids) if ids else contextlib.nullcontext()
+    near = neighborhood(view, ids) if ids else contextlib.nullcontext()
     with Sandbox(view.lend, rule_times(workspace)) as sandbox, near as nearby:
         schema = view.schema(workspace.schema)
         now_s = workspace.machine.clock.monotonic_s
@@ -141,7 +141,7 @@ def accepted(workspace: Workspace, renamed: Renamed) -> tuple[tuple[Suppression,
     return kept, with_present_ids(baseline, present)
 
 
-def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Renamed) -> Report:
+def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Renamed) -> CheckReport:
     """Return what KB's own rules that are named find by look-ups, without what is suppressed or in the baseline.
 
     ``renamed`` returns the present id of each of some ids that an entity had before.
@@ -165,7 +165,7 @@ def baseline_of(workspace: Workspace) -> Baseline:
     return read_baseline(workspace.baseline_text, f"{workspace.settings_name}/{BASELINE}")
 
 
-def write_baseline(workspace: Workspace, report: Report) -> int:
+def write_baseline(workspace: Workspace, report: CheckReport) -> int:
     """Publish what a report holds as the baseline, and return how many violations that are.
 
     What the baseline that is there holds of rules that could not run is kept.
@@ -179,18 +179,18 @@ def write_baseline(workspace: Workspace, report: Report) -> int:
     return found.total()
 
 
-def known_to(workspace: Workspace, branch: str, about: About) -> tuple[Known, str]:
+def known_to(workspace: Workspace, branch: str, about: About) -> tuple[AcceptedFaults, str]:
     """Return what a project accepts of the faults that a sync of a branch reports, ``about`` which they are.
 
     And why its baseline cannot be read, "" if it can. The sync is done by then, so a broken baseline is no reason to
     fail: without it more is reported.
     """
-    if not workspace.has_store(branch):
+    if not workspace.folders.has_store(branch):
         return known_in(workspace, None, about)
     return workspace.store(branch).read(lambda view: known_in(workspace, view, about))
 
 
-def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Known, str]:
+def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[AcceptedFaults, str]:
     """Do as ``known_to`` for the branch of a view."""
     suppressions, baseline, broken = workspace.config.suppressions, Baseline(), ""
     try:
@@ -198,9 +198,9 @@ def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Kno
     except InvalidConfig as error:
         broken = f"{error.message} {error.hint}".rstrip()
     if view is None:
-        return Known(suppressions, baseline), broken
+        return AcceptedFaults(suppressions, baseline), broken
     statuses = {node.id: node.fields.get("status", "") for node in view.nodes(sorted(about.statuses))}
-    return Known(suppressions, baseline, _reasons(view, sorted({*about.ids, *statuses})), statuses), broken
+    return AcceptedFaults(suppressions, baseline, _reasons(view, sorted({*about.ids, *statuses})), statuses), broken
 
 
 def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
@@ -221,7 +221,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     there = {row[0] for row in view.rows(_KNOWN, [[present.get(one, one) for one in ids]])} if ids else set()
     gone = [id_ for id_ in ids if present.get(id_, id_) not in there]
     for at, id_ in enumerate(gone):
-        near = nearest_id(view, id_) if at < _GUESSED else ""
+        near = nearest_id(view, id_) if at < MAX_GUESSED else ""
         hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
         message = f"A suppression names {in_quotes(id_)}, which does not exist."
         found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
@@ -269,15 +269,20 @@ def rule_named(workspace: Workspace, name: str) -> Rule:
     return rules[name]
 
 
+def check_rules(workspace: Workspace, only: Sequence[str]) -> None:
+    """Refuse rules that do not exist. Raises: ``NotFound`` with every one of them; ``InvalidConfig``."""
+    check_names(only, [rule.id for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))])
+
+
 def check_ids(view: View, ids: Sequence[str]) -> None:
     """Refuse ids of which nothing is known: the answer to a mistyped one would read as if nothing were wrong."""
     known = {node.id for node in view.nodes(ids)}
     if rest := sorted({*ids} - known):
         known.update(row[0] for row in view.rows(_KNOWN, [rest]))
-    problems = []
+    problems: list[Problem] = []
     for at, key in enumerate(ids):
         if key not in known:
-            near = nearest_id(view, key)
+            near = nearest_id(view, key) if len(problems) < MAX_GUESSED else ""
             hint = f"Did you mean {in_quotes(near)}?" if near else ""
             problems.append(Problem(f"$.ids[{at}]", "unknown_id", f"There is no {in_quotes(key)}.", hint))
     if problems:

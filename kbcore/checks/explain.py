@@ -8,11 +8,11 @@ import msgspec
 
 from kbcore.checks import rule_named, rule_times, run_checks
 from kbcore.checks.trials import TrialRun, run_trials
+from kbcore.config.user import UserLimits
 from kbcore.rules import load_rules
 from kbcore.rules.project import ProjectRule, Value
-from kbcore.usersettings import UserLimits
+from kbcore.store.workspace import RULES, Workspace
 from kbcore.view.view import View
-from kbcore.workspace import RULES, Workspace
 
 CORE: Final = "KB"
 """Where the rules, severities and limits come from that nobody has set."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kbcore.rules import Violation
 from kbcore.rules.rule import Severity
+from kbcore.text.problems import MORE
 
 FEW: Final = 5
 """So many violations of a rule are shown one by one; of more, so many kinds."""
@@ -24,18 +25,25 @@ class Alike(NamedTuple):
         return " ".join(one for one in (self.first.field, *self.first.values) if one)
 
 
-class Group(NamedTuple):
+class RuleGroup(NamedTuple):
     """What is shown of one rule, and how many violations it has in all."""
 
     rule: str
     severity: Severity
     shown: list[Alike]
     total: int
+    is_cut: bool = False
+    """Whether there are more than ``total``, as ``is_cut`` says."""
 
     @property
     def hidden(self) -> int:
         """Return how many violations are in no entry that is shown."""
         return self.total - sum(1 + len(one.others) for one in self.shown)
+
+
+def is_cut(violations: Iterable[Violation]) -> bool:
+    """Tell whether one of them stands for further ones: of a file with very many problems only the first are kept."""
+    return any(one.code == MORE for one in violations)
 
 
 def by_rule(violations: Sequence[Violation]) -> dict[tuple[Severity, str], list[Violation]]:
@@ -46,7 +54,7 @@ def by_rule(violations: Sequence[Violation]) -> dict[tuple[Severity, str], list[
     return groups
 
 
-def grouped(violations: Sequence[Violation], limit: int | None = None) -> list[Group]:
+def grouped(violations: Sequence[Violation], limit: int | None = None) -> list[RuleGroup]:
     """Return what to show of each rule: ``limit`` violations one by one, else those of one kind together.
 
     Without a limit up to ``FEW`` violations of a rule are shown one by one, and of more the first ``FEW`` kinds.
@@ -60,7 +68,7 @@ def grouped(violations: Sequence[Violation], limit: int | None = None) -> list[G
             for one in found:
                 kinds.setdefault(one.kind, []).append(one)
             alike = [Alike(first, others) for first, *others in kinds.values()][:FEW]
-        groups.append(Group(rule, severity, alike, len(found)))
+        groups.append(RuleGroup(rule, severity, alike, len(found), is_cut(found)))
     return groups
 
 

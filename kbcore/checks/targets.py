@@ -7,14 +7,17 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kbcore.errors import NotFound, Problem
+import msgspec
+
+from kbcore.checks import MAX_GUESSED
+from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.git.blobs import once_added
-from kbcore.suggest import is_it, near_ones
+from kbcore.store.apply import nearest_id
+from kbcore.store.workspace import Workspace
 from kbcore.sync.paths import normal_paths
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it, near_ones
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
-from kbcore.writes import nearest_id
 
 _IDS: Final = """
 select a.id from unnest($1::varchar[]) as a(id)
@@ -48,12 +51,22 @@ def targets_of(
     ``files_among`` returns those of some paths, from the root, that are or were files or folders of the repository:
     they may be named although nothing is known from them, as scripts name whatever a commit touches.
 
-    Raises: ``NotFound`` with each name that is nothing; ``InvalidQuery`` for a path outside the repository.
+    Raises: ``NotFound`` with each name that is nothing; ``InvalidQuery`` with those and each path outside
+    the repository.
     """
     present = view.renamed(names)
     names = [present.get(name, name) for name in names]
     known = {row[0] for row in view.rows(_IDS, [names])}
-    named = {name: normal_paths([name], start, root)[0] for name in names if name not in known}
+    named: dict[str, str] = {}
+    outside: list[Problem] = []
+    for at, name in enumerate(names):
+        if name not in known:
+            try:
+                named[name] = normal_paths([name], start, root)[0]
+            except InvalidQuery as error:
+                outside += [
+                    msgspec.structs.replace(one, path=f"$.targets[{at}]", hint=error.hint) for one in error.details
+                ]
     files = sorted(row[0] for row in view.rows(_FILES, [])) if named else []
     within = {
         name: [one for one in files if not path or one == path or one.startswith(f"{path}/")]
@@ -61,7 +74,14 @@ def targets_of(
     }
     unknown = sorted({named[name] for name, found in within.items() if not found})
     there = files_among(unknown) if unknown else ()
-    problems = [_unknown(view, name, files) for name in within if not within[name] and named[name] not in there]
+    wrong = [
+        (at, name) for at, name in enumerate(names) if name in within and not within[name] and named[name] not in there
+    ]
+    problems = [
+        _unknown(view, at, name, files, may_guess=number < MAX_GUESSED) for number, (at, name) in enumerate(wrong)
+    ]
+    if outside:
+        raise InvalidQuery(outside[0].message, hint=outside[0].hint, details=[*outside, *problems])
     if problems:
         raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
     paths = sorted({path for found in within.values() for path in found})
@@ -77,8 +97,8 @@ def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[st
     return there | (once_added(workspace.repo, workspace.machine.env, gone) if gone else set())
 
 
-def _unknown(view: View, name: str, files: Sequence[str]) -> Problem:
-    near = nearest_id(view, name)
-    hint = is_it([near]) if near else is_it(near_ones(name, files))
+def _unknown(view: View, at: int, name: str, files: Sequence[str], *, may_guess: bool) -> Problem:
+    near = nearest_id(view, name) if may_guess else ""
+    hint = is_it([near]) if near else is_it(near_ones(name, files)) if may_guess else ""
     message = f"{in_quotes(name)} is no id, and neither a file nor a folder of the repository."
-    return Problem("$.targets", "unknown_id", message, hint)
+    return Problem(f"$.targets[{at}]", "unknown_id", message, hint)

@@ -9,20 +9,20 @@ import msgspec
 
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
-from kbcore.model import CLIENT, OBJECT_FIELDS, Link, Node, Statement
-from kbcore.phrases import some_of
+from kbcore.model.graph import CLIENT, OBJECT_FIELDS, Link, Node, Statement
+from kbcore.model.schema import Schema
+from kbcore.model.state import State
 from kbcore.rules import RuleContext
 from kbcore.rules.project import ProjectRule, Trial
-from kbcore.schema import Schema
-from kbcore.state import State
-from kbcore.suggest import did_you_mean
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbcore.text.wording import some_of
 from kbcore.view import database
 from kbcore.view.base import build
-from kbcore.view.basis import Basis
-from kbcore.view.fold import Start
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.fold import FoldStart
 from kbcore.view.sandbox import Sandbox, Times
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
 
 _AT: Final = "2000-01-01T00:00:00.000000Z"
 _SEQ: Final = 1
@@ -93,8 +93,8 @@ def _view_of(trial: Trial, schema: Schema, folder: str) -> View:
     nodes = [_node(values, schema) for values in trial.entities]
     ids = {node.id for node in nodes}
     links = [_link(values, ids) for values in trial.edges]
-    basis = Basis("", "", _SEQ, "", _AT, "", 0)
-    return build(":memory:", database.Room(folder), Start(_SEQ, "", State(nodes, links), []), (), basis)
+    basis = BaseStamp("", "", _SEQ, "", _AT, "", 0)
+    return build(":memory:", database.Room(folder), FoldStart(_SEQ, "", State(nodes, links), []), (), basis)
 
 
 def _node(values: Mapping[str, Any], schema: Schema) -> Node:

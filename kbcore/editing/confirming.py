@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from kbcore.answers import Outcome
-from kbcore.changeset import parse
-from kbcore.editing.documents import Target
+from collections.abc import Collection
+
+from kbcore.editing.documents import WriteTarget
 from kbcore.editing.setting import find, with_called
 from kbcore.errors import NotFound, NotSynced
 from kbcore.ids import link_id
-from kbcore.suspects import Suspect, suspects
+from kbcore.model.changeset import parse
+from kbcore.rules.stale_edges import StaleEdge, stale_edges
+from kbcore.store.answers import Outcome
+from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
+from kbcore.text.escaping import in_quotes
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
 
 
 def confirm(
-    target: Target, key: str, edge: tuple[str, str, str] | None = None, *, message: str = "", dry_run: bool = False
+    target: WriteTarget, key: str, edge: tuple[str, str, str] | None = None, *, message: str = "", dry_run: bool = False
 ) -> Outcome:
     """Confirm the suspect edges of an entity, or the one of this type, kind and target, as one record.
 
@@ -25,25 +28,30 @@ def confirm(
     """
     present: dict[str, str] = {}
 
-    def suspect(view: View) -> dict[str, Suspect]:
+    def suspect(view: View) -> dict[str, StaleEdge]:
         present.update(view.renamed([key, *(edge[2:] if edge else ())]))
         if edge is None:
-            return {one.id: one for one in suspects(view.rows, ends=[find(view, key).id])}
+            return {one.id: one for one in stale_edges(view.rows, ends=[find(view, key).id])}
         name = link_id(edge[0], edge[1], present.get(key, key), present.get(edge[2], edge[2]))
         if not view.links([name]):
             words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
             raise NotFound(f"There is no edge {words}.", hint=f"`kb show {key}` lists its edges.")
-        return {one.id: one for one in suspects(view.rows, ids=[name])}
+        return {one.id: one for one in stale_edges(view.rows, ids=[name])}
 
-    def on(view: View) -> tuple[dict[str, Suspect], int]:
+    def on(view: View) -> tuple[dict[str, StaleEdge], int]:
         return suspect(view), view.recorded_seq
 
     shown, seq = target.read(on)
     store = target.workspace.store(target.branch)
-    found = store.read(suspect) if shown else {}
+    try:
+        found = store.read(suspect) if shown else {}
+    except NotFound as error:
+        _check_recorded(target, [key, *(edge[2:] if edge else ())], error)
+        raise
     recorded = {key: one for key, one in found.items() if key in shown}
     for one in shown.values():
         if one.id not in recorded:
+            _check_recorded(target, [one.from_id, one.to_id])
             raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not taken in yet.")
     if not recorded:
         return with_called(Outcome.unchanged_at(target.branch, store.head().seq, dry_run=dry_run), present)
@@ -54,3 +62,9 @@ def confirm(
     said = message or " ".join(["confirm", key, *(edge[:1] if edge else []), *(edge[2:] if edge else [])])
     request = parse({"edges": edges, "message": said, "dry_run": dry_run, "expected_seq": seq})
     return with_called(target.carry_out(request), present)
+
+
+def _check_recorded(target: WriteTarget, ids: Collection[str], cause: NotFound | None = None) -> None:
+    """Refuse ids that only files give an entity. Raises: ``NotSynced``."""
+    for key, path in unrecorded(target.read, ids).items():
+        raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST) from cause

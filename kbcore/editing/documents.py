@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore import limits
-from kbcore.answers import Outcome
-from kbcore.changeset import Changeset
+from kbcore import interrupting, limits
+from kbcore.checks.introduced import written
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
+    Interrupted,
     InvalidChangeset,
     InvalidQuery,
     KBError,
@@ -28,26 +28,27 @@ from kbcore.errors import (
     StaleBase,
     StorageError,
 )
-from kbcore.extract.facts import Facts, StatedEntity, StatedLink
+from kbcore.extract.facts import SYNTAX_FAULTS, Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
-from kbcore.introduced import written
-from kbcore.model import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
-from kbcore.phrases import some_of
-from kbcore.record import SYNC
-from kbcore.replacing import create_file, remove_file, replace_file
+from kbcore.git.worktree_content import Unfit, check, read
+from kbcore.model.changeset import Changeset
+from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
+from kbcore.model.record import SYNC
+from kbcore.model.state import Draft, Stamp
 from kbcore.rules import unknown_status
-from kbcore.state import Draft, Stamp
-from kbcore.store import Author, Planner, Request
-from kbcore.sync.begun import Begun, forget_begun, note_begun
+from kbcore.storage.replacing import create_file, remove_file, replace_file
+from kbcore.store.answers import Outcome
+from kbcore.store.apply import Reading
+from kbcore.store.branch_store import Author, Planner, Request
+from kbcore.store.workspace import Workspace, moved
+from kbcore.sync.begun_renames import BegunRename, forget_begun, note_begun
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.pending import Pending, as_defined, place_of, wanted
+from kbcore.sync.pending import PendingFiles, as_defined, place_of
 from kbcore.sync.planned import FilePlan
-from kbcore.sync.scan import Found, Scan, content_of, wanted_at
+from kbcore.sync.scan import ActiveExtractor, FoundFile, Scan, content_of, wanted_at
+from kbcore.text.escaping import in_quotes, problem_line
+from kbcore.text.wording import some_of
 from kbcore.view.view import View
-from kbcore.visible import in_quotes, problem_line
-from kbcore.workspace import Workspace, moved
-from kbcore.writes import Reading
 
 _MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10
@@ -80,7 +81,7 @@ class FileEdit(msgspec.Struct, frozen=True):
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in shown)
 
 
-class Target(NamedTuple):
+class WriteTarget(NamedTuple):
     """The branch that is written to, and by whom; ``read`` gives a view of it with what the files say."""
 
     workspace: Workspace
@@ -91,10 +92,13 @@ class Target(NamedTuple):
 
     def carry_out(self, changeset: Changeset) -> Outcome:
         """Commit a changeset, with the warnings of ``written.carry_out``. Raises: as ``writes.carry_out``."""
-        return written.carry_out(
+        return written.apply_changeset(
             self.workspace, self.branch, self.author, changeset, follows_head=self.follows_head, read=self.read
         )
 
+
+Extractors = Sequence[ActiveExtractor]
+"""The extractors in force, of ``sync.pending.wanted``: an operation asks for them once, not for each file."""
 
 More = Callable[[View, Stamp, Draft], Draft]
 """Adds to what the files come to what else belongs into the same record."""
@@ -133,16 +137,26 @@ def read_file(place: Path, root: Path, name: str) -> bytes | None:
         raise StorageError(f"{name} cannot be read: {error.strerror}.") from error
 
 
-def facts_of(workspace: Workspace, path: str, data: bytes) -> Facts:
+def facts_of(extractors: Extractors, path: str, data: bytes) -> Facts:
     """Return what a document would state with this content; nothing where no extractor wants the path."""
-    found = wanted_at(wanted(workspace), path)
+    found = wanted_at(extractors, path)
     facts = content_of(found, data).facts if found else None
     return facts or Facts()
 
 
-def is_markdown(workspace: Workspace, path: str) -> bool:
+def require_whole(path: str, facts: Facts) -> None:
+    """Refuse to edit a file of which not all can be read, whether or not that is known: an edit may do harm there.
+
+    Raises: ``DerivedFact`` with the line of the first fault.
+    """
+    for one in facts.problems:
+        if one.code in SYNTAX_FAULTS and one.severity == "error":
+            raise refused(path, one.line, f"{one.message}; KB edits no file that cannot be read whole.", one.hint)
+
+
+def is_markdown(extractors: Extractors, path: str) -> bool:
     """Tell whether a file is read as a Markdown document."""
-    found = wanted_at(wanted(workspace), path)
+    found = wanted_at(extractors, path)
     return found is not None and found.wanted.extractor.name == MARKDOWN
 
 
@@ -165,7 +179,7 @@ def meaning(facts: Facts, swap: Mapping[str, str] | None = None) -> list[Any]:
     return [entities, sorted(encode(link(one)) for one in facts.links), sorted(problems), facts.is_complete]
 
 
-def framed(target: Target, *, message: str, dry_run: bool) -> Request:
+def framed(target: WriteTarget, *, message: str, dry_run: bool) -> Request:
     """Return what frames the record of changed documents."""
     return Request(
         digest=hashlib.sha256(target.branch.encode()).hexdigest(),
@@ -177,22 +191,23 @@ def framed(target: Target, *, message: str, dry_run: bool) -> Request:
 
 
 def commit(
-    target: Target,
+    target: WriteTarget,
     edits: Sequence[FileEdit],
     request: Request,
     *,
     more: More | None = None,
     plan: Planner | None = None,
-    begun: Begun | None = None,
+    begun: Sequence[BegunRename] = (),
 ) -> Outcome:
     """Write files and record what they say, as one record; where the request is a dry run neither.
 
     The answer warns of the rules that this newly breaks, as ``written.carry_out`` does; that of a ``plan`` does not.
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
-    written, as the error says, and the next sync records them. ``plan`` plans the record in place of what a sync of the
+    written, as the error says, and the next sync records them; if the work is stopped before the record is begun, they
+    are put back. ``plan`` plans the record in place of what a sync of the
     files would; where it does not fit any more because of what was recorded meanwhile, the files are synced instead.
-    ``begun`` is the rename that it is, noted for the sync that comes after a crash.
+    ``begun`` are the renames in it, noted for the sync that comes after a crash.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
     ``InvalidChangeset`` for a file of which not all could be taken in any more; ``StorageError``; ``BranchMoved``; what
@@ -213,26 +228,43 @@ def commit(
     draft = drafts[-1] if drafts[-1].changes else drafts[0]  # a watcher may have recorded it once it was written
     if not draft.changes:
         return outcome
-    said = written.warnings_of(workspace, target.branch, target.author, draft, is_tried=request.dry_run)
+    seq = None if request.dry_run else outcome.seq
+    said = written.warnings_of(workspace, target.branch, target.author, draft, seq=seq)
     said += _statuses(workspace, draft)
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *said))
 
 
 def _committed(
-    target: Target, edits: Sequence[FileEdit], request: Request, planner: Planner, begun: Begun | None = None
+    target: WriteTarget,
+    edits: Sequence[FileEdit],
+    request: Request,
+    planner: Planner,
+    begun: Sequence[BegunRename] = (),
 ) -> Outcome:
     workspace, branch = target.workspace, target.branch
-    checkout = _checked_out(workspace, branch)
+    checkout = _checked_out(target)
     tried = msgspec.structs.replace(request, dry_run=True)
-    author = target.author
-    store = workspace.store(branch)
     head_commit = workspace.head_commit(branch)
-    outcome = store.commit(author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch)
+    outcome = workspace.store(branch).commit(
+        target.author, tried, planner, guard=checkout.guard, head_commit=head_commit, branch=branch
+    )
     if request.dry_run:
         return outcome
+    return _written_and_recorded(target, edits, request, planner, begun=begun, head_commit=head_commit)
+
+
+def _written_and_recorded(
+    target: WriteTarget,
+    edits: Sequence[FileEdit],
+    request: Request,
+    planner: Planner,
+    *,
+    begun: Sequence[BegunRename],
+    head_commit: Callable[[], str],
+) -> Outcome:
+    workspace, branch, author = target.workspace, target.branch, target.author
     store = workspace.made(branch)
-    fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
-    _write(workspace, edits, begun)
+    fs, cache_dir, root = workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree
 
     def record(by: Author, planner: Planner) -> Outcome:
         guard = settled(workspace).guard
@@ -243,11 +275,15 @@ def _committed(
             forget_begun(fs, cache_dir, root, begun)
         return outcome
 
+    begun_edits: list[FileEdit] = []
+    is_written = False
     try:
+        _write(workspace, edits, begun, begun_edits)
+        is_written = True
         try:
             return finished(record(author, planner))
         except (NotFound, StaleBase, IntegrityViolation):
-            if begun is None:
+            if not begun:
                 raise
             # Another process recorded something in between, such as a watcher that saw some of the files: what they
             # say now is recorded as a sync records it.
@@ -255,10 +291,37 @@ def _committed(
             outcome = record(author, _planner(workspace, edits, None))
             return finished(msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE)))
     except KBError as error:
-        paths = some_of([edit.path for edit in edits], _MOST_NAMED)
-        error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
-        error.applied = "yes"
+        if is_written:
+            _say_written(error, edits)
         raise
+    except BaseException as error:  # the work was stopped, or there is a bug
+        if not (is_written and interrupting.is_writing()):
+            _put_back_all(workspace, begun_edits, begun, error)
+        raise
+
+
+def _say_written(error: KBError, edits: Sequence[FileEdit]) -> None:
+    """Let an error say that the files were written, although their record was refused."""
+    paths = some_of([edit.path for edit in edits], _MOST_NAMED)
+    error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
+    error.applied = "yes"
+
+
+def _put_back_all(
+    workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[BegunRename], error: BaseException
+) -> None:
+    """Put files back, as far as they were written, after what ended the write of their record.
+
+    Raises: ``Interrupted`` when not all of them are as they were; it names those.
+    """
+    left = _undo(workspace, edits)
+    if left:
+        message = f"KB was interrupted after it had written {some_of(left, _MOST_NAMED)}, and could not put that back."
+        stopped = Interrupted(message, hint="`git diff` shows what was written. `kb sync` records it, or put it right.")
+        stopped.applied = "yes"
+        raise stopped from error
+    if begun:
+        forget_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree, begun)
 
 
 def _new_notes(draft: Draft) -> Iterator[tuple[str, NoteOnFile]]:
@@ -289,15 +352,35 @@ def _statuses(workspace: Workspace, draft: Draft) -> Iterator[str]:
             yield f"{UNKNOWN_STATUS} ({level}): {problem_line(path, note.line, note.message, note.hint)}"
 
 
-def _checked_out(workspace: Workspace, branch: str) -> Checkout:
-    """Return what is checked out, which is this branch. Raises: ``InvalidQuery``, ``BranchMoved``."""
-    if not workspace.repo.has_worktree:
+def require_checked_out(target: WriteTarget) -> None:
+    """Refuse to change documents of another branch than the one that is checked out.
+
+    Raises: ``InvalidQuery``, ``BranchMoved``.
+    """
+    if not target.workspace.repo.has_worktree:
         raise InvalidQuery("A bare repository has no documents.", hint="Run it in one of its worktrees.")
-    checkout = settled(workspace)
-    if checkout.head.branch != branch:
-        error = moved(branch, checkout.head.branch)
+    _require_current(target, target.workspace.head().branch)
+
+
+def _require_current(target: WriteTarget, current: str) -> None:
+    branch = target.branch
+    if branch == current:
+        return
+    if target.follows_head:
+        error = moved(branch, current)
         error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
         raise error
+    raise InvalidQuery(
+        f"KB changes documents of {current}, which is checked out; it does not change those of {branch}.",
+        hint=f"Check out {branch}, or run it in a worktree of {branch} without naming a branch.",
+    )
+
+
+def _checked_out(target: WriteTarget) -> Checkout:
+    """Return what is checked out, which is the branch that is written to. Raises: as ``require_checked_out``."""
+    require_checked_out(target)
+    checkout = settled(target.workspace)
+    _require_current(target, checkout.head.branch)
     return checkout
 
 
@@ -307,14 +390,14 @@ def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None)
     now_ns = workspace.machine.clock.epoch_ns()
 
     def plan(view: View, stamp: Stamp) -> Draft:
-        changed: list[Found] = []
+        changed: list[FoundFile] = []
         wants = as_defined(place.wants, view)
         for edit in edits:
             found = wanted_at(wants, edit.path)
             if found:
                 changed.append(content_of(found, edit.after))
         scan = Scan({one.path: one for one in changed}, {})
-        pending = Pending(view.seq, scan, len(changed), tuple(changed), (), ())
+        pending = PendingFiles(view.seq, scan, len(changed), tuple(changed), (), ())
         compared = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp)
         last = compared.last
         draft = Draft(last.ops, last.changes, compared.loaded, warnings=last.warnings, reads=compared.reads)
@@ -323,27 +406,29 @@ def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None)
     return plan
 
 
-def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Begun | None) -> None:
+def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[BegunRename], done: list[FileEdit]) -> None:
     """Write the files, all of them if no system call refuses; a file that is not what was read refuses all.
 
-    A rename is noted before its first file is written; the note is removed where all files are put back.
+    Each is added to ``done`` before it is replaced, so that it is known what a stop in between may have written.
+
+    Renames are noted before the first file is written; the note is removed where all files are put back.
 
     Raises: ``StaleBase``, ``StorageError``.
     """
     for edit in edits:
         _require_unchanged(workspace, edit)
-    fs, cache_dir, root = workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree
+    fs, cache_dir, root = workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree
     if begun:
         note_begun(fs, cache_dir, root, begun)
-    done: list[FileEdit] = []
     for edit in edits:
         try:
             # Again, directly before it is replaced: writing many files takes long enough for a person to save one.
             _require_unchanged(workspace, edit)
+            done.append(edit)
             _write_one(workspace, edit, edit.after)
         except (KBError, OSError) as error:
             refusal = _refusal(edit, error)
-            left = _undo(workspace, done)
+            left = _undo(workspace, [one for one in done if one is not edit])
             if left:
                 refusal.message += (
                     f" These were written before and could not be put back: {some_of(left, _MOST_NAMED)}."
@@ -352,7 +437,6 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Begun | None)
             elif begun:
                 forget_begun(fs, cache_dir, root, begun)
             raise refusal from error
-        done.append(edit)
 
 
 def _require_unchanged(workspace: Workspace, edit: FileEdit) -> None:
@@ -388,7 +472,7 @@ def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
     if not place.is_relative_to(root):
         raise _leads_out(workspace.repo.worktree, edit.path, place)
     repo = workspace.repo
-    closed = (repo.git_dir, repo.common_dir, workspace.branches_dir, workspace.cache_dir)
+    closed = (repo.git_dir, repo.common_dir, workspace.folders.branches_dir, workspace.folders.cache_dir)
     is_closed = any(place.is_relative_to(os.path.realpath(folder)) for folder in closed)
     if is_closed or ".git" in place.relative_to(root).parts:
         message = f"{edit.path} is in a folder of git or of KB's own data: {place}."
@@ -402,12 +486,16 @@ def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
 def _undo(workspace: Workspace, done: Sequence[FileEdit]) -> list[str]:
     """Put files back as they were; return those for which that is refused, or which changed after they were written."""
     left = []
+    root = workspace.repo.worktree
     for edit in done:
         try:
-            if read_document(workspace, edit.path) != edit.after:
+            now = read_file(root / edit.path, root, edit.path)
+            if now == edit.before:
+                continue
+            if now != edit.after:
                 left.append(edit.path)
             elif edit.before is None:
-                remove_file(workspace.repo.worktree / edit.path)
+                remove_file(root / edit.path)
             else:
                 _write_one(workspace, edit, edit.before)
         except (KBError, OSError):

@@ -11,13 +11,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-Value = str | list[str]
+Scalar = str | int | float | bool
+Value = Scalar | list[str]
 
 _FENCE: Final = re.compile(r"---[ \t]*")
 _CLOSING: Final = re.compile(r"(?:---|\.\.\.)[ \t]*")
 _KEY: Final = re.compile(
     r"(?P<indent> *)(?P<key>[A-Za-z_][\w.-]*|\"[^\"\\]*\"|'[^']*')(?P<colon>[ ]*:)(?P<rest>(?:[ \t].*)?)"
 )
+_METADATA: Final = re.compile(r"[\"']?metadata[\"']?[ ]*:")
 _ITEM: Final = re.compile(r"(?P<dash> *-[ ]+)(?P<rest>\S.*)")
 _BLANK: Final = re.compile(r"[ \t]*(?:#.*)?")
 _SCALAR: Final = re.compile(
@@ -86,6 +88,8 @@ class _Front:
         if not self._end:
             raise CannotEdit(1, "its front matter has no closing line")
         self._added: list[str] = []
+        self._added_members: list[str] = []
+        """A mapping ``metadata`` that the text did not have, with its members."""
         self._below: dict[int, list[str]] = {}
 
     def _line(self, at: int) -> str:
@@ -98,7 +102,7 @@ class _Front:
         made: list[str] = []
         for at, line in enumerate(self._lines):
             if at == self._end:
-                made += self._added
+                made += [*self._added, *self._added_members]
             if line is not None:
                 made.append(line)
             made += self._below.get(at, [])
@@ -137,10 +141,13 @@ class _Front:
             self._added.append(f"{_name(key)}: {_fresh(value)}{self._eol}")
             return
         at = next((at for at in range(1, self._end) if self._line(at).rstrip() == "metadata:"), 0)
+        if not at and self._added_members:
+            self._added_members.append(f"  {_name(member)}: {_fresh(value)}{self._eol}")
+            return
         if not at:
-            if any(self._line(at).startswith("metadata") for at in range(1, self._end)):
+            if any(_METADATA.match(self._line(at)) for at in range(1, self._end)):
                 raise CannotEdit(0, "`metadata` is not written as a mapping over several lines")
-            self._added += [f"metadata:{self._eol}", f"  {_name(member)}: {_fresh(value)}{self._eol}"]
+            self._added_members += [f"metadata:{self._eol}", f"  {_name(member)}: {_fresh(value)}{self._eol}"]
             return
         indent, last = "  ", at
         for one in range(at + 1, self._end):
@@ -206,8 +213,11 @@ def _fresh(value: Value) -> str:
     return _written_list(value, "") if isinstance(value, list) else _written(value, "")
 
 
-def _written(text: str, old: str) -> str:
-    """Return a text as a scalar, in the quotation marks of the old one where it had some."""
+def _written(value: Scalar, old: str) -> str:
+    """Return a scalar, in the quotation marks of the old one where it had some; a number or a boolean as in JSON."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if not isinstance(value, str) and not old.startswith(("'", '"')):
+        return text
     is_plain = bool(_PLAIN.fullmatch(text)) and text == text.strip() and not text.endswith(":")
     if old.startswith("'") and text.isprintable():
         return "'" + text.replace("'", "''") + "'"

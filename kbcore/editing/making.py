@@ -8,29 +8,44 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import shlex
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from kbcore import allocation, numbering
-from kbcore.changeset import parse
-from kbcore.editing.documents import FileEdit, Target, commit, facts_of, framed, read_file
+from kbcore.editing import document_lock
+from kbcore.editing.documents import FileEdit, WriteTarget, commit, facts_of, framed, read_file, require_checked_out
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.editing.setting import Assignment, Written, assignment, check_status, client_request, values_of
+from kbcore.editing.setting import (
+    FRONT_MATTER_HOLDS,
+    FieldChange,
+    SetResult,
+    assignment,
+    check_status,
+    client_request,
+    is_writable,
+    values_of,
+)
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
-from kbcore.model import Node
-from kbcore.schema import EntityType, Schema
-from kbcore.state import Draft, Stamp
-from kbcore.suggest import did_you_mean
+from kbcore.kip.names import concept_id
+from kbcore.model.changeset import parse
+from kbcore.model.concepts import ORIGIN, VOCABULARY
+from kbcore.model.graph import Node
+from kbcore.model.schema import EntityType, Schema
+from kbcore.model.state import Draft, Stamp
+from kbcore.model.values import is_same
+from kbcore.store import id_allocation
+from kbcore.store.workspace import Workspace
+from kbcore.sync.fields import stated_fields
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import wanted_at
-from kbcore.values import is_same
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbcore.view import numbering
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
 
 TEMPLATES: Final = "templates"
 """The folder in ``.kb`` with the project's own templates, one a type: ``req.md``."""
@@ -47,6 +62,9 @@ order by path
 """
 _GLOB: Final = re.compile(r"[*?\[{]")
 
+_OPTIONS: Final = {"title": "--title …"}
+"""How `kb new` is given a field that has an option."""
+
 Edit = Callable[[str], str]
 """Shows a text to a person who changes it, and returns the changed text."""
 
@@ -59,7 +77,7 @@ def type_named(view: View, workspace: Workspace, kind: str) -> EntityType:
     return known[kind]
 
 
-def take_id(target: Target, kind: str, prefix: str = "", *, dry_run: bool = False) -> str:
+def take_id(target: WriteTarget, kind: str, prefix: str = "", *, dry_run: bool = False) -> str:
     """Return the next free id of a type, reserved for an hour unless it is a dry run.
 
     Without ``prefix`` it is that of most entities of the type.
@@ -73,8 +91,8 @@ def take_id(target: Target, kind: str, prefix: str = "", *, dry_run: bool = Fals
 
     begin, last = target.read(series)
     if dry_run:
-        return allocation.known_next(target.workspace, begin, [last])
-    with allocation.reserved(target.workspace, [(begin, [last])]) as [key]:
+        return id_allocation.known_next(target.workspace, begin, [last])
+    with id_allocation.reserved(target.workspace, [(begin, [last])]) as [key]:
         return key
 
 
@@ -132,12 +150,14 @@ class _Plan:
         _check_free(view, [wish.key] if wish.key else [])
 
 
-def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str = "", dry_run: bool = False) -> Written:
+def make(
+    target: WriteTarget, wish: Wish, *, edit: Edit | None = None, message: str = "", dry_run: bool = False
+) -> SetResult:
     """Make an entity, as one record. ``edit`` lets a person change the text of its document before it is written.
 
     Raises: ``InvalidQuery`` for what the wish cannot mean; ``IntegrityViolation`` for an id in use;
-    ``InvalidChangeset`` for a text that does not state such an entity; as ``documents.commit`` and
-    ``Target.carry_out``.
+    ``InvalidChangeset`` for a text that does not state such an entity; as ``document_lock.held``, ``documents.commit``
+    and ``Target.carry_out``.
     """
     workspace = target.workspace
     plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
@@ -147,22 +167,23 @@ def make(target: Target, wish: Wish, *, edit: Edit | None = None, message: str =
             hint = "`kb new` makes it without an editor." if "title" in values else "Give its title."
             raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint=hint)
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
+    require_checked_out(target)
     if edit is None:
         _check_required(plan.definition, values)
     with ExitStack() as stack:
         if wish.key:
             key = wish.key
         elif dry_run:
-            key = allocation.known_next(workspace, plan.begin, [plan.last])
+            key = id_allocation.known_next(workspace, plan.begin, [plan.last])
         else:
-            [key] = stack.enter_context(allocation.reserved(workspace, [(plan.begin, [plan.last])]))
+            [key] = stack.enter_context(id_allocation.reserved(workspace, [(plan.begin, [plan.last])]))
         path = plan.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
         wished = {"id": key, **values}
-        text = _text(workspace, path, wish.kind, wished)
+        text = _text(workspace, path, plan.definition, wished)
         if edit is not None:
             text, wished = edit(text), {}
         file = FileEdit(path, None, text.encode())
-        return _written(target, file, wish.kind, wished, message=message, dry_run=dry_run)
+        return _written(target, file, plan.definition, wished, message=message, dry_run=dry_run)
 
 
 def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
@@ -170,7 +191,7 @@ def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
 
     Raises: ``InvalidQuery``; ``InvalidChangeset`` for a status that the type does not list.
     """
-    asked: list[Assignment] = []
+    asked: list[FieldChange] = []
     for word in wish.words:
         one = assignment(word, plan.schema)
         if one.name == "type":
@@ -190,23 +211,28 @@ def _blank(key: str, kind: str) -> Node:
 def _check_required(definition: EntityType, values: dict[str, Any]) -> None:
     missing = [name for name in definition.required_fields if name not in values]
     if missing:
-        words = " ".join(f"{name.removeprefix('attributes.')}=…" for name in missing)
+        words = " ".join(_OPTIONS.get(name, f"{name.removeprefix('attributes.')}=…") for name in missing)
         message = f"A new {definition.name} needs {', '.join(f'`{name}`' for name in missing)}."
         raise InvalidQuery(message, hint=f"For example `kb new {definition.name} {words}`.")
 
 
 def _recorded(
-    target: Target, plan: _Plan, wish: Wish, values: dict[str, Any], *, message: str, dry_run: bool
-) -> Written:
+    target: WriteTarget, plan: _Plan, wish: Wish, values: dict[str, Any], *, message: str, dry_run: bool
+) -> SetResult:
     """Make an entity in the store."""
     _check_required(plan.definition, values)
     key = wish.key or f"{plan.begin}{numbering.MARK}"
+    if plan.definition.origin == ORIGIN:
+        values = {"name": values["title"], **values}
+        named = concept_id(wish.kind, values["name"])
+        key = key if wish.key or wish.prefix else named
+        target.read(lambda view: _check_name_free(view, wish.kind, values["name"], named))
     request = client_request(_blank(key, wish.kind), {"type": wish.kind, **values}) | {
         "message": message or f"new {wish.kind}",
         "dry_run": dry_run,
     }
     request["entities"][0]["create"] = True
-    return Written(target.carry_out(parse(request)))
+    return SetResult(target.carry_out(parse(request)))
 
 
 def _check_free(view: View, keys: Sequence[str]) -> None:
@@ -218,6 +244,21 @@ def _check_free(view: View, keys: Sequence[str]) -> None:
     for former, holder in view.renamed(keys).items():
         message = f"{in_quotes(former)} is a former id of {in_quotes(holder)}, and names no other entity."
         raise IntegrityViolation(message, hint="Choose another id.")
+
+
+def _check_name_free(view: View, kind: str, name: str, key: str) -> None:
+    """Refuse the name of another concept of a type of KIP; ``key`` is the id that KIP gives to a concept of that name.
+
+    Raises: ``IntegrityViolation``.
+    """
+    called_by_id = [one for one in view.nodes([name, key]) if "name" not in one.fields]
+    found = [one.id for one in (*view.named([name]), *called_by_id) if one.type == kind]
+    if (kind, name) in VOCABULARY:
+        found.append(key)
+    if found:
+        message = f"There is a {kind} {in_quotes(name)} already: {in_quotes(found[0])}."
+        hint = f"`kb set {shlex.quote(found[0])} …` changes it; another one needs another name."
+        raise IntegrityViolation(message, hint=hint)
 
 
 def _normal(workspace: Workspace, path: str) -> str:
@@ -258,11 +299,12 @@ def _file_name(key: str, title: str) -> str:
     return whole.encode()[:_MAX_NAME_BYTES].decode(errors="ignore").rstrip(".-") + ".md"
 
 
-def _text(workspace: Workspace, path: str, kind: str, values: dict[str, Any]) -> str:
+def _text(workspace: Workspace, path: str, definition: EntityType, values: dict[str, Any]) -> str:
     """Return the text of a new document, from the project's template for the type or KB's own.
 
     Raises: ``InvalidChangeset`` for a template that cannot be filled in.
     """
+    kind = definition.name
     template = _template(workspace, kind)
     place = f"{TEMPLATES}/{kind}.md"
     marks = {"id": values["id"], "type": kind, "title": values.get("title", ""), "status": values["status"]}
@@ -279,19 +321,15 @@ def _text(workspace: Workspace, path: str, kind: str, values: dict[str, Any]) ->
         stated["type"] = kind
     changes: dict[str, Value | None] = {"id": stated.pop("id"), **stated}
     changes.setdefault("title", "")
-    for name, value in changes.items():
-        if not (value is None or isinstance(value, str) or (isinstance(value, list) and _are_texts(value))):
+    for name, value in values.items():
+        if value is not None and not is_writable(value, definition, name):
             hint = "Leave it out, and write it into the document by hand."
-            raise InvalidQuery(f"`{name}`: front matter holds text and lists of text.", hint=hint)
+            raise InvalidQuery(f"`{name.removeprefix('attributes.')}`: {FRONT_MATTER_HOLDS}.", hint=hint)
     try:
         return edited(filled, changes, _lines(head))
     except CannotEdit as error:
         line = f":{error.line}" if error.line else ""
         raise InvalidChangeset(f"{place}{line}: {error.reason}.", hint="Correct the template.") from error
-
-
-def _are_texts(value: list[Any]) -> bool:
-    return all(isinstance(one, str) for one in value)
 
 
 def _template(workspace: Workspace, kind: str) -> str:
@@ -325,14 +363,22 @@ def _lines(head: str) -> dict[str, int]:
 
 
 def _written(
-    target: Target, edit: FileEdit, kind: str, wished: Mapping[str, Any], *, message: str, dry_run: bool
-) -> Written:
+    target: WriteTarget,
+    edit: FileEdit,
+    definition: EntityType,
+    wished: Mapping[str, Any],
+    *,
+    message: str,
+    dry_run: bool,
+) -> SetResult:
     """Write a new document that states one new entity, with the id and the fields that are wished, and record it."""
-    workspace = target.workspace
-    stated = _one_entity(edit.path, kind, facts_of(workspace, edit.path, edit.after))
+    workspace, kind = target.workspace, definition.name
+    stated = _one_entity(edit.path, kind, facts_of(wanted(workspace), edit.path, edit.after))
     key, fields = stated.id, {"id": stated.id, **stated.fields}
+    typed, _ = stated_fields(stated, definition)
     for name, value in wished.items():
-        if name not in fields or not is_same(_unspaced(fields[name]), _unspaced(value)):
+        found = typed.get(name) if isinstance(value, int | float) else fields.get(name)
+        if not is_same(_unspaced(found), _unspaced(value)):
             message = (
                 f"Front matter cannot state `{name}` as {in_quotes(str(value))}: it would be read as another fact."
             )
@@ -344,12 +390,13 @@ def _written(
             raise InvalidChangeset(f"{edit.path} would not be taken in.", hint="Choose another id or another place.")
         return draft
 
-    if os.path.lexists(workspace.repo.worktree / edit.path):
-        hint = "Name another file."
-        raise IntegrityViolation(f"{in_quotes(edit.path)} is there already.", hint=hint)
-    request = framed(target, message=message or f"new {kind} {key}", dry_run=dry_run)
-    outcome = commit(target, [edit], request, more=is_new)
-    return Written(outcome, [edit])
+    with document_lock.held(workspace, command=target.author.tool, dry_run=dry_run):
+        if os.path.lexists(workspace.repo.worktree / edit.path):
+            hint = "Name another file."
+            raise IntegrityViolation(f"{in_quotes(edit.path)} is there already.", hint=hint)
+        request = framed(target, message=message or f"new {kind} {key}", dry_run=dry_run)
+        outcome = commit(target, [edit], request, more=is_new)
+    return SetResult(outcome, [edit])
 
 
 def _unspaced(value: Any) -> Any:

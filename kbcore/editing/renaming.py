@@ -11,19 +11,19 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore import allocation, limits, numbering
-from kbcore.answers import Outcome
-from kbcore.bare import resolve
-from kbcore.changeset import digest_of
-from kbcore.concepts import DEFINING, ORIGIN
+from kbcore import limits
+from kbcore.checks.introduced.written import with_warnings
+from kbcore.editing import document_lock
+from kbcore.editing.change_words import changes_in_words
 from kbcore.editing.documents import (
+    Extractors,
     FileEdit,
-    Target,
+    WriteTarget,
     commit,
     entity_in,
     facts_of,
@@ -32,9 +32,11 @@ from kbcore.editing.documents import (
     meaning,
     read_document,
     refused,
+    require_checked_out,
+    require_whole,
 )
 from kbcore.editing.frontmatter import CannotEdit, edited, items_below
-from kbcore.editing.setting import Written
+from kbcore.editing.setting import SetResult
 from kbcore.errors import (
     DerivedFact,
     GitUnusable,
@@ -47,23 +49,32 @@ from kbcore.errors import (
     StaleBase,
 )
 from kbcore.extract.facts import Facts
-from kbcore.folding import apply
 from kbcore.git.commands import run_git
-from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words
-from kbcore.model import CLIENT, FORMER_IDS, FORMER_KEY, Node, SourceFile, former_ids
-from kbcore.needs import NOTHING, Needs, needs
-from kbcore.phrases import counted, some_of
+from kbcore.model.bare_links import resolve
+from kbcore.model.changeset import digest_of
+from kbcore.model.concepts import DEFINING, ORIGIN
+from kbcore.model.folding import apply
+from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, SourceFile, former_ids
+from kbcore.model.read_set import NOTHING, ReadSet, needs
+from kbcore.model.record import ReadSource
+from kbcore.model.renames import joined, rename_ops, renamed_back, renamed_in, renamed_links
+from kbcore.model.schema import Schema
+from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
-from kbcore.record import ReadSource
-from kbcore.renames import rename_ops, renamed_back, renamed_in, renamed_links
-from kbcore.schema import Schema
-from kbcore.state import Draft, Reads, Stamp, State
-from kbcore.store import Planner, Request
-from kbcore.suggest import is_it
-from kbcore.sync.begun import begun
-from kbcore.view.past import nodes_changed
+from kbcore.store import id_allocation
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Planner, Request
+from kbcore.store.history.names import net_renames
+from kbcore.store.history.undo import UndoOptions, check_seq, rollback_planner, rollback_request
+from kbcore.sync.begun_renames import BegunRename, begun
+from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
+from kbcore.sync.pending import wanted
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it
+from kbcore.text.wording import pluralize, some_of
+from kbcore.view import numbering
+from kbcore.view.history import changes_between, changes_of, nodes_changed
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
 
 _MOST_NAMED: Final = 10
 _MOST_LINES: Final = 5
@@ -99,14 +110,30 @@ class _Found:
         holder = view.renamed([new]).get(new, old)
         if holder != old:
             raise IntegrityViolation(f"{in_quotes(new)} is a former id of {in_quotes(holder)}.", hint="Choose another.")
+        for other in view.stating_former(old):
+            if other not in {old, new}:
+                message = (
+                    f"{in_quotes(old)} is in `{FORMER_KEY}` of {in_quotes(other)}: after the rename it would mean both."
+                )
+                raise IntegrityViolation(message, hint=f"`kb set {other} {FORMER_KEY}-={old}` takes it out.")
         self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
         pairs = renamed_links(self.state, {old: new})
         if view.links([after.id for _, after in pairs]):
             message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
             raise IntegrityViolation(message, hint=f"Remove one of the two; `kb show {old}` lists its edges.")
-        statements = (one.src for link, _ in pairs for one in link.statements)
-        self.paths = sorted({*self.node.owners.values(), *statements} - {CLIENT})
+        self.paths = _paths(self.node, (link for link, _ in pairs))
         self.sources = {source.path: source for source in view.sources(self.paths)}
+
+
+def _paths(node: Node, links: Iterable[Link]) -> list[str]:
+    """Return the files that state an entity or one of these edges."""
+    return sorted({*node.owners.values(), *(one.src for link in links for one in link.statements)} - {CLIENT})
+
+
+def _files_naming(view: View, node: Node) -> list[str]:
+    """Return the files that name an entity, as the records have it."""
+    state = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({node.id})))
+    return _paths(node, state.links.values())
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -128,7 +155,7 @@ def _missing(view: View, key: str) -> NotFound:
 
 
 def rename(
-    target: Target,
+    target: WriteTarget,
     old: str,
     new: str,
     *,
@@ -136,7 +163,7 @@ def rename(
     dry_run: bool = False,
     changeset_id: str = "",
     expected_seq: int | None = None,
-) -> Written:
+) -> SetResult:
     """Give an entity another id, wherever it is named; the old one goes on to mean it.
 
     A ``changeset_id`` takes effect once: sent again, it gets its first answer, without the files. An entity that
@@ -144,7 +171,8 @@ def rename(
 
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
     names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line;
-    ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``documents.commit`` and ``allocation.reserved``.
+    ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``document_lock.held``, ``documents.commit`` and
+    ``allocation.reserved``.
     """
     request = _framed(target, message=message, dry_run=dry_run)
     if changeset_id:
@@ -156,19 +184,19 @@ def rename(
     store = target.workspace.store(target.branch)
     known = store.read(lambda view: store.answered(view, request, target.branch))
     if known:
-        return Written(known)
+        return SetResult(known)
     given: contextlib.AbstractContextManager[list[str]]
     used = [target.read(lambda view: numbering.highest(view.rows, prefix))]
     if dry_run:
-        given = contextlib.nullcontext([allocation.known_next(target.workspace, prefix, used)])
+        given = contextlib.nullcontext([id_allocation.known_next(target.workspace, prefix, used)])
     else:
-        given = allocation.reserved(target.workspace, [(prefix, used)])
+        given = id_allocation.reserved(target.workspace, [(prefix, used)])
     with given as [key]:
         written = _renamed(target, old, key, request, expected_seq)
         return written._replace(outcome=msgspec.structs.replace(written.outcome, ids={new: key}))
 
 
-def _renamed(target: Target, old: str, new: str, request: Request, expected_seq: int | None) -> Written:
+def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected_seq: int | None) -> SetResult:
     """Give an entity this id. Raises: as ``rename``."""
     fault = numbering.check_new_id(new)
     if fault:
@@ -181,34 +209,38 @@ def _renamed(target: Target, old: str, new: str, request: Request, expected_seq:
     def on(view: View) -> Outcome | _Found:
         return store.answered(view, request, target.branch) or _Found(view, old, new, target.workspace.schema)
 
-    try:
-        found = store.read(on)
-    except NotFound as error:
-        for key, path in unrecorded(target.read, [old]).items():
-            raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST) from error
-        raise
-    if isinstance(found, Outcome):
-        return Written(found)
-    former = (*(one for one in former_ids(found.node) if one != new), old)
-    written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
+    with document_lock.held(target.workspace, command=target.author.tool, dry_run=request.dry_run):
+        try:
+            found = store.read(on)
+        except NotFound as error:
+            for key, path in unrecorded(target.read, [old]).items():
+                raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST) from error
+            raise
+        if isinstance(found, Outcome):
+            return SetResult(found)
+        former = (*(one for one in former_ids(found.node) if one != new), old)
+        written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
     if request.dry_run:  # the files are as they were
         return written
-    warnings = (*written.outcome.warnings, *_still_named(target, old, new, _former_lines(target, found, written, new)))
+    warnings = (
+        *written.outcome.warnings,
+        *_still_named(target, old, new, _former_lines(wanted(target.workspace), found, written, new)),
+    )
     return written._replace(outcome=msgspec.structs.replace(written.outcome, warnings=warnings))
 
 
-def _former_lines(target: Target, found: _Found, written: Written, new: str) -> set[tuple[bytes, bytes]]:
+def _former_lines(extractors: Extractors, found: _Found, written: SetResult, new: str) -> set[tuple[bytes, bytes]]:
     """Return the lines, each with its file, of the list of former ids in the document that defines the entity."""
     edit = next((one for one in written.edits if one.path == found.node.path), None)
-    if edit is None or not _is_in_file(target, found):
+    if edit is None or not _is_in_file(extractors, found):
         return set()
-    stated = entity_in(facts_of(target.workspace, edit.path, edit.after), new)
+    stated = entity_in(facts_of(extractors, edit.path, edit.after), new)
     at = stated.lines.get(FORMER_IDS, 0) if stated else 0
     lines = items_below(edit.after.decode(), at) if at else ()
     return {(os.fsencode(edit.path), b"%d" % line) for line in lines}
 
 
-def _still_named(target: Target, old: str, new: str, former: Collection[tuple[bytes, bytes]]) -> list[str]:
+def _still_named(target: WriteTarget, old: str, new: str, former: Collection[tuple[bytes, bytes]]) -> list[str]:
     """Return what to say of lines of tracked files that name the earlier id, in comments and texts, if there are any.
 
     A rename leaves them as they are. ``former`` are lines of the field of former ids, which are left out. That git
@@ -242,12 +274,22 @@ def _still_named(target: Target, old: str, new: str, former: Collection[tuple[by
         return []
     kept = [place for place in places if place not in former][:_MOST_LINES]
     named = [b":".join(place).decode("utf-8", "replace") for place in kept]
-    lines = f"{counted(number, 'line')} in {counted(in_number, 'file')} still {'names' if number == 1 else 'name'}"
+    lines = f"{pluralize(number, 'line')} in {pluralize(in_number, 'file')} still {'names' if number == 1 else 'name'}"
     said = f"{lines} {in_quotes(old)}: {some_of(named, _MOST_LINES, number)}."
     return [f"{said} It goes on to mean {in_quotes(new)}."]
 
 
-class Undone(NamedTuple):
+class LargerRecord(NamedTuple):
+    """A record that renamed what files name, and is more than this one rename: it is not undone in one step."""
+
+    seq: int
+    renames: Mapping[str, str]
+    """The entities that files name and that have the id of the record still: the id now, and the one before it."""
+    rest: Sequence[str]
+    """Its other changes, in words."""
+
+
+class RevertedRename(NamedTuple):
     """A rename that was undone: the answer of the write, the edited files, and the ids before and after it."""
 
     outcome: Outcome
@@ -256,82 +298,229 @@ class Undone(NamedTuple):
     new: str
 
 
-def undo(target: Target, seq: int, *, message: str = "", dry_run: bool = False) -> Undone | None:
-    """Undo the rename that a record made, in the files too; None when it renamed nothing that files name.
+def undo(
+    target: WriteTarget, seq: int, *, message: str = "", dry_run: bool = False
+) -> RevertedRename | LargerRecord | None:
+    """Undo the rename that a record made, in the files too, if that is all that the record did.
 
-    None too where the entity has another id since: the revert then says what prevents it.
+    None where nothing that it renamed is named by files and has the id of the record still: the revert of the record
+    does all that is to be done, or says what prevents it.
 
     Raises: as ``rename``.
     """
 
-    def step(view: View) -> tuple[_Found, _Step] | None:
-        renamed = _renamed_by(view, seq)
-        if renamed is None:
+    def step(view: View) -> tuple[_Found, _Step] | LargerRecord | None:
+        renames = _renames_left(view, seq)
+        nodes = view.nodes(sorted(renames))
+        named = {node.id: renames[node.id] for node in nodes if node.owners or _files_naming(view, node)}
+        if not named:
             return None
-        now, before, earlier = renamed
-        if not view.nodes([now]) and (view.nodes([before]) or view.renamed([now])):
-            return None
+        changes = joined(changes_of(view, [seq])[seq])
+        gone = {one.key: one.before for one in changes.nodes if one.before and one.before.id != one.key}
+        rest = changes_in_words(changes, lambda key, name: name == FORMER_IDS and key in gone)
+        undone = {node.id for node in view.nodes([before.id for before in gone.values()])}
+        rest += [
+            f"{now} (renamed from {before.id})"
+            for now, before in gone.items()
+            if now not in named and before.id not in undone
+        ]
+        if rest or len(named) > 1:
+            return LargerRecord(seq, named, rest)
+        [(now, before)] = named.items()
         found = _Found(view, now, before, target.workspace.schema)
-        former = renamed_back(found.node, before, earlier)
-        return (found, _Step(now, before, former)) if found.paths else None
+        return found, _Step(now, before, renamed_back(found.node, before, former_ids(gone[now])))
 
-    planned = target.workspace.store(target.branch).read(step)
-    if planned is None:
-        return None
-    found, step_back = planned
-    written = _carried_out(
-        target, found, step_back, _framed(target, message=message or f"revert {seq}", dry_run=dry_run)
-    )
-    return Undone(*written, step_back.old, step_back.new)
+    with document_lock.held(target.workspace, command=target.author.tool, dry_run=dry_run):
+        planned = target.workspace.store(target.branch).read(step)
+        if planned is None or isinstance(planned, LargerRecord):
+            return planned
+        found, step_back = planned
+        request = _framed(target, message=message or f"revert {seq}", dry_run=dry_run)
+        written = _carried_out(target, found, step_back, request)
+    return RevertedRename(*written, step_back.old, step_back.new)
 
 
-def _framed(target: Target, *, message: str, dry_run: bool) -> Request:
+class _Before(NamedTuple):
+    """What the rollback of renames is planned from: the renames of what files name, and the files as they were."""
+
+    steps: Sequence[tuple[_Found, _Step]]
+    """The rename that was made last comes first."""
+    hashes: Mapping[str, str]
+    """The SHA-256 of each file at the seq, of those that differ from it."""
+
+
+class RolledBack(NamedTuple):
+    """A rollback that undid renames: the answer of the write, and the edited files."""
+
+    outcome: Outcome
+    edits: Sequence[FileEdit]
+
+
+def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledBack | None:
+    """Go back to a seq, as one record, and undo the renames since then in the files too, the newest first.
+
+    None where no file names anything that was renamed since: the rollback of the records does all that is to be done.
+    What else the files state now stays in them.
+
+    Raises: as ``rename`` and ``undo.rollback``.
+    """
+    workspace = target.workspace
+
+    def before(view: View) -> _Before | None:
+        check_seq(view, to_seq)
+        renames = net_renames(view, to_seq)
+        named = {node.id for node in view.nodes([*renames]) if node.owners or _files_naming(view, node)}
+        if not named:
+            return None
+        changes = changes_between(view, to_seq, view.seq)
+        then = {one.key: former_ids(one.before) for one in changes.nodes if one.before}
+        steps = [
+            (_Found(view, now, first, workspace.schema), _Step(now, first, then[first]))
+            for now, first in renames.items()
+            if now in named
+        ]
+        return _Before(steps, {one.key: one.before.hash for one in changes.sources if one.before})
+
+    with document_lock.held(workspace, command=target.author.tool, dry_run=options.dry_run):
+        planned = workspace.store(target.branch).read(before)
+        if planned is None:
+            return None
+        edits, begun_renames = _edits_of(target, planned.steps)
+        restored = {
+            edit.path for edit in edits if hashlib.sha256(edit.after).hexdigest() == planned.hashes.get(edit.path)
+        }
+        drafts: list[Draft] = []
+        plan = rollback_planner(to_seq, restored)
+
+        def noted(view: View, stamp: Stamp) -> Draft:
+            drafts.append(plan(view, stamp))
+            return drafts[-1]
+
+        request = rollback_request(to_seq, options)
+        request = msgspec.structs.replace(request, lock_wait_s=workspace.config.lock_wait_s)
+        if edits:
+            outcome = commit(target, edits, request, plan=noted, begun=begun_renames)
+        else:
+            outcome = _recorded(target, noted, request)
+    is_tried = options.dry_run
+    outcome = with_warnings(workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried)
+    return RolledBack(outcome, edits)
+
+
+def in_files_since(to_seq: int, edits: Sequence[FileEdit]) -> DerivedFact:
+    """Return the error for renames that a rollback is to undo in files, where that was not asked for."""
+    return _in_files(f"Since seq {to_seq} what files name was renamed", f"`kb rollback {to_seq} --files`", edits)
+
+
+def _framed(target: WriteTarget, *, message: str, dry_run: bool) -> Request:
     """Return what frames the record of a rename. It takes long where the entity has many edges."""
     return msgspec.structs.replace(framed(target, message=message, dry_run=dry_run), plans_ahead=True)
 
 
 def in_files(seq: int, edits: Sequence[FileEdit]) -> DerivedFact:
     """Return the error for a rename that is to be undone in files, where that was not asked for; it has the changes."""
+    return _in_files(f"Record {seq} renamed an entity that files name", f"`kb revert {seq} --files`", edits)
+
+
+def _in_files(what: str, command: str, edits: Sequence[FileEdit]) -> DerivedFact:
     names = some_of([edit.path for edit in edits], _MOST_NAMED)
     return DerivedFact(
-        f"Record {seq} renamed an entity that files name: {names}.",
-        hint=f"`kb revert {seq} --files` changes them back as well.",
+        f"{what}: {names}.",
+        hint=f"{command} changes them back as well.",
         data={"files": [edit.as_json() for edit in edits]},
     )
 
 
-def _renamed_by(view: View, seq: int) -> tuple[str, str, tuple[str, ...]] | None:
-    """Return the id that a record gave an entity, and the one that it had before, with its former ids then.
+def in_steps(found: LargerRecord, seqs: Sequence[int]) -> DerivedFact:
+    """Return the error for a record that is not undone in one step: all that it did, and the steps.
 
-    None for a record that renamed nothing. To undo a rename is one as well.
+    ``seqs`` are the records that were to be undone.
+    """
+    renamed = some_of([f"{before} to {now}" for now, before in found.renames.items()], _MOST_NAMED)
+    more = f" It changed more: {some_of(found.rest, _MOST_NAMED)}." if found.rest else ""
+    steps = some_of([f"`kb rename {now} {before}`" for now, before in found.renames.items()], _MOST_NAMED)
+    is_one = len(found.renames) == 1
+    then = f" Then `kb revert {' '.join(map(str, seqs))}` undoes the rest." if found.rest or len(seqs) > 1 else ""
+    return DerivedFact(
+        f"Record {found.seq} is not undone in one step. It renamed what files name: {renamed}.{more}",
+        hint=f"{steps} {'gives the earlier id' if is_one else 'give the earlier ids'} back, in the files too.{then}",
+        data={
+            "renamed": {before: now for now, before in [*found.renames.items()][: limits.MAX_PROBLEMS]},
+            "rest": found.rest[: limits.MAX_PROBLEMS],
+        },
+    )
+
+
+def _renames_left(view: View, seq: int) -> dict[str, str]:
+    """Return the id before a record by the id after it, of each entity that it renamed and that has the later id still.
+
+    To undo a rename is one as well.
     """
     if not view.basis.history_from < seq <= view.seq:
-        return None
-    changes = nodes_changed(view, [seq])[seq]
-    renamed = renamed_in(changes)
-    if not renamed:
-        return None
-    now, before = next(iter(renamed.items()))
-    earlier = next((one.before for one in changes if one.key == before), None)
-    return now, before, former_ids(earlier)
+        return {}
+    renames = renamed_in(nodes_changed(view, [seq])[seq])
+    there = {node.id for node in view.nodes(sorted({*renames, *renames.values()}))}
+    return {now: before for now, before in renames.items() if now in there and before not in there}
 
 
-def _carried_out(target: Target, found: _Found, step: _Step, request: Request) -> Written:
-    # The file that states the entity is written first: where a crash leaves the others as they were, the id in them is
-    # a former one.
-    paths = sorted(found.paths, key=lambda path: path != found.node.path)
-    read = [_edit(target, found, path, step) for path in paths]
+def _carried_out(target: WriteTarget, found: _Found, step: _Step, request: Request) -> SetResult:
+    extractors = wanted(target.workspace)
+    read = _read_and_edited(target, extractors, [(found, step)])
     edits = [edit for edit in read if edit.after != edit.before]  # a link by its path names no id
-    for key, path in unrecorded(target.read, [step.new]).items():
-        raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
     schema = target.workspace.schema
-    plan = _planner(step, read, schema, in_file=_is_in_file(target, found))
-    note = begun(step.old, step.new, step.former, ((edit.path, edit.after) for edit in edits))
-    outcome = commit(target, edits, request, plan=plan, begun=note) if edits else _recorded(target, plan, request)
-    return Written(outcome, edits)
+    drafts: list[Draft] = []
+    planned = _planner(step, read, schema, in_file=_is_in_file(extractors, found))
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        drafts.append(planned(view, stamp))
+        return drafts[-1]
+
+    notes = _notes([(found, step)], edits)
+    outcome = commit(target, edits, request, plan=plan, begun=notes) if edits else _recorded(target, plan, request)
+    workspace, is_tried = target.workspace, request.dry_run
+    outcome = with_warnings(workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried)
+    return SetResult(outcome, edits)
 
 
-def _recorded(target: Target, plan: Planner, request: Request) -> Outcome:
+def _read_and_edited(
+    target: WriteTarget, extractors: Extractors, steps: Sequence[tuple[_Found, _Step]]
+) -> list[FileEdit]:
+    """Return each file that names an entity of these renames, with its content after all of them, one after the other.
+
+    The files that state the entities come first: where a crash leaves the others as they were, the ids in them are
+    former ones.
+    """
+    own = {found.node.path for found, _ in steps}
+    if any(found.paths for found, _ in steps):
+        require_checked_out(target)
+    read: dict[str, FileEdit] = {}
+    for found, step in steps:
+        for path in sorted(found.paths, key=lambda path: path != found.node.path):
+            edit = read.get(path) or _read_recorded(target, found, path)
+            after = _edited(extractors, found, path, step, edit.after)
+            read[path] = msgspec.structs.replace(edit, after=after)
+    for key, path in unrecorded(target.read, [step.new for _, step in steps]).items():
+        raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
+    return sorted(read.values(), key=lambda edit: edit.path not in own)
+
+
+def _edits_of(
+    target: WriteTarget, steps: Sequence[tuple[_Found, _Step]]
+) -> tuple[Sequence[FileEdit], Sequence[BegunRename]]:
+    """Return the files that these renames change, and the note on the renames."""
+    edits = [edit for edit in _read_and_edited(target, wanted(target.workspace), steps) if edit.after != edit.before]
+    return edits, _notes(steps, edits)
+
+
+def _notes(steps: Sequence[tuple[_Found, _Step]], edits: Sequence[FileEdit]) -> list[BegunRename]:
+    """Return the note on each rename, with those of the edited files that name its entity."""
+    return [
+        begun(step.old, step.new, step.former, ((edit.path, edit.after) for edit in edits if edit.path in found.paths))
+        for found, step in steps
+    ]
+
+
+def _recorded(target: WriteTarget, plan: Planner, request: Request) -> Outcome:
     """Record a rename of what no file names."""
     workspace, branch = target.workspace, target.branch
     guard = workspace.guard(branch) if target.follows_head else None
@@ -341,9 +530,9 @@ def _recorded(target: Target, plan: Planner, request: Request) -> Outcome:
     )
 
 
-def _is_in_file(target: Target, found: _Found) -> bool:
+def _is_in_file(extractors: Extractors, found: _Found) -> bool:
     """Tell whether the former ids belong into the document that defines the entity."""
-    return bool(found.node.path) and is_markdown(target.workspace, found.node.path)
+    return bool(found.node.path) and is_markdown(extractors, found.node.path)
 
 
 def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
@@ -366,10 +555,10 @@ def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file:
         ops = rename_ops(found.state, found.node, node)
         ops += resolve(found.state, {step.new: node.type}, view.schema(project))
         ops += [_taken_in(found.sources[edit.path], edit.after) for edit in read if edit.after != edit.before]
-        asked = needs(ops) | Needs(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
+        asked = needs(ops) | ReadSet(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
         state = view.gather(asked)
         planned = tuple(ops)
-        reads = Reads(state.loaded, frozenset(found.paths))
+        reads = StateReads(state.loaded, frozenset(found.paths))
         return Draft(planned, apply(state, stamp, planned), state.loaded, reads=reads)
 
     return plan
@@ -398,17 +587,23 @@ def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
     )
 
 
-def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
-    """Return the edit of a file after which it names the entity by its new id, and says the same otherwise."""
-    workspace, old, new = target.workspace, step.old, step.new
-    before = read_document(workspace, path)
+def _read_recorded(target: WriteTarget, found: _Found, path: str) -> FileEdit:
+    """Return a file that names an entity as it is, which is as it is recorded. Raises: ``NotSynced``."""
+    before = read_document(target.workspace, path)
     source = found.sources.get(path)
     if source is None or source.hash != hashlib.sha256(before).hexdigest():
-        raise NotSynced(f"{path} names {in_quotes(old)}, and says something else than the records.")
-    facts = facts_of(workspace, path, before)
+        raise NotSynced(f"{path} names {in_quotes(found.node.id)}, and says something else than the records.")
+    return FileEdit(path, before, before)
+
+
+def _edited(extractors: Extractors, found: _Found, path: str, step: _Step, before: bytes) -> bytes:
+    """Return the content of a file after which it names the entity by its new id, and says the same otherwise."""
+    old, new = step.old, step.new
+    facts = facts_of(extractors, path, before)
+    require_whole(path, facts)
     lines = sorted(_lines(facts, old))
     refusal: DerivedFact | None = None
-    wanted = _meant(facts, found.node.path == path, step, in_file=_is_in_file(target, found))
+    meant = _meant(facts, found.node.path == path, step, in_file=_is_in_file(extractors, found))
     try:
         text = before.decode()
     except UnicodeDecodeError as error:
@@ -416,12 +611,12 @@ def _edit(target: Target, found: _Found, path: str, step: _Step) -> FileEdit:
     # First the lines that state it alone: what the text of a document says stays as it was written.
     for among in (lines, range(1, text.count("\n") + 2)):
         try:
-            after = _with_former(_swapped(text, old, new, among), path, found, step, target).encode()
+            after = _with_former(_swapped(text, old, new, among), path, found, step, extractors).encode()
         except CannotEdit as error:
             refusal = refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.")
             continue
-        if meaning(_without_texts(facts_of(workspace, path, after))) == wanted:
-            return FileEdit(path, before, after)
+        if meaning(_without_texts(facts_of(extractors, path, after))) == meant:
+            return after
     hint = f"Change it in {in_quotes(path)} by hand: a sync takes that for another entity."
     reason = f"KB cannot put {in_quotes(new)} in the place of {in_quotes(old)} here."
     raise refusal or refused(path, lines[0] if lines else 0, reason, hint)
@@ -451,11 +646,11 @@ def _swapped(text: str, old: str, new: str, among: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def _with_former(text: str, path: str, found: _Found, step: _Step, target: Target) -> str:
+def _with_former(text: str, path: str, found: _Found, step: _Step, extractors: Extractors) -> str:
     """Return the text with the former ids in its front matter, if it is the document that defines the entity."""
-    if path != found.node.path or not _is_in_file(target, found):
+    if path != found.node.path or not _is_in_file(extractors, found):
         return text
-    facts = facts_of(target.workspace, path, text.encode())
+    facts = facts_of(extractors, path, text.encode())
     stated = next((one for one in facts.entities if one.id == step.new), None)
     lines = {name.removeprefix("attributes."): line for name, line in stated.lines.items()} if stated else {}
     return edited(text, {FORMER_KEY: list(step.former) or None}, lines)

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore import strictjson
-from kbcore.answers import Outcome
-from kbcore.changeset import parse
+from kbcore.editing import document_lock
+from kbcore.editing.change_words import changes_in_words
 from kbcore.editing.documents import (
+    Extractors,
     FileEdit,
-    Target,
+    WriteTarget,
     commit,
     entity_in,
     facts_of,
@@ -28,20 +28,29 @@ from kbcore.editing.documents import (
     meaning,
     read_document,
     refused,
+    require_checked_out,
+    require_whole,
 )
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
 from kbcore.extract.facts import Facts, StatedEntity
-from kbcore.model import CORE_FIELDS, OBJECT_FIELDS, Node
-from kbcore.phrases import no_status_of, some_of
+from kbcore.model.changeset import parse
+from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
+from kbcore.model.renames import joined
+from kbcore.model.schema import EntityType, Schema
+from kbcore.model.state import Draft, Stamp
+from kbcore.model.values import field_problem, is_same, meaning_problem
 from kbcore.query import former
 from kbcore.query.known import near_ids
-from kbcore.schema import EntityType, Schema
-from kbcore.suggest import is_it
-from kbcore.values import field_problem, is_same, meaning_problem
+from kbcore.store.answers import Outcome
+from kbcore.store.workspace import Workspace
+from kbcore.sync.fields import stated_fields
+from kbcore.sync.pending import wanted
+from kbcore.text import strict_json
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it
+from kbcore.text.wording import no_status_of, some_of
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=]*?)(?P<how>\+=|-=|:=|=)(?P<value>.*)", re.DOTALL)
 _OF_LISTS: Final = frozenset({"+=", "-="})
@@ -50,7 +59,7 @@ _MOST_NAMED: Final = 10
 _HINT: Final = "For example status=done, tags+=web, owner= (removes it) or attributes.size:=3."
 
 
-class Assignment(NamedTuple):
+class FieldChange(NamedTuple):
     """One change of a field: its flat name, what to do (``=``, ``+=``, ``-=`` or ``:=``), and the value as text."""
 
     name: str
@@ -58,14 +67,14 @@ class Assignment(NamedTuple):
     value: str
 
 
-class Written(NamedTuple):
+class SetResult(NamedTuple):
     """What was set: the answer of the write, and the files that were edited for it."""
 
     outcome: Outcome
     edits: Sequence[FileEdit] = ()
 
 
-def assignment(text: str, schema: Schema) -> Assignment:
+def assignment(text: str, schema: Schema) -> FieldChange:
     """Return what ``field=value`` asks for; a name that is no field of its own is that of an attribute.
 
     Raises: ``InvalidQuery``.
@@ -84,7 +93,7 @@ def assignment(text: str, schema: Schema) -> Assignment:
     if name in _STAMPED:
         raise InvalidQuery(f"`{name}` is set by KB itself.", hint="Leave it out.")
     flat = name if name in CORE_FIELDS or prefix in OBJECT_FIELDS else f"attributes.{name}"
-    return Assignment(flat, found["how"], found["value"])
+    return FieldChange(flat, found["how"], found["value"])
 
 
 def find(view: View, key: str) -> Node:
@@ -99,7 +108,7 @@ def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former.said(called))) if called else outcome
 
 
-def values_of(node: Node, asked: Sequence[Assignment], schema: Schema) -> dict[str, Any]:
+def values_of(node: Node, asked: Sequence[FieldChange], schema: Schema) -> dict[str, Any]:
     """Return the new value of each field, None for one that is removed; changes of one list come one after the other.
 
     Raises: ``InvalidQuery`` for a value that its field cannot have.
@@ -122,14 +131,16 @@ def values_of(node: Node, asked: Sequence[Assignment], schema: Schema) -> dict[s
 
 def _kind(schema: Schema, type_: str, name: str) -> str:
     """Return the type of a field: that which is declared, else "any"."""
-    if name in CORE_FIELDS:
-        return CORE_FIELDS[name]
-    definition = schema.entities.get(type_)
+    return CORE_FIELDS[name] if name in CORE_FIELDS else _declared_kind(schema.entities.get(type_), name)
+
+
+def _declared_kind(definition: EntityType | None, name: str) -> str:
+    """Return the type that is declared for an attribute, else "any"."""
     attribute = definition.attributes.get(name.removeprefix("attributes.")) if definition else None
     return attribute.type if attribute and name.startswith("attributes.") else "any"
 
 
-def _value(one: Assignment, old: Any, kind: str) -> Any:
+def _value(one: FieldChange, old: Any, kind: str) -> Any:
     """Return the value that an assignment gives its field."""
     is_list = kind == "list" or (kind == "any" and isinstance(old, list))
     items = [item for part in one.value.split(",") if (item := part.strip())]
@@ -148,8 +159,10 @@ def _value(one: Assignment, old: Any, kind: str) -> Any:
     return one.value
 
 
-def _list(one: Assignment, before: Sequence[Any], items: Sequence[str]) -> list[Any] | None:
+def _list(one: FieldChange, before: Sequence[Any], items: Sequence[str]) -> list[Any] | None:
     """Return a list with items added or removed, None for an empty one. An item that is no text is named as in JSON."""
+    if not items:
+        raise InvalidQuery(f"`{one.name}{one.how}` names no item.", hint=f"For example {one.name}{one.how}a,b.")
     texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in before]
     if one.how == "-=":
         missing = next((item for item in items if item not in texts), None)
@@ -163,8 +176,8 @@ def _list(one: Assignment, before: Sequence[Any], items: Sequence[str]) -> list[
     return [*before, *(item for item in dict.fromkeys(items) if item not in before)]
 
 
-def _json(one: Assignment) -> Any:
-    tree = strictjson.read(one.value)
+def _json(one: FieldChange) -> Any:
+    tree = strict_json.read(one.value)
     if tree.problems or not one.value.strip():
         reason = f": {tree.problems[0].message}" if tree.problems else ""
         message = f"`{one.name}`: {in_quotes(one.value[:80])} is not JSON{reason}."
@@ -172,12 +185,21 @@ def _json(one: Assignment) -> Any:
     return tree.root
 
 
-def set_fields(target: Target, key: str, words: Sequence[str], *, message: str = "", dry_run: bool = False) -> Written:
+def set_fields(
+    target: WriteTarget, key: str, words: Sequence[str], *, message: str = "", dry_run: bool = False
+) -> SetResult:
     """Set fields of an entity as ``field=value`` words say.
 
-    Raises: ``NotFound``, ``InvalidQuery``; ``DerivedFact`` where the file that states a field is not one that KB
-    changes, with its line; as ``documents.commit`` and ``Target.carry_out``.
+    Raises: ``NotFound``; ``InvalidQuery``, also for a document of another branch; ``DerivedFact`` where the file that
+    states a field is not one that KB changes, or cannot be read whole, with its line; as ``document_lock.held``,
+    ``documents.commit`` and ``Target.carry_out``.
     """
+    with document_lock.held(target.workspace, command=target.author.tool, dry_run=dry_run):
+        return _set(target, key, words, message=message, dry_run=dry_run)
+
+
+def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, dry_run: bool) -> SetResult:
+    """Set fields; the caller holds the lock of the documents."""
     workspace = target.workspace
 
     def on(view: View) -> tuple[Node, Schema, int]:
@@ -185,32 +207,68 @@ def set_fields(target: Target, key: str, words: Sequence[str], *, message: str =
 
     node, schema, seq = target.read(on)
     called = {key: node.id} if node.id != key else {}
-    values = values_of(node, [assignment(word, schema) for word in words], schema)
-    if not values:
+    asked = [assignment(word, schema) for word in words]
+    names = list(dict.fromkeys(one.name for one in asked))
+    if not names:
         raise InvalidQuery("No field is named.", hint=_HINT)
-    is_document = bool(node.path) and is_markdown(workspace, node.path)
-    in_file = {name for name in values if name in node.owners or (is_document and name not in node.fields)}
-    in_store = values.keys() - in_file
+    extractors = wanted(workspace)
+    is_document = bool(node.path) and is_markdown(extractors, node.path)
+    in_file = {name for name in names if name in node.owners or (is_document and name not in node.fields)}
+    in_store = {*names} - in_file
     if in_file and in_store:
         one, other = min(in_file), min(in_store)
         message = f"`{one}` of {in_quotes(key)} belongs into {node.path}, and `{other}` was set in the store."
         raise InvalidQuery(message, hint="Set the two in two calls: each call is one record.")
-    said = message or f"set {', '.join(sorted(values))} of {key}"
+    said = message or f"set {', '.join(sorted(names))} of {key}"
     if in_store:
+        values = values_of(node, asked, schema)
         request = client_request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
         changeset = parse(request)
-        return Written(with_called(target.carry_out(changeset), called))
+        return SetResult(with_called(target.carry_out(changeset), called))
+    require_checked_out(target)
     definition = schema.entities.get(node.type)
+    document = _read_stated(workspace, extractors, node, names)
+    values = values_of(_as_stated(node, document.stated, definition, names), asked, schema)
     if definition:
         check_status(definition, values.get("status"))
-    edit = edit_fields(workspace, node, values)
+    edit = _edit_fields(extractors, document, values, definition)
     edits = [edit] if edit.after != edit.before else []
-    outcome = commit(target, edits, framed(target, message=said, dry_run=dry_run))
+    others = _OtherChanges(node.id, values)
+    outcome = commit(target, edits, framed(target, message=said, dry_run=dry_run), more=others.note)
+    warnings = others.warnings(document.path)
     if definition and definition.status_default and values.get("status", "") is None:
         default = in_quotes(definition.status_default)
-        warning = f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
-        outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, warning))
-    return Written(with_called(outcome, called), edits)
+        warnings.append(
+            f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
+        )
+    outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings))
+    return SetResult(with_called(outcome, called), edits)
+
+
+class _OtherChanges:
+    """What a document states besides the fields that are set, and the records did not have: edits that no sync saw."""
+
+    def __init__(self, key: str, values: Mapping[str, Any]) -> None:
+        self._key = key
+        self._values = values
+        self._found: list[list[str]] = []
+
+    def note(self, _view: View, _stamp: Stamp, draft: Draft) -> Draft:
+        """Note what a plan of the record holds besides."""
+        changes = joined(draft.changes)
+        if "type" in self._values:  # edges may mean something else then
+            changes = msgspec.structs.replace(changes, links=())
+        said = changes_in_words(changes, lambda key, name: key == self._key and name in self._values)
+        if draft.changes:
+            self._found.append(said)
+        return draft
+
+    def warnings(self, path: str) -> list[str]:
+        """Return a sentence on all of it, if there is anything."""
+        found = self._found[-1] if self._found else []
+        if not found:
+            return []
+        return [f"{path} had changes that were not recorded yet; this records them too: {some_of(found, _MOST_NAMED)}."]
 
 
 def check_status(definition: EntityType, status: Any) -> None:
@@ -232,26 +290,56 @@ def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:
     return {"entities": [entity]}
 
 
-def edit_fields(workspace: Workspace, node: Node, values: Mapping[str, Any]) -> FileEdit:
+class _Document(NamedTuple):
+    """A document as it was read: its path and its bytes, all that it states, and what it states of one entity."""
+
+    path: str
+    before: bytes
+    facts: Facts
+    stated: StatedEntity
+
+
+def _read_stated(workspace: Workspace, extractors: Extractors, node: Node, names: Sequence[str]) -> _Document:
+    """Return the document that states these fields of an entity.
+
+    Raises: ``DerivedFact`` with file and line for a file that KB does not change.
+    """
+    path = next((node.owners[name] for name in names if name in node.owners), node.path)
+    before = read_document(workspace, path)
+    facts = facts_of(extractors, path, before)
+    stated = entity_in(facts, node.id)
+    if not is_markdown(extractors, path):
+        line = _line(stated, names)
+        raise refused(path, line, "KB does not change this kind of file.", f"Edit {in_quotes(path)} and sync.")
+    require_whole(path, facts)
+    if stated is None:
+        raise refused(path, 0, f"it does not state {in_quotes(node.id)} any more.", "`kb sync` takes in what it says.")
+    return _Document(path, before, facts, stated)
+
+
+def _as_stated(node: Node, stated: StatedEntity, definition: EntityType | None, names: Sequence[str]) -> Node:
+    """Return an entity with these fields as its document states them, which the records may not have yet."""
+    found = stated_fields(stated, definition)[0] if definition else stated.fields
+    fields = {name: value for name, value in node.fields.items() if name not in names}
+    return msgspec.structs.replace(node, fields=fields | {name: found[name] for name in names if name in found})
+
+
+def _edit_fields(
+    extractors: Extractors, document: _Document, values: Mapping[str, Any], definition: EntityType | None
+) -> FileEdit:
     """Return the edit of an entity's document that states these fields so, and nothing else otherwise.
 
     Raises: ``DerivedFact`` with file and line where that cannot be done safely.
     """
-    path = next((node.owners[name] for name in values if name in node.owners), node.path)
-    before = read_document(workspace, path)
-    facts = facts_of(workspace, path, before)
-    stated = entity_in(facts, node.id)
-    if not is_markdown(workspace, path) or stated is None:
-        line = _line(stated, values)
-        raise refused(path, line, "KB does not change this kind of file.", f"Edit {in_quotes(path)} and sync.")
+    path, before, stated = document.path, document.before, document.stated
     lines = {name: line for name, line in stated.lines.items() if name in stated.fields and _is_stated(stated, name)}
     changes: dict[str, Value | None] = {}
     for name, value in values.items():
         if name in lines and name in stated.fields and value is not None and is_same(stated.fields[name], value):
             continue
-        if not (value is None or isinstance(value, str) or _is_texts(value)):
+        if value is not None and not is_writable(value, definition, name):
             hint = "Write it as text, or in the file by hand."
-            raise refused(path, lines.get(name, 0), f"`{name}`: front matter holds text and lists of text.", hint)
+            raise refused(path, lines.get(name, 0), f"`{name}`: {FRONT_MATTER_HOLDS}.", hint)
         changes[name.removeprefix("attributes.")] = value
     keyed = {name.removeprefix("attributes."): line for name, line in lines.items()}
     try:
@@ -260,12 +348,20 @@ def edit_fields(workspace: Workspace, node: Node, values: Mapping[str, Any]) -> 
         raise refused(path, 0, "it is not UTF-8.", "Save it as UTF-8.") from error
     except CannotEdit as error:
         raise refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.") from error
-    _check(path, node.id, values, (facts, facts_of(workspace, path, after)), _line(stated, values))
+    _check(document, values, facts_of(extractors, path, after), definition)
     return FileEdit(path, before, after)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+FRONT_MATTER_HOLDS: Final = "front matter holds text, lists of text, and numbers and booleans that the schema declares"
+
+
+def is_writable(value: Any, definition: EntityType | None, name: str) -> bool:
+    """Tell whether front matter can state a value of a field; a number or a boolean where the schema declares one."""
+    if isinstance(value, bool):
+        return _declared_kind(definition, name) == "boolean"
+    if isinstance(value, int | float):
+        return _declared_kind(definition, name) == "number"
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value))
 
 
 def _is_stated(stated: StatedEntity, name: str) -> bool:
@@ -273,20 +369,28 @@ def _is_stated(stated: StatedEntity, name: str) -> bool:
     return name != "text_ref" or stated.lines.get(name) != stated.line
 
 
-def _line(stated: StatedEntity | None, values: Mapping[str, Any]) -> int:
-    lines = [stated.lines[name] for name in values if name in stated.lines] if stated else []
+def _line(stated: StatedEntity | None, names: Iterable[str]) -> int:
+    lines = [stated.lines[name] for name in names if name in stated.lines] if stated else []
     return lines[0] if lines else stated.line if stated else 0
 
 
-def _check(path: str, key: str, values: Mapping[str, Any], sides: tuple[Facts, Facts], line: int) -> None:
+def _check(document: _Document, values: Mapping[str, Any], after: Facts, definition: EntityType | None) -> None:
     """Refuse an edit after which the document would not state exactly what was asked for."""
-    before, after = sides
+    path, before, key = document.path, document.facts, document.stated.id
+    now = entity_in(after, key)
+    typed = stated_fields(now, definition)[0] if now and definition else {}
     wanted_entities = []
     for one in before.entities:
         fields = dict(one.fields)
         if one.id == key:
             fields |= {name: value for name, value in values.items() if value is not None}
             fields = {name: value for name, value in fields.items() if values.get(name, "") is not None}
+            # A file states text, and the schema says that it is a number or a boolean.
+            fields |= {
+                name: now.fields[name]
+                for name, value in values.items()
+                if now and isinstance(value, int | float) and is_same(typed.get(name), value)
+            }
         wanted_entities.append(msgspec.structs.replace(one, fields=fields))
     expected = msgspec.structs.replace(before, entities=tuple(wanted_entities))
     if meaning(expected) != meaning(after):
@@ -294,4 +398,5 @@ def _check(path: str, key: str, values: Mapping[str, Any], sides: tuple[Facts, F
         new = next((one.message for one in after.problems if one.message not in known), "")
         why = f": {new}" if new else ""
         hint = f"Edit {in_quotes(path)} and sync."
+        line = _line(document.stated, values)
         raise refused(path, line, f"the file would then not state what is asked for{why}.", hint)

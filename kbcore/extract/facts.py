@@ -7,22 +7,42 @@ the word ``attributes`` or ``metadata``; everything behind it is the key, dots i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from kbcore.text.problems import FileProblem
 
 __all__ = [
+    "SYNTAX_FAULTS",
     "Extractor",
     "Facts",
     "FileProblem",
     "PathRule",
-    "Source",
+    "SourceFile",
     "StatedEntity",
     "StatedLink",
     "unreadable",
 ]
+
+
+SYNTAX_FAULTS: Final = frozenset(
+    {
+        "merge_conflict",
+        "invalid_yaml",
+        "invalid_json",
+        "invalid_gherkin",
+        "duplicate_key",
+        "unclosed_front_matter",
+        "too_long",
+        "wrong_encoding",
+        "nul_character",
+    }
+)
+"""Codes of problems with which the text of a file is not what its kind of file has: what is read of it is a part.
+
+Other problems are those of a text that was read whole and states something wrong.
+"""
 
 
 class StatedEntity(msgspec.Struct, frozen=True):
@@ -81,7 +101,7 @@ class Facts(msgspec.Struct, frozen=True):
     unidentified: tuple[str, ...] = ()
 
 
-class Source(msgspec.Struct, frozen=True):
+class SourceFile(msgspec.Struct, frozen=True):
     """One file to read: its path relative to the repository's root (``/`` between parts) and its bytes.
 
     ``type`` is the entity type that the configuration gives to the file's folder, or None.
@@ -116,7 +136,7 @@ class Extractor(Protocol):
         """
         ...
 
-    def extract(self, source: Source, settings: Mapping[str, Any]) -> Facts:
+    def extract(self, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
         """Return what the file states. Must not raise for bad content: that is a ``FileProblem``."""
         ...
 

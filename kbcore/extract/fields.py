@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from kbcore import limits, schema
+from kbcore import limits
 from kbcore.extract.facts import StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
-from kbcore.extract.tree import Tree
+from kbcore.model import schema
+from kbcore.model.values import field_problem, is_short, meaning_problem, normal_time, value_problem
+from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
-from kbcore.values import field_problem, is_short, meaning_problem, normal_time, value_problem
-from kbcore.visible import in_quotes
+from kbcore.text.tree import TextTree
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
 """The names of edges, as long as nobody gives the names of the schema in force (``edgeNames``)."""
@@ -31,7 +32,7 @@ _SHAPES: Final[Mapping[type[Any], str]] = {list: "a list", dict: "a mapping", st
 class Sheet:
     """Collects what one mapping states about one entity of one document."""
 
-    def __init__(self, path: str, entity_id: str, tree: Tree, edge_names: AbstractSet[str]) -> None:
+    def __init__(self, path: str, entity_id: str, tree: TextTree, edge_names: AbstractSet[str]) -> None:
         self.fields: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self.problems: list[FileProblem] = []
@@ -182,7 +183,7 @@ class Sheet:
                 self.member(key, name, member, self.tree.line(value, name) or line)
 
 
-def fold_keys(tree: Tree, values: dict[str, Any]) -> None:
+def fold_keys(tree: TextTree, values: dict[str, Any]) -> None:
     """Give core keys of a mapping that are written with capitals (``ID``, ``Status``) their own names."""
     if "".join(values).islower():
         return

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.extract import conflicts, settings
-from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, PathRule, Source, StatedEntity, StatedLink, unreadable
+from kbcore.extract import settings
+from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, StatedLink, unreadable
+from kbcore.text import conflict_markers
+from kbcore.text.decoding import decode
 from kbcore.text.problems import FileProblem, at_most
 
 NAME: Final = "gherkin"
@@ -45,12 +46,12 @@ class GherkinExtractor:
         globs = settings.globs_of(settings_.get(settings.PATHS, ()))
         return [PathRule(glob, DEFAULT_TYPE) for glob in globs]
 
-    def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
+    def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
         """Return the scenarios that a feature file states; one fault of syntax, and nothing of it is taken in."""
         decoded = decode(source.data)
         if decoded.text is None:
             return unreadable(decoded.problems)
-        _, torn = conflicts.without_conflicts(decoded.text)
+        _, torn = conflict_markers.without_conflicts(decoded.text)
         if torn:
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
         length = decoded.text.count("\n")
@@ -126,7 +127,9 @@ def _tags(part: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(tag["name"].removeprefix("@") for tag in part["tags"])
 
 
-def _stated(source: Source, feature: str, scenario: Scenario, ordinal: int) -> tuple[StatedEntity, list[StatedLink]]:
+def _stated(
+    source: SourceFile, feature: str, scenario: Scenario, ordinal: int
+) -> tuple[StatedEntity, list[StatedLink]]:
     """Return a scenario as an entity: the tag ``@id:X`` names it, ``@links:X`` links it, the rest are its tags."""
     named = [tag.removeprefix("id:") for tag in scenario.tags if tag.startswith("id:")]
     targets = [tag.removeprefix("links:") for tag in scenario.tags if tag.startswith("links:")]

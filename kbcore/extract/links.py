@@ -16,11 +16,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract.facts import StatedLink
-from kbcore.extract.tree import Tree
 from kbcore.ids import check_id
+from kbcore.model.values import field_problem, is_url, value_problem
+from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
-from kbcore.values import field_problem, is_url, value_problem
-from kbcore.visible import in_quotes
+from kbcore.text.tree import TextTree
 
 RELATES_TO: Final = "relates_to"
 DEFAULT_KIND: Final = "link"
@@ -42,7 +42,7 @@ _MAX_NESTING: Final = 3
 """Lists in lists: ``- [[REQ-1]]`` is a list of a list to YAML and a wiki link to its author."""
 
 
-class Target(msgspec.Struct, frozen=True):
+class LinkTarget(msgspec.Struct, frozen=True):
     """What a link leads to: a URL, a document (its path from the root), or an id."""
 
     text: str
@@ -66,7 +66,7 @@ BARE: Final = Manner()
 class LinkReader:
     """Collects the links that one entity of one document states."""
 
-    def __init__(self, path: str, subject: str, tree: Tree, edge_names: AbstractSet[str]) -> None:
+    def __init__(self, path: str, subject: str, tree: TextTree, edge_names: AbstractSet[str]) -> None:
         self.path = path
         self.subject = subject
         self.tree = tree
@@ -207,7 +207,7 @@ def words(text: str) -> list[str]:
     return [text]
 
 
-def parse_target(text: str, path: str) -> Target:
+def parse_target(text: str, path: str) -> LinkTarget:
     """Return what a target, as typed in the document at ``path``, leads to; ``fault`` if it leads nowhere."""
     wiki = _WIKILINK.fullmatch(text)
     marked = _MARKDOWN_LINK.fullmatch(text)
@@ -219,13 +219,13 @@ def parse_target(text: str, path: str) -> Target:
         text = text[1:-1]
     if _URL.fullmatch(text):
         fault = "it is too long" if len(text.encode()) > limits.MAX_TEXT_BYTES else ""
-        return Target(text, is_url=True, fault=fault)
+        return LinkTarget(text, is_url=True, fault=fault)
     file = text.partition("#")[0].partition("?")[0].strip()
     if _DOCUMENT.search(file):
         return _document(file, path)
     if marked:
-        return Target(text, fault="it is neither a URL nor a Markdown file")
-    return Target(text, fault=check_id(text) or "")
+        return LinkTarget(text, fault="it is neither a URL nor a Markdown file")
+    return LinkTarget(text, fault=check_id(text) or "")
 
 
 def parse_path(text: str, path: str) -> str | None:
@@ -247,15 +247,15 @@ def targets_in(text: str, path: str) -> list[str]:
     return [target for target, meaning in parsed if not meaning.is_url and not meaning.fault]
 
 
-def _document(file: str, path: str) -> Target:
+def _document(file: str, path: str) -> LinkTarget:
     file = unquote(file).replace("\\", "/")
     joined = file.lstrip("/") if file.startswith("/") else posixpath.join(posixpath.dirname(path), file)
     normal = posixpath.normpath(joined)
     if normal == ".." or normal.startswith("../"):
-        return Target(file, fault="it is outside of the repository")
+        return LinkTarget(file, fault="it is outside of the repository")
     if "\0" in normal or len(normal) > limits.MAX_TEXT_BYTES // 4:
-        return Target(file, fault="it is no path")
-    return Target(normal, is_path=True)
+        return LinkTarget(file, fault="it is no path")
+    return LinkTarget(normal, is_path=True)
 
 
 def _number(value: Any) -> float | None:

@@ -13,16 +13,17 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract import conflicts, jsontext, settings
-from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, PathRule, Source, StatedEntity, StatedLink, unreadable
+from kbcore.extract import settings
+from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
-from kbcore.extract.tree import DUPLICATE_KEY, Tree
 from kbcore.ids import check_id
-from kbcore.model import OTHER_NAMES
-from kbcore.suggest import nearest
-from kbcore.text.problems import FileProblem, at_most
-from kbcore.visible import in_quotes
+from kbcore.model.graph import OTHER_NAMES
+from kbcore.text import conflict_markers, json_text
+from kbcore.text.decoding import decode
+from kbcore.text.escaping import in_quotes
+from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
+from kbcore.text.suggest import nearest
+from kbcore.text.tree import DUPLICATE_KEY, TextTree
 
 NAME: Final = "manifest"
 DEFAULT_PATHS: Final = tuple(
@@ -46,16 +47,16 @@ class ManifestExtractor:
         """Return the globs of the manifests."""
         return [PathRule(glob) for glob in settings.globs_of(settings_.get(settings.PATHS, DEFAULT_PATHS))]
 
-    def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
+    def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the symbols that a manifest states, with their links."""
         decoded = decode(source.data)
         if decoded.text is None:
             return unreadable(decoded.problems)
         is_json = source.path.lower().endswith(".json")
-        text, torn = conflicts.without_conflicts(decoded.text)
+        text, torn = conflict_markers.without_conflicts(decoded.text)
         if torn and (is_json or not text.strip()):
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
-        tree = jsontext.read(text) if is_json else _read_yaml(text)
+        tree = json_text.read(text) if is_json else _read_yaml(text)
         reader = _Manifest(source, tree, text, settings_)
         reader.problems.extend((*decoded.problems, *torn, *tree.problems))
         reader.read()
@@ -70,16 +71,16 @@ class ManifestExtractor:
         )
 
 
-def _read_yaml(text: str) -> Tree:
-    from kbcore.extract import salvage  # noqa: PLC0415 - it imports yaml, and few repositories have such a manifest
+def _read_yaml(text: str) -> TextTree:
+    from kbcore.text import yaml_salvage  # noqa: PLC0415 - it imports yaml, and few repositories have such a manifest
 
-    return salvage.read(text, 1)
+    return yaml_salvage.read(text, 1)
 
 
 class _Manifest:
     """One manifest on its way to facts."""
 
-    def __init__(self, source: Source, tree: Tree, text: str, settings_: Mapping[str, Any]) -> None:
+    def __init__(self, source: SourceFile, tree: TextTree, text: str, settings_: Mapping[str, Any]) -> None:
         self.source = source
         self.tree = tree
         self.rows = text.split("\n")
@@ -180,7 +181,7 @@ class _Manifest:
             first = self.entities[symbol_id].line
             message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
             about = "" if _title(item) else symbol_id
-            self._fault(id_line, "repeated_id", message, "Keep one of the two; the first one counts.", about)
+            self._fault(id_line, REPEATED_ID, message, "Keep one of the two; the first one counts.", about)
             self.held_back[symbol_id] = None
             if _title(item):
                 # Its own id may have been another one.

@@ -13,14 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.extract import conflicts, frontmatter, globs, mentions, plainyaml, prose, settings
-from kbcore.extract.decoding import decode
-from kbcore.extract.facts import Facts, PathRule, Source, StatedLink, unreadable
+from kbcore.extract import frontmatter, mentions, prose, settings
+from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedLink, unreadable
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
-from kbcore.extract.tree import Tree, mapping
 from kbcore.ids import check_id
+from kbcore.text import conflict_markers, globs, plain_yaml
+from kbcore.text.decoding import decode
+from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, at_most
-from kbcore.visible import in_quotes
+from kbcore.text.tree import TextTree, mapping
 
 NAME: Final = "markdown"
 DEFAULT_PATHS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -43,10 +44,10 @@ _LINKS_HEADINGS: Final = ("# Links", "# links", "\nLinks\n", "\nlinks\n")
 class _Draft(msgspec.Struct):
     """One document on its way to facts."""
 
-    source: Source
+    source: SourceFile
     settings: Mapping[str, Any]
     document: frontmatter.Document
-    tree: Tree
+    tree: TextTree
     problems: list[FileProblem]
 
     def stated(self, key: str) -> tuple[Any, int]:
@@ -72,7 +73,7 @@ class MarkdownExtractor:
             PathRule(glob, entity_type) for entity_type, listed in paths.items() for glob in settings.globs_of(listed)
         ]
 
-    def extract(self, source: Source, settings_: Mapping[str, Any]) -> Facts:
+    def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the entity that a document states, with its links; a file that states none says why."""
         ignored = settings.globs_of(settings_.get("ignore", ()))
         if ignored and globs.matches(source.path, ignored):
@@ -80,7 +81,7 @@ class MarkdownExtractor:
         decoded = decode(source.data)
         if decoded.text is None:
             return unreadable(decoded.problems)
-        text, torn = conflicts.without_conflicts(decoded.text)
+        text, torn = conflict_markers.without_conflicts(decoded.text)
         document = frontmatter.split(text)
         front = document.front
         tree = mapping({}, {}) if front is None else _read_front(front)
@@ -98,13 +99,13 @@ class MarkdownExtractor:
         return _without_echoes(facts) if torn else facts
 
 
-def _read_front(front: str) -> Tree:
+def _read_front(front: str) -> TextTree:
     """Return what stands in front matter. Only what is not plain needs the library for YAML."""
-    tree = plainyaml.read(front, frontmatter.FIRST_LINE)
+    tree = plain_yaml.read(front, frontmatter.FIRST_LINE)
     if tree is None:
-        from kbcore.extract import salvage  # noqa: PLC0415 - it imports yaml
+        from kbcore.text import yaml_salvage  # noqa: PLC0415 - it imports yaml
 
-        tree = salvage.read_mapping(front, frontmatter.FIRST_LINE)
+        tree = yaml_salvage.read_mapping(front, frontmatter.FIRST_LINE)
     return tree
 
 
@@ -149,7 +150,7 @@ def _facts(draft: _Draft) -> Facts:
     )
 
 
-def _rename(tree: Tree, names: Mapping[str, str]) -> None:
+def _rename(tree: TextTree, names: Mapping[str, str]) -> None:
     """Give keys of the front matter the names that the settings have for them."""
     root = tree.root
     lines = tree.places[id(root)]
@@ -214,7 +215,7 @@ def _entity_type(draft: _Draft) -> str:
     return value.strip()
 
 
-def _outline(draft: _Draft) -> prose.Outline | None:
+def _outline(draft: _Draft) -> prose.BodyOutline | None:
     """Return what the body states, as far as it is needed."""
     has_title = isinstance(draft.stated("title")[0], str)
     has_status = draft.stated("status")[1] > 0
@@ -228,7 +229,7 @@ def _outline(draft: _Draft) -> prose.Outline | None:
     return prose.outline(body, draft.document.body_line, needs_title=not has_title, needs_sections=needs_sections)
 
 
-def _adopt(draft: _Draft, outline: prose.Outline, keys: Sequence[str]) -> None:
+def _adopt(draft: _Draft, outline: prose.BodyOutline, keys: Sequence[str]) -> None:
     """Take ``id`` and ``type`` from the bullets of a document without front matter."""
     root = draft.tree.root
     for key in keys:
@@ -238,7 +239,7 @@ def _adopt(draft: _Draft, outline: prose.Outline, keys: Sequence[str]) -> None:
             draft.tree.places[id(root)][key] = bullet.number
 
 
-def _read_outline(draft: _Draft, outline: prose.Outline, sheet: Sheet) -> None:
+def _read_outline(draft: _Draft, outline: prose.BodyOutline, sheet: Sheet) -> None:
     """Take in what the body states and the front matter does not."""
     root = draft.tree.root
     draft.tree.is_small = False

@@ -16,7 +16,7 @@ from kbcore.extract import prose
 from kbcore.extract.facts import StatedLink
 from kbcore.extract.links import parse_path
 from kbcore.ids import check_id
-from kbcore.schema import MENTIONS
+from kbcore.model.schema import MENTIONS
 from kbcore.text.problems import FileProblem
 
 _DOCUMENT: Final = re.compile(r"\.(?:md|markdown)\b", re.IGNORECASE)

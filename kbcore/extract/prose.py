@@ -46,31 +46,31 @@ _NEWER: Final = ("supersedes", "supercedes")
 _SECTIONS: Final = frozenset({"status", "links"})
 
 
-class Line(msgspec.Struct, frozen=True):
+class ProseLine(msgspec.Struct, frozen=True):
     """A line of prose and its number in the file."""
 
     text: str
     number: int
 
 
-class Outline(msgspec.Struct):
+class BodyOutline(msgspec.Struct):
     """What a body states: keys and values of bullets under the heading, and lines of sections by heading."""
 
     title: str = ""
     title_line: int = 0
     title_level: int = 0
-    bullets: dict[str, Line] = msgspec.field(default_factory=dict)
-    sections: dict[str, list[Line]] = msgspec.field(default_factory=dict)
+    bullets: dict[str, ProseLine] = msgspec.field(default_factory=dict)
+    sections: dict[str, list[ProseLine]] = msgspec.field(default_factory=dict)
 
 
-def outline(body: str, first_line: int, *, needs_title: bool, needs_sections: bool) -> Outline:
+def outline(body: str, first_line: int, *, needs_title: bool, needs_sections: bool) -> BodyOutline:
     """Read a body that begins on ``first_line`` of its file, as far as is needed.
 
     The title is the first heading of level 1, or the first heading when there is none. Bullets count under a
     heading of level 1.
     """
-    result = Outline()
-    header: list[Line] = []
+    result = BodyOutline()
+    header: list[ProseLine] = []
     in_header, section = False, ""
     for level, text, number in _blocks(body, first_line):
         if level:
@@ -82,34 +82,36 @@ def outline(body: str, first_line: int, *, needs_title: bool, needs_sections: bo
                 header.clear()
             section = text.lower()
         elif in_header:
-            header.append(Line(text, number))
+            header.append(ProseLine(text, number))
         elif section in _SECTIONS:
-            result.sections.setdefault(section, []).append(Line(text, number))
+            result.sections.setdefault(section, []).append(ProseLine(text, number))
     result.bullets = _bullets(header) if result.title_level == 1 else {}
     return result
 
 
-def statements_of_status(lines: Iterable[Line]) -> tuple[Line | None, list[Line]]:
+def statements_of_status(lines: Iterable[ProseLine]) -> tuple[ProseLine | None, list[ProseLine]]:
     """Return the status that a section ``Status`` states, and its lines about superseding."""
-    status: Line | None = None
-    found: list[Line] = []
+    status: ProseLine | None = None
+    found: list[ProseLine] = []
     for line in lines:
         text = _unbulleted(line.text).strip("*_ ")
         if not text:
             continue
         if _SUPERSEDING.match(text):
-            found.append(Line(text, line.number))
+            found.append(ProseLine(text, line.number))
             if status is None and not text.lower().startswith(_NEWER):
                 status = found[-1]
         elif status is None and not found:
-            status = Line(text.rstrip("."), line.number)
+            status = ProseLine(text.rstrip("."), line.number)
     return status, found
 
 
-def superseding(lines: Iterable[Line]) -> list[Line]:
+def superseding(lines: Iterable[ProseLine]) -> list[ProseLine]:
     """Return the lines about superseding of a section ``Links``."""
     return [
-        Line(text, line.number) for line in lines if _SUPERSEDING.match(text := _unbulleted(line.text).strip("*_ "))
+        ProseLine(text, line.number)
+        for line in lines
+        if _SUPERSEDING.match(text := _unbulleted(line.text).strip("*_ "))
     ]
 
 
@@ -180,12 +182,12 @@ def _heading(text: str) -> str:
     return bare.rstrip() if not bare or bare[-1].isspace() else text
 
 
-def _bullets(header: list[Line]) -> dict[str, Line]:
+def _bullets(header: list[ProseLine]) -> dict[str, ProseLine]:
     """Return the ``Key: value`` lines at the beginning of a text; it ends at the first line that is none.
 
     Bullets count when one of their keys is known; a line without a bullet counts when its key is known.
     """
-    found: dict[str, Line] = {}
+    found: dict[str, ProseLine] = {}
     last = ""
     for line in header:
         if not line.text.strip():
@@ -194,13 +196,13 @@ def _bullets(header: list[Line]) -> dict[str, Line]:
         statement = _STATEMENT.match(bullet[1] if bullet else line.text.strip())
         key = statement[1].lower().replace(" ", "_") if statement else ""
         if statement and (bullet or key in _KNOWN_KEYS):
-            found.setdefault(key, Line((statement[2] or "").strip(), line.number))
+            found.setdefault(key, ProseLine((statement[2] or "").strip(), line.number))
             last = key
         elif last and not bullet and line.text.startswith("  "):
             before = found[last]
             if len(before.text) > limits.MAX_TEXT_BYTES:
                 continue
-            found[last] = Line(f"{before.text} {line.text.strip()}".strip(), before.number)
+            found[last] = ProseLine(f"{before.text} {line.text.strip()}".strip(), before.number)
         else:
             break
     return found if any(key in _KNOWN_KEYS for key in found) else {}

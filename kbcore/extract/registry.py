@@ -18,10 +18,10 @@ import msgspec
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.announced import may_be_announced
-from kbcore.extract.facts import Extractor, Facts, PathRule, Source
-from kbcore.extract.globs import glob_fault
+from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
+from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import glob_fault
 from kbcore.text.problems import FileProblem, at_most
-from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -117,7 +117,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
     raise InvalidConfig(message, hint=_HINT, details=[problem])
 
 
-def run(extractor: Extractor, source: Source, settings: Mapping[str, Any]) -> Facts:
+def run(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
     """Return what an extractor says about a file. When a foreign one fails, it is a problem of the file."""
     if BUILT_IN.get(extractor.name) is extractor:
         return extractor.extract(source, settings)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kbcore import limits
-from kbcore.extract.globs import check_number, placed_globs
-from kbcore.shape import Spot, shown
+from kbcore.text.globs import check_number, placed_globs
+from kbcore.text.validator import ConfigNode, shown
 
 EDGE_NAMES: Final = "edgeNames"
 """The names of the edges in force: not written by users, but added by the caller from the schema."""
@@ -22,13 +22,13 @@ PATHS: Final = "paths"
 _NAME_HINT: Final = f"A name has 1 to {limits.MAX_NAME_CHARS} characters."
 
 
-def check(name: str, settings: Spot) -> list[tuple[str, Spot]]:
+def check(name: str, settings: ConfigNode) -> list[tuple[str, ConfigNode]]:
     """Keep every problem of the settings of one of KB's own extractors.
 
     Returns the entity types that they name, each with its place: whether there are such types is the schema's to say.
     """
     known = BUILT_IN[name]
-    types: list[tuple[str, Spot]] = []
+    types: list[tuple[str, ConfigNode]] = []
     for key, spot in settings.known_members(known, f"setting of {name}").items():
         types += known[key](spot)
     return types
@@ -39,25 +39,25 @@ def globs_of(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
 
-def _check_flag(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_flag(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     if not isinstance(spot.value, bool):
         spot.must_be("true or false", "Write `true` or `false`, without quotes.")
     return []
 
 
-def _check_globs(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_globs(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     placed_globs(spot)
     return []
 
 
-def _check_flag_or_globs(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_flag_or_globs(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     if not isinstance(spot.value, bool | str | list):
         spot.must_be("true, false or a list of globs", "Write `false`, or the globs of the documents that count.")
         return []
     return [] if isinstance(spot.value, bool) else _check_globs(spot)
 
 
-def _check_beginnings(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_beginnings(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     """Check a list of what ids begin with, or the one that stands alone."""
     if not isinstance(spot.value, str | list):
         spot.must_be("a list of what ids begin with", 'For example ["REQ-", "ADR-"].')
@@ -69,7 +69,7 @@ def _check_beginnings(spot: Spot) -> list[tuple[str, Spot]]:
     return []
 
 
-def _check_paths_of_types(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_paths_of_types(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     """Check an object of globs by entity type; a glob that stands twice would give its files two types."""
     types = []
     seen: dict[str, str] = {}
@@ -84,7 +84,7 @@ def _check_paths_of_types(spot: Spot) -> list[tuple[str, Spot]]:
     return types
 
 
-def _check_names(spot: Spot) -> list[tuple[str, Spot]]:
+def _check_names(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
     """Check an object of other names for keys of front matter."""
     for key, member in spot.members().items():
         if _is_name(key, member):
@@ -92,7 +92,7 @@ def _check_names(spot: Spot) -> list[tuple[str, Spot]]:
     return []
 
 
-def _is_name(text: Any, spot: Spot) -> bool:
+def _is_name(text: Any, spot: ConfigNode) -> bool:
     """Tell whether this can name a type, a field or an attribute; what cannot is a problem."""
     is_name = isinstance(text, str) and bool(text.strip()) and len(text) <= limits.MAX_NAME_CHARS
     if not is_name:
@@ -100,7 +100,7 @@ def _is_name(text: Any, spot: Spot) -> bool:
     return is_name
 
 
-BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[Spot], list[tuple[str, Spot]]]]]] = {
+BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[ConfigNode], list[tuple[str, ConfigNode]]]]]] = {
     "markdown": {
         PATHS: _check_paths_of_types,
         "idFromFilename": _check_flag,

@@ -37,7 +37,7 @@ def followed(path: str, tree: Tree, text_of: TextOf) -> str | None:
     return None
 
 
-class Kept:
+class TrackedFiles:
     """The files that git keeps, with their folders. What lies in a submodule is taken to be there."""
 
     def __init__(self, tree: Tree, text_of: TextOf) -> None:
@@ -66,9 +66,9 @@ class Kept:
         return any(one in self._modules for one in _upwards(found))
 
 
-def kept_of(repo: Repository, env: Mapping[str, str], tree: Tree) -> Kept:
+def kept_of(repo: Repository, env: Mapping[str, str], tree: Tree) -> TrackedFiles:
     """Return the files of a tree of this repository."""
-    return Kept(tree, lambda name: dict(blobs.contents(repo, env, [name]))[name])
+    return TrackedFiles(tree, lambda name: dict(blobs.contents(repo, env, [name]))[name])
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -84,6 +84,14 @@ def was_moved(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     return bool(_find(repo, env, BRANCH_PREFIX + encode_name(branch), _MOVED))
 
 
+def keeps_reflogs(repo: Repository, env: Mapping[str, str]) -> bool:
+    """Tell whether git begins a reflog with each branch that it makes here. Raises: ``GitUnusable``."""
+    answer = run_git(repo, env, ["config", "--get", "core.logAllRefUpdates"], allowed=(0, 1))
+    if answer.status:
+        return repo.has_worktree
+    return answer.output.strip().lower() not in {b"false", b"no", b"off", b"0", b""}
+
+
 def _birth_in(line: bytes) -> Birth | None:
     """Return what the first line of a reflog says, if the branch began with it."""
     found = _ENTRY.fullmatch(line)

@@ -41,7 +41,7 @@ class MatchLink(msgspec.Struct, frozen=True):
     """Ids among which all links, subjects and objects are that match."""
 
 
-class Walk(msgspec.Struct, frozen=True):
+class WalkJoin(msgspec.Struct, frozen=True):
     """Join with the pairs of elements between which there is a walk of ``least`` to ``most`` links (None: or more)."""
 
     subject: str
@@ -82,4 +82,4 @@ class Also(msgspec.Struct, frozen=True):
     is_first: bool = False
 
 
-Step = MatchNode | MatchLink | Walk | Keep | Without | Perhaps | Also
+Step = MatchNode | MatchLink | WalkJoin | Keep | Without | Perhaps | Also

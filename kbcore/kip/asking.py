@@ -7,22 +7,22 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused, ResourceLimit, StatementTimeout
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.statement import LINKS, NODES, Known
+from kbcore.kip.compile.statement import LINKS, NODES, CompileContext
 from kbcore.kip.errors import NOT_FOUND, RESOURCE, SYNTAX, TIMEOUT, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
+from kbcore.model.schema import Schema
 from kbcore.query.former import called, said
-from kbcore.schema import Schema
-from kbcore.suggest import is_it
-from kbcore.view.basis import Basis
-from kbcore.view.session import Refused, Session
+from kbcore.text.escaping import escape_controls, in_quotes
+from kbcore.text.suggest import is_it
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.session import DatabaseSession, SqlRefused
 from kbcore.view.tables import LINK, NODE, link_row, node_row
 from kbcore.view.view import View
-from kbcore.visible import in_quotes, visible
 
 T = TypeVar("T")
 _HAS_NAME: Final = "select exists (from node where coalesce(name, id) = $1 and ($2 = '' or type = $2))"
@@ -51,11 +51,11 @@ class Viewed(Protocol):
         """Return the seq of the last record."""
 
     @property
-    def basis(self) -> Basis:
+    def basis(self) -> BaseStamp:
         """Return what it stands on."""
 
     @property
-    def session(self) -> Session:
+    def session(self) -> DatabaseSession:
         """Return what answers statements."""
 
 
@@ -63,7 +63,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """A schema made ready for asking."""
 
     vocabulary: Vocabulary
-    known: Known
+    known: CompileContext
 
 
 def prepared(view: Viewed, schema: Schema) -> Prepared:
@@ -79,7 +79,7 @@ def _prepared(schema: Schema) -> Prepared:
         for id_, type_, name in of_nodes
         for with_id, with_type, with_name in product((True, False), repeat=3)
     )
-    return Prepared(made, Known(schema, made.names, partly, frozenset(one.id for one in made.links)))
+    return Prepared(made, CompileContext(schema, made.names, partly, frozenset(one.id for one in made.links)))
 
 
 def _hold(view: Viewed, schema: Schema) -> None:
@@ -122,7 +122,7 @@ def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tup
         if isinstance(part, s.Matcher):
             name = present(part.name) if _may_be_id(names, part) else part.name
             return msgspec.structs.replace(part, id=present(part.id), name=name)
-        if not isinstance(part, msgspec.Struct) or isinstance(part, s.Value | s.Text | s.Count):
+        if not isinstance(part, msgspec.Struct) or isinstance(part, s.JsonValue | s.Text | s.Count):
             return part
         return msgspec.structs.replace(part, **{name: resolved(getattr(part, name)) for name in part.__struct_fields__})
 
@@ -163,7 +163,7 @@ def name_hint(view: View, kb_type: str, name: str) -> str:
     return is_it([row[0] for row in view.rows(_NEAR_NAMES, [name, kb_type, _LEAST_ALIKE])])
 
 
-def unknown_names(view: View, schema: Schema, query: s.Query) -> list[str]:
+def unknown_names(view: View, schema: Schema, query: s.FindCommand) -> list[str]:
     """Return a sentence for each concept that a FIND names by its name, and that there is not."""
     made = prepared(view, schema).vocabulary
     found: dict[str, None] = {}
@@ -184,7 +184,12 @@ def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:
 
 
 def ask(
-    view: Viewed, schema: Schema, asked: tuple[str, list[Any]], limits: KipLimits, *, tree: s.Query | s.Group
+    view: Viewed,
+    schema: Schema,
+    asked: tuple[str, list[Any]],
+    limits: KipLimits,
+    *,
+    tree: s.FindCommand | s.ClauseGroup,
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a statement with its parameters, which was made of ``tree``.
 
@@ -203,7 +208,7 @@ def ask(
         raise refused(TIMEOUT, message, at=tree.at) from error
     except ResourceLimit as error:
         raise refused(RESOURCE, error.message, at=tree.at, hint=error.hint) from error
-    except Refused as error:
+    except SqlRefused as error:
         if not patterns:
             raise
         raise _no_pattern(str(error), patterns[0].pattern.at) from error
@@ -211,16 +216,16 @@ def ask(
 
 def _check_pattern(view: Viewed, test: s.TextTest) -> None:
     """Refuse a pattern that is written in the command and is none, whatever rows there are."""
-    if isinstance(test.pattern, s.Value) and isinstance(test.pattern.json, str):
+    if isinstance(test.pattern, s.JsonValue) and isinstance(test.pattern.json, str):
         try:
             view.session.rows("select regexp_matches('', ?)", [test.pattern.json])
-        except Refused as error:
+        except SqlRefused as error:
             raise _no_pattern(str(error), test.pattern.at) from error
 
 
 def _no_pattern(said: str, at: int) -> KipRefused:
     hint = "Patterns are those of RE2: no look-around, no back references; a backslash is written twice."
-    return refused(SYNTAX, f"REGEX cannot use this pattern: {visible(said)}.", at=at, hint=hint)
+    return refused(SYNTAX, f"REGEX cannot use this pattern: {escape_controls(said)}.", at=at, hint=hint)
 
 
 def too_many(limits: KipLimits, at: int, hint: str) -> KipRefused:

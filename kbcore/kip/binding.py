@@ -16,10 +16,21 @@ from kbcore.errors import KipRefused
 from kbcore.kip.errors import RESOURCE, SYNTAX, placing, refused
 from kbcore.kip.parsing import parse
 from kbcore.kip.parsing.patterns import check_hops
-from kbcore.kip.syntax import Assignment, Assignments, Command, Count, Hole, Hops, Member, Object, Text, Value
-from kbcore.suggest import did_you_mean, nearest
-from kbcore.values import ValueFault, value_problem
-from kbcore.visible import in_quotes, json_text
+from kbcore.kip.syntax import (
+    Assignments,
+    AttributeChange,
+    Command,
+    Count,
+    Hops,
+    JsonValue,
+    MapMember,
+    Object,
+    Text,
+    ValuePlaceholder,
+)
+from kbcore.model.values import ValueFault, value_problem
+from kbcore.text.escaping import in_quotes, json_text
+from kbcore.text.suggest import did_you_mean, nearest
 
 _Tree = TypeVar("_Tree", bound=msgspec.Struct)
 _MENTION: Final = re.compile(r":([A-Za-z_][A-Za-z0-9_]*)")
@@ -134,7 +145,7 @@ class _Binding:
             raise _wrong_kind(node.parameter, value, f"{what} takes a whole number of at least {least}", node.at)
         return Count(value, node.at)
 
-    def value(self, node: Value, field: str) -> Value:
+    def value(self, node: JsonValue, field: str) -> JsonValue:
         self.check_mentions(node.json, node.at)
         if not node.holes:
             return node
@@ -143,14 +154,14 @@ class _Binding:
             value = self.value_of(hole.parameter, hole.at)
             self.check_kind(hole, value, field)
             if not hole.path:
-                return Value(value, node.at)
+                return JsonValue(value, node.at)
             inner = json
             for step in hole.path[:-1]:
                 inner = inner[step]
             inner[hole.path[-1]] = value
-        return Value(json, node.at)
+        return JsonValue(json, node.at)
 
-    def check_kind(self, hole: Hole, value: Any, field: str) -> None:
+    def check_kind(self, hole: ValuePlaceholder, value: Any, field: str) -> None:
         """Refuse a value that cannot stand in its place."""
         is_scalar = not isinstance(value, list | dict)
         if field == "values" and not hole.path:
@@ -166,22 +177,22 @@ class _Binding:
     def object(self, node: Object, field: str) -> Object:
         if node.parameter:
             pairs = self.members_of(node.parameter, node.at)
-            return Object(tuple(Member(key, Value(value, node.at), node.at) for key, value in pairs), node.at)
+            return Object(tuple(MapMember(key, JsonValue(value, node.at), node.at) for key, value in pairs), node.at)
         members = []
         for member in node.members:
             self.check_mentions(member.key, member.at)
-            members.append(Member(member.key, self.value(member.value, field), member.at))
+            members.append(MapMember(member.key, self.value(member.value, field), member.at))
         return Object(tuple(members), node.at)
 
     def assignments(self, node: Assignments, field: str) -> Assignments:
         if node.parameter:
             pairs = self.members_of(node.parameter, node.at)
-            given = tuple(Assignment(key, Value(value, node.at), node.at) for key, value in pairs)
+            given = tuple(AttributeChange(key, JsonValue(value, node.at), node.at) for key, value in pairs)
             return Assignments(given, node.at)
         found = []
         for one in node.assignments:
             self.check_mentions(one.key, one.at)
-            found.append(Assignment(one.key, self.bound(one.value, field), one.at))
+            found.append(AttributeChange(one.key, self.bound(one.value, field), one.at))
         return Assignments(tuple(found), node.at)
 
     def members_of(self, name: str, at: int) -> list[tuple[str, Any]]:
@@ -233,7 +244,7 @@ class _Binding:
 _CHANGES: Final[dict[type, Any]] = {
     Text: _Binding.text,
     Count: _Binding.count,
-    Value: _Binding.value,
+    JsonValue: _Binding.value,
     Object: _Binding.object,
     Assignments: _Binding.assignments,
 }

@@ -11,14 +11,14 @@ from kbcore.kip import syntax as s
 from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.steps import MAPS, Kinds, Translation
 
-_CLAUSES: Final = (s.Matcher, s.Triple, s.LinkId, s.Filter, s.Not, s.Optional, s.Union)
+_CLAUSES: Final = (s.Matcher, s.Triple, s.LinkId, s.FilterClause, s.Not, s.Optional, s.Union)
 _CONDITIONS: Final = (s.Comparison, s.TextTest, s.IsIn, s.IsNull)
 
 
-def check_size(asked: s.Query | s.Group) -> None:
+def check_size(asked: s.FindCommand | s.ClauseGroup) -> None:
     """Refuse what would take the database too long to plan. Raises: ``KipRefused`` with KIP_4002."""
-    shown = (*asked.find, *asked.order) if isinstance(asked, s.Query) else ()
-    parts = [*scoping.parts_of(asked.where if isinstance(asked, s.Query) else asked)]
+    shown = (*asked.find, *asked.order) if isinstance(asked, s.FindCommand) else ()
+    parts = [*scoping.parts_of(asked.where if isinstance(asked, s.FindCommand) else asked)]
     _check_count([one for one in parts if isinstance(one, _CLAUSES)], limits.MAX_KIP_CLAUSES, "patterns and groups")
     told = "conditions"
     hint = 'Compare with a list, IN(?x.name, ["a", "b"]), or split the command into several.'
@@ -34,7 +34,7 @@ def _check_count(found: Sequence[Any], most: int, what: str, hint: str = "") -> 
         raise refused(RESOURCE, message, at=found[most].at, hint=hint or "Split it into several commands.")
 
 
-def check_query(translation: Translation, query: s.Query, bound: Kinds) -> None:
+def check_query(translation: Translation, query: s.FindCommand, bound: Kinds) -> None:
     """Refuse what a FIND cannot ask for; ``bound`` are the variables behind WHERE.
 
     Raises: ``KipRefused`` with KIP_3001 for a variable that is not bound, KIP_1001 for the rest.
@@ -56,7 +56,7 @@ def check_query(translation: Translation, query: s.Query, bound: Kinds) -> None:
             raise refused(SYNTAX, told, at=sort.key.at, hint=hint)
 
 
-def check_variables(variables: tuple[s.Variable, ...], where: s.Group, bound: Kinds) -> None:
+def check_variables(variables: tuple[s.Variable, ...], where: s.ClauseGroup, bound: Kinds) -> None:
     """Refuse a variable that WHERE does not bind. Raises: ``KipRefused`` with KIP_3001."""
     for one in variables:
         if one.name not in bound:

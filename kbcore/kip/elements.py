@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_given
-from kbcore.model import CLIENT, Link, Node, nested
-from kbcore.values import is_same
+from kbcore.model.graph import CLIENT, Link, Node, nested
+from kbcore.model.values import is_same
 
 
 def name_of(node: Node, names: TypeNames) -> str:

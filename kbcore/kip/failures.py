@@ -27,67 +27,71 @@ _UNKNOWN: Final = "It is not known whether"
 _SHOWN: Final = 20
 
 
-class Told(msgspec.Struct, frozen=True):
+class KipError(msgspec.Struct, frozen=True):
     """How an error of KB's is told: as which code, and with which remedy where the error has none of its own."""
 
     code: Code
     hint: str = ""
 
 
-TOLD: Final[Mapping[str, Told]] = {
-    errors.InvalidChangeset.code: Told(CONSTRAINT, "Correct every listed problem and send the command again."),
-    errors.IntegrityViolation.code: Told(
+TOLD: Final[Mapping[str, KipError]] = {
+    errors.InvalidChangeset.code: KipError(CONSTRAINT, "Correct every listed problem and send the command again."),
+    errors.IntegrityViolation.code: KipError(
         CONSTRAINT, "Write what is missing in the same UPSERT, or leave the link out."
     ),
-    errors.StaleBase.code: Told(VERSION, "FIND the element again, then send the command with its `_version`."),
-    errors.NotSynced.code: Told(VERSION),
-    errors.FilesUnknown.code: Told(TIMEOUT),
-    errors.ChangesetIdReused.code: Told(DUPLICATE),
-    errors.LimitExceeded.code: Told(RESOURCE, "Split the command into smaller ones and send them as a batch."),
-    errors.DerivedFact.code: Told(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
-    errors.BranchMoved.code: Told(VERSION, "Make sure which branch is meant, FIND again, then send the command again."),
-    errors.UnexpectedBranch.code: Told(VERSION),
-    errors.RevertConflict.code: Told(VERSION),
-    errors.LockTimeout.code: Told(TIMEOUT, "Another process writes to the branch; send the command again in a moment."),
-    errors.LockUnsupported.code: Told(INTERNAL),
-    errors.StorageFull.code: Told(RESOURCE, "Ask the user to free some space; FIND keeps working meanwhile."),
-    errors.ReadOnlyStore.code: Told(
+    errors.StaleBase.code: KipError(VERSION, "FIND the element again, then send the command with its `_version`."),
+    errors.NotSynced.code: KipError(VERSION),
+    errors.FilesUnknown.code: KipError(TIMEOUT),
+    errors.ChangesetIdReused.code: KipError(DUPLICATE),
+    errors.LimitExceeded.code: KipError(RESOURCE, "Split the command into smaller ones and send them as a batch."),
+    errors.DerivedFact.code: KipError(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
+    errors.BranchMoved.code: KipError(
+        VERSION, "Make sure which branch is meant, FIND again, then send the command again."
+    ),
+    errors.UnexpectedBranch.code: KipError(VERSION),
+    errors.RevertConflict.code: KipError(VERSION),
+    errors.LockTimeout.code: KipError(
+        TIMEOUT, "Another process holds the lock that the message names; send the command again in a moment."
+    ),
+    errors.LockUnsupported.code: KipError(INTERNAL),
+    errors.StorageFull.code: KipError(RESOURCE, "Ask the user to free some space; FIND keeps working meanwhile."),
+    errors.ReadOnlyStore.code: KipError(
         IMMUTABLE, "Ask the user for write permission on the named file or folder; FIND keeps working meanwhile."
     ),
-    errors.StorageError.code: Told(INTERNAL),
-    errors.StatementTimeout.code: Told(
+    errors.StorageError.code: KipError(INTERNAL),
+    errors.StatementTimeout.code: KipError(
         TIMEOUT, "Send the command again in a moment, or ask for less: a more exact type or name, fewer hops."
     ),
-    errors.Interrupted.code: Told(
+    errors.Interrupted.code: KipError(
         TIMEOUT,
         "Send the command again when the server runs. Where it is not known whether the command was written, FIND what "
         "it writes before that.",
     ),
-    errors.ClockUnusable.code: Told(INTERNAL),
-    errors.ResourceLimit.code: Told(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
-    errors.CommitUncertain.code: Told(
+    errors.ClockUnusable.code: KipError(INTERNAL),
+    errors.ResourceLimit.code: KipError(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
+    errors.CommitUncertain.code: KipError(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "
         "FIND shows that it did not take effect.",
     ),
-    errors.JournalCorrupt.code: Told(INTERNAL),
-    errors.JournalTruncated.code: Told(INTERNAL),
-    errors.HeadDamaged.code: Told(INTERNAL),
-    errors.SnapshotCorrupt.code: Told(INTERNAL),
-    errors.ForeignWrite.code: Told(INTERNAL),
-    errors.StoreWentBack.code: Told(INTERNAL),
-    errors.BackupDamaged.code: Told(INTERNAL),
-    errors.FormatTooNew.code: Told(INTERNAL),
-    errors.NotARepository.code: Told(INTERNAL),
-    errors.NotInitialised.code: Told(INTERNAL),
-    errors.UnknownBranch.code: Told(NOT_FOUND),
-    errors.InvalidConfig.code: Told(INTERNAL),
-    errors.NotFound.code: Told(NOT_FOUND, "Look for it with SEARCH or FIND."),
-    errors.InvalidQuery.code: Told(SYNTAX),
-    errors.HistoryPruned.code: Told(NOT_FOUND),
-    errors.AlreadyWatched.code: Told(INTERNAL),
-    errors.AlreadyAsleep.code: Told(INTERNAL),
-    errors.GitUnusable.code: Told(INTERNAL),
+    errors.JournalCorrupt.code: KipError(INTERNAL),
+    errors.JournalTruncated.code: KipError(INTERNAL),
+    errors.HeadDamaged.code: KipError(INTERNAL),
+    errors.SnapshotCorrupt.code: KipError(INTERNAL),
+    errors.ForeignWrite.code: KipError(INTERNAL),
+    errors.StoreWentBack.code: KipError(INTERNAL),
+    errors.BackupDamaged.code: KipError(INTERNAL),
+    errors.FormatTooNew.code: KipError(INTERNAL),
+    errors.NotARepository.code: KipError(INTERNAL),
+    errors.NotInitialised.code: KipError(INTERNAL),
+    errors.UnknownBranch.code: KipError(NOT_FOUND),
+    errors.InvalidConfig.code: KipError(INTERNAL),
+    errors.NotFound.code: KipError(NOT_FOUND, "Look for it with SEARCH or FIND."),
+    errors.InvalidQuery.code: KipError(SYNTAX),
+    errors.HistoryPruned.code: KipError(NOT_FOUND),
+    errors.AlreadyWatched.code: KipError(INTERNAL),
+    errors.AlreadyAsleep.code: KipError(INTERNAL),
+    errors.GitUnusable.code: KipError(INTERNAL),
 }
 """By the code of the error. ``KipRefused`` has its own."""
 

@@ -9,32 +9,32 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import cursor as cursors
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import InvalidQuery
-from kbcore.gaps import out_of_reach
 from kbcore.kip import algebra, narrowing
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
 from kbcore.kip.compile.groups import solve
-from kbcore.kip.compile.projection import Page, Selected, select, select_variables
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.projection import Selected, ValueSlice, select, select_variables
+from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.paging import START_OVER, cursor_in, mark_of
 from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
-from kbcore.schema import Schema
+from kbcore.model.schema import Schema
+from kbcore.text import cursor as cursors
+from kbcore.view.gaps import out_of_reach
 
 _ASK_LESS: Final = "Ask for less with LIMIT and go on with CURSOR, or count with COUNT."
 _NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds counts, whatever LIMIT takes of it."
 _DEFAULT: Final = KipLimits()
-_ALL: Final = Page()
+_ALL: Final = ValueSlice()
 _RECOUNTED: Final = 1000
 """After so many records the links are counted again."""
 
 
-class Found(msgspec.Struct, frozen=True):
+class FindAnswer(msgspec.Struct, frozen=True):
     """The answer of FIND, in the shape of KIP. ``next_cursor`` is "" on the last page; it speaks of ``seq``."""
 
     result: Any
@@ -45,12 +45,12 @@ class Found(msgspec.Struct, frozen=True):
 def find(
     view: Viewed,
     schema: Schema,
-    query: s.Query,
+    query: s.FindCommand,
     *,
     at: int | None = None,
     limits: KipLimits = _DEFAULT,
     now: str = "",
-) -> Found:
+) -> FindAnswer:
     """Answer a bound FIND from a view, as of a seq (None is the head); ``now`` is the time that NOW() means.
 
     ``schema`` is that of the branch: ``concepts.extended`` with the definitions that the branch adds.
@@ -70,13 +70,13 @@ def find(
     more = len(rows) > wanted
     names = prepared(view, schema).known.names
     token = _cursor(view, query, seq, offset + wanted, now) if more else ""
-    return Found(shaped(rows[:wanted], selected, names), token, seq)
+    return FindAnswer(shaped(rows[:wanted], selected, names), token, seq)
 
 
 def compiled(
     view: Viewed,
     schema: Schema,
-    query: s.Query,
+    query: s.FindCommand,
     at: int | None = None,
     page: tuple[int, int] = (0, 2),
     *,
@@ -95,18 +95,18 @@ def compiled(
     check_query(translation, query, bound)
     if at is None:
         steps = _narrowed(view, schema, steps, limits, query)
-    st = Statement(known, at, now=now)
+    st = SqlStatement(known, at, now=now)
     return select(st, solve(st, steps), query, page)
 
 
 def solutions(
     view: Viewed,
     schema: Schema,
-    group: s.Group,
+    group: s.ClauseGroup,
     variables: tuple[s.Variable, ...],
     *,
     limits: KipLimits = _DEFAULT,
-    page: Page = _ALL,
+    page: ValueSlice = _ALL,
     now: str = "",
 ) -> list[dict[str, str | None]]:
     """Return the distinct values of these variables in the solutions of a bound WHERE, ordered by them.
@@ -122,7 +122,7 @@ def solutions(
     steps, bound = Translation(schema, known.names).steps(group)
     check_variables(variables, group, bound)
     steps = _narrowed(view, schema, steps, limits, group)
-    st = Statement(known, now=now)
+    st = SqlStatement(known, now=now)
     names = tuple(dict.fromkeys(one.name for one in variables))
     most = limits.rows + 1 if page.most is None else page.most
     asked = select_variables(st, solve(st, steps), names, most, page)
@@ -133,7 +133,11 @@ def solutions(
 
 
 def _narrowed(
-    view: Viewed, schema: Schema, steps: tuple[algebra.Step, ...], limits: KipLimits, tree: s.Query | s.Group
+    view: Viewed,
+    schema: Schema,
+    steps: tuple[algebra.Step, ...],
+    limits: KipLimits,
+    tree: s.FindCommand | s.ClauseGroup,
 ) -> tuple[algebra.Step, ...]:
     """Return the steps with the ids that look-ups find, where the store is so large that this saves time."""
     counted = "select count(*) from link"
@@ -144,7 +148,7 @@ def _narrowed(
     return narrowing.narrowed(known, steps, lambda asked: ask(view, schema, asked, limits, tree=tree))
 
 
-def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int, int, str]:
+def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tuple[int, int, str]:
     """Return the seq that is answered for, how many rows went before, and the time that NOW() means on all pages."""
     seq, offset = view.seq if at is None else at, 0
     if query.cursor is not None:
@@ -162,6 +166,6 @@ def _begins(view: Viewed, query: s.Query, at: int | None, now: str) -> tuple[int
     return seq, offset, now
 
 
-def _cursor(view: Viewed, query: s.Query, seq: int, offset: int, now: str) -> str:
+def _cursor(view: Viewed, query: s.FindCommand, seq: int, offset: int, now: str) -> str:
     overlay = view.overlay_mark if seq > view.recorded_seq else ""
     return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now, overlay))

@@ -13,9 +13,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore.concepts import CORE_CONCEPTS, ORIGIN, TYPE
 from kbcore.ids import check_id
-from kbcore.schema import ANY, LINK, Schema
+from kbcore.model.concepts import CORE_CONCEPTS, ORIGIN, TYPE
+from kbcore.model.schema import ANY, LINK, Schema
 
 CORE_TYPES: Final[Mapping[str, str]] = {
     "req": "Requirement",

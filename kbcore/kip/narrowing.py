@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.kip import algebra
 from kbcore.kip.compile.matching import name_of
-from kbcore.kip.compile.statement import MOST_KEYS, Known, Statement
+from kbcore.kip.compile.statement import MOST_KEYS, CompileContext, SqlStatement
 from kbcore.kip.vocabulary import PREDICATES
 
 Ids = tuple[str, ...]
@@ -32,7 +32,7 @@ Row = tuple[str, str, str, str]
 """Id, both ends and predicate of a link."""
 
 
-def narrowed(known: Known, steps: Sequence[algebra.Step], ask: Ask) -> tuple[algebra.Step, ...]:
+def narrowed(known: CompileContext, steps: Sequence[algebra.Step], ask: Ask) -> tuple[algebra.Step, ...]:
     """Return the steps of a group with the ids among which each finds what it can, where look-ups find them."""
     return _Group(known, ask, {}).narrowed(steps)
 
@@ -40,7 +40,7 @@ def narrowed(known: Known, steps: Sequence[algebra.Step], ask: Ask) -> tuple[alg
 class _Group:
     """One group: what its variables can stand for, as far as that is known."""
 
-    def __init__(self, known: Known, ask: Ask, outer: Mapping[str, Ids]) -> None:
+    def __init__(self, known: CompileContext, ask: Ask, outer: Mapping[str, Ids]) -> None:
         self._known = known
         self._ask = ask
         self._ids: dict[str, Ids] = dict(outer)
@@ -87,7 +87,7 @@ class _Group:
                 return self._node(step)
             case algebra.MatchLink() if maybe_null.isdisjoint((step.variable, step.subject, step.object)):
                 return self._link(step)
-            case algebra.Walk(subject, _, target) if maybe_null.isdisjoint((subject, target)):
+            case algebra.WalkJoin(subject, _, target) if maybe_null.isdisjoint((subject, target)):
                 return self._walk(step, firm)
             case _:
                 return None
@@ -100,7 +100,7 @@ class _Group:
             case algebra.MatchLink(variable, subject, target) if maybe_null.isdisjoint((variable, subject, target)):
                 ids, of_subject, of_object = (self._ids.get(name) for name in (variable, subject, target))
                 return msgspec.structs.replace(step, ids=ids, subject_ids=of_subject, object_ids=of_object)
-            case algebra.Walk(subject, _, target) if step.rows is not None:
+            case algebra.WalkJoin(subject, _, target) if step.rows is not None:
                 return msgspec.structs.replace(
                     step, subject_ids=self._ids.get(subject), object_ids=self._ids.get(target)
                 )
@@ -134,7 +134,7 @@ class _Group:
         elif step.type is not None and self._known.names.is_named_by_id(step.type):
             ids = [step.name or ""]
         else:
-            st = Statement(self._known)
+            st = SqlStatement(self._known)
             of_type = f" and n.type = {st.bind(step.type)}" if step.type is not None else ""
             named = f"{name_of(st, 'n', step.type)} = {st.bind(step.name)}{of_type}"
             table = st.nodes(with_vocabulary=st.may_be_virtual(step))
@@ -177,7 +177,7 @@ class _Group:
 
     def _links(self, column: str, ids: Ids, predicates: Sequence[str]) -> list[Row] | None:
         """Return the links of some predicates (none: any) at these ids; None for too many."""
-        st = Statement(self._known)
+        st = SqlStatement(self._known)
         table = st.links(with_vocabulary=not predicates or not PREDICATES.isdisjoint(predicates))
         parts = st.looked_up(table, column, ids, "id, from_id, to_id, type, stands")
         rows = self._ask(st.whole(f"{' union all '.join(parts)} limit {_MOST_ROWS + 1}"))
@@ -185,7 +185,7 @@ class _Group:
             return None
         return [row[:4] for row in rows if row[4] and (not predicates or row[3] in predicates)]
 
-    def _walk(self, step: algebra.Walk, firm: frozenset[str]) -> algebra.Walk | None:
+    def _walk(self, step: algebra.WalkJoin, firm: frozenset[str]) -> algebra.WalkJoin | None:
         """Follow a walk from the end that is bound before it, as far as it goes."""
         is_reversed = step.subject not in firm and step.object in firm
         start, end = (step.object, step.subject) if is_reversed else (step.subject, step.object)
@@ -210,7 +210,8 @@ class _Group:
 def _has_links(steps: Iterable[algebra.Step]) -> bool:
     """Tell whether steps follow a link, for which alone look-ups are of use."""
     return any(
-        isinstance(step, algebra.MatchLink | algebra.Walk) or _has_links(getattr(step, "steps", ())) for step in steps
+        isinstance(step, algebra.MatchLink | algebra.WalkJoin) or _has_links(getattr(step, "steps", ()))
+        for step in steps
     )
 
 
@@ -223,7 +224,7 @@ def _mentioned(steps: Iterable[algebra.Step]) -> set[str]:
                 found.add(variable)
             case algebra.MatchLink(variable, subject, target):
                 found |= {variable, subject, target}
-            case algebra.Walk(subject, _, target):
+            case algebra.WalkJoin(subject, _, target):
                 found |= {subject, target}
             case algebra.Without(inner) | algebra.Perhaps(inner) | algebra.Also(inner):
                 found |= _mentioned(inner)

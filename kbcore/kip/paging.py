@@ -6,17 +6,17 @@ from typing import Final
 
 import msgspec
 
-from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.printer import write
-from kbcore.kip.syntax import DescribeTypes, Export, Query, Search, Text
+from kbcore.kip.syntax import DescribeTypes, ExportCommand, FindCommand, SearchCommand, Text
+from kbcore.text import cursor as cursors
 from kbcore.view.view import View
 
 START_OVER: Final = "Ask for the first page again, without CURSOR."
 
 
-def mark_of(store_id: str, command: Query | Export | DescribeTypes | Search) -> str:
+def mark_of(store_id: str, command: FindCommand | ExportCommand | DescribeTypes | SearchCommand) -> str:
     """Return what the cursors of a command are bound to: the store of the branch, and the command without its page."""
     bare = msgspec.structs.replace(command, limit=None, cursor=None)
     return cursors.request_mark((store_id, write(bare)))

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.visible import visible
+from kbcore.text.escaping import escape_controls
 
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
 _WIDEST: Final = 120
@@ -18,7 +18,7 @@ _BEFORE: Final = 80
 """Characters that are kept in front of the place when its line is too wide to be shown whole."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class Position(msgspec.Struct, frozen=True):
     """A line and a column, both from 1; columns count characters."""
 
     line: int
@@ -28,12 +28,12 @@ class Place(msgspec.Struct, frozen=True):
         return f"line {self.line}, column {self.column}"
 
 
-def place_of(text: str, at: int) -> Place:
+def place_of(text: str, at: int) -> Position:
     """Return line and column of an offset; one beyond the end is the end."""
     line, start = 1, 0
     for found in _BREAK.finditer(text, 0, min(at, len(text))):
         line, start = line + 1, found.end()
-    return Place(line, min(at, len(text)) - start + 1)
+    return Position(line, min(at, len(text)) - start + 1)
 
 
 def excerpt(text: str, at: int) -> str:
@@ -44,7 +44,7 @@ def excerpt(text: str, at: int) -> str:
     end = found.start() if found else len(text)
     first = start if end - start <= _WIDEST else max(start, at - _BEFORE)
     last = min(end, first + _WIDEST)
-    before = ("…" if first > start else "") + visible(text[first:at])
-    after = visible(text[at:last]) + ("…" if last < end else "")
+    before = ("…" if first > start else "") + escape_controls(text[first:at])
+    after = escape_controls(text[at:last]) + ("…" if last < end else "")
     margin = f"{place.line} | "
     return f"{margin}{before}{after}\n{'| '.rjust(len(margin))}{' ' * len(before)}^"

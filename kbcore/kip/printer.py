@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kbcore.kip import syntax as s
-from kbcore.visible import escaped_json
+from kbcore.text.escaping import escaped_json
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _WIDEST: Final = 100
@@ -22,7 +22,7 @@ _WORDS: Final = {s.Not: "NOT", s.Optional: "OPTIONAL", s.Union: "UNION"}
 def write(command: s.Command) -> str:
     """Return the text of a command, bound or not, without a line break at its end."""
     match command:
-        case s.Query():
+        case s.FindCommand():
             return _query(command)
         case s.Upserts(upserts):
             return "\n".join(_upsert(one) for one in upserts)
@@ -32,9 +32,9 @@ def write(command: s.Command) -> str:
             return _update(command)
         case s.Merge(source, target, where):
             return f"MERGE CONCEPT ?{source.name} INTO ?{target.name}\n{_where(where)}"
-        case s.Export(variable, where, limit, cursor):
+        case s.ExportCommand(variable, where, limit, cursor):
             return _lines(f"EXPORT ?{variable.name}", _where(where), *_page(limit, cursor))
-        case s.Search():
+        case s.SearchCommand():
             return _search(command)
         case _:
             return _describe(command)
@@ -103,7 +103,7 @@ def _key(key: str) -> str:
     return key if _NAME.fullmatch(key) else _quoted(key)
 
 
-def _value(value: s.Value) -> str:
+def _value(value: s.JsonValue) -> str:
     return _json(value.json, {hole.path: hole.parameter for hole in value.holes}, ())
 
 
@@ -132,7 +132,7 @@ def _object(words: str, of: s.Object | None) -> str:
     return f"{words} {_map(of.parameter, [(one.key, _value(one.value)) for one in of.members])}" if of else ""
 
 
-def _query(query: s.Query) -> str:
+def _query(query: s.FindCommand) -> str:
     found = ", ".join(_expression(one) for one in query.find)
     sorts = ", ".join(f"{_expression(one.key)} DESC" if one.descending else _expression(one.key) for one in query.order)
     order = f"ORDER BY {sorts}" if sorts else ""
@@ -151,21 +151,21 @@ def _path(path: s.Path) -> str:
     return "?" + ".".join([path.variable, *path.parts])
 
 
-def _where(group: s.Group | None) -> str:
+def _where(group: s.ClauseGroup | None) -> str:
     return f"WHERE {_group(group)}" if group else ""
 
 
-def _group(group: s.Group) -> str:
+def _group(group: s.ClauseGroup) -> str:
     return _braces(*(_clause(one) for one in group.clauses))
 
 
 def _clause(clause: s.Clause) -> str:
     match clause:
-        case s.Node(variable, matcher):
+        case s.ConceptPattern(variable, matcher):
             return f"?{variable.name} {_matcher(matcher)}"
-        case s.Link(variable, triple):
+        case s.LinkPattern(variable, triple):
             return f"?{variable.name} {_triple(triple)}" if variable else _triple(triple)
-        case s.Filter(condition):
+        case s.FilterClause(condition):
             return f"FILTER({_condition(condition)})"
         case s.Not(group) | s.Optional(group) | s.Union(group):
             return f"{_WORDS[type(clause)]} {_group(group)}"
@@ -198,7 +198,7 @@ def _predicate(predicate: s.Predicate | s.Text) -> str:
             return f"?{name}"
         case s.Text():
             return _text(predicate)
-        case s.Names(names):
+        case s.PredicateNames(names):
             return " | ".join(_text(name) for name in names)
         case s.Hops(name, least, most):
             same = most is not None and (most.value, most.parameter) == (least.value, least.parameter)
@@ -251,7 +251,7 @@ def _block(block: s.Block) -> str:
     return f"CONCEPT {handle}{_braces(_matcher(block.identity), version, attributes, links)}{metadata}"
 
 
-def _entry(entry: s.Entry) -> str:
+def _entry(entry: s.SetProposition) -> str:
     metadata = _object(" WITH METADATA", entry.metadata)
     return f"({_text(entry.predicate)}, {_end(entry.target)}){metadata}"
 
@@ -270,13 +270,13 @@ def _assignments(words: str, of: s.Assignments | None) -> str:
     return f"{words} {_map(of.parameter, [(one.key, _part(one.value)) for one in of.assignments])}" if of else ""
 
 
-def _part(part: s.Value | s.Path | s.Calculation) -> str:
+def _part(part: s.JsonValue | s.Path | s.Calculation) -> str:
     if isinstance(part, s.Calculation):
         return f"{part.function}({', '.join(_part(one) for one in part.arguments)})"
     return _operand(part)
 
 
-def _search(search: s.Search) -> str:
+def _search(search: s.SearchCommand) -> str:
     parts = [f"SEARCH {search.of} {_text(search.term)}"]
     parts += [f"WITH TYPE {_text(search.type)}"] if search.type else []
     parts += ["WITH ATTRIBUTES"] if search.is_whole else []

@@ -14,16 +14,16 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import KipRefused
 from kbcore.kip.errors import RESOURCE, SYNTAX, Code, refused
-from kbcore.reader import kind_of
-from kbcore.suggest import nearest
-from kbcore.visible import in_quotes
+from kbcore.model.request_reader import kind_of
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import nearest
 
 MEMBERS: Final = ("command", "commands", "parameters", "dry_run")
 _OF_ITEM: Final = ("command", "parameters")
 _NO_PARAMETERS: Final[Mapping[str, Any]] = {}
 
 
-class Command(msgspec.Struct, frozen=True):
+class CommandText(msgspec.Struct, frozen=True):
     """The text of one command, and what its placeholders stand for.
 
     ``lead`` blanks in front of it only give it the place that it has in a file, and are no part of it.
@@ -39,10 +39,10 @@ _SEVERAL: Final = 'For example {"commands": ["DESCRIBE PRIMER", "DESCRIBE DOMAIN
 _WRITING: Final = ("UPSERT", "DELETE", "UPDATE", "MERGE")
 
 
-class Request(msgspec.Struct, frozen=True):
+class KipRequest(msgspec.Struct, frozen=True):
     """Commands to carry out in order. With ``is_batch`` the answer is a list, however many they are."""
 
-    commands: tuple[Command, ...]
+    commands: tuple[CommandText, ...]
     is_batch: bool = False
     dry_run: bool = False
 
@@ -52,7 +52,7 @@ class Request(msgspec.Struct, frozen=True):
         return any(_begins(one.text).startswith(_WRITING) for one in self.commands)
 
 
-def read(given: Any) -> Request:
+def read(given: Any) -> KipRequest:
     """Return the request ``{command | commands, parameters, dry_run}`` that a JSON value holds.
 
     Parameters of an item of ``commands`` override the shared ones key by key.
@@ -69,7 +69,7 @@ def read(given: Any) -> Request:
         how = "both" if "command" in members else "neither"
         raise _wrong("$", f"A request has `command` or `commands`; this one has {how}.", hint)
     if "command" in members:
-        return Request((Command(_text(members["command"], "$.command"), shared),), dry_run=dry_run)
+        return KipRequest((CommandText(_text(members["command"], "$.command"), shared),), dry_run=dry_run)
     items = members["commands"]
     if not isinstance(items, list) or not items:
         what = "an empty list" if items == [] else kind_of(items)
@@ -78,7 +78,7 @@ def read(given: Any) -> Request:
         message = f"`commands` holds {len(items)} commands; the limit is {limits.MAX_KIP_COMMANDS}."
         raise _wrong("$.commands", message, "Send them in several requests.", code=RESOURCE)
     commands = tuple(_item(item, f"$.commands[{at}]", shared) for at, item in enumerate(items))
-    return Request(commands, is_batch=True, dry_run=dry_run)
+    return KipRequest(commands, is_batch=True, dry_run=dry_run)
 
 
 def _begins(text: str) -> str:
@@ -87,13 +87,13 @@ def _begins(text: str) -> str:
     return text[blanks.end() :] if blanks else text
 
 
-def _item(item: Any, path: str, shared: Mapping[str, Any]) -> Command:
+def _item(item: Any, path: str, shared: Mapping[str, Any]) -> CommandText:
     if isinstance(item, str):
-        return Command(item, shared)
+        return CommandText(item, shared)
     members = _members(item, path, _OF_ITEM)
     if "command" not in members:
         raise _wrong(path, "The `command` of this item is missing.", 'Write it as {"command": "…", "parameters": {…}}.')
-    return Command(_text(members["command"], f"{path}.command"), {**shared, **_parameters(members, path)})
+    return CommandText(_text(members["command"], f"{path}.command"), {**shared, **_parameters(members, path)})
 
 
 def _members(given: Any, path: str, known: tuple[str, ...]) -> dict[str, Any]:

@@ -12,10 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, limits, rehearsal
+from kbcore import interrupting, limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
-from kbcore.history.moment import Meant, meant, read_head
-from kbcore.history.when import When, point_in
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
@@ -23,24 +21,26 @@ from kbcore.kip.asking import unknown_names, with_present_ids
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
-from kbcore.kip.request import Command, Request
+from kbcore.kip.request import CommandText, KipRequest
 from kbcore.query.former import said as said_of
-from kbcore.store import Author, BranchStore
+from kbcore.store import dry_run
+from kbcore.store.branch_store import Author, BranchStore
+from kbcore.store.history.moment import Meant, meant, read_head
+from kbcore.store.history.when import When, point_in
+from kbcore.store.workspace import Workspace
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
-from kbcore.view.defined import schema_at
+from kbcore.text.escaping import in_quotes
+from kbcore.view.branch_definitions import schema_at
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
 
 Response = dict[str, Any]
-Reading = s.Query | s.Search | s.Export | s.Describe
+Reading = s.FindCommand | s.SearchCommand | s.ExportCommand | s.Describe
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class KipContext(msgspec.Struct, frozen=True):
     """The branch that a request speaks of, and who speaks. With ``is_read_only`` nothing is written."""
 
     workspace: Workspace
-    store: BranchStore
     branch: str
     author: Author
     follows_head: bool
@@ -49,6 +49,11 @@ class Surroundings(msgspec.Struct, frozen=True):
     """What reads sees what these files say; None for the records alone."""
     is_local: bool = False
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
+
+    @property
+    def store(self) -> BranchStore:
+        """Return what answers for the branch now: another store before the first record than after it."""
+        return self.workspace.store(self.branch)
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -72,7 +77,7 @@ Fit = Callable[[Piece, int], Response]
 """Makes an answer fit where it goes; it is told how many commands of the batch are still to come."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class KipAnswer(msgspec.Struct, frozen=True):
     """The answer to a request in KIP's shape; ``seq`` is the last one that it speaks of, None where it reads none.
 
     ``files`` says how the last answer that was read relates to the files, where they were looked at.
@@ -86,8 +91,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 def run(
-    around: Surroundings, request: Request, fit: Fit | None = None, *, answers_interruption: bool = False
-) -> Answer:
+    around: KipContext, request: KipRequest, fit: Fit | None = None, *, answers_interruption: bool = False
+) -> KipAnswer:
     """Carry out a request. What KB refuses or fails with is an answer too; a bug is raised as it is.
 
     With ``answers_interruption`` that is so as well of a work that was stopped: the answer says which commands were
@@ -97,7 +102,7 @@ def run(
     """
     if not (request.dry_run and request.is_batch) or around.is_read_only:
         return _run(around, request, fit, answers_interruption=answers_interruption)
-    view = rehearsal.unshared_view(around.workspace, around.branch)
+    view = dry_run.unshared_view(around.workspace, around.branch)
     try:
         head = around.store.head()
         return view.ask(
@@ -111,13 +116,13 @@ def run(
 
 
 def _run(
-    around: Surroundings,
-    request: Request,
+    around: KipContext,
+    request: KipRequest,
     fit: Fit | None,
     *,
     answers_interruption: bool,
     trial: View | None = None,
-) -> Answer:
+) -> KipAnswer:
     """Carry out a request, as a dry run of a batch on the view ``trial``."""
     responses: list[Response] = []
     warnings: list[str] = []
@@ -148,16 +153,16 @@ def _run(
 
 
 def _answer(
-    request: Request, responses: list[Response], warnings: list[str], seq: int | None, *, is_error: bool = False
-) -> Answer:
+    request: KipRequest, responses: list[Response], warnings: list[str], seq: int | None, *, is_error: bool = False
+) -> KipAnswer:
     response: Response = {"result": responses} if request.is_batch else responses[0]
-    return Answer(response, is_error, seq, tuple(warnings))
+    return KipAnswer(response, is_error, seq, tuple(warnings))
 
 
 class _Attempt:
     """One command on its way."""
 
-    def __init__(self, around: Surroundings, *, dry_run: bool, trial: View | None = None) -> None:
+    def __init__(self, around: KipContext, *, dry_run: bool, trial: View | None = None) -> None:
         """``trial`` is the view of a dry run of a batch, None where the branch itself is asked."""
         self._around = around
         self._trial = trial
@@ -165,7 +170,7 @@ class _Attempt:
         self.writes = False
         """Whether the command would write, as far as it could be read."""
 
-    def carried_out(self, command: Command) -> Piece:
+    def carried_out(self, command: CommandText) -> Piece:
         """Parse, bind and carry out a command. Raises: ``KBError``."""
         tree = read_command(command.text, command.parameters, lead=command.lead)
         with placing(command.text):
@@ -187,7 +192,7 @@ class _Attempt:
             trial = self._trial
             result, warnings = kml.rehearse(around.workspace, around.branch, around.author, tree, trial)
             return Piece(tree, {"result": result}, trial.seq, warnings=warnings)
-        options = kml.Options(dry_run=self._dry_run)
+        options = kml.KmlOptions(dry_run=self._dry_run)
         done = kml.execute(
             around.workspace, around.branch, around.author, tree, options, follows_head=around.follows_head
         )
@@ -197,7 +202,7 @@ class _Attempt:
         """Refuse a write that names what a file states and no record has. Raises: ``KipRefused`` (KIP_3002)."""
         from kbcore.kip.names import type_names  # noqa: PLC0415 - as in _written
         from kbcore.kip.scoping import parts_of  # noqa: PLC0415
-        from kbcore.locate import SYNC_FIRST, unrecorded, unrecorded_words  # noqa: PLC0415
+        from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words  # noqa: PLC0415
 
         around, files = self._around, self._around.files
         if files is None:
@@ -220,10 +225,10 @@ class _Attempt:
 
     def _read(self, tree: Reading) -> Piece:
         around = self._around
-        when = self._point(tree.when) if isinstance(tree, s.Query) and tree.when else None
+        when = self._point(tree.when) if isinstance(tree, s.FindCommand) and tree.when else None
         if self._trial is not None:
             return self._answered(self._trial, tree, when)
-        if around.files is None or isinstance(tree, s.Export):  # a capsule states records
+        if around.files is None or isinstance(tree, s.ExportCommand):  # a capsule states records
             return read_head(around.store, lambda view: self._answered(view, tree, when))
         piece, files = around.files.read_page(
             around.workspace,
@@ -235,7 +240,7 @@ class _Attempt:
         files = as_of(piece.seq, piece.point) if piece.point else files
         return msgspec.structs.replace(piece, seq=files.seq, files=files)
 
-    def _point(self, when: s.Value) -> When:
+    def _point(self, when: s.JsonValue) -> When:
         """Return the point that AT names. Raises: ``KipRefused`` (KIP_1001) for what is none."""
         if isinstance(when.json, bool) or not isinstance(when.json, int | str):
             raise refused(SYNTAX, "AT takes a seq, a time or a revision of git.", at=when.at, hint=_WHEN)
@@ -254,7 +259,7 @@ class _Attempt:
         seq, said = view.seq, ""
         warnings = list[str]()
         match tree:
-            case s.Query():
+            case s.FindCommand():
                 from kbcore.kip.find import find  # noqa: PLC0415 - META needs no compiler
 
                 at = None
@@ -267,15 +272,15 @@ class _Attempt:
                 warnings = said_of(former, at)
                 if not found.result and at is None:
                     warnings += unknown_names(view, schema, query)
-            case s.Export():
+            case s.ExportCommand():
                 from kbcore.kip.kml.export import export  # noqa: PLC0415 - as above
 
                 whole, former = with_present_ids(view, schema, tree, None)
                 warnings = said_of(former)
                 exported = export(view, schema, whole, most, now=now)
                 response = paged(exported.result, exported.next_cursor)
-            case s.Search():
-                place = search.Place(workspace, self._around.store, self._around.branch)
+            case s.SearchCommand():
+                place = search.IndexLocation(workspace, self._around.store, self._around.branch)
                 searched = search.search(place, view, schema, tree)
                 response = paged(searched.result, searched.next_cursor)
                 warnings = [*searched.notes]

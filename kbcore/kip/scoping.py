@@ -10,15 +10,15 @@ import msgspec
 from kbcore.errors import KipRefused
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import REFERENCE, refused
-from kbcore.suggest import nearest
+from kbcore.text.suggest import nearest
 
 
 def binds(clause: s.Clause) -> set[str]:
     """Return the variables that a clause binds for the clauses behind it."""
     match clause:
-        case s.Node(variable):
+        case s.ConceptPattern(variable):
             return {variable.name}
-        case s.Link(variable, triple):
+        case s.LinkPattern(variable, triple):
             return {one.name for one in ([variable] if variable else [])} | _ends(triple)
         case s.Optional(group) | s.Union(group):
             return bound_by(group.clauses)
@@ -49,7 +49,7 @@ def parts_of(tree: Any) -> Iterator[Any]:
             yield from parts_of(one)
     elif isinstance(tree, msgspec.Struct):
         yield tree
-        if not isinstance(tree, s.Value | s.Text | s.Count):
+        if not isinstance(tree, s.JsonValue | s.Text | s.Count):
             for field in tree.__struct_fields__:
                 yield from parts_of(getattr(tree, field))
 
@@ -77,7 +77,7 @@ def in_order(clauses: Sequence[s.Clause], outer: Collection[str]) -> list[s.Clau
     binding = bound_by(clauses)
     waiting: list[tuple[s.Not, set[str]]] = []
     for clause in clauses:
-        if isinstance(clause, s.Filter):
+        if isinstance(clause, s.FilterClause):
             (ordered if mentions(clause) <= bound else late).append(clause)
             continue
         if isinstance(clause, s.Not):

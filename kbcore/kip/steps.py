@@ -11,8 +11,8 @@ from kbcore.kip import syntax as s
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.undefined import no_predicate, no_type
-from kbcore.schema import Schema
-from kbcore.visible import in_quotes
+from kbcore.model.schema import Schema
+from kbcore.text.escaping import in_quotes
 
 ELEMENT: Final = "element"
 NAME: Final = "name"
@@ -31,7 +31,7 @@ class Translation:
         self._names = names
         self._unnamed = 0
 
-    def steps(self, group: s.Group, outer: Kinds | None = None) -> tuple[tuple[algebra.Step, ...], Kinds]:
+    def steps(self, group: s.ClauseGroup, outer: Kinds | None = None) -> tuple[tuple[algebra.Step, ...], Kinds]:
         """Return the steps of a group and the variables that are bound behind it, those of ``outer`` among them.
 
         Raises: ``KipRefused`` with KIP_2001 for a type or predicate that is not defined, KIP_3001 for a variable that
@@ -41,10 +41,10 @@ class Translation:
         found: list[algebra.Step] = []
         has_rows = False
         for clause in scoping.in_order(group.clauses, bound):
-            if isinstance(clause, s.Filter):
+            if isinstance(clause, s.FilterClause):
                 self._check(clause.condition, bound, group.clauses)
             found += self._clause(clause, bound, has_rows=has_rows)
-            has_rows = has_rows or not isinstance(clause, s.Filter | s.Not)
+            has_rows = has_rows or not isinstance(clause, s.FilterClause | s.Not)
         return tuple(found), bound
 
     def check_path(self, path: s.Path, bound: Kinds, clauses: Sequence[s.Clause]) -> None:
@@ -64,12 +64,12 @@ class Translation:
 
     def _clause(self, clause: s.Clause, bound: Kinds, *, has_rows: bool) -> Iterator[algebra.Step]:
         match clause:
-            case s.Node(variable, matcher):
+            case s.ConceptPattern(variable, matcher):
                 yield self._node(matcher, variable.name)
                 self._bind(variable, ELEMENT, bound)
-            case s.Link(variable, triple):
+            case s.LinkPattern(variable, triple):
                 yield from self._link(variable, triple, bound)
-            case s.Filter(condition):
+            case s.FilterClause(condition):
                 yield algebra.Keep(condition)
             case s.Not(group) | s.Optional(group):
                 shared = tuple(sorted(scoping.mentions(group) & bound.keys()))
@@ -105,11 +105,11 @@ class Translation:
         subject = yield from self._end(triple.subject, bound)
         target = yield from self._end(triple.object, bound)
         match triple.predicate:
-            case s.Names(names):
+            case s.PredicateNames(names):
                 known = tuple(dict.fromkeys(self._predicate(name) for name in names))
                 yield algebra.MatchLink(variable, subject, target, known)
             case s.Hops(name, least, most):
-                yield algebra.Walk(
+                yield algebra.WalkJoin(
                     subject, self._predicate(name), target, least.value, None if most is None else most.value
                 )
             case s.Variable(name) as named:

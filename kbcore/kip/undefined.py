@@ -8,8 +8,8 @@ from kbcore.errors import KipRefused
 from kbcore.kip.errors import TYPE_MISMATCH, Code, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.syntax import Text
-from kbcore.suggest import did_you_mean
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 
 
 def no_type(

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.concepts import (
+from kbcore.ids import link_id
+from kbcore.kip.names import TypeNames, concept_id, end_types, type_names
+from kbcore.model.concepts import (
     AUTHOR,
     CORE_CONCEPTS,
     DEFINING,
@@ -23,10 +25,8 @@ from kbcore.concepts import (
     TYPE,
     Concept,
 )
-from kbcore.ids import link_id
-from kbcore.kip.names import TypeNames, concept_id, end_types, type_names
-from kbcore.model import Link, Node, Statement
-from kbcore.schema import EntityType, Schema
+from kbcore.model.graph import Link, Node, Statement
+from kbcore.model.schema import EntityType, Schema
 
 METADATA: Final[Mapping[str, Any]] = {"author": SYSTEM, "confidence": 1.0, "status": "active"}
 """What is said of each element beside its source."""

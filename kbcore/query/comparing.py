@@ -15,7 +15,7 @@ from kbcore.query.conditions import AnyOf, Condition, Operator
 from kbcore.query.keys import Key, key_of
 from kbcore.query.known import pointer
 from kbcore.query.meaning import Number, number_of, span_of
-from kbcore.query.walk import Statement
+from kbcore.query.walk import WalkStatement
 
 _DIGITS: Final = 40
 """So many digits of a number in a text are compared."""
@@ -36,12 +36,12 @@ def natural(text: str) -> str:
     return _RUN.sub(lambda run: run[0].rjust(_DIGITS, "0")[:_DIGITS], text)
 
 
-def holds(statement: Statement, conditions: AnyOf, *, is_edge: bool) -> str:
+def holds(statement: WalkStatement, conditions: AnyOf, *, is_edge: bool) -> str:
     """Return the condition that at least one of these holds; the query has been checked."""
     return f"({' or '.join(_holds(statement, one, is_edge=is_edge) for one in conditions)})"
 
 
-def sortable(statement: Statement, key: Key) -> list[str]:
+def sortable(statement: WalkStatement, key: Key) -> list[str]:
     """Return the expressions that order by a key: of members of JSON numbers come first, then times, then text."""
     column = f"n.{key.column}"
     if key.kind == "member":
@@ -52,7 +52,7 @@ def sortable(statement: Statement, key: Key) -> list[str]:
     return [_natural(column), column] if key.kind in {"text", "stated_by"} else [column]
 
 
-def _holds(statement: Statement, condition: Condition, *, is_edge: bool) -> str:
+def _holds(statement: WalkStatement, condition: Condition, *, is_edge: bool) -> str:
     key = key_of(condition.key, is_edge=is_edge)
     assert key is not None, "the query was not checked"  # noqa: S101
     if not condition.value and condition.operator in {"=", "!="}:
@@ -62,7 +62,7 @@ def _holds(statement: Statement, condition: Condition, *, is_edge: bool) -> str:
     return _compares(statement, key, condition.operator, condition.value)
 
 
-def _compares(statement: Statement, key: Key, operator: Operator, value: str) -> str:
+def _compares(statement: WalkStatement, key: Key, operator: Operator, value: str) -> str:
     column = f"n.{key.column}"
     if key.kind == "member":
         return _member(statement, column, key.member, operator, value)
@@ -81,7 +81,7 @@ def _compares(statement: Statement, key: Key, operator: Operator, value: str) ->
     return _text_compares(statement, column, operator, value)
 
 
-def _is_empty(statement: Statement, key: Key) -> str:
+def _is_empty(statement: WalkStatement, key: Key) -> str:
     """Return the condition that a field is missing or holds nothing."""
     column = f"n.{key.column}"
     if key.kind == "member":
@@ -95,7 +95,7 @@ def _is_empty(statement: Statement, key: Key) -> str:
     return f"coalesce({column}, '') = ''" if key.kind == "text" else f"{column} is null"
 
 
-def _text_compares(statement: Statement, text: str, operator: Operator, value: str) -> str:
+def _text_compares(statement: WalkStatement, text: str, operator: Operator, value: str) -> str:
     bound = statement.bind(value)
     if operator == "=":
         return f"{text} = {bound}"
@@ -107,14 +107,14 @@ def _text_compares(statement: Statement, text: str, operator: Operator, value: s
     return f"({_natural(text)} {operator[0]} {near} or ({_natural(text)} = {near} and {text} {operator} {bound}))"
 
 
-def _entry_compares(statement: Statement, entries: str, operator: Operator, value: str) -> str:
+def _entry_compares(statement: WalkStatement, entries: str, operator: Operator, value: str) -> str:
     """Return the condition that an entry of a list compares so with a value."""
     if operator == "=":
         return f"list_contains({entries}, {statement.bind(value)})"
     return f"list_contains([{_text_compares(statement, 'entry', operator, value)} for entry in {entries}], true)"
 
 
-def _member(statement: Statement, column: str, member: str, operator: Operator, value: str) -> str:
+def _member(statement: WalkStatement, column: str, member: str, operator: Operator, value: str) -> str:
     """Return the condition that a member of a JSON column, or one of its entries if it is a list, compares so."""
     at = statement.bind(pointer(member))
     compares = _value_compares(statement, operator, value)
@@ -127,7 +127,7 @@ def _member(statement: Statement, column: str, member: str, operator: Operator, 
     )
 
 
-def _value_compares(statement: Statement, operator: Operator, value: str) -> Callable[[str, str], str]:
+def _value_compares(statement: WalkStatement, operator: Operator, value: str) -> Callable[[str, str], str]:
     """Return what makes the condition for a value of JSON, given as its text and its kind."""
     if operator == "=":
         return _means(statement, value)
@@ -141,7 +141,7 @@ def _value_compares(statement: Statement, operator: Operator, value: str) -> Cal
     return lambda text, kind: f"({kind} = 'VARCHAR' and {_text_compares(statement, text, operator, value)})"
 
 
-def _number_compares(statement: Statement, text: str, kind: str, operator: Operator, number: Number) -> str:
+def _number_compares(statement: WalkStatement, text: str, kind: str, operator: Operator, number: Number) -> str:
     """Return the condition that a value of JSON is ordered so beside a number; whole numbers exactly."""
     whole = ""
     if number.whole:
@@ -151,7 +151,7 @@ def _number_compares(statement: Statement, text: str, kind: str, operator: Opera
     return f"case {whole}when {_is_number(text, kind)} then {real} end"
 
 
-def _means(statement: Statement, value: str) -> Callable[[str, str], str]:
+def _means(statement: WalkStatement, value: str) -> Callable[[str, str], str]:
     """Return what makes the condition that a value of JSON means the same as a text."""
     bound = statement.bind(value)
     number, span = number_of(value), span_of(value)
@@ -178,7 +178,7 @@ def _within(moment: str, operator: Operator, begin: Callable[[], str], end: Call
     return f"{moment} {'<' if operator in {'<', '<='} else '>='} {bound}"
 
 
-def _bounds(statement: Statement, span: tuple[str, str]) -> tuple[Callable[[], str], Callable[[], str]]:
+def _bounds(statement: WalkStatement, span: tuple[str, str]) -> tuple[Callable[[], str], Callable[[], str]]:
     """Return what binds the begin and the end of a span as timestamps; what ends after the last year never does."""
     begin, end = (at.removesuffix("Z") for at in span)
     return (
@@ -199,7 +199,7 @@ def _is_number(text: str, kind: str) -> str:
 
 
 def _time(text: str, kind: str) -> str:
-    """Return the instant that a text names as ``kbcore.values.normal_time`` reads it, null for any other value."""
+    """Return the instant that a text names as ``values.normal_time`` reads it, null for any other value."""
     minutes = (
         f"coalesce(try_cast(regexp_extract({text}, '{_OFFSET}', 1) || '1' as int) * "
         f"(try_cast(regexp_extract({text}, '{_OFFSET}', 2) as int) * 60 "

@@ -16,7 +16,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.query.keys import KeyKind
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~", "^="]
 

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.query.request import Pattern
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 T = TypeVar("T")
 

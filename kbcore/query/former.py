@@ -10,11 +10,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from kbcore.model import FORMER_IDS, FORMER_KEY, former_ids_of
-from kbcore.query.asof import nodes as nodes_at
+from kbcore.model.graph import FORMER_IDS, FORMER_KEY, former_ids_of
+from kbcore.model.renames import Moved
 from kbcore.query.conditions import Condition
 from kbcore.query.request import Pattern, Query
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.view.as_of import nodes as nodes_at
 
 _RENAMED: Final = """
 select id, attributes from node where contains(attributes, $1)
@@ -27,6 +28,8 @@ _CAME: Final = """
 select id from (select id, created_seq from node union all select id, created_seq from node_history)
 where id in (select unnest($1::varchar[])) and created_seq = $2 order by id limit 1
 """
+_MOVED: Final = "select seq, moved from record where renamed > 0 and seq between ? and ? order by seq"
+_ENDED: Final = "select max(ended) from node_history where id = ? and created_seq = ? and ended <= ?"
 
 
 class Viewed(Protocol):
@@ -69,6 +72,21 @@ def called_again(view: Viewed, key: str, gone: int) -> str:
     came = [row[0] for row in view.rows(_CAME, [list(former), gone])]
     now = {row[0] for row in view.rows(_AMONG.format("node"), [came])}
     return next((one for one in [*now, *view.renamed(came).values()] if one != key), "")
+
+
+def removed_as(view: Viewed, key: str, gone: int, until: int) -> tuple[str, int]:
+    """Return the last id of an entity that the record at a seq renamed from this one, and the seq that removed it.
+
+    "" and that seq where the record did not rename it, or where it was there still at the seq ``until``.
+    """
+    name, since = key, 0
+    for seq, moved in view.rows(_MOVED, [gone, until]):
+        for one in msgspec.json.decode(moved, type=list[Moved]):
+            if one.was == name and (one.since == since if since else seq == gone):
+                name, since = one.now, seq
+                break
+    removed = view.rows(_ENDED, [name, since, until])[0][0] if since else None
+    return ("", gone) if removed is None else (name, removed)
 
 
 def said(found: Mapping[str, str], at: int | None = None) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.model import CORE_FIELDS, OBJECT_FIELDS
+from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 
 EDGE: Final = "edge"
 """The TYPE of a query that asks for edges themselves."""

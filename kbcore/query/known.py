@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.model import OBJECT_FIELDS
+from kbcore.model.graph import OBJECT_FIELDS
 from kbcore.view.likeness import without_zeros
 from kbcore.view.tables import Rows
 
@@ -15,7 +15,7 @@ _MARGIN: Final = 0.04
 """What is less like the word than the nearest by more than this is not named beside it."""
 
 
-class Known:
+class DataNames:
     """The names that entities, or edges, have or once had, by the full name of a field such as ``attributes.kind``."""
 
     def __init__(self, rows: Rows, *, is_edge: bool) -> None:

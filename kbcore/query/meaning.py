@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.values import normal_time
+from kbcore.model.values import normal_time
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
 _CLOCK: Final = re.compile(r"\d\d:\d\d(?P<seconds>:\d\d(?:\.(?P<fraction>\d+))?)?")

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
-from kbcore import cursor as cursors
 from kbcore.errors import InvalidQuery, NotFound
-from kbcore.gaps import out_of_reach
-from kbcore.model import Link, Node, SourceFile
+from kbcore.model.graph import Link, Node, SourceFile
 from kbcore.query import sql, walk
 from kbcore.query.known import near_ids
 from kbcore.query.request import Query
-from kbcore.query.text.found import Found
-from kbcore.suggest import is_it
+from kbcore.query.text.results import TextMatch
+from kbcore.text import cursor as cursors
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it
+from kbcore.view.gaps import out_of_reach
 from kbcore.view.tables import Rows, files_of, link_of, node_of, source_of
-from kbcore.visible import in_quotes
 
 if TYPE_CHECKING:
     from kbcore.query.text.page import Nodes, Texts
@@ -91,7 +91,7 @@ class Page(msgspec.Struct, frozen=True):
     next_cursor: str
     stale: frozenset[str] = frozenset()
     paths: dict[str, walk.Path] = {}
-    found: Found | None = None
+    found: TextMatch | None = None
 
     def walked(self, id_: str) -> dict[str, Any]:
         """Return what JSON says of how a walk came to an entity; nothing where there was no walk."""
@@ -167,7 +167,7 @@ def page(
         looked_up = sorted(nodes(sorted(set(asked.ids))), key=lambda node: node.id)
         return Page(at, looked_up, [], len(looked_up), "")
     last = cursor.last if cursor else ""
-    found: Found | None = None
+    found: TextMatch | None = None
     shown: list[tuple[Any, ...]] = []
     if asked.text:
         if texts is None:
@@ -249,7 +249,7 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
     return seq if query.at is None else query.at
 
 
-def _check_basis(found: Found, cursor: cursors.Cursor | None) -> None:
+def _check_basis(found: TextMatch, cursor: cursors.Cursor | None) -> None:
     """Refuse to go on where other documents are at hand than for the first page: they rank otherwise."""
     if cursor and cursor.basis != found.search.basis:
         message = "The cursor rests on other documents than those that can be read now, by which the order changes."

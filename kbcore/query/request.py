@@ -11,18 +11,18 @@ from typing import Final
 import msgspec
 
 from kbcore import limits
-from kbcore.concepts import TYPE, how_to_add
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
-from kbcore.model import OBJECT_FIELDS, OTHER_NAMES
+from kbcore.model.concepts import TYPE, how_to_add
+from kbcore.model.graph import OBJECT_FIELDS, OTHER_NAMES
+from kbcore.model.schema import Schema
+from kbcore.model.values import text_problem
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
-from kbcore.query.known import Known
+from kbcore.query.known import DataNames
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
-from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean, is_it, near_ones, nearest
-from kbcore.values import text_problem
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest
 
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
 """Values of keys that do not take every text."""
@@ -88,7 +88,7 @@ class Query(msgspec.Struct, frozen=True):
 def check(
     query: Query,
     schema: Schema,
-    known: Known | None = None,
+    known: DataNames | None = None,
     problems: Sequence[Problem] = (),
     *,
     root: str = "",
@@ -159,7 +159,7 @@ def empty_problems(given: Mapping[str, object], named: Named = str) -> list[Prob
 class _Names:
     """The names of attributes and metadata that a query may use."""
 
-    def __init__(self, query: Query, schema: Schema, known: Known | None) -> None:
+    def __init__(self, query: Query, schema: Schema, known: DataNames | None) -> None:
         self._is_edge = query.is_edge
         self._known = known
         self._declared = {f"attributes.{name}" for one in schema.entities.values() for name in one.attributes}
@@ -238,7 +238,7 @@ def _number_problems(query: Query, named: Named) -> Iterable[Problem]:
         yield Problem("$.where", "too_many", message, "Ask in several queries.")
 
 
-def _type_problems(query: Query, schema: Schema, known: Known | None) -> Iterable[Problem]:
+def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Iterable[Problem]:
     if query.type and not query.is_edge and query.type not in schema.entities:
         if known and known.is_id(query.type):
             message = f"{in_quotes(query.type)} is an id, and no entity type."

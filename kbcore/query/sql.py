@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query import comparing, walk
-from kbcore.query.asof import as_of
 from kbcore.query.keys import key_of
 from kbcore.query.request import Pattern, Query
+from kbcore.view.as_of import as_of
 from kbcore.view.tables import LINK, NODE, SOURCE, Columns
 
 _FEW: Final = 8
@@ -79,7 +79,7 @@ class _Statement:
         return as_of(name, columns, self._at)
 
 
-def statement(at: int | None) -> walk.Statement:
+def statement(at: int | None) -> walk.WalkStatement:
     """Return the beginning of a statement over the graph as of a seq; None is the head."""
     return _Statement(at)
 

@@ -18,7 +18,7 @@ AGAINST = "^"
 """Before an edge type: the other way along it."""
 
 
-class Statement(Protocol):
+class WalkStatement(Protocol):
     """A statement in the making: its parameters, and the tables as of its seq."""
 
     params: list[Any]
@@ -32,14 +32,14 @@ class Statement(Protocol):
         """Return ``in (…)``."""
 
 
-class Ways(msgspec.Struct, frozen=True):
+class WalkDirections(msgspec.Struct, frozen=True):
     """The edge types that a walk goes along, and those it goes against; None is every type."""
 
     along: tuple[str, ...] | None = None
     against: tuple[str, ...] | None = ()
 
 
-class Step(msgspec.Struct, frozen=True):
+class PathStep(msgspec.Struct, frozen=True):
     """One edge of a path as it stands, and whether the path goes against it."""
 
     type: str
@@ -54,7 +54,7 @@ class Step(msgspec.Struct, frozen=True):
         return {"from": self.from_id, "type": self.type, **kind, "to": self.to_id}
 
 
-Path = tuple[Step, ...]
+Path = tuple[PathStep, ...]
 """The steps from the start of a walk to what it reached; never empty."""
 
 
@@ -63,7 +63,7 @@ def walked_json(path: Path) -> dict[str, Any]:
     return {"depth": len(path), "path": [step.as_json() for step in path]}
 
 
-def path_text(path: Sequence[Step]) -> str:
+def path_text(path: Sequence[PathStep]) -> str:
     """Return a path in one line: ``REQ-2 → depends_on → REQ-1 ← implements ← SYM-1``."""
     words = [path[0].to_id if path[0].is_against else path[0].from_id] if path else []
     for step in path:
@@ -72,14 +72,16 @@ def path_text(path: Sequence[Step]) -> str:
     return " ".join(words)
 
 
-def ways_of(follow: Sequence[str], *, is_reverse: bool) -> Ways:
+def ways_of(follow: Sequence[str], *, is_reverse: bool) -> WalkDirections:
     """Return the ways that ``follow`` names: ``^implements`` goes against the edge; ``is_reverse`` turns every way."""
     along = tuple(name for name in follow if not name.startswith(AGAINST)) if follow else None
     against = tuple(name.removeprefix(AGAINST) for name in follow if name.startswith(AGAINST))
-    return Ways(against, along) if is_reverse else Ways(along, against)
+    return WalkDirections(against, along) if is_reverse else WalkDirections(along, against)
 
 
-def reach(statement: Statement, start: str, ways: Ways, depth: int, *, with_last_step: bool = False) -> str:
+def reach(
+    statement: WalkStatement, start: str, ways: WalkDirections, depth: int, *, with_last_step: bool = False
+) -> str:
     """Return the beginning of a statement: ``reach`` holds every id that the walk meets, once, and its ``steps``.
 
     With ``with_last_step`` it also holds the ``last`` step to each. The start is in it, with no steps.
@@ -95,7 +97,7 @@ def reach(statement: Statement, start: str, ways: Ways, depth: int, *, with_last
     )
 
 
-def _edges(statement: Statement, ways: Ways) -> str:
+def _edges(statement: WalkStatement, ways: WalkDirections) -> str:
     """Return SQL for every edge that may be gone, from its near end to its far one."""
     parts = []
     for types, near, far, is_against in (
@@ -112,7 +114,7 @@ def _edges(statement: Statement, ways: Ways) -> str:
     return " union all ".join(parts)
 
 
-def beginning(statement: Statement, query: Query, *, with_last_step: bool = False) -> str:
+def beginning(statement: WalkStatement, query: Query, *, with_last_step: bool = False) -> str:
     """Return the beginning of a statement that answers a query: its walk, "" where it asks for none."""
     if not query.from_id:
         return ""
@@ -120,7 +122,7 @@ def beginning(statement: Statement, query: Query, *, with_last_step: bool = Fals
     return reach(statement, query.from_id, ways, query.depth, with_last_step=with_last_step)
 
 
-def trails(statement: Statement, query: Query, ids: Sequence[str]) -> str:
+def trails(statement: WalkStatement, query: Query, ids: Sequence[str]) -> str:
     """Return the statement for the last step to each of these ids, and to all that lies on the paths to them."""
     return (
         f"{beginning(statement, query, with_last_step=True)}"  # noqa: S608 - fixed names
@@ -133,13 +135,13 @@ def trails(statement: Statement, query: Query, ids: Sequence[str]) -> str:
 def read_paths(rows: Rows, sql: str, params: Sequence[Any], ids: Sequence[str]) -> dict[str, Path]:
     """Return the path to each of these ids, from the rows of ``trails``."""
     last = {
-        id_: Step(type_, kind, id_ if is_against else prev, prev if is_against else id_, is_against)
+        id_: PathStep(type_, kind, id_ if is_against else prev, prev if is_against else id_, is_against)
         for id_, prev, type_, kind, is_against in rows(sql, params)
     }
     return {id_: _path_to(last, id_) for id_ in ids if id_ in last}
 
 
-def _path_to(last: dict[str, Step], id_: str) -> Path:
+def _path_to(last: dict[str, PathStep], id_: str) -> Path:
     steps = []
     while id_ in last:
         steps.append(last[id_])

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from kbcore.rules.registry import NAMES, ON_DEMAND, RULES, Level, Report, RuleRun, Violation, check, look
+from kbcore.rules.registry import (
+    NAMES,
+    ON_DEMAND,
+    RULES,
+    CheckReport,
+    Level,
+    RuleRun,
+    Violation,
+    check,
+    check_names,
+    look,
+)
 from kbcore.rules.rule import Finding, Rule, RuleContext, Severity
-from kbcore.rules.rulesfile import load_rules
+from kbcore.rules.rules_file import load_rules
 
 __all__ = [
     "NAMES",
     "ON_DEMAND",
     "RULES",
+    "CheckReport",
     "Finding",
     "Level",
-    "Report",
     "Rule",
     "RuleContext",
     "RuleRun",
     "Severity",
     "Violation",
     "check",
+    "check_names",
     "load_rules",
     "look",
 ]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.errors import LimitExceeded
-from kbcore.phrases import counted
 from kbcore.rules.few import Edge, Look, Side
 from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.text.wording import pluralize
 
 _MAX_SHOWN: Final = 20
 """Entities of one cycle that a message names."""
@@ -160,7 +160,7 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
         shown = [*shown[: _MAX_SHOWN - 2], f"({len(shown) - _MAX_SHOWN + 1} more)", shown[-1]]
     others = len(group) - len(cycle)
     lie = "lies" if others == 1 else "lie"
-    more = f" It is tangled with further cycles; {counted(others, 'more entity')} {lie} on them." if others else ""
+    more = f" It is tangled with further cycles; {pluralize(others, 'more entity')} {lie} on them." if others else ""
     hint = (
         f"Remove one of these {edge} edges. If cycles are meant to be, write `acyclic: false` below the edge "
         f"`{edge}` in a file of .kb/schema/."

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kbcore.model import Node
+from kbcore.model.graph import Node
+from kbcore.model.statuses import RETIRED, has_status
 from kbcore.rules.few import Look, is_retired, text_of
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
-from kbcore.rules.statuses import RETIRED, has_status
+from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
-from kbcore.visible import in_quotes
 
 _FOLDED: Final = folded_words("title")
 _KEY: Final = TITLE_KEY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kbcore.model.schema import LINK, Schema
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
-from kbcore.schema import LINK, Schema
 
 _JOIN: Final = """
 from link l left join node f on f.id = l.from_id left join node t on t.id = l.to_id where l.stands

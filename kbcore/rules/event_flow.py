@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kbcore.model.statuses import RETIRED, has_status
 from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.rules.statuses import RETIRED, has_status
 
 _SQL: Final = f"""
 with heard as (select distinct type, to_id from link where stands and type in ('publishes', 'consumes'))

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from kbcore.model import Link, Node, SourceFile
-from kbcore.rules.statuses import RETIRED, is_status
-from kbcore.schema import Schema
-from kbcore.state import Change, Changes
-from kbcore.suspects import Suspect
+from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.schema import Schema
+from kbcore.model.state import Change, Changes
+from kbcore.model.statuses import RETIRED, is_status
+from kbcore.rules.stale_edges import StaleEdge
 from kbcore.view.tables import Likeness, files_of
 
 E = TypeVar("E")
@@ -78,7 +78,7 @@ class Look(msgspec.Struct, frozen=True):
     side: Side
     changes: Changes
     schema: Schema
-    suspect: Callable[[], list[Suspect]]
+    suspect: Callable[[], list[StaleEdge]]
 
     def came_or_went(self) -> set[str]:
         """Return the ids of the nodes that stand on one side alone."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.model.statuses import RETIRED, has_status
 from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.rules.statuses import RETIRED, has_status
 
 _SQL: Final = f"""
 select id, path from node where type = 'flag' and not {has_status("status", RETIRED)}

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterator
 from typing import Final
 
-from kbcore.model import Node
+from kbcore.model.graph import Node
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 

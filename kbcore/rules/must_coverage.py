@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kbcore.model.not_applicable import reason, reason_in
+from kbcore.model.schema import NOT_APPLICABLE
+from kbcore.model.statuses import RETIRED, has_status
 from kbcore.rules.few import Look, is_retired, text_of
-from kbcore.rules.not_applicable import reason, reason_in
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.rules.statuses import RETIRED, has_status
-from kbcore.schema import NOT_APPLICABLE
 
 _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
 

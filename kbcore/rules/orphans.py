@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kbcore.concepts import VOCABULARY
-from kbcore.model import Node
+from kbcore.model.concepts import VOCABULARY
+from kbcore.model.graph import Node
+from kbcore.model.schema import MENTIONS, Schema
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.schema import MENTIONS, Schema
 from kbcore.view.tables import Rows
 
 _SQL: Final = """

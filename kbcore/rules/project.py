@@ -15,9 +15,9 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity
-from kbcore.rules.sqlcheck import Fault, Reads, look_at, without_end
+from kbcore.rules.sql_check import SqlFault, SqlReads, look_at, without_end
+from kbcore.text.escaping import in_quotes
 from kbcore.view.relations import SqlRefused
-from kbcore.visible import in_quotes
 
 Scalar = str | int | float | bool
 Value = Scalar | list[Scalar]
@@ -126,7 +126,7 @@ def _finding(id_: str, message: str, told: str, source: str) -> Finding:
     return Finding(id_, message, "" if told == message else told, source)
 
 
-def _reads(sandbox: Confined, rule: ProjectRule) -> Reads:
+def _reads(sandbox: Confined, rule: ProjectRule) -> SqlReads:
     """Return what the SQL of a rule reads. Raises: ``InvalidQuery`` unless it is one SELECT over the relations."""
     if len(rule.sql) > limits.MAX_TEXT_BYTES:
         raise _error(rule.place, 1, f"the SQL is longer than {limits.MAX_TEXT_BYTES} characters")
@@ -135,7 +135,7 @@ def _reads(sandbox: Confined, rule: ProjectRule) -> Reads:
         return look_at(rule.sql, tree, {one.name for one in rule.params})
     except SqlRefused as error:
         raise _refused(rule, 1, str(error), error) from error
-    except Fault as fault:
+    except SqlFault as fault:
         if fault.is_said_by_database:
             raise _refused(rule, fault.line, str(fault)) from fault
         raise _error(rule.place, fault.line, str(fault)) from fault

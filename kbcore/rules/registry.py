@@ -37,8 +37,8 @@ from kbcore.rules import (
 )
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext, Severity, in_order
-from kbcore.suggest import did_you_mean
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 
 RULES: Final = (
     required_fields.RULE,
@@ -125,7 +125,7 @@ class RuleRun(msgspec.Struct, frozen=True):
         return self.seconds >= _SLOW_S
 
 
-class Report(msgspec.Struct, frozen=True, omit_defaults=True):
+class CheckReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run.
 
     ``suppressed``, ``in_baseline`` and ``of_other_severity`` count the violations that are not among these: those for
@@ -153,7 +153,7 @@ def check(
     only: Sequence[str] = (),
     project: Iterable[Rule] = (),
     idle: Callable[[str], str] = lambda _: "",
-) -> Report:
+) -> CheckReport:
     """Run the rules and return everything they found, errors first, then in the order of rules and ids.
 
     ``levels`` holds what the configuration changes; that there are such rules was seen when it was read. ``only``
@@ -165,10 +165,10 @@ def check(
     """
     named = [rule for rule in ON_DEMAND if rule.id in only]
     rules = {rule.id: rule for rule in (*RULES, *named, *project)}
-    _check_names(only, rules)
+    check_names(only, rules)
     violations: list[Violation] = []
     runs = []
-    for name, rule in progress.counted(rules.items(), len(rules), "rules run", every=1):
+    for name, rule in progress.track(rules.items(), len(rules), "rules run", every=1):
         level = levels.get(name, rule.severity)
         severity: Severity = rule.severity if level == "off" else level
         if only and name not in only:
@@ -185,10 +185,10 @@ def check(
         runs.append(msgspec.structs.replace(run, seconds=round(context.now_s() - begun_s, 3)))
         violations += [_violation(name, severity, one) for one in findings]
     violations.sort(key=lambda violation: violation.severity)
-    return Report(is_ok(violations, runs), violations, runs)
+    return CheckReport(is_ok(violations, runs), violations, runs)
 
 
-def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> Report:
+def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> CheckReport:
     """Return what those of KB's own rules that are named, and not off, find by look-ups of what a change may break."""
     violations: list[Violation] = []
     runs = []
@@ -201,7 +201,7 @@ def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> Report
         runs.append(run)
         violations += [_violation(rule.id, level, one) for one in findings]
     violations.sort(key=lambda violation: violation.severity)
-    return Report(is_ok(violations, runs), violations, runs)
+    return CheckReport(is_ok(violations, runs), violations, runs)
 
 
 def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
@@ -209,7 +209,7 @@ def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
     return all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
 
 
-def of_severity(report: Report, severity: Severity) -> Report:
+def of_severity(report: CheckReport, severity: Severity) -> CheckReport:
     """Return a report with its violations of one severity alone."""
     kept = [one for one in report.violations if one.severity == severity]
     left = len(report.violations) - len(kept)
@@ -221,7 +221,8 @@ def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
     return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.hint, one.source, *what)
 
 
-def _check_names(only: Sequence[str], rules: Collection[str]) -> None:
+def check_names(only: Sequence[str], rules: Collection[str]) -> None:
+    """Refuse the names of rules that there are not. Raises: ``NotFound`` with every one of them."""
     known = dict.fromkeys([*NAMES, *rules])
     problems = [
         Problem(f"$.rules[{at}]", "unknown_rule", f"There is no rule {in_quotes(name)}.", did_you_mean(name, known))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
 
-from kbcore.schema import Schema
+from kbcore.model.schema import Schema
 from kbcore.view.tables import Rows
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Confined(Protocol):
         """Answer one statement over these relations, within its time or the usual one. Raises: ``SqlRefused``."""
 
 
-class Tree(Protocol):
+class BranchFiles(Protocol):
     """The files of the branch that is checked."""
 
     def missing(self, paths: Collection[str]) -> set[str]:
@@ -66,7 +66,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     schema: Schema
     ids: frozenset[str] | None = None
     sandbox: Confined | None = None
-    tree: Tree | None = None
+    tree: BranchFiles | None = None
     around: Rows | None = None
     now_s: Callable[[], float] = lambda: 0.0
     """A clock for saying which rule took how long."""

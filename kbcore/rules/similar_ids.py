@@ -1,4 +1,8 @@
-"""Rule ``similar-ids``: no two ids differ only in case, in Unicode normal form or in leading zeros."""
+"""Rule ``similar-ids``: no two ids differ only in case, in Unicode normal form or in leading zeros.
+
+Nor does an entity state a former id that another one has, or states too. No write and no sync brings that about: it is
+in journals of older versions. So what a change may have broken is not looked at for it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final
 
-from kbcore.model import Node
+from kbcore.model.graph import Node
 from kbcore.rules.few import Look
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
+from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
 
 _FOLDED: Final = folded("id")
@@ -24,10 +29,36 @@ _NEAR_TO: Final = f"""strlen(id) <> length(id) or replace(lower(id), '0', '') in
 _KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node)"  # noqa: S608 - as above
 _ALL: Final = _KEYED + _ALIKE.replace("_AMONG_", _TWICE)
 _NEAR: Final = _ALIKE.replace("_AMONG_", _NEAR_TO)
+_CLAIMED: Final = """
+with claim as (
+  select distinct id, path, former from (select id, path, unnest(list_append(
+      json_extract_string(attributes, '$.former_ids[*]'), json_extract_string(attributes, '$.former_ids'))) as former
+    from node where contains(attributes, '"former_ids"'))
+  where former <> id
+)
+select former, list(claim.id order by claim.id), list(claim.path order by claim.id), max(living.path), count(living.id)
+from claim left join (select id, path from node) as living on living.id = former
+group by former having count(*) > 1 or count(living.id) > 0 order by former
+"""
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return _findings(context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)]))
+    found = _findings(context.rows(_ALL, []) if context.ids is None else context.rows(_NEAR, [sorted(context.ids)]))
+    return [*found, *_claimed(context)]
+
+
+def _claimed(context: RuleContext) -> Iterable[Finding]:
+    for former, ids, paths, path, is_living in context.rows(_CLAIMED, []):
+        holder = former if is_living else ids[0]
+        for key, its in zip(ids, paths, strict=True):
+            if key == holder:
+                continue
+            where = f", in {in_quotes(path if is_living else paths[0])}" if (path if is_living else paths[0]) else ""
+            other = "the id of another entity" if is_living else f"a former id of {in_quotes(holder)}"
+            message = f"{in_quotes(former)} in `former_ids` of {in_quotes(key)} is {other}{where}, which it means."
+            hint = f"`kb set {key} former_ids-={former}` takes it out."
+            concerns = frozenset({key, holder})
+            yield Finding(key, message, hint, its, concerns, "claimed_id", "attributes.former_ids", (former, holder))
 
 
 def _look(look: Look) -> list[Finding]:
@@ -58,7 +89,8 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
 RULE: Final = Rule(
     "similar-ids",
     "warning",
-    "No two ids differ only in case, in Unicode normal form or in leading zeros (REQ-7, req-7, REQ-07).",
+    "No two ids differ only in case, in Unicode normal form or in leading zeros (REQ-7, req-7, REQ-07), and no"
+    " former id is that of another entity.",
     _run,
     example="REQ-7 and req-7 are different entities whose ids differ only in case.",
     remedy="If one is a slip, keep one id and correct the other.",

@@ -1,6 +1,7 @@
 """Rule ``staged-symbol``: what is staged of the source code says which requirement it is for.
 
-What it looks at is no part of the state: ``kbcore.introduced`` brings it along. Anywhere else it has nothing to say.
+What it looks at is no part of the state: ``kbcore.checks.introduced`` brings it along. Anywhere else it has nothing to
+say.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kbcore.model.statuses import OUTDATED, TENTATIVE, has_status, is_status
 from kbcore.rules.few import Look, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
-from kbcore.rules.statuses import OUTDATED, TENTATIVE, has_status, is_status
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 _SQL: Final = f"""
 with successor as (

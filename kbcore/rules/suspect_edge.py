@@ -6,14 +6,14 @@ from typing import Final
 
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
-from kbcore.suspects import Suspect, suspects
+from kbcore.rules.stale_edges import StaleEdge, stale_edges
 
 _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
 """Seqs that nobody can look up: what is only supposed, as in ``kb check --staged``, is on no record."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    found = suspects(context.near, ends=context.ids)
+    found = stale_edges(context.near, ends=context.ids)
     supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
     return [_finding(one, has_record=one.changed_seq not in supposed) for one in found]
 
@@ -22,7 +22,7 @@ def _look(look: Look) -> list[Finding]:
     return [_finding(one, has_record=True) for one in look.suspect()]
 
 
-def _finding(one: Suspect, *, has_record: bool) -> Finding:
+def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
     source = first_file(one.files)
     changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and has_record else ""
     confirmed = f"the edge was last confirmed at seq {one.confirmed_seq}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.model import UNKNOWN_STATUS
+from kbcore.model.graph import UNKNOWN_STATUS
+from kbcore.model.schema import Schema
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.schema import Schema
-from kbcore.suggest import did_you_mean
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 from kbcore.view.tables import Rows
-from kbcore.visible import in_quotes
 
 
 def statuses(rows: Rows, schema: Schema) -> list[tuple[str, str, str, str]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.concepts import PREDICATE, TYPE, how_to_add
+from kbcore.model.concepts import PREDICATE, TYPE, how_to_add
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file
-from kbcore.suggest import did_you_mean
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
 
 
 def _run(context: RuleContext) -> list[Finding]:

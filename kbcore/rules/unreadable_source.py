@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from kbcore.model import NOTES_OF_RULES, NoteOnFile
+from kbcore.model.graph import NOTES_OF_RULES, NoteOnFile
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 _SQL: Final = "select path, problems, extractor, is_ok from source where not is_ok or problems::varchar <> '[]'"

@@ -50,7 +50,7 @@ _BEGINNING: Final = f"0/{layout.HEAD}\0".encode()
 """The first bytes of every backup: the name of its first member."""
 
 
-class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ArchiveMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of a branch; ``sha256`` is of its bytes."""
 
     file: str
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seq: int
     hash: str
     at: str
-    files: tuple[Member, ...]
+    files: tuple[ArchiveMember, ...]
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,7 +186,7 @@ def _write_branch(output: _Output, number: int, source: Path) -> Saved:
         lengths = [(part.file, part.sealed.length if part.sealed else of.head.length) for part in of.segments]
         lengths += [(ref.file, ref.length) for ref in of.snapshots]
         written = [_write_member(output, f"{number}/{layout.HEAD}", len(data), [data])]
-        for name, length in progress.counted(lengths, len(lengths), "files copied"):
+        for name, length in progress.track(lengths, len(lengths), "files copied"):
             with contextlib.closing(_parts_of(fs, source, name, length)) as parts:
                 written.append(_write_member(output, f"{number}/{name}", length, parts))
         return Saved(of.branch, of.store_id, of.lineage, of.seq, of.hash, of.head.at, tuple(written))
@@ -225,7 +225,7 @@ class _Output(NamedTuple):
             files.write_all(self.fs, self.fd, data)
 
 
-def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes]) -> Member:
+def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes]) -> ArchiveMember:
     """Write one member: a header block, its bytes, and zeros up to the next block."""
     digest = hashlib.sha256()
     output.write(_header(name, length))
@@ -233,7 +233,7 @@ def _write_member(output: _Output, name: str, length: int, parts: Iterable[bytes
         digest.update(part)
         output.write(part)
     output.write(bytes(-length % _BLOCK))
-    return Member(name.rpartition("/")[2], length, digest.hexdigest())
+    return ArchiveMember(name.rpartition("/")[2], length, digest.hexdigest())
 
 
 def _header(name: str, length: int) -> bytes:
@@ -282,7 +282,7 @@ class Backup:
             StorageError: the file cannot be read.
         """
         for number, saved in enumerate(self.manifest.branches):
-            for member in progress.counted(saved.files, len(saved.files), "files proven"):
+            for member in progress.track(saved.files, len(saved.files), "files proven"):
                 self._check_digest(f"{number}/{member.file}", member)
             view, directory = self.store(number)
             of = head.read(view, directory)
@@ -397,7 +397,7 @@ class Backup:
         if len({*names}) < len(names) or not all(names):
             raise self.damaged("it names a branch twice, or one without a name")
 
-    def _check_digest(self, name: str, member: Member) -> None:
+    def _check_digest(self, name: str, member: ArchiveMember) -> None:
         place, digest, at = self._places[name], hashlib.sha256(), 0
         with files.explained(self.path, "read", reading=True):
             while part := self.pread(place, files.CHUNK_BYTES, at):

@@ -19,7 +19,7 @@ from kbcore.clock import Clock
 from kbcore.errors import CommitUncertain, KBError, StorageError
 from kbcore.storage import damage, files, head, layout, scan, snapshot
 from kbcore.storage.fs import Fs
-from kbcore.storage.head import Head, Origin, Segment, SnapshotRef, Tip
+from kbcore.storage.head import CopiedFrom, Head, Segment, SnapshotRef, Tip
 
 _NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 """What ``link`` answers where there are no hard links, or no more of them."""
@@ -103,7 +103,7 @@ def clear_unfinished(fs: Fs, parent: Path) -> list[str]:
 
 def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
     new = msgspec.structs.replace(
-        of, store_id=head.new_store_id(), branch=branch, origin=Origin(of.branch, of.seq, of.hash)
+        of, store_id=head.new_store_id(), branch=branch, origin=CopiedFrom(of.branch, of.seq, of.hash)
     )
     with _building(fs, target) as place:
         for segment in of.segments[:-1]:

@@ -18,7 +18,7 @@ from kbcore.limits import LOCK_WAIT_S
 from kbcore.storage import files, head, journal, layout, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
-from kbcore.storage.recovery import Report
+from kbcore.storage.recovery import RecoveryReport
 
 
 class Compacted(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Compacted(msgspec.Struct, frozen=True):
     """Files, pruned or left over, that could not be removed now."""
     unlisted: tuple[str, ...]
     """Journal files with records that the head does not name; KB does not delete those."""
-    recovery: Report
+    recovery: RecoveryReport
 
 
 def compact(
@@ -72,7 +72,7 @@ def compact(
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=command) as writer:
         old = writer.head
         if prune_before is not None:
-            _check_seq(old, prune_before)
+            check_seq(old, prune_before)
             _check_given_up(old, prune_before)
         whole = _sealed(fs, directory, old, fold)
         new = _kept(directory, whole) if prune_before is None else _pruned(whole, prune_before, clock.now())
@@ -127,7 +127,8 @@ def _lacks_snapshot(of: Head) -> bool:
     return of.seq > 0 and (not of.snapshots or of.snapshots[-1].seq < of.seq)
 
 
-def _check_seq(of: Head, before: int) -> None:
+def check_seq(of: Head, before: int) -> None:
+    """Refuse to prune before a seq beyond the next one. Raises: ``InvalidQuery``."""
     if not 1 <= before <= of.seq + 1:
         raise InvalidQuery(
             f"cannot prune before seq {before}: the head is {of.seq}", hint=f"Give a seq from 1 to {of.seq + 1}."

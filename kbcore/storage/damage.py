@@ -12,13 +12,13 @@ from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBErro
 from kbcore.storage import layout
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
-from kbcore.storage.places import Broken, Position
+from kbcore.storage.places import BrokenWalk, Position
 
 _UNDO: Final = "If you know what changed the file, undo exactly that; `kb verify` proves it."
 _LEFT: Final = "What lies before it, if anything, is readable with --at N."
 
 
-def corrupt(directory: Path, segment: Segment, broken: Broken) -> KBError:
+def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:
     """Return the error for a bad record within acknowledged bytes."""
     path, line, good = directory / segment.file, broken.at.seq - segment.first_seq + 2, broken.at.seq
     if broken.flaw.too_new:

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore.errors import LimitExceeded
 from kbcore.limits import MAX_RECORD_BYTES
-from kbcore.storage import shapes
+from kbcore.storage import byte_diagnosis
 
 FORMAT: Final = 1
 """The frame format that this version writes, and the newest it reads."""
@@ -170,12 +170,12 @@ def _not_a_frame(line: bytes, error: Exception) -> Flaw:
         what = "the line is JSON, but not a record"
     else:
         what = "the line is not JSON"
-    return Flaw(what, "a record", _shown(line), shapes.cause_of(line))
+    return Flaw(what, "a record", _shown(line), byte_diagnosis.diagnose_bytes(line))
 
 
 def _not_this_frame(line: bytes, found: _Envelope, seq: int, prev: str) -> Flaw:
     rec = bytes(found.rec)
-    cause = shapes.cause_of(line)
+    cause = byte_diagnosis.diagnose_bytes(line)
     # A frame of format 1 with a damaged ``v`` gives itself away by its checksum.
     if found.v > FORMAT and found.sum != checksum(FORMAT, found.seq, found.prev, rec):
         return _newer(found.v)

@@ -2,7 +2,8 @@
 
 git begins a reflog with each branch that it makes, and removes the reflog with the branch. The first line of the reflog
 therefore names one life of a branch: a rename takes it along, and a reset, a rebase or a merge leaves it as it is. The
-file of a store notes this line. It is not synced: one that is absent or damaged states nothing, and proves nothing.
+file of a store notes this line. Where git keeps no reflogs, it notes what KB itself saw when it listed the branches:
+that git had none of this name. It is not synced: one that is absent or damaged states nothing, and proves nothing.
 """
 
 from __future__ import annotations
@@ -35,17 +36,25 @@ class Birth(msgspec.Struct, frozen=True):
     is_created: bool
 
 
-class RefSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RefSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a store saw last of its branch. ``birth`` is "" where git kept no reflog, or where its first line was gone.
 
     ``is_doubted`` tells that the store may be of an earlier branch of this name, and that nobody has settled it.
+    ``is_gone`` tells that git had no such branch at a later look, and no worktree had it checked out;
+    ``may_be_renamed`` that there was a branch then which may have been this one under another name. A member that is
+    not known here is left out of account: it was added later.
     """
 
     format: int
     birth: str
     had_ref: bool
     is_doubted: bool = False
+    is_gone: bool = False
+    may_be_renamed: bool = False
 
+
+Presence = Literal["ref", "checked_out", "none"]
+"""What git has of a branch: a ref, no more than a HEAD that names it, or nothing."""
 
 Verdict = Literal["same", "unseen", "doubtful", "made_again"]
 """``unseen``: nothing speaks against the branch as git has it, and the store has not noted it yet."""
@@ -55,6 +64,7 @@ def judge(
     seen: RefSeen | None,
     birth: Birth | None,
     *,
+    find_presence: Callable[[], Presence],
     has_other_names: Callable[[], bool],
     is_older: Callable[[int], bool],
 ) -> Verdict:
@@ -63,6 +73,7 @@ def judge(
     Args:
         seen: what the store saw last.
         birth: how git made the branch that it has now, None where git does not say.
+        find_presence: tells what git has of the branch now.
         has_other_names: tells whether the branch was renamed or copied from another: then it may have replaced a
             branch that existed until that moment.
         is_older: tells whether all records of the store itself were written before a time, in seconds.
@@ -71,11 +82,33 @@ def judge(
         if birth is None:
             return "unseen"
         return "doubtful" if birth.is_created and is_older(birth.at_s) else "unseen"
-    if birth is None or birth.mark == seen.birth:
-        return "doubtful" if seen.is_doubted else "same"
-    if not seen.birth and not seen.had_ref:
+    is_same_life = birth is not None and birth.mark == seen.birth
+    if seen.is_gone and not is_same_life:
+        return _judge_gone(seen, birth, find_presence, has_other_names)
+    had_none = not seen.birth and not seen.had_ref
+    if birth is None or is_same_life:
+        is_news = seen.is_gone or (had_none and find_presence() == "ref")
+        return "doubtful" if seen.is_doubted else "unseen" if is_news else "same"
+    if had_none:
         return "unseen"
     return "made_again" if birth.is_created and not has_other_names() else "doubtful"
+
+
+def _judge_gone(
+    seen: RefSeen, birth: Birth | None, find_presence: Callable[[], Presence], has_other_names: Callable[[], bool]
+) -> Verdict:
+    """Return the same of a branch that git did not have at the last look, and of whose reflog that says nothing else.
+
+    A branch that git has again is another one, unless it was only called otherwise at that look.
+    """
+    presence = find_presence()
+    if presence == "none":
+        return "doubtful" if seen.is_doubted else "same"
+    is_proven = seen.had_ref and not seen.may_be_renamed and not seen.is_doubted
+    is_created = birth is not None and birth.is_created
+    if presence == "ref" and (is_proven or (is_created and (seen.birth or seen.had_ref))) and not has_other_names():
+        return "made_again"
+    return "doubtful"
 
 
 def read(fs: Fs, directory: Path) -> RefSeen | None:

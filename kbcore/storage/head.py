@@ -16,9 +16,9 @@ import msgspec
 
 from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
 from kbcore.limits import MAX_HEAD_BYTES
-from kbcore.storage import files, layout, shapes
+from kbcore.storage import byte_diagnosis, files, layout
 from kbcore.storage.fs import Fs
-from kbcore.storage.places import Hole, Position
+from kbcore.storage.places import MissingRecords, Position
 
 FORMAT: Final = 1
 EPOCHS: Final = "epochs"
@@ -74,7 +74,7 @@ class SnapshotRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of the whole file."""
 
 
-class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CopiedFrom(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The head that this branch was copied from."""
 
     branch: str
@@ -131,7 +131,7 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     """64 hex digits: ``prev`` of record 1; shared by all copies of one store, and by nothing else."""
     branch: str
     """The branch's real name; a directory's name may be an encoding of it."""
-    origin: Origin | None
+    origin: CopiedFrom | None
     pruned: Pruned | None
     snapshots: tuple[SnapshotRef, ...]
     """Oldest first."""
@@ -172,10 +172,10 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return self.segments[0].first_seq
 
     @property
-    def holes(self) -> tuple[Hole, ...]:
+    def holes(self) -> tuple[MissingRecords, ...]:
         """The records that are missing between two segments, oldest first."""
         return tuple(
-            Hole(part.sealed.last_seq + 1, following.first_seq - 1, part.sealed.hash, following.base_hash)
+            MissingRecords(part.sealed.last_seq + 1, following.first_seq - 1, part.sealed.hash, following.base_hash)
             for part, following in itertools.pairwise(self.segments)
             if part.sealed is not None and part.sealed.last_seq + 1 < following.first_seq
         )
@@ -264,7 +264,9 @@ def decode(data: bytes, path: Path) -> Head:
     """
     body = without_sum(data)
     if body is None:
-        _damaged(path, "its checksum does not match", shapes.cause_of(data) if data else "The file is empty.")
+        _damaged(
+            path, "its checksum does not match", byte_diagnosis.diagnose_bytes(data) if data else "The file is empty."
+        )
     try:
         preamble = _decode_preamble(body)
         unknown = [name for name in preamble.features_required if name not in KNOWN_FEATURES]

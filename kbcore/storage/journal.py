@@ -29,7 +29,7 @@ from kbcore.storage import files, frame, head, layout, lock, recovery
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef, Tip
 from kbcore.storage.places import Position
-from kbcore.storage.recovery import Report
+from kbcore.storage.recovery import RecoveryReport
 from kbcore.storage.scan import check_length, read_one, reading, scan
 
 __all__ = ["Position", "Writer", "check_length", "read_head", "read_one", "reading", "scan", "writing"]
@@ -40,7 +40,7 @@ read_head = head.read
 class Writer:
     """The one writer of a branch, for as long as ``writing`` holds its lock."""
 
-    def __init__(self, fs: Fs, directory: Path, fd: int, of: Head, recovered: Report) -> None:
+    def __init__(self, fs: Fs, directory: Path, fd: int, of: Head, recovered: RecoveryReport) -> None:
         """Made by ``writing``; ``fd`` is the active segment, open for appending."""
         self._fs = fs
         self._directory = directory
@@ -205,7 +205,7 @@ def writing(
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command, meanwhile=meanwhile):
         of = head.read(fs, directory)
         path = directory / of.head.file
-        recovered = Report()
+        recovered = RecoveryReport()
         if files.read_size(fs, path) != of.head.length:
             of, recovered = recovery.recover(fs, directory, of, clock.now())
         recovery.refuse_unlisted(fs, directory, of)

@@ -19,7 +19,7 @@ class Position(msgspec.Struct, frozen=True, gc=False):
     offset: int
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class RecordPosition(msgspec.Struct, frozen=True, gc=False):
     """One record and where it stands."""
 
     frame: Frame
@@ -35,7 +35,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
         return Position(self.frame.seq, self.frame.sum, self.file, self.offset + self.length)
 
 
-class Broken(msgspec.Struct, frozen=True):
+class BrokenWalk(msgspec.Struct, frozen=True):
     """Where a walk had to stop before its limit."""
 
     at: Position
@@ -45,7 +45,7 @@ class Broken(msgspec.Struct, frozen=True):
     """Of the line as found, newline included if it has one."""
 
 
-class Hole(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MissingRecords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Records that are missing since a salvage: first and last seq, and the chain around them."""
 
     first: int

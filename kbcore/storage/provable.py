@@ -26,7 +26,7 @@ _RECORD_STARTS: Final = b'{"v":1,"seq":'
 _MARK: Final = b"\xef\xbb\xbf"
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
+class RecordLine(msgspec.Struct, frozen=True, gc=False):
     """Where the line of one record is, sound by itself.
 
     ``length`` is that of the line as it was written, ``found`` that of the bytes in the file; ``is_plain`` if the two
@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     is_plain: bool
 
 
-Run = list[Line]
+Run = list[RecordLine]
 """Records that follow each other, the oldest first; at least one."""
 
 
@@ -66,7 +66,7 @@ class Proven(msgspec.Struct, frozen=True):
         return not missing(self.of, self.runs) and all(line.is_plain for run in self.runs for line in run)
 
 
-class Known(msgspec.Struct, frozen=True):
+class TrustedHashes(msgspec.Struct, frozen=True):
     """Hashes of records, by seq, that are known besides those of the head to prove."""
 
     ends: dict[int, str] = {}
@@ -75,24 +75,30 @@ class Known(msgspec.Struct, frozen=True):
     """Each proves the record that has it. Where none is found that has it, it refuses no other."""
 
 
-class Planned(msgspec.Struct, frozen=True):
+class SalvagedHead(msgspec.Struct, frozen=True):
     """The head after a salvage, without the record that documents it, and the files that have to be written first."""
 
     head: Head
     written: dict[str, Run]
 
 
-def known_from(of: Head, *, is_sound: bool = True) -> Known:
+def known_from(of: Head, *, is_sound: bool = True) -> TrustedHashes:
     """Return the hashes that a head still proves when one that ends later takes its place.
 
     ``is_sound`` is False for a head that was made from the journal: only its end is sure then.
     """
     hints = {one.seq: one.hash for one in of.epochs} | {one.seq: one.hash for one in of.snapshots}
     hints |= {of.origin.seq: of.origin.hash} if of.origin else {}
-    return Known({of.seq: of.hash}, hints if is_sound else {})
+    return TrustedHashes({of.seq: of.hash}, hints if is_sound else {})
 
 
-def prove(fs: Fs, directory: Path, of: Head, others: Iterable[Path] = (), known: Known = Known()) -> Proven:  # noqa: B008 - frozen
+def prove(
+    fs: Fs,
+    directory: Path,
+    of: Head,
+    others: Iterable[Path] = (),
+    known: TrustedHashes = TrustedHashes(),  # noqa: B008 - frozen
+) -> Proven:
     """Find every record that the journal of a head still proves. Takes no lock and writes nothing.
 
     Args:
@@ -142,7 +148,7 @@ def missing(of: Head, runs: Iterable[Run]) -> set[tuple[int, int]]:
     return found
 
 
-def plan(of: Head, proven: Proven) -> Planned:
+def plan(of: Head, proven: Proven) -> SalvagedHead:
     """Return the segments that the proven records make: what is whole stays, what is not becomes new files. Pure."""
     segments: list[Segment] = []
     written: dict[str, Run] = {}
@@ -173,10 +179,10 @@ def plan(of: Head, proven: Proven) -> Planned:
             segments.append(Segment(name, piece[0].seq, piece[0].prev, end))
             if not _is_in_place(piece, part, proven.directory):
                 written[name] = piece
-    return Planned(_with_segments(of, segments, written), written)
+    return SalvagedHead(_with_segments(of, segments, written), written)
 
 
-def write(fs: Fs, directory: Path, of: Head, planned: Planned) -> None:
+def write(fs: Fs, directory: Path, of: Head, planned: SalvagedHead) -> None:
     """Write the new files of a plan, durably; a file that has a name already is replaced, never written into.
 
     Raises:
@@ -245,8 +251,8 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
     )
 
 
-def _own_lines(fs: Fs, directory: Path, of: Head) -> dict[int, list[Line]]:
-    found: dict[int, list[Line]] = {}
+def _own_lines(fs: Fs, directory: Path, of: Head) -> dict[int, list[RecordLine]]:
+    found: dict[int, list[RecordLine]] = {}
     for line in _lines_of_store(fs, directory):
         if of.first_seq <= line.seq <= of.seq:
             found.setdefault(line.seq, []).append(line)
@@ -259,11 +265,11 @@ def _own_lines(fs: Fs, directory: Path, of: Head) -> dict[int, list[Line]]:
     return found
 
 
-def _rank(file: str, line: Line) -> tuple[bool, bool]:
+def _rank(file: str, line: RecordLine) -> tuple[bool, bool]:
     return line.path.name != file, not line.is_plain
 
 
-def _lines_of_store(fs: Fs, directory: Path) -> Iterator[Line]:
+def _lines_of_store(fs: Fs, directory: Path) -> Iterator[RecordLine]:
     """Yield each sound line of every journal file, in the order of the files."""
     with files.explained(directory, "list", reading=True):
         names = sorted(name for name in fs.listdir(directory) if layout.segment_first_seq(name) is not None)
@@ -275,7 +281,7 @@ def _lines_of_store(fs: Fs, directory: Path) -> Iterator[Line]:
                 continue
 
 
-def _lines_of_file(fs: Fs, path: Path) -> Iterator[Line]:
+def _lines_of_file(fs: Fs, path: Path) -> Iterator[RecordLine]:
     with files.opened(fs, path, os.O_RDONLY) as fd:
         size, start = fs.fstat(fd).st_size, 0
         while start < size:
@@ -297,11 +303,11 @@ def _next_line(fs: Fs, fd: int, offset: int, size: int) -> int:
     return size
 
 
-def _sound_in(path: Path, offset: int, data: bytes) -> Iterator[Line]:
+def _sound_in(path: Path, offset: int, data: bytes) -> Iterator[RecordLine]:
     """Yield the records in one line of a file: usually one; in a damaged line, those that are whole in it."""
     sound = frame.peek(data)
     if sound is not None:
-        yield Line(sound.seq, sound.prev, sound.sum, path, offset, len(data), len(data), is_plain=True)
+        yield RecordLine(sound.seq, sound.prev, sound.sum, path, offset, len(data), len(data), is_plain=True)
         return
     at = data.find(_RECORD_STARTS)
     while at >= 0:
@@ -310,7 +316,7 @@ def _sound_in(path: Path, offset: int, data: bytes) -> Iterator[Line]:
         sound = _unharmed(piece)
         if sound is not None:
             length = len(frame.encode(sound.seq, sound.prev, sound.rec)[1])
-            yield Line(sound.seq, sound.prev, sound.sum, path, offset + at, length, len(piece), is_plain=False)
+            yield RecordLine(sound.seq, sound.prev, sound.sum, path, offset + at, length, len(piece), is_plain=False)
         at = following
 
 
@@ -330,7 +336,7 @@ def _pins(of: Head) -> dict[int, str]:
 
 
 def _runs(
-    of: Head, lines: Mapping[int, list[Line]], own: Path, pins: Mapping[int, str], hints: Mapping[int, str]
+    of: Head, lines: Mapping[int, list[RecordLine]], own: Path, pins: Mapping[int, str], hints: Mapping[int, str]
 ) -> list[Run]:
     """Return the longest runs of records that are proven.
 
@@ -357,10 +363,10 @@ def _runs(
 
 
 def _led_to(
-    of: Head, lines: Mapping[int, list[Line]], pins: Mapping[int, str], hints: Mapping[int, str]
-) -> tuple[dict[int, Line], set[int]]:
+    of: Head, lines: Mapping[int, list[RecordLine]], pins: Mapping[int, str], hints: Mapping[int, str]
+) -> tuple[dict[int, RecordLine], set[int]]:
     """Return the records to which the chain leads back from a known hash, and the seqs of which no hash is known."""
-    found, is_open = dict[int, Line](), set[int]()
+    found, is_open = dict[int, RecordLine](), set[int]()
     named = ""
     for seq in range(of.seq, of.first_seq - 1, -1):
         named = pins.get(seq, named)
@@ -373,7 +379,7 @@ def _led_to(
     return found, is_open
 
 
-def _linked(of: Head, found: Mapping[int, Line], own: Path, pins: Mapping[int, str]) -> list[Run]:
+def _linked(of: Head, found: Mapping[int, RecordLine], own: Path, pins: Mapping[int, str]) -> list[Run]:
     """Return runs of records, without those that contradict the one before them.
 
     That record is one that the head names, or of the own store. With the first record of another store that
@@ -410,7 +416,7 @@ def _is_intact(fs: Fs, directory: Path, of: Head, part: Segment, runs: Iterable[
     return (at, following) == (length, last + 1)
 
 
-def _pieces(lines: Iterable[Line]) -> list[Run]:
+def _pieces(lines: Iterable[RecordLine]) -> list[Run]:
     pieces: list[Run] = []
     for line in lines:
         if pieces and (pieces[-1][-1].seq + 1, pieces[-1][-1].sum) == (line.seq, line.prev):

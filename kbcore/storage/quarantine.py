@@ -16,7 +16,7 @@ from kbcore.storage import files, layout
 from kbcore.storage.fs import Fs
 
 
-class Kept(msgspec.Struct, frozen=True):
+class QuarantinedFile(msgspec.Struct, frozen=True):
     """What was kept of a file, where, and why. The reason file holds exactly this."""
 
     file: str
@@ -30,7 +30,7 @@ class Kept(msgspec.Struct, frozen=True):
     at: str
 
 
-def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: str, at: str) -> Kept:
+def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: str, at: str) -> QuarantinedFile:
     """Copy the bytes from ``span[0]`` to ``span[1]`` of a file, with a reason file, durably.
 
     The name states offset and digest, so doing it again after a crash is harmless: nothing is overwritten.
@@ -43,7 +43,7 @@ def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: s
     stem = file.removesuffix(".jsonl")
     unfinished = folder / f"{stem}.cut{layout.TMP_SUFFIX}"
     digest = files.copy_range(fs, directory / file, unfinished, start, end - start)
-    kept = Kept(file, start, end - start, digest, f"{stem}-at-{start}-{digest[:16]}.cut", reason, at)
+    kept = QuarantinedFile(file, start, end - start, digest, f"{stem}-at-{start}-{digest[:16]}.cut", reason, at)
     copy, told = folder / kept.copy, folder / f"{kept.copy}.json"
     files.write_synced(fs, layout.tmp_path(told), msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
     with files.explained(copy, "keep"):

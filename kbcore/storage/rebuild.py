@@ -17,7 +17,7 @@ from kbcore.limits import LOCK_WAIT_S, MAX_HEAD_BYTES
 from kbcore.storage import damage, files, frame, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, Pruned, Sealed, Segment, SnapshotRef, Tip
-from kbcore.storage.places import Broken, Position
+from kbcore.storage.places import BrokenWalk, Position
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
@@ -197,7 +197,7 @@ def _walk_segment(fs: Fs, directory: Path, found: _Found, *, is_last: bool) -> b
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
         size = fs.fstat(fd).st_size
         for item in scan.walk(fs, fd, found.tip, size):
-            if isinstance(item, Broken):
+            if isinstance(item, BrokenWalk):
                 bad = fs.pread(fd, min(item.length, frame.MAX_LINE_BYTES), item.at.offset)
                 lines = files.read_lines(fs, fd, item.at.offset + item.length, size, frame.MAX_LINE_BYTES)
                 is_kept = _was_record(bad) or any(frame.peek(line) or _was_record(line) for _, line in lines)

@@ -16,8 +16,8 @@ from kbcore.storage import damage, files, frame, head, layout, quarantine, scan
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
-from kbcore.storage.places import Broken, Position
-from kbcore.storage.quarantine import Kept
+from kbcore.storage.places import BrokenWalk, Position
+from kbcore.storage.quarantine import QuarantinedFile
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -43,13 +43,13 @@ class Survey(msgspec.Struct, frozen=True):
     size: int | None
     reached: Position
     """Where the good records end, of those that were acknowledged."""
-    damage: Broken | None = None
+    damage: BrokenWalk | None = None
     """The first bad record that begins before the head."""
     whole: tuple[Whole, ...] = ()
     torn: Torn | None = None
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RecoveryPlan(msgspec.Struct, frozen=True):
     """What to do: refuse, or cut the torn bytes and roll the whole records forward, or neither."""
 
     head: Head
@@ -59,14 +59,14 @@ class Plan(msgspec.Struct, frozen=True):
     refusal: KBError | None = None
 
 
-class Report(msgspec.Struct, frozen=True):
+class RecoveryReport(msgspec.Struct, frozen=True):
     """What recovery did before a write; empty when the last writer had left cleanly."""
 
     rolled_forward: tuple[int, ...] = ()
     """Seqs of records that were complete but never acknowledged, and now stand."""
     is_old_head: bool = False
     """More than one: no crash leaves that, so the head file was an older one, put back by somebody."""
-    kept: Kept | None = None
+    kept: QuarantinedFile | None = None
     """Torn bytes that were moved to quarantine."""
 
     def sentences(self) -> list[str]:
@@ -102,18 +102,18 @@ def survey(fs: Fs, directory: Path, of: Head) -> Survey:
     torn: Torn | None = None
     with files.explained(path, "read", reading=True), files.opened(fs, path, os.O_RDONLY) as fd:
         for item in scan.walk(fs, fd, reached, tip.length):
-            if isinstance(item, Broken):
+            if isinstance(item, BrokenWalk):
                 return Survey(of, size, reached, damage=item)
             reached = item.end
         for item in scan.walk(fs, fd, reached, size):
-            if isinstance(item, Broken):
+            if isinstance(item, BrokenWalk):
                 torn = Torn(item.at.offset, size - item.at.offset, item.flaw)
             else:
                 whole.append(Whole(item.end, frame.time_of(item.frame.rec)))
     return Survey(of, size, reached, whole=tuple(whole), torn=torn)
 
 
-def plan(directory: Path, found: Survey) -> Plan:
+def plan(directory: Path, found: Survey) -> RecoveryPlan:
     """Decide by the table in ``docs/durability.md``. Pure: ``directory`` is only named in messages."""
     of, tip, torn = found.head, found.head.head, found.torn
     refusal: KBError | None = None
@@ -129,15 +129,15 @@ def plan(directory: Path, found: Survey) -> Plan:
         line = (found.whole[-1].end.seq if found.whole else of.seq) - of.active.first_seq + 2
         refusal = damage.too_new(directory / tip.file, line, torn.offset, torn.flaw)
     if refusal is not None:
-        return Plan(of, refusal=refusal)
+        return RecoveryPlan(of, refusal=refusal)
     if not found.whole:
-        return Plan(of, torn=torn)
+        return RecoveryPlan(of, torn=torn)
     last = found.whole[-1].end
     new_tip = Tip(last.seq, last.hash, tip.file, last.offset, found.whole[-1].at or tip.at)
-    return Plan(msgspec.structs.replace(of, head=new_tip), whole=found.whole, torn=torn)
+    return RecoveryPlan(msgspec.structs.replace(of, head=new_tip), whole=found.whole, torn=torn)
 
 
-def run(fs: Fs, directory: Path, of: Head, todo: Plan, at: str) -> Report:
+def run(fs: Fs, directory: Path, of: Head, todo: RecoveryPlan, at: str) -> RecoveryReport:
     """Carry out a plan that is not a refusal: keep and cut torn bytes, then make whole records durable.
 
     Args:
@@ -164,10 +164,10 @@ def run(fs: Fs, directory: Path, of: Head, todo: Plan, at: str) -> Report:
         # A cut alone needs no sync: if it is undone, the next writer finds the same and does the same.
     if todo.whole:
         head.publish(fs, directory, todo.head)
-    return Report(tuple(record.end.seq for record in todo.whole), len(todo.whole) > 1, kept)
+    return RecoveryReport(tuple(record.end.seq for record in todo.whole), len(todo.whole) > 1, kept)
 
 
-def recover(fs: Fs, directory: Path, of: Head, at: str) -> tuple[Head, Report]:
+def recover(fs: Fs, directory: Path, of: Head, at: str) -> tuple[Head, RecoveryReport]:
     """Survey, plan and run; return the head to go on from. The caller holds the lock.
 
     Raises:

@@ -15,7 +15,7 @@ from kbcore.storage import damage, files, frame, head
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment
-from kbcore.storage.places import Broken, Entry, Position
+from kbcore.storage.places import BrokenWalk, Position, RecordPosition
 
 ATTEMPTS: Final = 3
 """How often a reader starts over because a file that its head names was pruned meanwhile."""
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def scan(
     fs: Fs, directory: Path, to: Head, *, after: Position | None = None, until: int | None = None
-) -> Iterator[Entry]:
+) -> Iterator[RecordPosition]:
     """Yield the records after a position, up to the head exactly, each verified against the one before.
 
     Args:
@@ -69,7 +69,7 @@ def scan(
         raise damage.mixed(directory, to, place)
 
 
-def read_one(fs: Fs, directory: Path, to: Head, after: Position) -> Entry:
+def read_one(fs: Fs, directory: Path, to: Head, after: Position) -> RecordPosition:
     """Read and verify the one record after a position.
 
     Raises:
@@ -114,7 +114,7 @@ def check_length(fs: Fs, directory: Path, to: Head) -> None:
         raise damage.truncated(directory, part, to.head.length, size)
 
 
-def walk(fs: Fs, fd: int, start: Position, limit: int) -> Iterator[Entry | Broken]:
+def walk(fs: Fs, fd: int, start: Position, limit: int) -> Iterator[RecordPosition | BrokenWalk]:
     """Yield the records between a position and byte ``limit`` of one open file; a ``Broken`` may be the last.
 
     A file that ends before ``limit`` ends the walk: with a ``Broken`` if it ends within a line. Raises
@@ -124,9 +124,9 @@ def walk(fs: Fs, fd: int, start: Position, limit: int) -> Iterator[Entry | Broke
     for offset, line in files.read_lines(fs, fd, start.offset, limit, frame.MAX_LINE_BYTES):
         found = frame.decode(line, seq + 1, prev)
         if isinstance(found, Flaw):
-            yield Broken(Position(seq, prev, file, offset), found, len(line))
+            yield BrokenWalk(Position(seq, prev, file, offset), found, len(line))
             return
-        yield Entry(found, file, offset, len(line))
+        yield RecordPosition(found, file, offset, len(line))
         seq, prev = found.seq, found.sum
 
 
@@ -154,7 +154,7 @@ def _segments_from(directory: Path, to: Head, place: Position) -> tuple[Segment,
 
 def _scan_segment(
     fs: Fs, directory: Path, to: Head, segment: Segment, place: Position, *, whole: bool
-) -> Iterator[Entry]:
+) -> Iterator[RecordPosition]:
     sealed = segment.sealed
     limit = to.head.length if sealed is None else sealed.length
     path = directory / segment.file
@@ -168,7 +168,7 @@ def _scan_segment(
             if whole and sealed is not None and size > limit and not to.ends_at_hole(segment):
                 raise damage.grown(directory, segment, limit, size)
             for item in walk(fs, fd, place, limit):
-                if isinstance(item, Broken):
+                if isinstance(item, BrokenWalk):
                     if item.at.offset + item.length == size < limit:
                         break
                     raise damage.corrupt(directory, segment, item)

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import FormatTooNew, HistoryPruned, KBError, SnapshotCorrupt
-from kbcore.storage import files, frame, layout, scan, shapes
+from kbcore.storage import byte_diagnosis, files, frame, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 
@@ -247,7 +247,7 @@ def _is_newer(fs: Fs, fd: int, line: bytes, sha256: str) -> bool:
 
 def _corrupt(about: tuple[Path, str], line: int, offset: int, what: str, found: bytes) -> SnapshotCorrupt:
     path, remedy = about
-    cause = f"{shapes.cause_of(found)} " if found else ""
+    cause = f"{byte_diagnosis.diagnose_bytes(found)} " if found else ""
     return SnapshotCorrupt(
         f"{path}, line {line}, byte {offset}: {what}",
         hint=f"{cause}{remedy or SnapshotCorrupt.default_hint}",

@@ -33,7 +33,7 @@ _NAME: Final = re.compile(
 )
 
 
-class Entry(msgspec.Struct, frozen=True):
+class TrashedStore(msgspec.Struct, frozen=True):
     """One store in the trash: the name of the directory that it had, and when it came there.
 
     ``fate`` says why: ``deleted``, or ``by-`` and the beginning of the id of the store that took its place; "" where
@@ -61,7 +61,7 @@ def aside_of(directory: Path) -> Path:
     return directory.with_name(ASIDE + directory.name)
 
 
-def entries(fs: Fs, parent: Path) -> list[Entry]:
+def entries(fs: Fs, parent: Path) -> list[TrashedStore]:
     """Return the stores in the trash of a folder of stores, those that came there first first.
 
     Raises: ``StorageError`` when the trash cannot be listed.
@@ -71,7 +71,7 @@ def entries(fs: Fs, parent: Path) -> list[Entry]:
         return []
     with files.explained(folder, "list", reading=True):
         found = [(_NAME.fullmatch(name), folder / name) for name in fs.listdir(folder)]
-    made = [Entry(path, said["name"], said["when"], said["fate"] or "") for said, path in found if said]
+    made = [TrashedStore(path, said["name"], said["when"], said["fate"] or "") for said, path in found if said]
     return sorted(made, key=lambda one: (one.when, one.name))
 
 

@@ -15,12 +15,12 @@ from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Snapsho
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment, SnapshotRef
-from kbcore.storage.places import Hole, Position, record_range
+from kbcore.storage.places import MissingRecords, Position, record_range
 
 Severity = Literal["damage", "note", "not_checked"]
 
 
-class Finding(msgspec.Struct, frozen=True):
+class ProofFinding(msgspec.Struct, frozen=True):
     """One thing that a proof came upon. ``line`` counts from 1, ``offset`` from 0; -1 where there is none."""
 
     severity: Severity
@@ -54,7 +54,7 @@ class Proof(msgspec.Struct, frozen=True):
     head: Head | None
     good_seq: int
     records_checked: int
-    findings: tuple[Finding, ...]
+    findings: tuple[ProofFinding, ...]
 
     @property
     def is_sound(self) -> bool:
@@ -78,12 +78,14 @@ def prove(fs: Fs, directory: Path) -> Proof:
     Raises:
         UnknownBranch: there is no such directory.
     """
-    findings: list[Finding] = []
+    findings: list[ProofFinding] = []
     try:
         of = head.read(fs, directory)
     except (Damaged, Incompatible, Unavailable) as error:
         findings.append(_finding(error, directory / layout.HEAD))
-        findings.append(Finding("not_checked", "no_head", str(directory), "Without a head, nothing else was checked."))
+        findings.append(
+            ProofFinding("not_checked", "no_head", str(directory), "Without a head, nothing else was checked.")
+        )
         return Proof(None, 0, 0, tuple(findings))
     checked, good_seq, unbroken = 0, of.first_seq - 1, True
     hashes = {ref.seq: "" for ref in of.snapshots} | {of.first_seq - 1: of.segments[0].base_hash}
@@ -96,13 +98,13 @@ def prove(fs: Fs, directory: Path) -> Proof:
             findings.append(_finding(problem, directory / segment.file))
             unbroken = False
     findings += _check_tail(fs, directory, of)
-    findings += [Finding("note", "hole", str(directory), hole_sentence(hole)) for hole in of.holes]
+    findings += [ProofFinding("note", "hole", str(directory), hole_sentence(hole)) for hole in of.holes]
     findings += [found for ref in of.snapshots for found in _check_snapshot(fs, directory, of, ref, hashes)]
     findings += _list_others(fs, directory, of)
     return Proof(of, good_seq, checked, tuple(findings))
 
 
-def hole_sentence(hole: Hole) -> str:
+def hole_sentence(hole: MissingRecords) -> str:
     """Return which records are missing, and between which hashes."""
     one = f"{record_range(hole.first, hole.last)} {'is' if hole.first == hole.last else 'are'}"
     return f"{one} missing, between hash {hole.before[:12]} and hash {hole.after[:12]}: a salvage left them out"
@@ -139,7 +141,7 @@ def prove_segment(
     alone = _only(of, segment)
     try:
         entries = scan.scan(fs, directory, alone, after=place)
-        for entry in progress.counted(entries, alone.seq - place.seq, "records proven"):
+        for entry in progress.track(entries, alone.seq - place.seq, "records proven"):
             place = entry.end
             if place.seq in hashes:
                 hashes[place.seq] = place.hash
@@ -158,7 +160,7 @@ def _only(of: Head, segment: Segment) -> Head:
     return msgspec.structs.replace(of, segments=of.segments[: of.segments.index(segment) + 2], head=tip)
 
 
-def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
+def _check_tail(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
     """Look at bytes beyond the head: the next writer deals with them, unless they show an old head."""
     path = directory / of.head.file
     try:
@@ -169,7 +171,7 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
         writer = lock.live_holder(fs, directory / layout.LOCK)
         if writer:
             message = f"{size - of.head.length} bytes are beyond the head: {writer} is appending a record"
-            return [Finding("note", "append_in_progress", str(path), message, offset=of.head.length)]
+            return [ProofFinding("note", "append_in_progress", str(path), message, offset=of.head.length)]
         if head.read(fs, directory).seq > of.seq:
             return []  # the record that was being appended is acknowledged by now
         found = recovery.survey(fs, directory, of)
@@ -179,7 +181,7 @@ def _check_tail(fs: Fs, directory: Path, of: Head) -> list[Finding]:
     if refusal is not None:
         # Damage was found by the proof of the segment already.
         return [_finding(refusal, path)] if isinstance(refusal, Incompatible) else []
-    return [Finding("note", "beyond_head", str(path), _fate(size - of.head.length, found), offset=of.head.length)]
+    return [ProofFinding("note", "beyond_head", str(path), _fate(size - of.head.length, found), offset=of.head.length)]
 
 
 def _fate(length: int, found: recovery.Survey) -> str:
@@ -198,7 +200,7 @@ def _fate(length: int, found: recovery.Survey) -> str:
     return f"{length} bytes beyond the head were never acknowledged; {todo}"
 
 
-def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes: dict[int, str]) -> list[Finding]:
+def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes: dict[int, str]) -> list[ProofFinding]:
     """Check a snapshot in itself and against the chain; ``hashes`` has what the chain says at each seq."""
     try:
         snapshot.check(fs, directory, of, ref)
@@ -210,7 +212,7 @@ def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes:
     return []
 
 
-def _list_others(fs: Fs, directory: Path, of: Head) -> list[Finding]:
+def _list_others(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
     """List what is in the directory and not named by the head."""
     try:
         with files.explained(directory, "list", reading=True):
@@ -229,22 +231,22 @@ def _list_others(fs: Fs, directory: Path, of: Head) -> list[Finding]:
         "strange": "this file is not KB's",
     }
     others = [
-        Finding("note", "unreferenced", str(directory / name), said[layout.kind_of(name)])
+        ProofFinding("note", "unreferenced", str(directory / name), said[layout.kind_of(name)])
         for name in names
         if layout.kind_of(name) in said
     ]
     folder = str(directory / layout.QUARANTINE)
     return others + [
-        Finding("note", "quarantined", f"{folder}/{name}", "bytes kept by a recovery or a repair")
+        ProofFinding("note", "quarantined", f"{folder}/{name}", "bytes kept by a recovery or a repair")
         for name in kept
         if not name.endswith(".json")
     ]
 
 
-def _finding(error: KBError, path: Path) -> Finding:
+def _finding(error: KBError, path: Path) -> ProofFinding:
     severity: Severity = "damage" if isinstance(error, Damaged) else "not_checked"
     data = error.data
-    return Finding(
+    return ProofFinding(
         severity,
         error.code,
         str(data.get("file", path)),

@@ -93,7 +93,7 @@ class Note(msgspec.Struct, frozen=True):
         return not self.damage and not self.is_changing
 
 
-class Swept(msgspec.Struct, frozen=True):
+class SweptNotes(msgspec.Struct, frozen=True):
     """What a sweep did: where the repositories were whose notes are gone, and what it could not judge, and why."""
 
     gone: tuple[str, ...]
@@ -411,7 +411,7 @@ def is_put_away(fs: Fs, directory: Path, seen: Seen, of: Head | None) -> bool:
     return False
 
 
-class Repository(msgspec.Struct, frozen=True):
+class NotedRepository(msgspec.Struct, frozen=True):
     """What the witness needs to know of a repository.
 
     ``git_dir`` is the common git directory; ``read_id`` returns the id of the repository with a git directory, "" for
@@ -423,10 +423,10 @@ class Repository(msgspec.Struct, frozen=True):
     write_id: Callable[[str], None]
 
 
-class Place:
+class NotesFolder:
     """The folder in which the branches of one repository at one path are noted."""
 
-    def __init__(self, fs: Fs, env: Mapping[str, str], repository: Repository) -> None:
+    def __init__(self, fs: Fs, env: Mapping[str, str], repository: NotedRepository) -> None:
         self._fs = fs
         self._repository = repository
         state = user_folder(env, "XDG_STATE_HOME", ".local/state")
@@ -602,7 +602,7 @@ class Place:
         """Return the other places of the repository where it is no more."""
         return [folder for folder in self.others() if self.git_dir_of(folder) is None]
 
-    def sweep(self, now_ns: int, *, dry_run: bool = False) -> Swept:
+    def sweep(self, now_ns: int, *, dry_run: bool = False) -> SweptNotes:
         """Remove what is noted of repositories that are gone for long.
 
         A place whose repository is there, or cannot be looked for, is never removed: neither is one that does not say
@@ -610,7 +610,7 @@ class Place:
         """
         root, own = self._root, self.folder()
         if root is None or not is_private(self._fs, root):
-            return Swept((), ())
+            return SweptNotes((), ())
         gone, problems = list[str](), list[str]()
         for folder in self._places(root, problems):
             try:
@@ -632,7 +632,7 @@ class Place:
                         self._remove(folder)
             except (OSError, KBError) as error:
                 problems.append(f"{folder}: {error}")
-        return Swept(tuple(gone), tuple(problems))
+        return SweptNotes(tuple(gone), tuple(problems))
 
     def _places(self, root: Path, problems: list[str]) -> Iterator[Path]:
         """Yield the folders of places of all repositories, in random order, as many as a sweep looks at.
@@ -764,7 +764,7 @@ class BranchWitness:
     file system's clock leave the same times.
     """
 
-    def __init__(self, fs: Fs, directory: Path, place: Place) -> None:
+    def __init__(self, fs: Fs, directory: Path, place: NotesFolder) -> None:
         self._fs = fs
         self._directory = directory
         self._name = directory.name

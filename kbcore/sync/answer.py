@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.answers import Outcome
-from kbcore.extract.globs import parents
-from kbcore.phrases import counted, is_or_are, shortened, some_of
+from kbcore.store.answers import Outcome
 from kbcore.sync.paths import is_named
+from kbcore.text.globs import parents
 from kbcore.text.problems import FileProblem
+from kbcore.text.wording import is_or_are, pluralize, shortened, some_of
 
 Located = tuple[str, FileProblem]
 """A problem with the path of its file."""
@@ -114,7 +114,7 @@ def not_read_line(not_read: Mapping[str, int]) -> str:
     named = some_of(
         [f"{number} {shortened(ending, _ENDING_CHARS) or 'without an ending'}" for ending, number in most], _ENDINGS
     )
-    return f"{counted(total, 'file')} in the folders of documents {is_or_are(total)} not read: {named}."
+    return f"{pluralize(total, 'file')} in the folders of documents {is_or_are(total)} not read: {named}."
 
 
 def counted_notes(problems: Iterable[Located], extractors: Mapping[str, str]) -> tuple[CountedNote, ...]:

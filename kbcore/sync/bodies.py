@@ -16,10 +16,9 @@ from pathlib import Path
 from kbcore import limits
 from kbcore.errors import GitUnusable
 from kbcore.extract import frontmatter
-from kbcore.extract.decoding import decode
-from kbcore.git import blobs
+from kbcore.git import blobs, worktree_content
 from kbcore.git.repository import Repository
-from kbcore.sync import content
+from kbcore.text.decoding import decode
 
 
 def read_bodies(root: Path, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
@@ -67,9 +66,9 @@ def _read(root: Path, path: str, inside: dict[str, bool]) -> bytes | None:
         if folder not in inside:
             inside[folder] = Path(os.path.realpath(folder)).is_relative_to(root)
         about = os.stat(place) if is_link else about  # noqa: PTH116 - likewise
-        content.check(place, about, root, is_direct=inside[folder] and not is_link)
-        return content.read(place)[0]
-    except (OSError, ValueError, content.Unfit):
+        worktree_content.check(place, about, root, is_direct=inside[folder] and not is_link)
+        return worktree_content.read(place)[0]
+    except (OSError, ValueError, worktree_content.Unfit):
         return None
 
 

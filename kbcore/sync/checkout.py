@@ -14,7 +14,7 @@ import msgspec
 from kbcore.errors import BranchMoved, GitUnusable, NotARepository
 from kbcore.git import HeadState
 from kbcore.git.files import read_end, refused
-from kbcore.workspace import Workspace, moved
+from kbcore.store.workspace import Workspace, moved
 
 WAIT_S: Final = 2.0
 """How long git is waited for."""

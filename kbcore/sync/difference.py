@@ -11,18 +11,18 @@ from typing import Final
 
 import msgspec
 
-from kbcore.folding import apply
-from kbcore.model import CLIENT, NoteOnFile, SourceFile
-from kbcore.needs import Needs
-from kbcore.record import ForgetSource, Operation, ReadSource
-from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp, State
-from kbcore.sync.claims import Reading
-from kbcore.sync.entities import DUPLICATE, FORMER, EntityPlan, Past, plan_entities, plan_renames
-from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, Surroundings, plan_links
+from kbcore.model.folding import apply
+from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile
+from kbcore.model.read_set import ReadSet
+from kbcore.model.record import ForgetSource, Operation, ReadSource
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes, Stamp, State
+from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, EntityPlan, Past, plan_entities, plan_renames
+from kbcore.sync.id_ownership import FileReading
+from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, plan_links
 from kbcore.text.problems import FileProblem
 
-RECONSIDERED: Final = frozenset({DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
+RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
 
 
@@ -35,7 +35,7 @@ class Difference(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
 
 
-def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> Needs:
+def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> ReadSet:
     """Return the keys that the difference reads; ``owned`` are the nodes and links that these files state now."""
     typed: dict[str, str] = {}
     unsure = set[str]()
@@ -48,7 +48,7 @@ def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequenc
         del typed[key]
     targets = {link.target for reading in readings for link in reading.facts.links}
     nodes, links = owned
-    return Needs(
+    return ReadSet(
         nodes=frozenset(targets.union(typed, unsure, nodes)),
         links=frozenset(links),
         touching=frozenset(unsure.union(nodes) - typed.keys()),
@@ -58,7 +58,7 @@ def reads(readings: Sequence[Reading], gone: Sequence[str], owned: tuple[Sequenc
 
 
 def difference(
-    readings: Sequence[Reading],
+    readings: Sequence[FileReading],
     gone: Sequence[str],
     state: State,
     schema: Schema,
@@ -83,7 +83,7 @@ def difference(
     for key, type_ in renamed.types.items():
         entities.types.setdefault(key, type_)
     known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
-    links = plan_links(ordered, absent, Surroundings(before, schema, entities, known, past.renamed))
+    links = plan_links(ordered, absent, LinkContext(before, schema, entities, known, past.renamed))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
     sources = _sources(ordered, absent, state, entities, problems)
@@ -125,7 +125,7 @@ def contested_elsewhere(found: Difference, read: Collection[str]) -> set[str]:
 
 
 def _sources(
-    readings: Sequence[Reading],
+    readings: Sequence[FileReading],
     gone: frozenset[str],
     state: State,
     entities: EntityPlan,

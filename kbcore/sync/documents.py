@@ -16,15 +16,25 @@ from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.git.kept import TextOf, followed
 from kbcore.ids import is_misspelled
-from kbcore.record import SYNC
-from kbcore.state import Changes, Stamp
-from kbcore.sync.blobsums import BlobSums
-from kbcore.sync.comparing import Ways, compare
+from kbcore.model.record import SYNC
+from kbcore.model.state import Changes, Stamp
+from kbcore.store.workspace import Workspace
+from kbcore.sync.blob_hash_cache import BlobSums
+from kbcore.sync.comparison import FileSources, compare
 from kbcore.sync.pending import as_defined, taken_in_by, wanted
-from kbcore.sync.scan import Found, Rule, Wanted, content_of, globs_of, held, misnamed, rules_of, unread
+from kbcore.sync.scan import (
+    ActiveExtractor,
+    FoundFile,
+    GlobRule,
+    content_of,
+    globs_of,
+    held,
+    misnamed,
+    rules_of,
+    unread,
+)
 from kbcore.text.problems import FileProblem
 from kbcore.view.view import View
-from kbcore.workspace import Workspace
 
 _ACTOR: Final = "kb"
 
@@ -39,8 +49,8 @@ class Differing(msgspec.Struct, frozen=True):
     """
 
     tree: Tree
-    files: Mapping[str, Found]
-    read: Sequence[Found]
+    files: Mapping[str, FoundFile]
+    read: Sequence[FoundFile]
     gone: Sequence[str]
 
     def __bool__(self) -> bool:
@@ -53,9 +63,9 @@ class Documents:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._sums = BlobSums(workspace.machine.fs, workspace.cache_dir)
+        self._sums = BlobSums(workspace.machine.fs, workspace.folders.cache_dir)
         self._wants = wanted(workspace)
-        self._held: Mapping[str, Wanted] = {}
+        self._held: Mapping[str, ActiveExtractor] = {}
         """The documents whose extractor cannot be used."""
         self.schema = workspace.schema
 
@@ -87,16 +97,16 @@ class Documents:
             return Changes()
         clock = self._workspace.machine.clock
         stamp = Stamp(copy.seq + 1, moment_after(copy.basis.at, clock.now()).at, _ACTOR, SYNC)
-        whole: dict[str, Found] = {}
+        whole: dict[str, FoundFile] = {}
 
-        def read_whole(one: Found) -> Found:
+        def read_whole(one: FoundFile) -> FoundFile:
             read = whole[one.path] = whole.get(one.path) or self.whole(one, found.tree)
             return read
 
-        def as_taken_in(_: View, paths: Collection[str]) -> list[Found]:
+        def as_taken_in(_: View, paths: Collection[str]) -> list[FoundFile]:
             return [found.files[path] for path in sorted(paths) if path in found.files]
 
-        ways = Ways(copy.schema(self.schema), found.gone, read_whole, as_taken_in)
+        ways = FileSources(copy.schema(self.schema), found.gone, read_whole, as_taken_in)
         last = compare(copy, stamp, found.read, ways).last
         copy.overlay(stamp, last.changes)
         return last.changes
@@ -112,7 +122,7 @@ class Documents:
         named: Tree = {path: tree[path]} if path in tree else {}
         return next((self.whole(one, tree).facts for one in _wanted_in(named, self._wants)), None)
 
-    def whole(self, one: Found, tree: Tree) -> Found:
+    def whole(self, one: FoundFile, tree: Tree) -> FoundFile:
         """Return a document of a tree with what it states. Raises: ``GitUnusable``."""
         if one.facts is not None:
             return one
@@ -130,7 +140,7 @@ class Documents:
         """Return the content of one blob; None when it is too large for a document. Raises: ``GitUnusable``."""
         return self.texts_of([name])[name]
 
-    def _blanks(self, tree: Tree) -> Iterator[Found]:
+    def _blanks(self, tree: Tree) -> Iterator[FoundFile]:
         """Yield the documents of a tree, of which nothing is known yet, in the order in which globs are asked."""
         paths = set()
         for blank in _wanted_in(tree, self._wants):
@@ -138,11 +148,11 @@ class Documents:
             want = self._held.get(blank.path, blank.wanted)
             yield blank if want is blank.wanted else msgspec.structs.replace(blank, wanted=want)
         for path in sorted(self._held.keys() & tree.keys() - paths):
-            yield Found(path, self._held[path], None, "")
+            yield FoundFile(path, self._held[path], None, "")
 
-    def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, Found]]:
+    def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, FoundFile]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
-        by_name: dict[str, list[Found]] = {}
+        by_name: dict[str, list[FoundFile]] = {}
         names: dict[str, str] = {}
         for blank in self._blanks(tree):
             name = _content(blank.path, tree, self.text_of)
@@ -167,7 +177,7 @@ class Documents:
         self._sums.keep(names)
 
 
-def _read(blank: Found, data: bytes | None, digest: str, taken_in: Marks) -> Found:
+def _read(blank: FoundFile, data: bytes | None, digest: str, taken_in: Marks) -> FoundFile:
     if data is None:
         return unread(blank, _TOO_LARGE)
     if taken_in.get(blank.path) == (digest, blank.wanted.mark):
@@ -175,7 +185,7 @@ def _read(blank: Found, data: bytes | None, digest: str, taken_in: Marks) -> Fou
     return content_of(blank, data)
 
 
-def _wanted_in(tree: Tree, wants: Collection[Wanted]) -> Iterator[Found]:
+def _wanted_in(tree: Tree, wants: Collection[ActiveExtractor]) -> Iterator[FoundFile]:
     """Yield the files of a tree that a scan would find, in the order in which it asks the globs."""
     rules = rules_of(wants)
     globs = globs_of(rules)
@@ -185,10 +195,10 @@ def _wanted_in(tree: Tree, wants: Collection[Wanted]) -> Iterator[Found]:
             found = [number for number in found if not _is_hidden(path, rules[number])]
         if found:
             rule = rules[min(found)]
-            yield Found(path, rule.want, rule.type, "")
+            yield FoundFile(path, rule.want, rule.type, "")
 
 
-def _is_hidden(path: str, rule: Rule) -> bool:
+def _is_hidden(path: str, rule: GlobRule) -> bool:
     return ".kb" in path[len(rule.folder) :].split("/")[:-1]
 
 

@@ -8,26 +8,27 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.concepts import TYPE, how_to_add
 from kbcore.extract.facts import StatedEntity
-from kbcore.folding import apply
 from kbcore.ids import check_id
-from kbcore.model import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
-from kbcore.phrases import counted, is_or_are, no_status_of, some_of
-from kbcore.record import DropNode, Operation, PutNode
-from kbcore.renames import edge_ops, rename_ops
-from kbcore.schema import EntityType, Schema, allowed_values_hint
-from kbcore.state import Stamp, State
-from kbcore.suggest import did_you_mean
-from kbcore.sync.begun import Begun
-from kbcore.sync.claims import HeldBack, Reading, claims_of, lost_owners
+from kbcore.model.concepts import TYPE, how_to_add
+from kbcore.model.folding import apply
+from kbcore.model.graph import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
+from kbcore.model.record import DropNode, Operation, PutNode
+from kbcore.model.renames import edge_ops, rename_ops
+from kbcore.model.schema import EntityType, Schema, allowed_values_hint
+from kbcore.model.state import Stamp, State
+from kbcore.model.values import is_same
+from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
-from kbcore.text.problems import FileProblem, Severity
-from kbcore.values import is_same
-from kbcore.visible import in_quotes
+from kbcore.sync.id_ownership import FileReading, HeldBack, claims_of, lost_owners
+from kbcore.text.escaping import in_quotes
+from kbcore.text.problems import REPEATED_ID, FileProblem, Severity
+from kbcore.text.suggest import did_you_mean
+from kbcore.text.wording import is_or_are, no_status_of, pluralize, some_of
 
 DUPLICATE: Final = "duplicate_id"
 FORMER: Final = "former_id"
+CLAIMED: Final = "claimed_id"
 _MOST_NAMED: Final = 10
 
 
@@ -44,6 +45,43 @@ class EntityPlan(msgspec.Struct):
     held: HeldBack
     problems: list[tuple[str, FileProblem]]
     warnings: list[str]
+    holders: _IdHolders
+
+
+class _IdHolders:
+    """Who has an id after the sync: the entity of it, else the one that had it before."""
+
+    def __init__(
+        self,
+        claims: Mapping[str, str],
+        lost: Mapping[str, AbstractSet[str]],
+        state: State,
+        renamed: Mapping[str, str],
+    ) -> None:
+        self._claims = claims
+        self._lost = lost
+        self._nodes = state.nodes
+        self._renamed = renamed
+
+    def other(self, key: str, former: str) -> str:
+        """Say who has a former id that a file states of an entity, "" where nobody else has."""
+        node = self._nodes.get(former)
+        if former == key:
+            return ""
+        if node and (former in self._claims or node.path not in self._lost.get(former, ())):
+            return f"is the id of another entity{_in_file(self._claims.get(former, node.path))}"
+        holder = self._renamed.get(former, "")
+        if holder and holder != key:
+            there = self._nodes.get(holder)
+            path = self._claims.get(holder, there.path if there else "")
+            return f"is a former id of {in_quotes(holder)}{_in_file(path)}"
+        if former in self._claims and not holder:
+            return f"is the id of another entity{_in_file(self._claims[former])}"
+        return ""
+
+
+def _in_file(path: str) -> str:
+    return f", in {in_quotes(path)}" if path else ""
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -58,7 +96,7 @@ class Past(msgspec.Struct, frozen=True):
     former: Mapping[str, Node] = {}
     unsaid: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
-    begun: Begun | None = None
+    begun: tuple[BegunRename, ...] = ()
 
 
 class RenamePlan(msgspec.Struct):
@@ -68,7 +106,7 @@ class RenamePlan(msgspec.Struct):
     types: dict[str, str]
 
 
-def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State, past: Past) -> RenamePlan:
+def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: State, past: Past) -> RenamePlan:
     """Return the renames that these files state: an entity goes, and one comes that had its id before, or has it next.
 
     So a rename that git brings keeps what clients stated of the entity, as `kb rename` does where it is typed. An id
@@ -87,8 +125,7 @@ def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State
     plan = RenamePlan([], {})
     before = {former: key for key, node in going.items() for former in former_ids(node)}
     names = {key: [*reversed(former_ids_of(one.fields)), before.get(key, "")] for key, one in stated.items()}
-    begun = past.begun
-    if begun:
+    for begun in past.begun:
         names[begun.new] = [begun.old, *names.get(begun.new, ())]
         unstated = state.nodes.get(begun.old)
         if unstated and not unstated.path and begun.old not in stated:
@@ -105,7 +142,7 @@ def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State
             now = State(state.nodes.values(), state.links.values())
         if old:
             node = going.pop(old)
-            ops = rename_ops(now, node, _with_id(node, key, stated.get(key), begun))
+            ops = rename_ops(now, node, _with_id(node, key, stated.get(key), past.begun))
             plan.types[key] = node.type
         else:
             ops = [op for one in earlier for op in edge_ops(now, one, key)]
@@ -114,10 +151,11 @@ def plan_renames(readings: Sequence[Reading], gone: frozenset[str], state: State
     return plan
 
 
-def _with_id(node: Node, key: str, stated: StatedEntity | None, begun: Begun | None) -> Node:
+def _with_id(node: Node, key: str, stated: StatedEntity | None, renames: Sequence[BegunRename]) -> Node:
     """Return an entity with another id, which is no former id of it any more; those that a file states stay its."""
     fields = dict(node.fields)
-    if begun and (node.id, key) == (begun.old, begun.new) and not (stated and former_ids_of(stated.fields)):
+    begun = next((one for one in renames if (one.old, one.new) == (node.id, key)), None)
+    if begun and not (stated and former_ids_of(stated.fields)):
         fields.pop(FORMER_IDS, None)
         fields |= {FORMER_IDS: list(begun.former)} if begun.former else {}
         owners = {name: owner for name, owner in node.owners.items() if name != FORMER_IDS}
@@ -131,13 +169,13 @@ def _with_id(node: Node, key: str, stated: StatedEntity | None, begun: Begun | N
 
 
 def plan_entities(
-    readings: Sequence[Reading], gone: frozenset[str], state: State, schema: Schema, past: Past
+    readings: Sequence[FileReading], gone: frozenset[str], state: State, schema: Schema, past: Past
 ) -> EntityPlan:
     """Return the operations that bring the entities of these files to what the files say."""
     held = HeldBack(readings)
-    plan = EntityPlan([], {}, {}, held, [], [])
     claims = claims_of(readings, gone, state, held)
     lost = lost_owners(readings, gone, state, claims, held)
+    plan = EntityPlan([], {}, {}, held, [], [], _IdHolders(claims, lost, state, past.renamed))
     standing = {key: claims[key] for key in claims if key in state.nodes}
     others = []
     for reading in readings:
@@ -152,7 +190,7 @@ def plan_entities(
                 plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
                 message = f"The id {in_quotes(entity.id)} stands twice in this file."
-                problem = FileProblem(entity.line, "repeated_id", message, "Give each its own id.")
+                problem = FileProblem(entity.line, REPEATED_ID, message, "Give each its own id.")
                 plan.problems.append((reading.path, problem))
             else:
                 case = _Case(plan, reading, entity, state.nodes.get(entity.id), past)
@@ -179,15 +217,15 @@ def _note_kept(plan: EntityPlan, state: State) -> None:
         if ids:
             named = some_of(sorted(ids), _MOST_NAMED)
             message = (
-                f"{counted(len(ids), 'entity')} that the file no longer states {is_or_are(len(ids))} kept: {named}."
+                f"{pluralize(len(ids), 'entity')} that the file no longer states {is_or_are(len(ids))} kept: {named}."
             )
-            hint = "Correct the entries whose ids cannot be read: they may be these."
+            hint = f"{plan.held.how_to_identify(path)}: they may be these."
             plan.problems.append((path, FileProblem(0, "kept_entities", message, hint, "warning")))
 
 
 def _plan_others(
     plan: EntityPlan,
-    others: Sequence[tuple[Reading, StatedEntity]],
+    others: Sequence[tuple[FileReading, StatedEntity]],
     standing: dict[str, str],
     schema: Schema,
     past: Past,
@@ -207,7 +245,9 @@ def _plan_others(
 class _Case:
     """One entity of one file, and the node that stands under its id, or stood there before its file went."""
 
-    def __init__(self, plan: EntityPlan, reading: Reading, entity: StatedEntity, node: Node | None, past: Past) -> None:
+    def __init__(
+        self, plan: EntityPlan, reading: FileReading, entity: StatedEntity, node: Node | None, past: Past
+    ) -> None:
         self.plan = plan
         self.path = reading.path
         self.entity = entity
@@ -246,6 +286,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
         more = allowed_values_hint(definition, name, entity.fields[name])
         hint = f"Correct it; until then the last known value is kept. {more}".rstrip()
         case.wrong(name, "bad_value", f"`{name}` {fault}.", hint)
+    _leave_out_claimed(case, wanted)
     known = _shown(node)
     owners = node.owners if node else {}
     mine = {name for name, owner in owners.items() if owner == path or owner in lost}
@@ -277,6 +318,24 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if node is None or node.type != entity.type:
         case.plan.types[entity.id] = entity.type
     return True
+
+
+def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
+    """Take the former ids that another entity has out of what is wanted of this one, and note each."""
+    entity = case.entity
+    kept = []
+    for former in former_ids_of(wanted):
+        other = case.plan.holders.other(entity.id, former)
+        if not other:
+            kept.append(former)
+            continue
+        message = f"{in_quotes(former)} in `former_ids` of {in_quotes(entity.id)} {other}."
+        hint = "Take it out of `former_ids` here, or give the id up there; until then it is left out."
+        line = entity.lines.get(FORMER_IDS, entity.line)
+        case.plan.problems.append((case.path, FileProblem(line, CLAIMED, message, hint, id=entity.id)))
+    if FORMER_IDS in wanted and len(kept) < len(former_ids_of(wanted)):
+        wanted.pop(FORMER_IDS)
+        wanted |= {FORMER_IDS: kept} if kept else {}
 
 
 def _tell(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from kbcore.model import NOTES_OF_RULES, UNKNOWN_STATUS
-from kbcore.phrases import counted
+from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS
 from kbcore.sync.pending import SETTINGS
-from kbcore.visible import problem_line, visible
+from kbcore.text.escaping import escape_controls, problem_line
+from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
-    from kbcore.checks.accepted import Known
+    from kbcore.rules.accepted import AcceptedFaults
     from kbcore.sync.answer import Located, SyncAnswer
     from kbcore.text.problems import FileProblem
 
@@ -28,7 +28,7 @@ class About(NamedTuple):
     statuses: Collection[str]
 
 
-class Fault(NamedTuple):
+class FileFault(NamedTuple):
     """Something wrong in a file, or several alike, as severe as `kb check` has it, in one line."""
 
     severity: Literal["error", "warning"]
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 class Faults(NamedTuple):
     """What is wrong in files: one line for each or for several alike, how many there are, and in how many files."""
 
-    lines: list[Fault]
+    lines: list[FileFault]
     errors: int
     warnings: int
     unread: int
@@ -46,8 +46,8 @@ class Faults(NamedTuple):
     @property
     def line(self) -> str:
         """Return how many there are, in one line; "" without any."""
-        found = [counted(self.errors, "error")] * bool(self.errors)
-        found += [counted(self.warnings, "warning")] * bool(self.warnings)
+        found = [pluralize(self.errors, "error")] * bool(self.errors)
+        found += [pluralize(self.warnings, "warning")] * bool(self.warnings)
         how = "`kb check` lists them" if not self.unread else "`kb check` and `kb sync --strict` list them"
         return f"{' and '.join(found)} in files; {how}." if found else ""
 
@@ -63,12 +63,14 @@ def rule_of(path: str, problem: FileProblem) -> str:
     return "" if path == SETTINGS else NOTES_OF_RULES.get(problem.code, UNREADABLE)
 
 
-def not_accepted(problems: Iterable[Located], known: Known | None) -> list[Located]:
+def not_accepted(problems: Iterable[Located], known: AcceptedFaults | None) -> list[Located]:
     """Return the problems of files that the project does not accept, and the notes."""
     return [(path, one) for path, one in problems if one.severity == "note" or not _is_accepted(path, one, known)]
 
 
-def links_not_accepted(unresolved: Iterable[tuple[str, str, str]], known: Known | None) -> list[tuple[str, str, str]]:
+def links_not_accepted(
+    unresolved: Iterable[tuple[str, str, str]], known: AcceptedFaults | None
+) -> list[tuple[str, str, str]]:
     """Return the links without a target that the project does not accept."""
     return [
         (from_id, target, source)
@@ -77,7 +79,7 @@ def links_not_accepted(unresolved: Iterable[tuple[str, str, str]], known: Known 
     ]
 
 
-def _is_accepted(path: str, problem: FileProblem, known: Known | None) -> bool:
+def _is_accepted(path: str, problem: FileProblem, known: AcceptedFaults | None) -> bool:
     rule = rule_of(path, problem)
     if not (rule and known):
         return False
@@ -91,7 +93,7 @@ def has_faults(answer: SyncAnswer) -> bool:
     return bool(answer.unresolved) or any(problem.severity != "note" for _, problem in answer.problems)
 
 
-def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -> Faults:
+def faults(answer: SyncAnswer, levels: Mapping[str, str], known: AcceptedFaults | None) -> Faults:
     """Return what is wrong, errors first; of many faults of one code the first few, and how many more there are.
 
     ``levels`` are those of the rules that the configuration changes. What `kb check` reports too has the severity that
@@ -108,7 +110,7 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -
         line = problem_line(path, problem.line, problem.message, problem.hint)
         found.setdefault((_level(rule, problem.severity, levels), rule, problem.code), []).append(line)
     for from_id, target, source in links_not_accepted(answer.unresolved, known):
-        line = visible(f"unresolved: {from_id} -> {target} (stated in {source})")
+        line = escape_controls(f"unresolved: {from_id} -> {target} (stated in {source})")
         found.setdefault((_level(UNRESOLVED, "error", levels), UNRESOLVED, ""), []).append(line)
     shown, counts = [], {"error": 0, "warning": 0}
     for (severity, rule, code), lines in sorted(found.items(), key=lambda one: one[0][0]):
@@ -117,11 +119,11 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: Known | None) -
         level: Literal["error", "warning"] = "error" if severity == "error" else "warning"
         counts[level] += len(lines)
         kept = lines if len(lines) <= _FEW + 1 else lines[:_FEW]
-        shown += [Fault(level, line) for line in kept]
+        shown += [FileFault(level, line) for line in kept]
         if len(lines) > len(kept):
             how = f"`kb check --rule {rule} --format short`" if rule else "`kb sync --json`"
             of = f" ({code})" if code else ""
-            shown.append(Fault(level, f"{len(lines) - len(kept):,} more like these{of}; {how} lists them."))
+            shown.append(FileFault(level, f"{len(lines) - len(kept):,} more like these{of}; {how} lists them."))
     return Faults(shown, counts["error"], counts["warning"], len(unread))
 
 

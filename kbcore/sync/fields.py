@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kbcore.extract.facts import StatedEntity
-from kbcore.model import CORE_FIELDS, Node
-from kbcore.schema import Attribute, EntityType, attribute_problem
-from kbcore.values import field_problem, normal_time, value_problem
+from kbcore.model.graph import CORE_FIELDS, Node
+from kbcore.model.schema import Attribute, EntityType, attribute_problem
+from kbcore.model.values import field_problem, normal_time, value_problem
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
 """Longer ones are beyond every number of the other kind as well."""

@@ -8,19 +8,19 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.bare import Edge, edge_meant, resolve
-from kbcore.concepts import PREDICATE, how_to_add
 from kbcore.extract.facts import StatedLink
 from kbcore.ids import check_id, link_id
-from kbcore.model import CLIENT, Link
-from kbcore.record import Operation, StateLink, WithdrawLink
-from kbcore.schema import Schema
-from kbcore.state import State
-from kbcore.suggest import did_you_mean
-from kbcore.sync.claims import Reading
+from kbcore.model.bare_links import Edge, edge_meant, resolve
+from kbcore.model.concepts import PREDICATE, how_to_add
+from kbcore.model.graph import CLIENT, Link
+from kbcore.model.record import Operation, StateLink, WithdrawLink
+from kbcore.model.schema import Schema
+from kbcore.model.state import State
+from kbcore.model.values import field_problem, value_problem
 from kbcore.sync.entities import EntityPlan
+from kbcore.sync.id_ownership import FileReading
 from kbcore.text.problems import FileProblem, Severity
-from kbcore.values import field_problem, value_problem
+from kbcore.text.suggest import did_you_mean
 
 UNRESOLVED_PATH: Final = "unresolved_path"
 MISFIT: Final = "endpoint_type"
@@ -44,7 +44,7 @@ class LinkPlan(msgspec.Struct):
     problems: list[tuple[str, FileProblem]]
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class LinkContext(msgspec.Struct, frozen=True):
     """What the links are resolved against; ``ids_of_path`` maps a document to the entities that it defines."""
 
     state: State
@@ -67,7 +67,7 @@ class Surroundings(msgspec.Struct, frozen=True):
         return any(held.has(path, end, nodes.get(end)) for end in (link.from_id, link.to_id))
 
 
-def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surroundings) -> LinkPlan:
+def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: LinkContext) -> LinkPlan:
     """Return the operations for the links that these files state, stated, or left open until now."""
     plan = LinkPlan([], [])
     standing = _standing(around.state)
@@ -101,7 +101,7 @@ def plan_links(readings: Sequence[Reading], gone: frozenset[str], around: Surrou
     return plan
 
 
-def _wanted(plan: LinkPlan, reading: Reading, around: Surroundings, known: Mapping[str, Link]) -> dict[str, Stated]:
+def _wanted(plan: LinkPlan, reading: FileReading, around: LinkContext, known: Mapping[str, Link]) -> dict[str, Stated]:
     """Return the links that a file states now, by key; ``known`` are those that it states until now."""
     wanted: dict[str, Stated] = {}
     of_ends: dict[frozenset[str], list[Link]] = {}
@@ -177,7 +177,7 @@ class _Case:
         plan: LinkPlan,
         path: str,
         link: StatedLink,
-        around: Surroundings,
+        around: LinkContext,
         known: Mapping[frozenset[str], Sequence[Link]],
     ) -> None:
         self.plan = plan

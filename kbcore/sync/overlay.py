@@ -16,24 +16,24 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from kbcore import collector, interrupting
-from kbcore.branchview import Overlay
+from kbcore import gc_pause, interrupting
 from kbcore.clock import moment_after
 from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, StatementTimeout
 from kbcore.git.head import MustAskGit
 from kbcore.git.operations import operation_of
-from kbcore.history.moment import read_head
-from kbcore.record import SYNC
-from kbcore.state import Stamp
+from kbcore.model.record import SYNC
+from kbcore.model.state import Stamp
 from kbcore.storage.head import Head
-from kbcore.sync import rest
+from kbcore.store.history.moment import read_head
+from kbcore.store.workspace import Workspace
+from kbcore.sync import noop_cache
 from kbcore.sync.checkout import settled
-from kbcore.sync.pending import Pending, as_defined, look, place_of
+from kbcore.sync.pending import PendingFiles, as_defined, look, place_of
 from kbcore.sync.planned import FilePlan, says_the_same
-from kbcore.sync.scan import FileStamp, Wanted
+from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
+from kbcore.view.branch_view import Overlay
 from kbcore.view.view import View
-from kbcore.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class ChangedPaths(Protocol):
         """Stop listening."""
 
 
-Listen = Callable[[Workspace, Sequence[Wanted]], ChangedPaths | None]
+Listen = Callable[[Workspace, Sequence[ActiveExtractor]], ChangedPaths | None]
 """Begins to listen to a worktree; takes what extractors want there. None where the system does not say what changes."""
 
 
@@ -311,7 +311,7 @@ class WorktreeFiles:
         if known and known.is_so(view.basis.sum, settings, time_s, now_s()):
             raise _NotJudged(_late(time_s))
         try:
-            with collector.paused():
+            with gc_pause.paused():
                 return self._compared(workspace, view, settings)
         except (interrupting.TimeOver, StatementTimeout) as error:
             self._forget()
@@ -336,7 +336,7 @@ class WorktreeFiles:
             if self._listen:
                 # First: what changes while the files are looked at is looked at again.
                 self._changed = self._listen(workspace, place.wants)
-            stamps: Mapping[str, FileStamp] = read_stamps(machine.fs, path_of(workspace.cache_dir, place.root))
+            stamps: Mapping[str, FileStamp] = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
         else:
             place = msgspec.structs.replace(place, touched=tuple(sorted(touched)))
             stamps = self._seen.stamps if self._seen else {}
@@ -377,7 +377,7 @@ class WorktreeFiles:
         return None if since is None else {*seen.pending, *self._touched, *since}
 
 
-def _mark_of(view: View, pending: Pending) -> str:
+def _mark_of(view: View, pending: PendingFiles) -> str:
     """Return what is the same for the same files over the same head."""
     looks = [
         (one.path, one.hash, one.wanted.mark, one.facts.problems if one.facts and not one.hash else ())
@@ -389,7 +389,7 @@ def _mark_of(view: View, pending: Pending) -> str:
 
 def _is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
     with contextlib.suppress(InvalidConfig):  # what cannot be read by these settings is said by who compares
-        return rest.is_at_rest(workspace, branch, head)
+        return noop_cache.is_at_rest(workspace, branch, head)
     return False
 
 

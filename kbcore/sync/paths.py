@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from kbcore.errors import InvalidQuery, Problem
-from kbcore.extract.globs import parents
 from kbcore.ids import path_text
+from kbcore.text.globs import parents
 
 
 def normal_paths(paths: Sequence[str], start: Path, root: Path) -> tuple[str, ...]:

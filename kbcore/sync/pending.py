@@ -15,24 +15,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcore.concepts import PREDICATE, VOCABULARY
 from kbcore.errors import Problem
 from kbcore.extract import registry
-from kbcore.extract.globs import glob_set
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.ids import path_text
-from kbcore.model import SourceFile
-from kbcore.phrases import counted
+from kbcore.model.concepts import PREDICATE, VOCABULARY
+from kbcore.model.graph import SourceFile
+from kbcore.store.kb_folder import KB
+from kbcore.store.workspace import CONFIG, Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.answer import globs_line
-from kbcore.sync.begun import Begun, read_begun
+from kbcore.sync.begun_renames import BegunRename, read_begun
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
-from kbcore.sync.scan import FileStamp, Found, Known, Scan, Wanted
+from kbcore.sync.scan import ActiveExtractor, FileStamp, FoundFile, Scan, ScanState
 from kbcore.sync.walk import SKIPPED_FOLDERS
+from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import glob_set
 from kbcore.text.problems import FileProblem
-from kbcore.visible import in_quotes
-from kbcore.workspace import CONFIG, KB, Workspace
+from kbcore.text.wording import pluralize
 
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
@@ -57,11 +58,11 @@ _MOST_LOOKED_AT: Final = 10_000
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
-class Place(msgspec.Struct, frozen=True):
+class ScanScope(msgspec.Struct, frozen=True):
     """Where to look: the top of a worktree, what extractors want there, and the paths that it is limited to."""
 
     root: Path
-    wants: tuple[Wanted, ...]
+    wants: tuple[ActiveExtractor, ...]
     off: frozenset[str] = frozenset()
     """The names of the extractors that are switched off: their files are not kept."""
 
@@ -78,8 +79,8 @@ class Place(msgspec.Struct, frozen=True):
     believed: tuple[str, ...] | None = None
     """Files that are gone or empty count only at or below these paths: others may be being saved. None: all count."""
 
-    begun: Begun | None = None
-    """A rename whose files may be written and whose record may be missing."""
+    begun: tuple[BegunRename, ...] = ()
+    """Renames whose files may be written and whose record may be missing."""
 
     @property
     def below(self) -> tuple[str, ...] | None:
@@ -87,7 +88,7 @@ class Place(msgspec.Struct, frozen=True):
         return self.touched if self.touched is not None else self.named or None
 
 
-class Pending(msgspec.Struct, frozen=True):
+class PendingFiles(msgspec.Struct, frozen=True):
     """What a sync has to look at, among the named paths, at the seq of the state.
 
     ``again`` are files that did not change and may yet mean something else now, because of other files; ``doubted``
@@ -97,23 +98,23 @@ class Pending(msgspec.Struct, frozen=True):
     seq: int
     scan: Scan
     scanned: int
-    changed: tuple[Found, ...]
-    again: tuple[Found, ...]
+    changed: tuple[FoundFile, ...]
+    again: tuple[FoundFile, ...]
     gone: tuple[str, ...]
     doubted: tuple[str, ...] = ()
     faults: tuple[Problem, ...] = ()
     """Those of the place, and the extractors that files were read by and no package has."""
 
 
-def place_of(workspace: Workspace) -> Place:
+def place_of(workspace: Workspace) -> ScanScope:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
     wants, problems = _wanted(workspace)
     root = workspace.repo.worktree
-    begun = read_begun(workspace.machine.fs, workspace.cache_dir, root)
-    return Place(root, wants, frozenset(workspace.config.switched_off), tuple(problems), begun=begun)
+    begun = read_begun(workspace.machine.fs, workspace.folders.cache_dir, root)
+    return ScanScope(root, wants, frozenset(workspace.config.switched_off), tuple(problems), begun=begun)
 
 
-def wanted(workspace: Workspace) -> tuple[Wanted, ...]:
+def wanted(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
     return _wanted(workspace)[0]
 
@@ -126,7 +127,7 @@ def faults_of(workspace: Workspace) -> list[Problem]:
     return _wanted(workspace)[1]
 
 
-def _wanted(workspace: Workspace) -> tuple[tuple[Wanted, ...], list[Problem]]:
+def _wanted(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...], list[Problem]]:
     config = workspace.config
     extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
     loaded = registry.load(config.switched_off)
@@ -160,7 +161,7 @@ def nothing_read(workspace: Workspace) -> str:
     said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
     if elsewhere:
         lie = "lies" if len(elsewhere) == 1 else "lie"
-        said += f" {counted(len(elsewhere), 'Markdown file')} {lie} elsewhere, such as {in_quotes(elsewhere[0])}."
+        said += f" {pluralize(len(elsewhere), 'Markdown file')} {lie} elsewhere, such as {in_quotes(elsewhere[0])}."
         folder = elsewhere[0].rpartition("/")[0]
         own = json.dumps([f"{folder}/**/*.md" if folder else "*.md"], ensure_ascii=False)
         command = f"kb config set extractors.markdown.paths.req {shlex.quote(own)}"
@@ -181,12 +182,12 @@ def _paths(root: Path) -> Iterator[str]:
             return
 
 
-def as_defined(wants: Sequence[Wanted], view: View) -> tuple[Wanted, ...]:
+def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtractor, ...]:
     """Return extractors as a branch uses them: where it defines types and predicates, these are known in files too.
 
     Files are then read by other extractors, as it were: each is looked at again when a definition comes or goes.
     """
-    from kbcore.view.defined import definitions  # noqa: PLC0415 - its package imports duckdb, as above
+    from kbcore.view.branch_definitions import definitions  # noqa: PLC0415 - its package imports duckdb, as above
 
     own = [one for one in definitions(view.definitions().values()) if (one.type, one.name) not in VOCABULARY]
     if not own:
@@ -196,7 +197,7 @@ def as_defined(wants: Sequence[Wanted], view: View) -> tuple[Wanted, ...]:
     return tuple(scanning.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)
 
 
-def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_ns: int) -> Pending:
+def look(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:
     """Scan the files, and return how they differ from what the state of this view has taken in (None: nothing).
 
     ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read.
@@ -212,10 +213,10 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     check_known(place.named, place.root, taken_in)
     held = scanning.held(place.wants, place.off, taken_in)
     waiting -= held.keys()
-    known = Known(stamps, taken_in, now_ns, held)
+    known = ScanState(stamps, taken_in, now_ns, held)
     if place.rebuild:
         # Nothing is as it was known, so that every file is read that can be.
-        known = Known({}, {path: taken_in[path] if path in held else ("", "") for path in taken_in}, now_ns, held)
+        known = ScanState({}, {path: taken_in[path] if path in held else ("", "") for path in taken_in}, now_ns, held)
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
@@ -228,13 +229,13 @@ def look(view: View | None, place: Place, stamps: Mapping[str, FileStamp], now_n
     faulty = {one.path for one in place.faults}
     others = {want.fault.path: want.fault for want in held.values() if want.fault and want.fault.path not in faulty}
     faults = (*place.faults, *(others[path] for path in sorted(others)))
-    found = Pending(view.seq if view else 0, scan, len(ours), changed, again, gone, faults=faults)
+    found = PendingFiles(view.seq if view else 0, scan, len(ours), changed, again, gone, faults=faults)
     return found if place.believed is None else _doubting(found, place, taken_in, frozenset(place.believed))
 
 
 def _doubting(
-    found: Pending, place: Place, taken_in: Mapping[str, tuple[str, str]], believed: frozenset[str]
-) -> Pending:
+    found: PendingFiles, place: ScanScope, taken_in: Mapping[str, tuple[str, str]], believed: frozenset[str]
+) -> PendingFiles:
     """Return what was found without what may be in the middle of being saved."""
     empty = [one.path for one in found.changed if one.hash == _EMPTY]
     # What no glob means any more is gone for good, and may well be there; what is elsewhere now has moved there.
@@ -246,9 +247,9 @@ def _doubting(
     return msgspec.structs.replace(found, changed=changed, gone=gone, doubted=tuple(sorted(doubted)))
 
 
-def find(place: Place, paths: Iterable[str], now_ns: int) -> dict[str, Found]:
+def find(place: ScanScope, paths: Iterable[str], now_ns: int) -> dict[str, FoundFile]:
     """Return the wanted files at these paths, each with its hash as it is now."""
-    return scanning.scan(place.root, place.wants, Known({}, {}, now_ns), sorted(paths)).files
+    return scanning.scan(place.root, place.wants, ScanState({}, {}, now_ns), sorted(paths)).files
 
 
 def taken_in_by(view: View, below: Sequence[str] | None = None) -> list[tuple[str, str, str, bool]]:
@@ -282,7 +283,7 @@ def _is_open(problems: str) -> bool:
     return problems != "[]" and any(f'"{code}"' in problems for code in RECONSIDERED)
 
 
-def _note_idle_globs(wants: Sequence[Wanted], scan: Scan) -> None:
+def _note_idle_globs(wants: Sequence[ActiveExtractor], scan: Scan) -> None:
     """Note the globs that no file matches, of those that the project itself has set."""
     own = []
     for want in wants:

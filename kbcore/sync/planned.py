@@ -6,34 +6,34 @@ from collections.abc import Collection
 
 import msgspec
 
-from kbcore.record import SYNC
-from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp
-from kbcore.sync.comparing import Compared, Ways, compare
+from kbcore.model.record import SYNC
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes, Stamp
+from kbcore.sync.comparison import Compared, FileSources, compare
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import Pending, Place, as_defined, find
-from kbcore.sync.scan import Found, read_facts
+from kbcore.sync.pending import PendingFiles, ScanScope, as_defined, find
+from kbcore.sync.scan import FoundFile, read_facts
 from kbcore.view.view import View
 
 
 class FilePlan:
     """What pending files of a worktree make of a state. A file is read once, however often it is asked for."""
 
-    def __init__(self, place: Place, schema: Schema, pending: Pending, now_ns: int) -> None:
+    def __init__(self, place: ScanScope, schema: Schema, pending: PendingFiles, now_ns: int) -> None:
         """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970."""
         self._place = place
         self._schema = schema
         self._pending = pending
         self._now_ns = now_ns
-        self._read: dict[str, Found] = {}
+        self._read: dict[str, FoundFile] = {}
 
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
         pending = self._pending
-        ways = Ways(view.schema(self._schema), pending.gone, self._whole, self._as_recorded, self._place.begun)
+        ways = FileSources(view.schema(self._schema), pending.gone, self._whole, self._as_recorded, self._place.begun)
         return compare(view, stamp, (*pending.changed, *pending.again), ways)
 
-    def _as_recorded(self, view: View, paths: Collection[str]) -> list[Found]:
+    def _as_recorded(self, view: View, paths: Collection[str]) -> list[FoundFile]:
         """Return those of these files that may be read: named ones, and others as far as they did not change."""
         known = {one.path: (one.hash, one.extractor) for one in view.sources(sorted(paths))}
         files, named = self._pending.scan.files, frozenset(self._place.named)
@@ -48,7 +48,7 @@ class FilePlan:
             if is_named(found.path, named) or known.get(found.path) == (found.hash, found.wanted.mark)
         ]
 
-    def _whole(self, found: Found) -> Found:
+    def _whole(self, found: FoundFile) -> FoundFile:
         whole = self._read[found.path] = self._read.get(found.path) or read_facts(self._place.root, found)
         return whole
 
@@ -69,7 +69,7 @@ def says_the_same(changes: Changes) -> frozenset[str]:
     )
 
 
-def differing(view: View, place: Place, schema: Schema, pending: Pending, now_ns: int) -> Pending:
+def differing(view: View, place: ScanScope, schema: Schema, pending: PendingFiles, now_ns: int) -> PendingFiles:
     """Return pending files without those that say the same by other settings. They are read only where all may."""
     if pending.gone or not pending.changed:
         return pending

@@ -8,28 +8,28 @@ from typing import Final
 
 import msgspec
 
-from kbcore import collector, interrupting, limits
-from kbcore.answers import Outcome
+from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
+from kbcore.model.record import SYNC
+from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process_limits import exhausted
-from kbcore.record import SYNC
-from kbcore.state import Changes, Draft, Stamp
-from kbcore.store import Author, BranchStore, Request
-from kbcore.sync import rest
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author, BranchStore, Request
+from kbcore.store.workspace import Workspace, moved
+from kbcore.sync import noop_cache
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
-from kbcore.sync.begun import forget_begun
+from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.comparing import NONE
+from kbcore.sync.comparison import NONE
+from kbcore.sync.file_status import NOTHING_KNOWN, Remains, remains
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
 from kbcore.sync.planned import FilePlan, says_the_same
-from kbcore.sync.remains import NOTHING_KNOWN, Remains, remains
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.text.problems import FileProblem
 from kbcore.view.tables import waits_for_page
 from kbcore.view.view import View
-from kbcore.workspace import Workspace, moved
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
@@ -66,7 +66,7 @@ def check_worktree(workspace: Workspace, branch: str | None) -> None:
     if branch and branch != current:
         raise InvalidQuery(
             f"Sync reads the files of {current}, which is checked out; it does not write them to {branch}.",
-            hint=f"Check out {branch}, or run it in a worktree of {branch}, without --branch and KB_BRANCH.",
+            hint=f"Check out {branch}, or run it in a worktree of {branch}, without naming a branch.",
         )
 
 
@@ -84,7 +84,7 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
         if checkout.head.branch != branch:
             raise moved(branch, checkout.head.branch)
         try:
-            with collector.paused():
+            with gc_pause.paused():
                 return _Attempt(checkout, options).run(author)
         except BranchMoved:
             if attempt == ATTEMPTS - 1:
@@ -112,26 +112,30 @@ class _Attempt:
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
-        stamps_path = path_of(self.workspace.cache_dir, self.place.root)
+        stamps_path = path_of(self.workspace.folders.cache_dir, self.place.root)
         options = self.options
         stamps = {} if options.rebuild or options.touched is not None else read_stamps(fs, stamps_path)
         self.store.read(lambda view: self._find(view, stamps))
         outcome = self._outcome(author)
+        has_store = self.workspace.answering(self.branch) == self.branch
+        if not options.dry_run:
+            self.store = self.workspace.made(self.branch)
         if not options.dry_run and self.place.below is None and self.pending.scan.stamps != stamps:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
         answer = self._answer(outcome)
-        is_whole = self.place.below is None and not options.dry_run
+        is_whole = self.place.below is None and not options.dry_run and has_store
         if is_whole and answer.is_idle and not self._faults() and self.pending.seq == head.seq:
-            rest.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
+            noop_cache.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
         return answer
 
     def _forget_begun(self, view: View) -> None:
-        """Remove the note of a rename that the branch has recorded, in this sync or before."""
+        """Remove the note of renames that the branch has recorded, in this sync or before."""
         begun, workspace = self.place.begun, self.workspace
-        if begun is None or self.options.dry_run:
+        if not begun or self.options.dry_run:
             return
-        if begun.is_recorded({node.id for node in view.nodes([begun.old, begun.new])}):
-            forget_begun(workspace.machine.fs, workspace.cache_dir, self.place.root, begun)
+        ids = {node.id for node in view.nodes([key for one in begun for key in (one.old, one.new)])}
+        if all(one.is_recorded(ids) for one in begun):
+            forget_begun(workspace.machine.fs, workspace.folders.cache_dir, self.place.root, begun)
 
     def _faults(self) -> list[Problem]:
         """Return what is wrong with settings and extractors; that there is no configuration is said only at first."""

@@ -16,19 +16,19 @@ import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.extract.facts import Extractor, Facts, PathRule, Source
-from kbcore.extract.globs import GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
+from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
+from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
-from kbcore.sync.content import Unfit, check, read
-from kbcore.sync.walk import Entry, Named, Walk
+from kbcore.sync.walk import Entry, FolderWalk, NamedFile
+from kbcore.text.globs import GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.text.problems import FileProblem
 
 _RACY_NS: Final = 2_000_000_000
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class ActiveExtractor(msgspec.Struct, frozen=True):
     """An extractor with the settings in force; ``mark`` names it, its version and its settings in a source's row.
 
     ``fault`` says why it can read no file here: what is known of its files is then kept.
@@ -53,7 +53,7 @@ class Unusable:
         """Return no path: which files it reads is not known."""
         return ()
 
-    def extract(self, source: Source, settings: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
+    def extract(self, source: SourceFile, settings: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
         """Return nothing, so that what is known of the file is kept."""
         return _NOT_READ
 
@@ -81,11 +81,11 @@ class FileStamp(msgspec.Struct, frozen=True, array_like=True):
         return seen == (self.size, self.mtime_ns, self.ctime_ns, self.inode)
 
 
-class Found(msgspec.Struct, frozen=True):
+class FoundFile(msgspec.Struct, frozen=True):
     """A file that an extractor wants. ``facts`` are there when it was read; ``hash`` is empty when it cannot be."""
 
     path: str
-    wanted: Wanted
+    wanted: ActiveExtractor
     type: str | None
     hash: str
     facts: Facts | None = None
@@ -99,7 +99,7 @@ class Scan(msgspec.Struct):
     over.
     """
 
-    files: dict[str, Found]
+    files: dict[str, FoundFile]
     stamps: dict[str, FileStamp]
     read: int = 0
     blind: dict[str, FileProblem] = {}
@@ -117,7 +117,7 @@ def wanted(
     settings: Mapping[str, Mapping[str, Any]],
     extra: Mapping[str, Any],
     meaning: bytes,
-) -> list[Wanted]:
+) -> list[ActiveExtractor]:
     """Return what to look for. ``extra`` is added to every extractor's settings.
 
     ``meaning`` is what the same facts are read by (the schema): when it changes, every file is read again.
@@ -137,7 +137,7 @@ def wanted(
             continue
         digest = hashlib.sha256(_encode([own, globs]) + meaning).hexdigest()[:12]
         fault = missing_package(extractor) if globs else None
-        found.append(Wanted(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}", fault))
+        found.append(ActiveExtractor(extractor, own, globs, f"{extractor.name}/{extractor.version}+{digest}", fault))
     excess = too_many_fault([glob for want in found for glob, _ in want.globs])
     if excess:
         message = f"Too many paths are set for the extractors: {excess}."
@@ -146,19 +146,21 @@ def wanted(
     return found
 
 
-def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> Wanted:
+def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> ActiveExtractor:
     """Return what stands for an extractor that cannot be used, for this reason."""
-    return Wanted(Unusable(name), extra, (), f"{name}/0", fault)
+    return ActiveExtractor(Unusable(name), extra, (), f"{name}/0", fault)
 
 
-def held(wants: Sequence[Wanted], off: Collection[str], taken_in: Mapping[str, tuple[str, str]]) -> dict[str, Wanted]:
+def held(
+    wants: Sequence[ActiveExtractor], off: Collection[str], taken_in: Mapping[str, tuple[str, str]]
+) -> dict[str, ActiveExtractor]:
     """Return the known files whose extractor cannot be used: what is known of them is kept until it can be.
 
     ``off`` are the extractors that are switched off; ``taken_in`` has the hash and the mark of each known file.
     """
     usable = {*off, *(want.extractor.name for want in wants if want.fault is None)}
     faulty = {want.extractor.name: want for want in wants if want.fault is not None}
-    found: dict[str, Wanted] = {}
+    found: dict[str, ActiveExtractor] = {}
     for path, (_, mark) in taken_in.items():
         name = mark.rpartition("/")[0]
         if name not in usable:
@@ -167,24 +169,24 @@ def held(wants: Sequence[Wanted], off: Collection[str], taken_in: Mapping[str, t
     return found
 
 
-def knowing(want: Wanted, more: Mapping[str, Iterable[str]], meaning: bytes) -> Wanted:
+def knowing(want: ActiveExtractor, more: Mapping[str, Iterable[str]], meaning: bytes) -> ActiveExtractor:
     """Return what to look for with more names in lists of its settings, and ``meaning`` by which facts are read too."""
     settings = {**want.settings, **{key: sorted({*want.settings[key], *names}) for key, names in more.items()}}
     mark = f"{want.mark}+{hashlib.sha256(meaning).hexdigest()[:12]}"
     return msgspec.structs.replace(want, settings=settings, mark=mark)
 
 
-class Known(msgspec.Struct, frozen=True):
+class ScanState(msgspec.Struct, frozen=True):
     """What spares work: stamps of an earlier scan, and the hash and mark that the state has for each path."""
 
     stamps: Mapping[str, FileStamp]
     taken_in: Mapping[str, tuple[str, str]]
     now_ns: int
-    held: Mapping[str, Wanted] = {}
+    held: Mapping[str, ActiveExtractor] = {}
     """The known files whose extractor cannot be used, as ``held`` returns them."""
 
 
-def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str] | None = None) -> Scan:
+def scan(root: Path, wants: Sequence[ActiveExtractor], known: ScanState, below: Sequence[str] | None = None) -> Scan:
     """Return every wanted file below ``root`` with the hash of its content.
 
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
@@ -195,16 +197,16 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     listed = list(candidates(walk, wants, below))
     if below is None:
         result.not_read = dict(sorted((path_text(ending), number) for ending, number in walk.not_read.items()))
-    for path, entry, want, entity_type in progress.counted(listed, len(listed), "files looked at"):
+    for path, entry, want, entity_type in progress.track(listed, len(listed), "files looked at"):
         interrupting.check()
         name = path_text(path)
         if name not in result.files:
-            blank = Found(name, known.held.get(name, want), entity_type, "")
+            blank = FoundFile(name, known.held.get(name, want), entity_type, "")
             found = _found(result, root, blank, entry, known) if not is_misspelled(name) else misnamed(blank)
             if found:
                 result.files[name] = found
     for path in known.held.keys() - result.files.keys() if known.held else ():
-        found = _found(result, root, Found(path, known.held[path], None, ""), Named(str(root / path)), known)
+        found = _found(result, root, FoundFile(path, known.held[path], None, ""), NamedFile(str(root / path)), known)
         if found:
             result.files[path] = found
     if result.blind:
@@ -215,22 +217,22 @@ def scan(root: Path, wants: Sequence[Wanted], known: Known, below: Sequence[str]
     return result
 
 
-def walk_of(root: Path, wants: Sequence[Wanted], known: Collection[str] = ()) -> Walk:
+def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str] = ()) -> FolderWalk:
     """Return a search below ``root`` for what extractors want; ``known`` are the files that the state knows."""
     starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
     counted = {fixed_part(glob) for want in wants for glob, _ in want.globs if means_endings(glob)} - {""}
-    return Walk(root, known, starts, lambda path: is_wanted(wants, path), counted)
+    return FolderWalk(root, known, starts, lambda path: is_wanted(wants, path), counted)
 
 
 def candidates(
-    walk: Walk, wants: Sequence[Wanted], below: Sequence[str] | None = None
-) -> Iterator[tuple[str, Entry, Wanted, str | None]]:
+    walk: FolderWalk, wants: Sequence[ActiveExtractor], below: Sequence[str] | None = None
+) -> Iterator[tuple[str, Entry, ActiveExtractor, str | None]]:
     """Yield path, directory entry, extractor and type of every file that an extractor wants.
 
     With ``below``, a file that it names twice comes twice.
     """
     limited = None if below is None else sorted({*below})
-    tops: dict[str, list[Rule]] = {}
+    tops: dict[str, list[GlobRule]] = {}
     for rule in rules_of(wants):
         # A search from further up comes here too, and one of both is enough.
         above = (one for one in parents(rule.folder) if one in tops and walk.leads_to(one, rule.folder))
@@ -240,46 +242,46 @@ def candidates(
             yield path, entry, rules[number].want, rules[number].type
 
 
-class Rule(msgspec.Struct, frozen=True):
+class GlobRule(msgspec.Struct, frozen=True):
     """Who reads the files that a glob means, and as which type; ``folder`` is where a search for them begins."""
 
     folder: str
     glob: str
-    want: Wanted
+    want: ActiveExtractor
     type: str | None
 
 
-def rules_of(wants: Iterable[Wanted]) -> list[Rule]:
+def rules_of(wants: Iterable[ActiveExtractor]) -> list[GlobRule]:
     """Return the rules in the order in which they are asked, by folder: the first that means a file decides."""
-    rules = [Rule(fixed_part(glob), glob, want, kind) for want in wants for glob, kind in want.globs]
+    rules = [GlobRule(fixed_part(glob), glob, want, kind) for want in wants for glob, kind in want.globs]
     return sorted(rules, key=lambda rule: rule.folder)
 
 
-def globs_of(rules: Iterable[Rule]) -> GlobSet:
+def globs_of(rules: Iterable[GlobRule]) -> GlobSet:
     """Return the globs of some rules, numbered in the same order."""
     return glob_set(tuple(rule.glob for rule in rules))
 
 
-def is_wanted(wants: Sequence[Wanted], path: str) -> bool:
+def is_wanted(wants: Sequence[ActiveExtractor], path: str) -> bool:
     """Tell whether an extractor wants the file at a path, if there is one."""
     return wanted_at(wants, path) is not None
 
 
-def wanted_at(wants: Sequence[Wanted], path: str) -> Found | None:
+def wanted_at(wants: Sequence[ActiveExtractor], path: str) -> FoundFile | None:
     """Return the file at a path, of which nothing is known yet; None when no extractor wants it."""
     for want in wants:
         number = glob_set(tuple(glob for glob, _ in want.globs)).first(path)
         if number is not None:
-            return Found(path, want, want.globs[number][1], "")
+            return FoundFile(path, want, want.globs[number][1], "")
     return None
 
 
-def misnamed(blank: Found) -> Found:
+def misnamed(blank: FoundFile) -> FoundFile:
     """Return a document whose name tells it from no other."""
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
-def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -> Found | None:
+def _found(result: Scan, root: Path, blank: FoundFile, entry: Entry, known: ScanState) -> FoundFile | None:
     """Return what is known of one directory entry, reading it only when its stamp does not hold.
 
     None for one that went away since it was listed: it counts as if that had been before.
@@ -311,7 +313,7 @@ def _found(result: Scan, root: Path, blank: Found, entry: Entry, known: Known) -
     return _with_facts(blank, digest, _extract(blank, data))
 
 
-def _unchanged(blank: Found, stamp: FileStamp, known: Known) -> Found:
+def _unchanged(blank: FoundFile, stamp: FileStamp, known: ScanState) -> FoundFile:
     """Return a file that is as it was; where two marks say the same of it, it has the one that the records know."""
     digest, mark = known.taken_in.get(blank.path, ("", ""))
     wanted = blank.wanted
@@ -320,19 +322,19 @@ def _unchanged(blank: Found, stamp: FileStamp, known: Known) -> Found:
     return msgspec.structs.replace(blank, wanted=wanted, hash=stamp.hash)
 
 
-def content_of(found: Found, data: bytes) -> Found:
+def content_of(found: FoundFile, data: bytes) -> FoundFile:
     """Return a found file with this content and what it states."""
     if found.wanted.fault is not None:
         return _with_facts(found, "", _NOT_READ)
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 
-def unread(found: Found, problem: FileProblem) -> Found:
+def unread(found: FoundFile, problem: FileProblem) -> FoundFile:
     """Return a found file of which nothing can be taken in, and why."""
     return _with_facts(found, "", Facts(problems=(problem,), is_complete=False))
 
 
-def read_facts(root: Path, found: Found) -> Found:
+def read_facts(root: Path, found: FoundFile) -> FoundFile:
     """Return a found file with what it states, read now unless it was read before."""
     if found.facts is not None:
         return found
@@ -345,27 +347,27 @@ def read_facts(root: Path, found: Found) -> Found:
     return content_of(found, data)
 
 
-def read_named(root: Path, wants: Sequence[Wanted], path: str) -> Facts:
+def read_named(root: Path, wants: Sequence[ActiveExtractor], path: str) -> Facts:
     """Return what the file at one path states now; nothing when no extractor wants it."""
     found = found_at(root, wants, path)
     return (found.facts if found else None) or Facts()
 
 
-def found_at(root: Path, wants: Sequence[Wanted], path: str) -> Found | None:
+def found_at(root: Path, wants: Sequence[ActiveExtractor], path: str) -> FoundFile | None:
     """Return the file at one path with what it states now; None when no extractor wants it."""
     found = wanted_at(wants, path)
     return read_facts(root, found) if found else None
 
 
-def _extract(found: Found, data: bytes) -> Facts:
-    return run(found.wanted.extractor, Source(found.path, data, found.type), found.wanted.settings)
+def _extract(found: FoundFile, data: bytes) -> Facts:
+    return run(found.wanted.extractor, SourceFile(found.path, data, found.type), found.wanted.settings)
 
 
-def _with_facts(found: Found, digest: str, facts: Facts) -> Found:
+def _with_facts(found: FoundFile, digest: str, facts: Facts) -> FoundFile:
     return msgspec.structs.replace(found, hash=digest, facts=facts)
 
 
-def _unread(found: Found, error: OSError | Unfit) -> Found:
+def _unread(found: FoundFile, error: OSError | Unfit) -> FoundFile:
     """Return a file of which nothing can be taken in, with the reason as its problem."""
     if isinstance(error, Unfit):
         message, hint = error.args

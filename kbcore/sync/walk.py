@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from kbcore.extract.globs import GlobSet, State, parents
 from kbcore.ids import path_text
 from kbcore.sync.paths import is_named
+from kbcore.text.globs import GlobSet, GlobState, parents
 from kbcore.text.problems import FileProblem
 
 SKIPPED_FOLDERS: Final = frozenset({".git", ".kb"})
@@ -30,7 +30,7 @@ _LINK: Final = "It is a link to a folder, which is not followed."
 _NOWHERE: Final = "It is a link to nothing."
 
 
-class Named:
+class NamedFile:
     """A file that was found by its path, as ``os.scandir`` would have found it."""
 
     def __init__(self, path: str) -> None:
@@ -45,10 +45,10 @@ class Named:
         return os.path.islink(self.path)  # noqa: PTH114 - as an entry of `os.scandir`
 
 
-Entry = os.DirEntry[str] | Named
+Entry = os.DirEntry[str] | NamedFile
 
 
-class Walk:
+class FolderWalk:
     """One search below the top of a worktree. Paths are from there, with ``/``.
 
     ``blind`` are folders that hide what is known to be below them; ``notes`` pairs a path with what was passed over.
@@ -114,9 +114,9 @@ class Walk:
         elif not self._is_closed(path):
             first = globs.first(path)
             if first is not None:
-                yield path, Named(os.path.join(self._root, path)), first  # noqa: PTH118 - as `os.scandir` names it
+                yield path, NamedFile(os.path.join(self._root, path)), first  # noqa: PTH118 - as `os.scandir` names it
 
-    def _all(self, folder: str, globs: GlobSet, state: State, depth: int) -> Iterator[tuple[str, Entry, int]]:
+    def _all(self, folder: str, globs: GlobSet, state: GlobState, depth: int) -> Iterator[tuple[str, Entry, int]]:
         """Yield the files below a folder, in order of path; ``state`` is what the globs leave open in it."""
         if depth < 0 or state.is_dead:
             return

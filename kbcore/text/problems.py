@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from kbcore import limits
-from kbcore.phrases import counted
+from kbcore.text.wording import pluralize
+
+MORE: Final = "more_problems"
+"""The code of the problem that stands for all that are not kept of a file."""
+
+REPEATED_ID: Final = "repeated_id"
+"""The code of the problem that an entry has the id of another one of the file."""
 
 Severity = Literal["error", "warning", "note"]
 
@@ -35,6 +41,6 @@ def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:
     if not rest:
         return kept
     last = FileProblem(
-        0, "more_problems", f"{counted(rest, 'more problem')} of this file, not shown here", "Correct these first."
+        0, MORE, f"{pluralize(rest, 'more problem')} of this file, not shown here", "Correct these first."
     )
     return (*kept, last)

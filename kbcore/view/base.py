@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kbcore import collector, progress
+from kbcore import gc_pause, progress
 from kbcore.errors import ViewDamaged
 from kbcore.view import database, inspection
-from kbcore.view.basis import Basis, write_stamp
-from kbcore.view.behind import Behind
+from kbcore.view.background_writer import BackgroundWriter
+from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.database import Room, quoted
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Batch, Entry, Start, fold, pruned_rows
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, FoldStart, RowBatch, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
 
@@ -54,7 +54,7 @@ def _opened(path: str, room: Room, length_bytes: int | None) -> View:
     return View(connection, stamp, is_own=is_own)
 
 
-def _empty(room: Room, basis: Basis) -> View:
+def _empty(room: Room, basis: BaseStamp) -> View:
     """Return a view of a branch to which nothing was written; its database is made when it is first asked."""
 
     def made() -> database.Connection:
@@ -66,7 +66,7 @@ def _empty(room: Room, basis: Basis) -> View:
     return View(made, basis, is_own=True)
 
 
-def build(target: str, room: Room, start: Start, entries: Iterable[Entry], basis: Basis) -> View:
+def build(target: str, room: Room, start: FoldStart, entries: Iterable[FoldedRecord], basis: BaseStamp) -> View:
     """Fold records onto what stood before them and return a view whose base holds the whole of it.
 
     ``target`` is a file that does not exist yet, or ``:memory:``.
@@ -77,7 +77,7 @@ def build(target: str, room: Room, start: Start, entries: Iterable[Entry], basis
         return _empty(room, basis)
     connection = database.connect(room)
     try:
-        with database.explained(), collector.paused():
+        with database.explained(), gc_pause.paused():
             connection.execute(database.attaching_new(target, "base"))
             database.create_base(connection, "base")
             _load_all(connection, start, entries)
@@ -93,32 +93,32 @@ def build(target: str, room: Room, start: Start, entries: Iterable[Entry], basis
     return View(connection, basis)
 
 
-def _load_all(connection: database.Connection, start: Start, entries: Iterable[Entry]) -> None:
+def _load_all(connection: database.Connection, start: FoldStart, entries: Iterable[FoldedRecord]) -> None:
     state = start.state
     database.load(connection, "base.record", RECORD, pruned_rows(start))
-    with Behind() as behind:
-        batch = Batch()
+    with BackgroundWriter() as behind:
+        batch = RowBatch()
         for entry in entries:
             batch.add_past(entry, fold(state, entry))
             if len(batch.records) >= CHUNK_RECORDS:
                 behind.do(_load_past, connection, batch)
-                batch = Batch()
+                batch = RowBatch()
         behind.do(_load_past, connection, batch)
         for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
-            keys = progress.counted(sorted(elements), len(elements), f"{_WORDS[table]} loaded")
+            keys = progress.track(sorted(elements), len(elements), f"{_WORDS[table]} loaded")
             rows = (ROW_OF[table](elements[key]) for key in keys)
             for chunk in database.chunks(rows):
                 behind.do(database.load, connection, f"base.{table}", ELEMENTS[table][1], chunk)
 
 
-def _load_past(connection: database.Connection, batch: Batch) -> None:
+def _load_past(connection: database.Connection, batch: RowBatch) -> None:
     for table, (_, columns) in ELEMENTS.items():
         database.load(connection, f"base.{table}_history", database.history_columns(columns), batch.ended[table])
     database.load(connection, "base.record", RECORD, batch.records)
 
 
-def _read_stamp(connection: database.Connection, path: str) -> Basis:
+def _read_stamp(connection: database.Connection, path: str) -> BaseStamp:
     rows = connection.execute(f"select {', '.join(database.STAMP)} from base.stamp").fetchall()
     if len(rows) != 1 or rows[0][0] != VIEW_FORMAT:
         raise ViewDamaged(f"{path} has no usable stamp")
-    return Basis(*rows[0][1:])
+    return BaseStamp(*rows[0][1:])

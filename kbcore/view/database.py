@@ -140,7 +140,7 @@ class Connection:
                     raise
                 raise reason from error
 
-    def _reason(self, step: interrupting.Step, error: Exception) -> BaseException:
+    def _reason(self, step: interrupting.RunningStep, error: Exception) -> BaseException:
         """Return what to raise for a statement that failed.
 
         DuckDB runs Python's handlers of signals while it waits, and has an error of its own for what one of them

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.canonical import Known
-from kbcore.folding import apply
-from kbcore.record import DropNode, EdgeOperation, PutNode, Record
-from kbcore.renames import joined, moved_in, renamed_in
-from kbcore.state import Change, Changes, Stamp, State
+from kbcore.model.canonical import KnownChangeset
+from kbcore.model.folding import apply
+from kbcore.model.record import DropNode, EdgeOperation, PutNode, Record
+from kbcore.model.renames import joined, moved_in, renamed_in
+from kbcore.model.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 10_000
@@ -20,7 +20,7 @@ CHUNK_RECORDS: Final = 10_000
 ROW_OF: Final[dict[str, Any]] = {"node": node_row, "link": link_row, "source": source_row}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FoldedRecord(msgspec.Struct, frozen=True):
     """A record of the journal and where its line stands: file name, offset and length in bytes."""
 
     seq: int
@@ -31,18 +31,18 @@ class Entry(msgspec.Struct, frozen=True):
     length_bytes: int
 
 
-class Start(msgspec.Struct, frozen=True):
+class FoldStart(msgspec.Struct, frozen=True):
     """What stood before the first record that is folded: record ``seq``, whose chain hash is ``sum``."""
 
     seq: int
     sum: str
     state: State
-    known: list[Known]
-    earlier: Iterable[Entry] = ()
+    known: list[KnownChangeset]
+    earlier: Iterable[FoldedRecord] = ()
     """Records up to ``seq`` that the journal still has although some between them are missing: for the log alone."""
 
 
-class Batch:
+class RowBatch:
     """Rows that records bring, gathered until they are loaded. One element is current at most once."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Batch:
         """Return how many rows wait to be loaded."""
         return len(self.records) + sum(map(len, self.current.values())) + sum(map(len, self.ended.values()))
 
-    def add(self, entry: Entry, changes: Changes) -> None:
+    def add(self, entry: FoldedRecord, changes: Changes) -> None:
         """Take in what one record changed. A removed element stays listed, with the value None."""
         for table, changed in self._by_table(changes):
             for change in changed:
@@ -67,7 +67,7 @@ class Batch:
                 self.current[table][change.key] = change.after
         self.records.append(record_row(entry, changes))
 
-    def add_past(self, entry: Entry, changes: Changes) -> None:
+    def add_past(self, entry: FoldedRecord, changes: Changes) -> None:
         """Take in a record and what it ended, where what stands is loaded as a whole afterwards."""
         for table, changed in self._by_table(changes):
             for change in changed:
@@ -80,13 +80,13 @@ class Batch:
         return (("node", changes.nodes), ("link", changes.links), ("source", changes.sources))
 
 
-def fold(state: State, entry: Entry) -> Changes:
+def fold(state: State, entry: FoldedRecord) -> Changes:
     """Apply one record to the state and return what changed."""
     record = entry.record
     return apply(state, Stamp(entry.seq, record.at, record.actor, record.source), record.ops)
 
 
-def pruned_rows(start: Start) -> Iterator[dict[str, Any]]:
+def pruned_rows(start: FoldStart) -> Iterator[dict[str, Any]]:
     """Yield the log's rows of records up to the start: where the line is gone, only the changeset is still known."""
     there = set[int]()
     for entry in start.earlier:
@@ -125,7 +125,7 @@ def _stated(record: Record) -> str:
     return msgspec.json.encode([*map(nodes.get, sorted(nodes)), *map(links.get, sorted(links))]).decode()
 
 
-def record_row(entry: Entry, changes: Changes) -> dict[str, Any]:
+def record_row(entry: FoldedRecord, changes: Changes) -> dict[str, Any]:
     """Return the log's row of a record."""
     record, created, deleted, renamed = entry.record, 0, 0, 0
     for change in changes.nodes:

@@ -14,8 +14,8 @@ from typing import Final
 
 from kbcore import limits
 from kbcore.errors import ViewDamaged, ViewForeign
+from kbcore.text.escaping import in_quotes
 from kbcore.view.tables import Columns, Rows
-from kbcore.visible import in_quotes
 
 _OTHERS: Final = {
     "schema": "select schema_name from duckdb_schemas() where database_name = $1 and schema_name <> 'main'",

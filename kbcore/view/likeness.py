@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from kbcore.model import Node
+from kbcore.model.graph import Node
 from kbcore.view.tables import Likeness, Rows
 
 

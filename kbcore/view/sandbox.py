@@ -25,7 +25,7 @@ from kbcore.view.relations import SqlRefused
 Lend = Callable[[str, str], None]
 """Copies a table, by its name, into a new database file."""
 
-_PROGRAM: Final = str(Path(__file__).with_name("confined.py"))
+_PROGRAM: Final = str(Path(__file__).with_name("sandbox_worker.py"))
 _START_S: Final = 60.0
 _OF_MEMORY: Final = frozenset({"OutOfMemoryException", "MemoryError", "FatalException", "InternalException"})
 """What DuckDB raises when it gets no memory, or lost its footing because of that."""

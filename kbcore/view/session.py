@@ -18,14 +18,14 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 
-class Refused(Exception):
+class SqlRefused(Exception):
     """The database cannot do with the values it met what the statement asks for; the text says what.
 
     Never shown to a user: who asked says what for.
     """
 
 
-class Session:
+class DatabaseSession:
     """One connection with its lock; ``show`` brings everything that the view holds before the statements."""
 
     def __init__(self, connection: database.Connection, lock: threading.RLock, show: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ class Session:
                 [statement] = self._parsed(sql)
                 return self._connection.rows(statement, params, time_s=time_s)
             except duckdb.InvalidInputException as error:
-                raise Refused(str(error).partition(":")[2].strip()) from error
+                raise SqlRefused(str(error).partition(":")[2].strip()) from error
 
     def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[database.Row]) -> None:
         """Keep a table of constants under a name of its own; it is filled anew when ``mark`` is not what it was."""

@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore.model import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
-from kbcore.schema import MENTIONS
+from kbcore.model.graph import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
+from kbcore.model.schema import MENTIONS
 
 VIEW_FORMAT: Final = 8
 

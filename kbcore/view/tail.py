@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from kbcore.concepts import DEFINING
 from kbcore.ids import is_link_id, link_id
-from kbcore.model import FORMER_IDS, Link, Node
-from kbcore.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
-from kbcore.state import Changes
-from kbcore.view.fold import Entry
+from kbcore.model.concepts import DEFINING
+from kbcore.model.graph import FORMER_IDS, Link, Node
+from kbcore.model.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
+from kbcore.model.state import Changes
+from kbcore.view.fold import FoldedRecord
 from kbcore.view.tables import ELEMENTS, files_of
 
 
@@ -28,7 +28,7 @@ class Tail:
         self._at_end: dict[str, dict[str, None]] = {}
         self._called: dict[str, dict[str, None]] = {}
 
-    def add(self, entry: Entry, changes: Changes) -> None:
+    def add(self, entry: FoldedRecord, changes: Changes) -> None:
         """Take in what one record changed."""
         for table, changed in (("node", changes.nodes), ("link", changes.links), ("source", changes.sources)):
             self.elements[table].update((change.key, change.after) for change in changed)
@@ -71,7 +71,7 @@ class Tail:
         return {key for key, one in self.elements[table].items() if one is not None and wanted & files_of(one)}
 
 
-class Pending:
+class UnfoldedRecords:
     """Records that were read and not folded yet, and what folding them may change.
 
     Invariant: an element for which no method of this class answers true is the same before and after they are folded.
@@ -79,7 +79,7 @@ class Pending:
     """
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[FoldedRecord] = []
         self.changesets: dict[str, tuple[int, str]] = {}
         """Seq and digest of each, by its id."""
         self.rows = 0
@@ -92,7 +92,7 @@ class Pending:
         self._defines = False
         self._renames = False
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: FoldedRecord) -> None:
         """Take in a record."""
         self.entries.append(entry)
         self.changesets[entry.record.changeset_id] = (entry.seq, entry.record.digest)

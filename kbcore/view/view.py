@@ -13,25 +13,25 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from kbcore.errors import ViewDamaged
-from kbcore.model import Link, Node, SourceFile
-from kbcore.needs import Needs, needs_of_fold
-from kbcore.record import VOCABULARY, Record
-from kbcore.schema import Schema
-from kbcore.state import Changes, Stamp, State
-from kbcore.view import database, filling
-from kbcore.view.alike import Alikes
-from kbcore.view.basis import Basis
+from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.read_set import ReadSet, needs_of_fold
+from kbcore.model.record import VOCABULARY, Record
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes, Stamp, State
+from kbcore.view import base_rows, database
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.branch_definitions import BranchDefinitions
 from kbcore.view.database import among, quoted
-from kbcore.view.defined import Defined
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, Entry, fold
-from kbcore.view.keyfilter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
+from kbcore.view.equal_texts import EqualTexts
+from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
+from kbcore.view.former_ids import FormerIds
+from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
+from kbcore.view.overlay_tables import OverlayTables
 from kbcore.view.relations import RELATIONS
-from kbcore.view.remembered import Remembered
-from kbcore.view.renamed import FormerIds
-from kbcore.view.session import Session
-from kbcore.view.shown import Shown
+from kbcore.view.row_cache import RowCache
+from kbcore.view.session import DatabaseSession
 from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
-from kbcore.view.tail import Pending, Tail
+from kbcore.view.tail import Tail, UnfoldedRecords
 
 E = TypeVar("E", Node, Link)
 
@@ -51,25 +51,25 @@ class View:
     """
 
     def __init__(
-        self, opened: database.Connection | Callable[[], database.Connection], basis: Basis, *, is_own: bool = False
+        self, opened: database.Connection | Callable[[], database.Connection], basis: BaseStamp, *, is_own: bool = False
     ) -> None:
         if isinstance(opened, database.Connection):
             self._connection = opened
         else:
             self._opened = opened
         self._lock = threading.RLock()
-        self._shown = Shown(is_bare=not basis.seq, is_own=is_own)
+        self._shown = OverlayTables(is_bare=not basis.seq, is_own=is_own)
         self._tail = Tail()
-        self._pending = Pending()
+        self._pending = UnfoldedRecords()
         self._is_whole = True
         self._filter = KeyFilter(self._ask_base)
-        self._alikes = Alikes(self._ask_base)
+        self._alikes = EqualTexts(self._ask_base)
         self._bad: dict[str, SourceFile] | None = None
-        self._defined = Defined(self._ask_base)
+        self._defined = BranchDefinitions(self._ask_base)
         self._former = FormerIds(self._ask_base)
-        self._read = Remembered[Node]()
+        self._read = RowCache[Node]()
         self.basis = basis
-        self._recorded: Basis | None = None
+        self._recorded: BaseStamp | None = None
         """What this view was of before ``mark_unrecorded``."""
         self.overlay_mark = ""
         self.base_seq = basis.seq
@@ -84,9 +84,9 @@ class View:
         return database.parser(self._connection)
 
     @cached_property
-    def session(self) -> Session:
+    def session(self) -> DatabaseSession:
         """Return the connection for statements with an end to their time."""
-        return Session(self._connection, self._lock, self._show)
+        return DatabaseSession(self._connection, self._lock, self._show)
 
     @property
     def seq(self) -> int:
@@ -94,7 +94,7 @@ class View:
         return self.basis.seq
 
     @property
-    def recorded(self) -> Basis:
+    def recorded(self) -> BaseStamp:
         """Return where the records end that this view has taken in: before ``basis`` where it holds more."""
         return self._recorded or self.basis
 
@@ -160,7 +160,7 @@ class View:
         """Copy what rules read as this relation (``relations.py``) into a new database file, under its name."""
         with self._lock, database.explained():
             self._show()
-            filling.one_relation(self._connection, RELATIONS[relation], path)
+            base_rows.one_relation(self._connection, RELATIONS[relation], path)
 
     def nodes(self, ids: Sequence[str]) -> list[Node]:
         """Return the nodes with these ids, as far as they exist."""
@@ -259,6 +259,12 @@ class View:
         holders = self._former.holders(self._tail)
         return {key: holders[key] for key in wanted if key in holders}
 
+    def stating_former(self, key: str) -> list[str]:
+        """Return the entities that have an id among their former ones, also where it is that of an entity now."""
+        if self._pending.changes_former_ids(self._former.of(self._tail)):
+            self._fold_pending()
+        return self._former.stating(key, self._tail)
+
     def _fold_definitions(self) -> None:
         if self._pending.changes_definitions(self._defined.nodes(self._tail)):
             self._fold_pending()
@@ -329,7 +335,7 @@ class View:
             [statement] = self._parsed(sql)
             return self._connection.rows(statement, params)
 
-    def gather(self, wanted: Needs) -> State:
+    def gather(self, wanted: ReadSet) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
         sources = self.sources(sorted(wanted.sources))
         asked_for = wanted.nodes | wanted.typed.keys()
@@ -348,10 +354,10 @@ class View:
         nodes += self.nodes(sorted(ends - asked_for))
         about = {end for end in ends if end.startswith("link:") and end not in links}
         state = State(nodes, [*links.values(), *self.links(sorted(about))], sources)
-        state.loaded = Needs(asked_for | ends, wanted.links | links.keys() | about, frozenset(asked), wanted.sources)
+        state.loaded = ReadSet(asked_for | ends, wanted.links | links.keys() | about, frozenset(asked), wanted.sources)
         return state
 
-    def extend(self, entries: Iterable[Entry], basis: Basis) -> None:
+    def extend(self, entries: Iterable[FoldedRecord], basis: BaseStamp) -> None:
         """Take in the records that came after this view; ``basis`` is where they end.
 
         They are folded when what they may change is asked for.
@@ -386,7 +392,7 @@ class View:
         if not self._pending.entries:
             return
         with self._lock:
-            pending, self._pending = self._pending, Pending()
+            pending, self._pending = self._pending, UnfoldedRecords()
             try:
                 state = self.gather(needs_of_fold(op for entry in pending.entries for op in entry.record.ops))
                 folded = [(entry, fold(state, entry)) for entry in pending.entries]
@@ -398,7 +404,7 @@ class View:
                 self._take(entry, changes)
             self._is_whole = True
 
-    def adopt(self, entry: Entry, changes: Changes, basis: Basis) -> None:
+    def adopt(self, entry: FoldedRecord, changes: Changes, basis: BaseStamp) -> None:
         """Take in a record whose changes are known already, because this process has just committed it.
 
         It may have been planned on another view: where records that are pending in this one have to do with it, it is
@@ -427,7 +433,7 @@ class View:
             tool="",
             ops=(),
         )
-        self._take(Entry(stamp.seq, "", record, "", 0, 0), changes)
+        self._take(FoldedRecord(stamp.seq, "", record, "", 0, 0), changes)
         self.mark_unrecorded(mark)
         self.basis = msgspec.structs.replace(self.basis, seq=stamp.seq, sum="", at=stamp.at)
 
@@ -438,7 +444,7 @@ class View:
         """
         self._recorded, self.overlay_mark = self._recorded or self.basis, mark
 
-    def _take(self, entry: Entry, changes: Changes) -> None:
+    def _take(self, entry: FoldedRecord, changes: Changes) -> None:
         with self._lock:
             self._shown.add(entry, changes)
             self._tail.add(entry, changes)
@@ -460,7 +466,7 @@ class View:
             self._fold_pending()
             if self._shown.first is None:
                 self._show()
-            filling.new_base(self._connection, path, self.basis, self._shown.first)
+            base_rows.new_base(self._connection, path, self.basis, self._shown.first)
 
     def write_past(self, path: str, seq: int) -> None:
         """Write everything that this view knows of a seq as a base into a file that does not exist yet.
@@ -469,7 +475,7 @@ class View:
         """
         with self._lock, database.explained():
             self._show()
-            filling.past_base(self._connection, path, msgspec.structs.replace(self.basis, seq=seq))
+            base_rows.past_base(self._connection, path, msgspec.structs.replace(self.basis, seq=seq))
 
     def rebase(self, path: str) -> None:
         """Stand on a base that this view has just written, and empty the tail.

@@ -35,7 +35,7 @@ _WIDEST: Final = 16
 STREAM_LONGEST_S: Final = 2.0
 
 
-class Work(msgspec.Struct, frozen=True):
+class PendingWork(msgspec.Struct, frozen=True):
     """What to look at: these paths, or everything when ``paths`` is None. ``since_s`` is when the first was noticed.
 
     Of paths that are gone or empty only those that are ``believed`` have been so for long enough. What is in
@@ -90,7 +90,7 @@ class Backlog:
         if self._whole_since is None:
             self._whole_since = now_s
 
-    def put_back(self, work: Work, now_s: float, pause_s: float) -> None:
+    def put_back(self, work: PendingWork, now_s: float, pause_s: float) -> None:
         """Take work back that could not be done, to be tried again after a pause.
 
         What was to look at no file of its own, but at what waits for others, is done by a look at everything.
@@ -127,7 +127,7 @@ class Backlog:
         # What is left when a burst is over are files in doubt.
         return left if left > 0 else QUIET_S
 
-    def due(self, now_s: float, is_doubtful: Callable[[str], bool]) -> Work | None:
+    def due(self, now_s: float, is_doubtful: Callable[[str], bool]) -> PendingWork | None:
         """Take out what is due now. ``is_doubtful`` tells of a path that it is gone, or holds nothing."""
         if now_s < self._not_before_s or (not self._since and self._whole_since is None):
             return None
@@ -145,10 +145,10 @@ class Backlog:
                 return None
             self._whole_since = None
             self._take_out(list(self._since))
-            return Work(None, since_s, believed)
+            return PendingWork(None, since_s, believed)
         since_s = min((self._since[path] for path in ready), default=now_s)
         self._take_out(ready)
-        return Work(tuple(sorted(ready)), since_s, believed, tuple(sorted(self._since))) if ready else None
+        return PendingWork(tuple(sorted(ready)), since_s, believed, tuple(sorted(self._since))) if ready else None
 
     def _note_stream(self, now_s: float) -> None:
         """See at the first notice of a burst whether it follows the last one closely."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbcore.sync.scan import Wanted
+from kbcore.store.kb_folder import KB
+from kbcore.store.workspace import Workspace
+from kbcore.sync.scan import ActiveExtractor
 from kbcore.watch import inotify
-from kbcore.watch.hearing import readable
+from kbcore.watch.inotify_coverage import readable
 from kbcore.watch.places import Places, places_of
-from kbcore.workspace import KB, Workspace
 
 _GIT = ".git"
 
@@ -58,7 +59,7 @@ class ChangedFiles:
         self._deep.close()
 
 
-def listen(workspace: Workspace, wants: Sequence[Wanted]) -> ChangedFiles | None:
+def listen(workspace: Workspace, wants: Sequence[ActiveExtractor]) -> ChangedFiles | None:
     """Begin to listen to the files of a worktree; None where the system does not say what changes there."""
     if not inotify.IS_AVAILABLE:
         return None

@@ -7,20 +7,20 @@ way to what changes meanwhile, and forget nothing because of that.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from kbcore.checks import run_checks
 from kbcore.clock import Clock
 from kbcore.errors import InvalidConfig, NotFound, Unavailable, UnknownBranch
-from kbcore.rules import Report, RuleRun
+from kbcore.rules import CheckReport, RuleRun
+from kbcore.store.workspace import Workspace
 from kbcore.view.view import View
 from kbcore.watch.affected import affected_since
 from kbcore.watch.events import Checked, Tell
 from kbcore.watch.pauses import Retry
 from kbcore.watch.troubles import Troubles
 from kbcore.watch.violations import Ledger
-from kbcore.workspace import Workspace
 
 _QUIET_S: Final = 0.3
 _SHARE: Final = 10
@@ -30,7 +30,7 @@ _CHANGED_LONGEST_S: Final = 2.0
 _ALL_LONGEST_S: Final = 10.0
 """So long changes may put off a check of what was touched, and one of everything."""
 
-_NOTHING: Final = Report(ok=True, violations=[], rules=[])
+_NOTHING: Final = CheckReport(ok=True, violations=[], rules=[])
 
 
 class Checking:
@@ -128,13 +128,16 @@ class Checking:
             (self._check_all if self._is_for_all else self._check_touched)(workspace, branch, give_way)
 
     def _check_all(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
+        def look(view: View) -> tuple[int, CheckReport, None, Mapping[str, str]]:
+            report = run_checks(workspace, view, branch=branch, idle=give_way)
+            return view.seq, report, None, self._renamed(view, report)
+
         self._all_s = self._touched_s = None
         begun_s = self._clock.monotonic_s()
         try:
             with self._told():
                 read = workspace.store(branch).read
-                seq, report = read(lambda view: (view.seq, run_checks(workspace, view, branch=branch, idle=give_way)))
-                self._report(branch, seq, report)
+                self._report(branch, *read(look))
         except BaseException:  # given up, or on the way to another place: it is still to be done
             self.plan()
             raise
@@ -143,22 +146,27 @@ class Checking:
         self._all_since_s = None if self._all_s is None else end_s
 
     def _check_touched(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
-        def look(view: View) -> tuple[int, frozenset[str], Report]:
+        def look(view: View) -> tuple[int, CheckReport, frozenset[str], Mapping[str, str]]:
             ids, known = affected_since(view, self._seen_seq)
-            if not known:
-                return view.seq, ids, _NOTHING
-            return view.seq, ids, run_checks(workspace, view, branch=branch, ids=known, idle=give_way)
+            report = run_checks(workspace, view, branch=branch, ids=known, idle=give_way) if known else _NOTHING
+            return view.seq, report, ids, self._renamed(view, report, ids)
 
         with self._told():
-            seq, ids, report = workspace.store(branch).read(look)
-            self._report(branch, seq, report, ids)
+            self._report(branch, *workspace.store(branch).read(look))
         self._touched_s = None
 
-    def _report(self, branch: str, seq: int, report: Report, ids: frozenset[str] | None = None) -> None:
+    def _renamed(self, view: View, report: CheckReport, ids: frozenset[str] | None = None) -> Mapping[str, str]:
+        """Return the present ids of what was renamed, as far as violations that a report lacks are about it."""
+        names = self._ledger.names_not_found(report.violations, ids)
+        return view.renamed(names) if names else {}
+
+    def _report(
+        self, branch: str, seq: int, report: CheckReport, ids: frozenset[str] | None, renamed: Mapping[str, str]
+    ) -> None:
         """Tell which violations came and went; a report is all there is to say of ``ids``, or of everything (None)."""
         self._seen_seq = seq
         not_run = tuple(run for run in report.rules if run.status == "not_run")
-        turn = self._ledger.update(report.violations, ids, {run.id for run in not_run})
+        turn = self._ledger.update(report.violations, ids, {run.id for run in not_run}, renamed)
         is_other = ids is None and not_run != self._not_run
         run_again: tuple[str, ...] = ()
         if ids is None:

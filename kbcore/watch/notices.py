@@ -18,8 +18,8 @@ from typing import Final, Self
 from watchfiles import watch
 
 from kbcore.watch import inotify
-from kbcore.watch.hearing import folders_below, new_folders, readable
-from kbcore.watch.looking import looked_at
+from kbcore.watch.inotify_coverage import folders_below, new_folders, readable
+from kbcore.watch.polling import looked_at
 
 _STEP_MS: Final = 120
 """How often the library looks at gathered changes, and so how late a notice of it is. There are two listeners."""

@@ -14,9 +14,10 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.extract.globs import fixed_part, glob_set, looks_deeper, parents
 from kbcore.storage import layout
-from kbcore.workspace import CONFIG, KB, RULES, SCHEMA, Workspace
+from kbcore.store.kb_folder import KB
+from kbcore.store.workspace import CONFIG, RULES, SCHEMA, Workspace
+from kbcore.text.globs import fixed_part, glob_set, looks_deeper, parents
 
 Meaning = Literal["file", "folder", "layout", "settings", "checkout", "store", "nothing"]
 
@@ -72,7 +73,7 @@ class Places(msgspec.Struct, frozen=True):
 def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places:
     """Return the places of a worktree for the globs that its extractors look for, as its folders lie now."""
     root, settings, git_dir = workspace.repo.worktree, workspace.settings_dir, workspace.repo.git_dir
-    store = workspace.directory_of(branch)
+    store = workspace.folders.directory_of(branch)
     deep: set[Path] = set()
     flat = {root, root / KB, settings, settings / SCHEMA, settings / RULES, git_dir, git_dir / "reftable", store}
     _, deep_parts = _folders_of(tuple(globs))

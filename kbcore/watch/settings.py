@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kbcore.clock import Clock
+from kbcore.store.workspace import CONFIG, RULES, SCHEMA, Workspace
 from kbcore.watch.backlog import Backlog
-from kbcore.workspace import CONFIG, RULES, SCHEMA, Workspace
 
 
 class Settings:

@@ -1,18 +1,22 @@
 """Which violations stand, and which came and went since they were last looked at. Pure.
 
-A violation is the same one for as long as its rule says the same of the same entity and file: a hint names what is near
-by, and changes with other entities.
+A violation is the same one for as long as rule, code, entity, field and values are the same, under the present ids of
+what was renamed; the words of its message, its file and its line may change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
 from kbcore.rules import Violation
+from kbcore.rules.accepted import BaselineEntry, key_of
 
-Key = tuple[str, str, str, str, str, int]
+Key = tuple[str, BaselineEntry]
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -26,35 +30,81 @@ class Ledger:
     """The violations that stand, as far as they were looked at, each with the hint that it had last."""
 
     def __init__(self) -> None:
-        self._standing: dict[Key, Violation] = {}
+        self._standing: tuple[Violation, ...] = ()
 
     @property
     def standing(self) -> tuple[Violation, ...]:
         """All violations, those of the last look first found last."""
-        return tuple(self._standing.values())
+        return self._standing
+
+    def names_not_found(self, found: Iterable[Violation], ids: Collection[str] | None = None) -> set[str]:
+        """Return the ids and values of violations that a check of everything, or of ``ids``, did not find again.
+
+        Those among them that are earlier ids have to be given to ``update`` with the present ones.
+        """
+        seen = {_key(one) for one in found}
+        gone = (one for one in self._standing if (ids is None or one.id in ids) and _key(one) not in seen)
+        return {name for one in gone for name in (one.id, *one.values)}
 
     def update(
-        self, found: Iterable[Violation], ids: Collection[str] | None = None, not_run: Collection[str] = ()
+        self,
+        found: Iterable[Violation],
+        ids: Collection[str] | None = None,
+        not_run: Collection[str] = (),
+        present: Mapping[str, str] = _NONE,
     ) -> Turn:
         """Take in what a check found, of everything, or of what concerns ``ids``; returns what is new and mended.
 
-        Nothing is mended as far as rules go that could not be run, named in ``not_run``.
+        Nothing is mended as far as rules go that could not be run, named in ``not_run``. ``present`` has the present
+        ids of what was renamed.
         """
-        seen = {_key(one): one for one in found}
-        mended = {
-            key: one
-            for key, one in self._standing.items()
-            if key not in seen and one.rule not in not_run and (ids is None or one.id in ids)
-        }
-        new = tuple(one for key, one in seen.items() if key not in self._standing)
-        kept = {key: one for key, one in self._standing.items() if key not in mended}
-        self._standing = kept | seen if ids is not None or not_run else seen
-        return Turn(new, tuple(mended.values()))
+        seen = tuple({(_key(one), _wording(one)): one for one in found}.values())
+        again = _matched(self._standing, seen, present)
+        mended, kept = [], []
+        for place, one in enumerate(self._standing):
+            if place in again:
+                kept.append(seen[again[place]])
+            elif one.rule not in not_run and (ids is None or one.id in ids):
+                mended.append(one)
+            else:
+                kept.append(one)
+        matched = {*again.values()}
+        new = tuple(one for place, one in enumerate(seen) if place not in matched)
+        self._standing = (*kept, *new) if ids is not None or not_run else seen
+        return Turn(new, tuple(mended))
 
     def clear(self) -> None:
         """Forget everything: another branch is another story."""
-        self._standing.clear()
+        self._standing = ()
 
 
-def _key(one: Violation) -> Key:
-    return one.rule, one.severity, one.id, one.message, one.source, one.line
+def _matched(old: Sequence[Violation], new: Sequence[Violation], present: Mapping[str, str]) -> dict[int, int]:
+    """Return the places of old violations with those of the new ones that are the same, each at most once.
+
+    Of several with one key, those with the same words at the same place are matched first.
+    """
+    found: dict[int, int] = {}
+    left: dict[Key, list[int]] = {}
+    for place, one in enumerate(new):
+        left.setdefault(_key(one), []).append(place)
+    keys = [_key(one, present) for one in old]
+    for is_exact in (True, False):
+        for place, one in enumerate(old):
+            places = left.get(keys[place], []) if place not in found else []
+            same = (at for at, other in enumerate(places) if not is_exact or _wording(new[other]) == _wording(one))
+            at = next(same, None)
+            if at is not None:
+                found[place] = places.pop(at)
+    return found
+
+
+def _key(one: Violation, present: Mapping[str, str] = _NONE) -> Key:
+    entry = key_of(one)
+    if present:
+        values = tuple(present.get(value, value) for value in entry.values)
+        entry = msgspec.structs.replace(entry, id=present.get(entry.id, entry.id), values=values)
+    return one.severity, entry
+
+
+def _wording(one: Violation) -> tuple[str, str, int]:
+    return one.message, one.source, one.line

@@ -18,20 +18,20 @@ from kbcore.errors import (
     KBError,
     StorageError,
 )
-from kbcore.store import Author
+from kbcore.store.branch_store import Author
+from kbcore.store.workspace import Workspace
 from kbcore.sync import pending
 from kbcore.sync.run import check_worktree
-from kbcore.watch.backlog import Backlog, Work
+from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.checking import Checking
 from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, Notices
 from kbcore.watch.pauses import QuietLook
 from kbcore.watch.places import Places, places_of
 from kbcore.watch.settings import Settings, is_doubtful
-from kbcore.watch.taking import Taking
+from kbcore.watch.sync_step import Taking
 from kbcore.watch.troubles import Troubles
 from kbcore.watch.worktree import alone, in_its_place, is_removed
-from kbcore.workspace import Workspace
 
 _IDLE_S: Final = 0.5
 """So often it is seen whether to stop: a signal may come in the very moment before the waiting begins."""
@@ -218,7 +218,7 @@ class Watcher:
             self._has_foreign = True
             self._checking.plan(0.0)
 
-    def _take_in(self, work: Work, why: str = "") -> None:
+    def _take_in(self, work: PendingWork, why: str = "") -> None:
         """Sync what is due, tell of it and note what to check; what cannot be done now waits."""
         interrupting.begin_answer()
         workspace = self._workspace = self._workspace.renewed()
@@ -243,7 +243,7 @@ class Watcher:
             # What others wrote may give a meaning to files that wait for it, or take back what files state.
             self._has_foreign = False
             foreign = self._taking.foreign(self._workspace)
-            self._take_in(Work(foreign.paths, self._clock.monotonic_s()), foreign.why)
+            self._take_in(PendingWork(foreign.paths, self._clock.monotonic_s()), foreign.why)
         if self._taking.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
             self._checking.put_off()

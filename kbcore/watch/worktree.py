@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from kbcore.branches.stores import make_data_dir
 from kbcore.errors import AlreadyWatched, GitUnusable, NotARepository
 from kbcore.storage import lock
+from kbcore.store.branches.stores import make_data_dir
+from kbcore.store.workspace import Workspace
 from kbcore.sync import stamps
-from kbcore.workspace import Workspace
 
 
 @contextlib.contextmanager
@@ -18,7 +18,7 @@ def alone(workspace: Workspace) -> Iterator[None]:
 
     Raises: ``AlreadyWatched``.
     """
-    fs, place = workspace.machine.fs, workspace.branches_dir
+    fs, place = workspace.machine.fs, workspace.folders.branches_dir
     make_data_dir(workspace)
     path = place / f".watch-{stamps.mark_of(workspace.repo.worktree)}.lock"
     already = f"{workspace.repo.worktree} is watched already"

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from kbcli import app, bugreport, examples, exits, tree
-from kbcli.context import Session
-from kbcli.render import Output
+from kbcli import app
+from kbcli.invocation import bug_report, command_tree, examples, exits
+from kbcli.invocation.context import Session
+from kbcli.terminal.output import Output
 from kbcore.errors import LockTimeout, Problem
 from tests.support.cli import LOGIN, environment, program, write
 from tests.support.help_pages import commands, help_of
@@ -137,18 +138,18 @@ def test_the_version_is_one_line(kb):
     assert ran.out.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", [name for name, listed in tree.COMMANDS.items() if listed.help])
+@pytest.mark.parametrize("name", [name for name, listed in command_tree.COMMANDS.items() if listed.help])
 def test_every_command_has_help_that_begins_as_the_list_says(kb, name):
     ran = kb(name, "--help")
     assert ran.status == 0
-    assert tree.COMMANDS[name].help.rstrip(".") in " ".join(ran.out.split())
+    assert command_tree.COMMANDS[name].help.rstrip(".") in " ".join(ran.out.split())
     assert f"kb {name}" in kb(name, "-h").out
 
 
 def test_help_lists_every_command_but_the_hidden_one_by_what_it_is_for(kb):
     listed = kb("--help").out.partition("Begin:")[2]
     names = [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and not line.startswith("  `")]
-    assert sorted(names) == sorted(name for name in tree.COMMANDS if name != "hook")
+    assert sorted(names) == sorted(name for name in command_tree.COMMANDS if name != "hook")
     assert names[:2] == ["init", "demo"]
 
 
@@ -211,8 +212,8 @@ def test_the_help_of_what_may_be_repeated_says_so(name):
 
 def test_every_synonym_leads_to_a_command():
     meant = {name for names in examples.SYNONYMS.values() for name in names.split()}
-    assert meant <= tree.COMMANDS.keys()
-    assert not (examples.SYNONYMS.keys() | examples.INSTEAD) & tree.COMMANDS.keys()
+    assert meant <= command_tree.COMMANDS.keys()
+    assert not (examples.SYNONYMS.keys() | examples.INSTEAD) & command_tree.COMMANDS.keys()
     assert not examples.SYNONYMS.keys() & examples.INSTEAD
 
 
@@ -248,14 +249,14 @@ def broken(user):
     """Put a command in place of `kb gc` that raises what it is given."""
 
     def put(error: BaseException) -> None:
-        tree.root.cache_clear()
+        command_tree.root.cache_clear()
         module = type(sys)("kbcli.commands.broken")
         module.run = run_broken(error)
         user.setitem(sys.modules, "kbcli.commands.broken", module)
-        user.setitem(tree.COMMANDS, "gc", tree.Listed("broken", "Fail."))
+        user.setitem(command_tree.COMMANDS, "gc", command_tree.Listed("broken", "Fail."))
 
     yield put
-    tree.root.cache_clear()
+    command_tree.root.cache_clear()
 
 
 def test_an_error_of_kb_shows_message_details_and_hint(kb, ready, broken):
@@ -332,7 +333,7 @@ def test_a_report_of_a_bug_holds_nothing_that_was_stored_typed_or_set(kb, ready,
     except Leak as error:
         broken(error)
     words = ("gc", "--json", "--branch", CANARY, f"--branch={CANARY}", "-C", str(ready), "--", CANARY)
-    text = bugreport.write_report(failed, [*words, f"--{CANARY}", CANARY], None).read_text()
+    text = bug_report.write_report(failed, [*words, f"--{CANARY}", CANARY], None).read_text()
     assert "command: gc --json --branch … --branch -C …\n" in text
     for kept in ("Leak", "KeyError", "leaking.py:2 leak\n    raise error", "    raise Leak(text) from error"):
         assert kept in text
@@ -352,11 +353,11 @@ def test_a_report_of_endless_recursion_is_short_and_names_the_number_of_a_system
     try:
         deeper()
     except RecursionError as error:
-        text = bugreport.write_report(error, ["query", "req", "--where", "a=b", "branch", "list"], None).read_text()
+        text = bug_report.write_report(error, ["query", "req", "--where", "a=b", "branch", "list"], None).read_text()
     assert "command: query … --where … … …\n" in text
     assert " more …" in text
     assert len(text) < 20_000
-    text = bugreport.write_report(OSError(errno.EIO, CANARY), ["branch", "list", "--json"], None).read_text()
+    text = bug_report.write_report(OSError(errno.EIO, CANARY), ["branch", "list", "--json"], None).read_text()
     assert "command: branch list --json\n" in text
     assert "OSError EIO" in text
     assert CANARY not in text
@@ -410,8 +411,8 @@ def test_a_command_that_only_reads_is_known_to_have_written_nothing(words, appli
     def fail(*_, **__):
         raise MemoryError
 
-    user.setattr("kbcore.branchview.BranchView.ask", fail)
-    user.setattr("kbcore.branchview.BranchView.ask_overlaid", fail)
+    user.setattr("kbcore.view.branch_view.BranchView.ask", fail)
+    user.setattr("kbcore.view.branch_view.BranchView.ask_overlaid", fail)
     user.setattr("kbcore.storage.compaction.compact", fail)
     ran = kb(*words, "--json")
     error = json.loads(ran.out)["error"]

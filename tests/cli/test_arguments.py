@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kbcli import exits, options, tree
+from kbcli.invocation import command_tree, exits, options
 
 BAD = "caf\udce9"
 """What Python makes of an argument in Latin-1."""
@@ -24,8 +24,8 @@ def commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def calls() -> Iterator[tuple[list[str], bool]]:
     """Return a command line for every parameter that takes text, with whether it names a file."""
-    root = tree.root()
-    named = [one for name in tree.COMMANDS for one in commands(name, root.get_command(None, name))]
+    root = command_tree.root()
+    named = [one for name in command_tree.COMMANDS for one in commands(name, root.get_command(None, name))]
     for name, command in named:
         arguments = [one for one in command.params if one.param_type_name == "argument"]
         for parameter in command.params:

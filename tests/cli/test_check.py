@@ -467,3 +467,9 @@ def test_a_missing_extractor_is_said_by_what_answers_without_it(kb, synced):
     with direct(synced) as found:
         for tool, request in (("kb_check", {}), ("kb_query", {"type": "req"})):
             assert "No installed package has the extractor 'todos'." in found.answer(tool, **request)["note"], tool
+
+
+def test_a_similar_id_is_looked_for_of_the_first_unknown_ids_only(kb, synced):
+    ran = kb("check", "--json", *(f"REQ-1x{number}" for number in range(8)))
+    details = json.loads(ran.out)["error"]["details"]
+    assert [bool(one["hint"]) for one in details] == [True] * 5 + [False] * 3

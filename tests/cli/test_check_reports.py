@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from kbcore.limits import MAX_PROBLEMS
 from tests.support.cli import write
 from tests.support.repos import commit_files
 
@@ -108,6 +109,31 @@ def test_statistics_are_a_row_for_each_rule(kb, crowded):
 )
 def test_files_folders_and_ids_narrow_it(kb, crowded, targets, ids):
     assert [one["id"] for one in kb("check", *targets, "--json").json["violations"]] == ids
+
+
+def test_a_file_means_what_it_states_and_edges_of_other_files_at_either_end_of_it(kb, synced):
+    write(synced, {"docs/requirements/other.md": document("OTHER", "links: [{depends_on: [REQ-1]}]\n")})
+    kb("sync")
+    assert kb("set", "REQ-1", "title=Changed").status == 0
+    path = kb("query", "--id", "REQ-1", "--json").json["entities"][0]["source"]
+    ran = kb("check", path, "--json")
+    found = {(one["rule"], one["id"], one["source"]) for one in ran.json["violations"]}
+    assert ("suspect-edge", "OTHER", "docs/requirements/other.md") in found
+    assert f", of what concerns {path}: " in kb("check", path).out
+    assert ", of what concerns REQ-1, docs/tests: " in kb("check", "REQ-1", "docs/tests", "--statistics").err
+    assert "concerns" not in kb("check").out
+
+
+def test_a_count_of_problems_of_which_not_all_are_kept_is_said_to_be_one(kb, ready):
+    symbols = "".join(f"  - title: S{number}\n" for number in range(MAX_PROBLEMS + 400))
+    write(ready, {"symbols.yaml": f"symbols:\n{symbols}"})
+    kb("sync")
+    ran = kb("check")
+    assert ran.out.startswith("error unreadable-source: at least 201\n")
+    assert "400 more problems of this file, not shown here" in ran.out
+    assert ran.out.splitlines()[-1].startswith("main at seq 1: at least 201 errors (")
+    write(ready, {"symbols.yaml": "symbols:\n  - title: S\n"})
+    assert "at least" not in kb("check").out
 
 
 def test_a_target_that_is_nothing_is_refused_with_the_nearest(kb, crowded):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli import completion, tree
-from kbcli.options import is_global
+from kbcli.invocation import command_tree, completion
+from kbcli.invocation.options import is_global
 from tests.support.cli import write
 from tests.support.places import stores_at
 from tests.support.repos import git
@@ -136,7 +136,7 @@ def test_a_store_that_is_damaged_says_nothing_while_somebody_types(typed, synced
 
 
 def commands(group=None, path="kb"):
-    group = group or tree.root()
+    group = group or command_tree.root()
     for name in group.list_commands(None):
         command = group.get_command(None, name)
         below = getattr(command, "commands", None)

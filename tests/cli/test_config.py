@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kbcore.config_edit import set_setting
-from kbcore.config_text import settings_in
+from kbcore.config.template import settings_in
 from kbcore.storage.fs import RealFs
+from kbcore.store.settings_edit import set_setting
 from tests.support.project import Project
 from tests.support.repos import git
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kbcli import app, tour
+from kbcli import app
 from kbcli.commands import demo
+from kbcli.demo import tour
 from tests.support.console import ROOT, environment
 from tests.support.forked import stand_in
 from tests.support.hooks import EVENTS
@@ -68,7 +69,7 @@ def test_it_shows_each_command_as_typed_and_each_call_of_the_agent(taken):
     for part in tour.PARTS:
         assert f"== {part.title} ==" in taken.output
         for step in part.steps:
-            if isinstance(step, tour.Command):
+            if isinstance(step, tour.TourCommand):
                 assert f"$ {step.line}\n" in taken.output
             elif isinstance(step, tour.Talk):
                 assert all(f"--> {call.tool} " in taken.output for call in step.calls)
@@ -116,9 +117,9 @@ def test_a_directory_that_holds_something_is_refused_and_left_alone(around, tmp_
 @pytest.mark.parametrize(
     "step",
     [
-        tour.Command("", "git status --short", ("no such text",)),
-        tour.Command("", "git no-such-command"),
-        tour.Command("", "git status --short", status=1),
+        tour.TourCommand("", "git status --short", ("no such text",)),
+        tour.TourCommand("", "git no-such-command"),
+        tour.TourCommand("", "git status --short", status=1),
     ],
 )
 def test_a_step_that_ends_otherwise_fails_the_tour(step, around, tmp_path, monkeypatch):
@@ -130,7 +131,7 @@ def test_a_step_that_ends_otherwise_fails_the_tour(step, around, tmp_path, monke
 
 
 def test_the_tour_is_there_for_programs(around, tmp_path, monkeypatch):
-    step = tour.Command("Why", "git log --format=%s")
+    step = tour.TourCommand("Why", "git log --format=%s")
     monkeypatch.setattr(tour, "PARTS", (tour.Part("One", (step,)),))
     status, output = take("--json", "--into", str(tmp_path / "new"))
     assert status == 0

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from kbcli import exits
+from kbcli.invocation import exits
 from tests.support.cli import ROOT
 from tests.support.help_pages import commands, help_blocks, help_of
 
@@ -29,7 +29,7 @@ PROMISED = {
     "log": {"--limit", "--actor", "--source", "--since"},
     "diff": set(),
     "revert": {"--force"},
-    "rollback": {"--to"},
+    "rollback": {"--files", "--dry-run"},
     "branch list": set(),
     "branch ensure": set(),
     "branch diff": set(),

@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import LOGIN, environment, write
+from kbcore.editing import setting
+from kbcore.editing.setting import find
+from kbcore.errors import IntegrityViolation
+from tests.support.cli import DOCUMENTS, LOGIN, environment, write
+from tests.support.repos import git
 
 DOCUMENT = "docs/requirements/login.md"
 
@@ -21,6 +25,11 @@ def shown(kb, key):
 
 def records(kb):
     return kb("log", "--json").json["records"]
+
+
+def naming(new):
+    """Return the documents that link to REQ-1, with another id in its place."""
+    return {path: text.replace("REQ-1", new) for path, text in DOCUMENTS.items() if path != DOCUMENT}
 
 
 def client(kb, key="REQ-9", **fields):
@@ -36,6 +45,18 @@ def test_a_field_that_a_document_states_is_set_in_it_as_one_record(kb, synced):
     assert records(kb)[0]["message"] == "why"
     assert shown(kb, "REQ-1")["status"] == "done"
     assert kb("sync", "--json").json["seq"] == 2  # nothing is left to take in
+
+
+def test_a_misspelled_field_is_warned_of_in_a_document_and_in_the_store(kb, synced):
+    client(kb)
+    for words, name in (
+        (["set", "REQ-1"], "statu"),
+        (["set", "REQ-9"], "stauts"),
+        (["new", "req", "--title", "T"], "statuss"),
+    ):
+        ran = kb(*words, f"{name}=met")
+        assert ran.status == 0
+        assert "is stored as an attribute: a req has no field of that name. Did you mean 'status'?" in ran.err
 
 
 def test_a_status_that_is_removed_from_a_document_becomes_the_default_with_a_warning(kb, synced):
@@ -65,6 +86,82 @@ def test_a_list_is_changed_by_its_items(kb, synced):
     kb("set", "REQ-1", "tags+=y", "tags-=y,auth", "tags-=web")
     assert shown(kb, "REQ-1")["tags"] == ["x"]
     assert kb("set", "REQ-1", "tags-=no").status != 0
+
+
+def test_an_item_is_added_to_the_list_that_the_document_has_in_an_unfinished_merge(kb, synced):
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "base")
+    git(synced, "switch", "-qc", "theirs")
+    write(synced, {DOCUMENT: LOGIN.replace("web]", "web, theirs]")})
+    git(synced, "commit", "-qam", "theirs")
+    git(synced, "switch", "-q", "main")
+    git(synced, "merge", "-q", "--no-commit", "--no-ff", "theirs")
+    assert "theirs" in (synced / DOCUMENT).read_text()
+    ran = kb("set", "REQ-1", "tags+=mine")
+    assert ran.status == 0, ran
+    assert "tags: [auth, web, theirs, mine]\n" in (synced / DOCUMENT).read_text()
+
+
+def test_an_item_is_added_to_the_list_that_is_saved_between_two_reads(synced, monkeypatch, kb):
+    saved = LOGIN.replace("web]", "web, theirs]")
+
+    def reading(view, key):
+        (synced / DOCUMENT).write_text(saved)
+        return find(view, key)
+
+    monkeypatch.setattr(setting, "find", reading)
+    assert kb("set", "REQ-1", "tags+=mine", "tags-=auth").status == 0
+    assert (synced / DOCUMENT).read_text() == LOGIN.replace("[auth, web]", "[web, theirs, mine]")
+
+
+def test_edits_that_no_sync_saw_are_named_where_a_field_beside_them_is_set(kb, synced):
+    client(kb, "REQ-9")
+    text = LOGIN.replace("Log in\nstatus", "Enter\nstatus").replace("web]", "web]\ndepends_on: [REQ-2]\nowner: bob")
+    write(synced, {DOCUMENT: text})
+    said = (
+        f"{DOCUMENT} had changes that were not recorded yet; this records them too: "
+        "`owner`, `title` of REQ-1, the edge REQ-1 depends_on REQ-2 (created)."
+    )
+    assert said in kb("set", "REQ-1", "status=done", "--dry-run").err
+    ran = kb("set", "REQ-1", "status=done")
+    assert (ran.status, said in ran.err) == (0, True), ran
+    assert "not recorded yet" not in kb("set", "REQ-1", "status=open").err
+
+
+NUMBERS = "entities:\n  req:\n    attributes:\n      points: {type: number}\n      urgent: {type: boolean}\n"
+
+
+def test_declared_numbers_and_booleans_are_written_into_documents(kb, synced):
+    write(
+        synced,
+        {".kb/schema/own.yaml": NUMBERS, DOCUMENT: LOGIN.replace("web]", "web]\npoints: 3  # guess\nurgent: 'no'")},
+    )
+    assert kb("sync").status == 0
+    assert kb("set", "REQ-1", "points=5", "urgent:=true").status == 0
+    assert "points: 5  # guess\nurgent: 'true'\n" in (synced / DOCUMENT).read_text()
+    assert shown(kb, "REQ-1")["attributes"] == {"points": 5, "urgent": True}
+    assert kb("set", "REQ-1", "points:=-2.5e30", "urgent=").status == 0
+    assert "points: -2.5e+30  # guess\n---" in (synced / DOCUMENT).read_text()
+    assert shown(kb, "REQ-1")["attributes"] == {"points": -2.5e30}
+    ran = kb("set", "REQ-1", "size:=4")
+    assert (ran.status, "numbers and booleans that the schema declares" in ran.err) == (15, True)
+    ran = kb("new", "req", "title=x", "points=4", "urgent=false")
+    assert ran.status == 0, ran
+    assert shown(kb, "REQ-3")["attributes"] == {"points": 4, "urgent": False}
+    assert "points: 4\nurgent: false\n" in next((synced / "docs/requirements").glob("REQ-3*")).read_text()
+
+
+def test_members_of_a_mapping_that_a_document_lacks_are_added_together(kb, synced):
+    assert kb("set", "REQ-1", "metadata.author=me", "owner=ann", "metadata.x=y", "metadata_note=z").status == 0
+    text = "web]\nowner: ann\nmetadata_note: z\nmetadata:\n  author: me\n  x: y\n---"
+    assert text in (synced / DOCUMENT).read_text()
+
+
+@pytest.mark.parametrize("words", ["tags+= , ", "tags-=", "names+=,"])
+def test_a_change_of_a_list_that_names_no_item_says_so(kb, synced, words):
+    ran = kb("set", "REQ-1", words)
+    assert (ran.status, "names no item." in ran.err) == (2, True), ran
+    assert (synced / DOCUMENT).read_text() == LOGIN
 
 
 @pytest.mark.parametrize("words", ["title=", "id=REQ-5", "depends_on=REQ-2", "created_at=now", "status"])
@@ -258,7 +355,10 @@ def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, use
         (("req", "--title", "T", "--file", "README.md"), "No Markdown document is read at 'README.md'."),
         (("req", "--title", "T", "--id", " x"), "cannot be an id"),
         (("reqs", "--title", "T"), "There is no entity type 'reqs'."),
-        (("req", "--title", "T", "attributes.size:=3"), "front matter holds text and lists of text."),
+        (
+            ("req", "--title", "T", "attributes.size:=3"),
+            "lists of text, and numbers and booleans that the schema declares.",
+        ),
         (("symbol", "--title", "T", "title=U"), "`title` is set twice."),
         (("symbol", "--title", "T", "tags=a", "tags+=b"), "`tags` is set twice."),
         (("req", "--title", "keepme", "attributes.title=zzz"), "cannot state `title` as 'keepme'"),
@@ -401,6 +501,85 @@ def test_a_rename_that_files_name_is_undone_by_itself_alone(kb, synced, files):
     assert kb("revert", "4", "3", *files).status == 0
 
 
+def renamed_login(title="Log in", new="REQ-11"):
+    return LOGIN.replace("id: REQ-1", f"id: {new}\nformer_ids: [REQ-1]").replace("Log in\nstatus", f"{title}\nstatus")
+
+
+def test_a_rollback_that_renamed_what_files_name_and_more_is_undone_in_the_steps_that_its_revert_names(kb, synced):
+    files = {path: (synced / path).read_text() for path in DOCUMENTS}
+    kb("rename", "REQ-1", "REQ-11")
+    kb(
+        "apply",
+        "-",
+        stdin=json.dumps(
+            {"entities": [{"id": one, "type": "req", "title": one, "status": "open"} for one in ("N-1", "N-2")]}
+        ),
+    )
+    ran = kb("rollback", "1", "--files")
+    assert (ran.status, {path: (synced / path).read_text() for path in DOCUMENTS}) == (0, files)
+    assert kb("sync", "--json").json["seq"] == 4
+    for options in [], ["--files"], ["--dry-run"], ["--force"]:
+        ran = kb("revert", "4", *options)
+        assert ran.status == 15
+        assert "It renamed what files name: REQ-11 to REQ-1. It changed more: N-1 (deleted), N-2 (deleted)." in ran.err
+        assert "`kb rename REQ-1 REQ-11` gives the earlier id back, in the files too. Then `kb revert 4`" in ran.err
+    assert len(records(kb)) == 4
+    assert kb("revert", "4", "--json").error["renamed"] == {"REQ-11": "REQ-1"}
+    assert kb("rename", "REQ-1", "REQ-11").status == 0
+    ran = kb("revert", "4", "--files")
+    assert (ran.status, ran.out) == (0, "main at seq 6: 2 created.\n")
+    assert "--files changed no file" in ran.err
+    assert [shown(kb, one)["id"] for one in ("N-1", "N-2", "REQ-11")] == ["N-1", "N-2", "REQ-11"]
+
+
+def test_a_sync_of_a_rename_and_a_title_is_not_undone_in_part(kb, synced):
+    write(synced, {DOCUMENT: renamed_login("Enter"), **naming("REQ-11")})
+    kb("sync")
+    ran = kb("revert", "2", "--files")
+    assert (ran.status, "It changed more: `title` of REQ-11." in ran.err) == (15, True)
+    assert "title: Enter" in (synced / DOCUMENT).read_text()
+    kb("rename", "REQ-11", "REQ-1")
+    ran = kb("revert", "2")
+    assert (ran.status, f"This changes facts of files: {DOCUMENT}." in ran.err) == (0, True)
+    assert ran.out == "main at seq 4: 1 updated.\n"
+
+
+def test_a_sync_of_two_renames_is_undone_by_two(kb, synced):
+    logout = DOCUMENTS["docs/requirements/logout.md"]
+    both = naming("REQ-11")["docs/requirements/logout.md"].replace("id: REQ-2", "id: REQ-12\nformer_ids: [REQ-2]")
+    write(synced, {DOCUMENT: renamed_login(), **naming("REQ-11"), "docs/requirements/logout.md": both})
+    kb("sync")
+    ran = kb("revert", "2", "--files")
+    assert (ran.status, "`kb rename REQ-11 REQ-1`, `kb rename REQ-12 REQ-2` give the earlier" in ran.err) == (15, True)
+    assert "undoes the rest" not in ran.err
+    kb("rename", "REQ-11", "REQ-1")
+    assert kb("revert", "2", "--files").status == 0  # nothing but the other one is left
+    assert (synced / "docs/requirements/logout.md").read_text() == logout
+    assert "Record 2 is undone already" in kb("revert", "2").err
+
+
+def test_a_sync_of_a_rename_and_a_move_of_its_document_is_undone_in_the_file(kb, synced):
+    moved = "docs/requirements/enter.md"
+    write(synced, {DOCUMENT: None, moved: renamed_login(), **naming("REQ-11")})
+    kb("sync")
+    assert kb("revert", "2", "--files").status == 0
+    assert (synced / moved).read_text() == LOGIN
+    assert kb("sync", "--json").json["seq"] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "left"), [(["2", "--force"], ["REQ-8"]), (["3", "2"], ["REQ-8"]), (["1", "2", "3"], [])]
+)
+def test_a_rename_whose_entity_was_deleted_since_is_reverted_together_with_others(kb, ready, words, left):
+    client(kb, "REQ-8")
+    kb("rename", "REQ-8", "REQ-9")
+    kb("delete", "REQ-9", "--yes")
+    ran = kb("revert", "2")
+    assert (ran.status, "Record 3 removed REQ-9." in ran.err, "`kb revert 3 2`" in ran.err) == (17, True, True)
+    assert kb("revert", *words).status == 0
+    assert [one["id"] for one in kb("query", "--json").json["entities"]] == left
+
+
 TAKER = """
 import io, json, sys
 from kbcli import app
@@ -431,3 +610,102 @@ def test_an_option_of_new_that_would_be_ignored_is_refused(kb, synced):
     ran = kb("new", "symbol", "--id", "a.B", "--title", "T", "--edit")
     assert (ran.status, "makes it without an editor." in ran.err) == (2, True)
     assert len(records(kb)) == 1
+
+
+def test_an_upsert_makes_no_entity_that_a_file_states_and_no_sync_has_taken_in(kb, synced):
+    path = "docs/requirements/new.md"
+    write(synced, {path: "---\nid: REQ-50\ntitle: New\nstatus: open\n---\n"})
+    before = kb("status", "--json").json["seq"]
+    item = '{"id": "REQ-50", "type": "req", "title": "X", "status": "open", "severity": "high"}'
+    for word in ("", ', "mode": "create"'):
+        ran = kb("apply", "-", stdin=f'{{"entities": [{item}]{word}}}')
+        assert f"'{path}' states 'REQ-50', but it is not recorded yet." in ran.err
+        assert ("Run `kb sync` first." in ran.err, kb("status", "--json").json["seq"]) == (True, before)
+    kb("sync")
+    assert kb("apply", "-", stdin='{"entities": [{"id": "REQ-50", "severity": "high"}]}').status == 0
+    assert kb("apply", "-", stdin=f'{{"entities": [{item}]}}').status == 15
+
+
+NAMED = 'FIND(?p.name, ?p.id) WHERE { ?p {type: "Person", name: "P"} }'
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("--title", "P"), "Person:P"),
+        (("--title", "Paula", "name=P"), "Person:P"),
+        (("--title", "P", "--id", "X-1"), "X-1"),
+        (("--title", "P", "--prefix", "X-"), "X-1"),
+    ],
+)
+def test_a_new_concept_of_kip_has_its_title_as_its_name(kb, synced, words, key):
+    ran = kb("new", "Person", *words)
+    assert (ran.status, ran.out.splitlines()[0]) == (0, key)
+    assert kb("kip", NAMED, "--json").json == {"result": [["P"], [key]]}
+
+
+@pytest.mark.parametrize("words", [("--title", "P"), ("--title", "P", "--id", "X-2"), ("--title", "Q", "name=P")])
+def test_a_concept_of_a_name_that_another_one_has_is_refused(kb, synced, words):
+    kb("new", "Person", "--title", "P", "--id", "X-1")
+    ran = kb("new", "Person", *words)
+    assert ran.status == IntegrityViolation.exit_status
+    assert "There is a Person 'P' already: 'X-1'." in ran.err
+    assert "kb set X-1" in ran.err
+    assert kb("new", "Domain", "--title", "P").status == 0
+    assert kb("new", "Person", "--title", "X-1").status == 0  # the id of a concept with another name
+
+
+def test_a_concept_that_every_store_knows_is_not_made_under_another_id(kb, synced):
+    ran = kb("new", "Person", "--title", "$self", "--id", "X-1")
+    assert ran.status == IntegrityViolation.exit_status
+    assert "There is a Person '$self' already" in ran.err
+
+
+def read_all(root):
+    return {path: (root / path).read_text() for path in DOCUMENTS}
+
+
+def test_a_rollback_over_renames_shows_the_change_of_the_files_and_makes_it_when_asked(kb, synced):
+    before = read_all(synced)
+    kb("rename", "REQ-1", "REQ-7")
+    kb("rename", "REQ-2", "REQ-8")
+    kb("rename", "REQ-7", "REQ-9")
+    renamed = read_all(synced)
+    ran = kb("rollback", "1")
+    assert ran.status == 15
+    assert "-id: REQ-9\n" in ran.out
+    assert "+id: REQ-1\n" in ran.out
+    assert "`kb rollback 1 --files`" in ran.err
+    assert {one["path"] for one in kb("rollback", "1", "--json").error["files"]} == {*before}
+    ran = kb("rollback", "1", "--dry-run")
+    assert (ran.status, "+id: REQ-1\n" in ran.out) == (0, True)
+    assert "Would change main at seq 4: 2 renamed (REQ-8 -> REQ-2, REQ-9 -> REQ-1).\n" in ran.out
+    assert (read_all(synced), len(records(kb))) == (renamed, 4)
+    ran = kb("rollback", "1", "--files")
+    assert (ran.status, ran.err) == (0, "")
+    assert "Written: " in ran.out
+    assert read_all(synced) == before
+    assert kb("diff", "1", "--json").json["entities"] == []
+    assert kb("sync", "--json").json["seq"] == 5
+
+
+def test_a_rollback_takes_every_point_and_says_which_seq_is_meant(kb, synced):
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "one")
+    git(synced, "commit", "-qm", "two", "--allow-empty")
+    client(kb)
+    ran = kb("rollback", "now", "--dry-run")
+    assert (ran.status, "seq 2 is the last record until then." in ran.err) == (0, True)
+    assert "nothing to change" in ran.out
+    ran = kb("rollback", "--to", "now")
+    assert (ran.status, "seq 2 is the last record until then." in ran.err) == (0, True)
+    ran = kb("rollback", "1", "--dry-run")
+    assert (ran.status, ran.out) == (0, "Would change main at seq 2: 1 deleted.\n")
+    assert len(records(kb)) == 2
+    assert kb("rollback", "HEAD", "--dry-run", "--json").json["points"]
+    assert kb("rollback", "nowhere").status == kb("diff", "nowhere").status
+    for words in [], ["1", "--to", "1"], [""]:
+        assert kb("rollback", *words).status in {2, 64}
+    ran = kb("rollback", "1", "--files")
+    assert (ran.status, ran.out) == (0, "main at seq 3: 1 deleted.\n")
+    assert "--files changed no file" in ran.err

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kbcli import exits
-from kbcli.render import Output
+from kbcli.invocation import exits
+from kbcli.terminal.output import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
 from kbcore.process_limits import exhausted
 from tests.support.fenced import as_somebody
@@ -69,8 +69,8 @@ def test_the_page_on_errors_has_every_code_that_the_command_line_answers_with() 
 HIDDEN = """
 import os, sys; from pathlib import Path
 from kbcli.app import main
-from kbcli.context import Session
-from kbcli.render import Output
+from kbcli.invocation.context import Session
+from kbcli.terminal.output import Output
 root = Path(sys.argv[1])
 for name in (".git", ".kb/schema", ".kb"):
     mode = (root / name).stat().st_mode

@@ -143,3 +143,52 @@ def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, s
     assert said in kb("query", "--id", "REQ-7").err
     kb("rename", "REQ-1", "REQ-8")
     assert said.replace("REQ-1", "REQ-8") in kb("show", "REQ-7").err
+
+
+def test_confirm_says_that_a_rename_in_files_is_not_recorded_yet(kb, synced):
+    path = synced / DOCUMENT
+    kb("set", "REQ-1", "owner=ann")
+    path.write_text(path.read_text().replace("id: REQ-1", "id: REQ-10\nformer_ids: [REQ-1]"))
+    for words in (["REQ-10"], ["REQ-2", "depends_on", "REQ-10"], ["REQ-2"]):
+        ran = kb("confirm", *words)
+        assert ran.status != 0
+        assert "is not recorded yet" in ran.err or "not recorded yet" in ran.err, ran.err
+        assert "kb sync" in ran.err
+
+
+def test_delete_names_the_file_that_states_what_no_record_has_yet(kb, synced):
+    write(synced, {"docs/requirements/10.md": "---\nid: REQ-10\ntitle: T\nstatus: open\n---\n"})
+    ran = kb("delete", "REQ-10", "--yes")
+    assert "'docs/requirements/10.md' states 'REQ-10', but it is not recorded yet." in ran.err
+
+
+@pytest.mark.parametrize(("mode", "type_"), [("upsert", ""), ("update", ""), ("update", '"type": "req", ')])
+def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, synced, mode, type_):
+    kb("rename", "REQ-1", "REQ-7")
+    ran = kb("apply", "-", stdin=f'{{"entities": [{{"id": "REQ-1", {type_}"severity": "high"}}], "mode": "{mode}"}}')
+    assert (ran.status, ran.err.count(NOW)) == (0, 1), ran.err
+    assert "REQ-7\t" in kb("query", "--where", "severity=high").out
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        '{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}',
+        '{"id": "REQ-1", "severity": "high", "create": true}',
+        '{"id": "REQ-1", "severity": "high"}, {"id": "REQ-7", "severity": "low"}',
+    ],
+)
+def test_what_could_make_an_entity_with_a_former_id_is_refused(kb, synced, items):
+    kb("rename", "REQ-1", "REQ-7")
+    before = kb("status", "--json").json["seq"]
+    ran = kb("apply", "-", stdin=f'{{"entities": [{items}]}}')
+    assert "is a former id of 'REQ-7', and names no other entity." in ran.err
+    assert (ran.status != 0, kb("status", "--json").json["seq"]) == (True, before)
+
+
+@pytest.mark.parametrize("words", [["delete", "REQ-1", "--yes"], ["rename", "REQ-1", "REQ-8"]])
+def test_a_deletion_and_a_rename_under_a_former_id_name_the_present_one(kb, synced, words):
+    kb("rename", "REQ-1", "REQ-7")
+    ran = kb(*words)
+    assert ran.status != 0
+    assert NOW in ran.err

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kbcli import context, hookrun
-from kbcore.visible import IS_DATA
+from kbcli.invocation import context, git_hook
+from kbcore.text.escaping import IS_DATA
 from tests.support.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
 from tests.support.places import caches_at
 from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
@@ -149,7 +149,7 @@ def test_a_bug_is_one_line_with_a_report_and_status_0(kb, synced, user):
     def broken(_session):
         raise ZeroDivisionError("oh\x1b")
 
-    user.setattr(hookrun, "_take_in", broken)
+    user.setattr(git_hook, "_take_in", broken)
     ran = kb("hook", "post-merge", "0")
     assert (ran.status, ran.out) == (0, "")
     assert ran.err.count("\n") == 1

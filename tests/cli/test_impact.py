@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kbcli.pages.impact import cut_at
+from kbcli.views.impact import cut_at
 from kbcore.limits import MAX_PAGE_ROWS
 
 

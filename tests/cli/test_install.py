@@ -16,7 +16,7 @@ from kbcli.clients.kinds import KINDS, file_of
 from kbcore.clock import SystemClock
 from kbcore.errors import InvalidConfig
 from kbcore.storage.fs import RealFs
-from kbcore.workspace import Machine
+from kbcore.store.pool import Machine
 
 PROGRAM = Path(sys.executable).with_name("kb-mcp")
 HERE = {"command": "kb-mcp", "args": []}
@@ -359,7 +359,7 @@ def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
 
 def test_a_file_that_somebody_changes_meanwhile_is_not_written_over(tmp_path):
     kind = KINDS["claude-code"]
-    place = installing.Place(tmp_path, file_of(kind, "project", "linux"))
+    place = installing.ClientFile(tmp_path, file_of(kind, "project", "linux"))
     planned = installing.plan(kind, place, "kb", HERE)
     place.path.write_text('{"theirs": 1}')
     with pytest.raises(InvalidConfig, match="changed meanwhile"):
@@ -369,7 +369,7 @@ def test_a_file_that_somebody_changes_meanwhile_is_not_written_over(tmp_path):
 
 
 def test_two_installations_at_the_same_time_lose_no_entry(kb, home, root):
-    place = installing.Place(root, file_of(KINDS["claude-code"], "project", "linux"))
+    place = installing.ClientFile(root, file_of(KINDS["claude-code"], "project", "linux"))
     machine = Machine(RealFs(), SystemClock(), {"HOME": str(home)})
     with ThreadPoolExecutor(1) as pool:
         with installing.alone(machine, place, root / ".git/kb/cache"):

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from kbcli.commands import export as export_command
-from kbcore import exporting
+from kbcore.store import facts_export
 from tests.support.cli import LOGIN, environment, write
 from tests.support.places import stores_at
 
@@ -88,6 +88,8 @@ def test_standard_input_is_read(synced, kb, words):
 def test_a_dry_run_writes_nothing(synced, kb):
     ran = kb("kip", TYPE, "--dry-run")
     assert (ran.status, "dry run" in ran.err) == (0, True)
+    assert ran.out.splitlines()[0].split() == ["dry", "run", "true"]
+    assert "$ConceptType:Thing" in ran.out
     assert kb("kip", 'DESCRIBE CONCEPT TYPE "Thing"').status == 18
 
 
@@ -173,7 +175,7 @@ def test_an_export_has_the_format_that_its_ending_names(synced, kb, name, hint):
 
 
 def test_an_export_that_one_changeset_cannot_hold_has_numbered_parts(synced, kb, monkeypatch):
-    monkeypatch.setattr(exporting.limits, "MAX_CHANGESET_ITEMS", 2)
+    monkeypatch.setattr(facts_export.limits, "MAX_CHANGESET_ITEMS", 2)
     assert kb("export", "all.json").status == 0
     names = sorted(path.name for path in synced.glob("all.*.json"))
     assert names[:2] == ["all.1.json", "all.2.json"]

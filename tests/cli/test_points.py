@@ -41,7 +41,7 @@ def test_every_command_takes_a_point_and_says_which_record_it_is(kb, grew, point
     assert ids(found) == [f"REQ-{number}" for number in range(1, seq + 1)]
     assert found.json["seq"] == seq
     assert (f"seq {seq} is the last" in found.json["freshness_reason"]) == (point != "2")
-    for words in (["query"], ["coverage"], ["impact", "REQ-1"], ["graph"], ["export", "-"]):
+    for words in (["query"], ["coverage"], ["impact", "REQ-1"], ["graph"], ["export", "-"], ["show", "REQ-1"]):
         ran = kb(*words, "--at", point)
         assert ran.status == 0, ran
         assert (f"note: '{point}' is" in ran.err) == (point != "2"), ran
@@ -130,3 +130,29 @@ def test_a_time_without_a_zone_is_a_local_one(kb, user, grew):
     finally:
         user.delenv("TZ")
         time.tzset()
+
+
+def test_an_entity_is_shown_as_it_was_with_its_edges_and_its_history_up_to_then(kb, grew):
+    (grew / "docs/requirements/1.md").write_text(
+        "---\nid: REQ-1\ntitle: Old\nstatus: open\nlinks: [{depends_on: [REQ-2]}]\n---\nThe old text.\n"
+    )
+    git(grew, "commit", "--quiet", "-a", "-m", "old")
+    kb("sync")
+    assert kb("rename", "REQ-1", "REQ-10").status == 0
+    assert kb("set", "REQ-10", "title=New").status == 0
+    assert kb("delete", "REQ-2", "--yes").status != 0
+    found = kb("show", "REQ-1", "--at", "4", "--json").json
+    assert (found["seq"], found["entity"]["title"]) == (4, "Old")
+    assert [(one["from"], one["to"]) for one in found["edges"]] == [("REQ-1", "REQ-2")]
+    assert [one["seq"] for one in found["history"]] == [4, 1]
+    page = kb("show", "REQ-10", "--at", "4")
+    assert page.status == 0, page
+    assert "Old" in page.out
+    assert "REQ-1 depends_on REQ-2" in page.out
+    assert "New" not in page.out
+    assert "'REQ-10' was called 'REQ-1' at seq 4." in page.err
+    assert "body" not in kb("show", "REQ-1", "--at", "4", "--no-body", "--json").json
+    gone = kb("show", "REQ-3", "--at", "1")
+    assert (gone.status, gone.err.splitlines()[0]) == (64, "error: There was no entity 'REQ-3' at seq 1.")
+    assert "`kb show 1` shows the record, without --at." in kb("show", "1", "--at", "2").err
+    assert "There is no record 99 yet." in kb("show", "REQ-1", "--at", "99").err

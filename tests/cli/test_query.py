@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from kbcli.pages.query import ways_on
+from kbcli.views.query import ways_on
 from tests.support.cli import LOGIN, write
 
 SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor", "freshness", "pending_files"}
@@ -345,7 +345,7 @@ def test_a_list_in_a_pipe_is_whole_unless_a_limit_is_given(kb, many, words, coun
 
 
 def test_a_list_in_a_pipe_reads_more_than_one_page_and_shows_every_entity_once(kb, many, monkeypatch):
-    monkeypatch.setattr("kbcli.listing.PAGE_ROWS", 7)
+    monkeypatch.setattr("kbcli.views.listing.PAGE_ROWS", 7)
     ids = [line.split("\t")[0] for line in kb("query").out.splitlines()[1:]]
     assert ids == [*(f"M-{at:03}" for at in range(MANY)), "REQ-1", "REQ-2", "TEST-1"]
     whole = kb("query", "req", "--edges", "--json").json

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.render import Output, OutputClosed, OutputFailed, write_all
 from kbcli.terminal import pager
+from kbcli.terminal.output import Output, OutputClosed, OutputFailed, write_all
 
 
 def read_slowly(descriptor: int, into: list[bytes]) -> None:

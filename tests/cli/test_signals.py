@@ -15,6 +15,7 @@ from kbcore.clock import SystemClock
 from kbcore.storage import layout, lock
 from kbcore.storage.fs import RealFs
 from tests.support.cli import environment, write
+from tests.support.places import caches_at
 from tests.support.repos import git
 
 _MOST_S = 2.0
@@ -156,6 +157,41 @@ def test_a_signal_ends_a_command_that_waits_for_a_lock(synced: Path, number: int
         assert end(process, number) == 128 + number
 
 
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        (["set", "REQ-1", "status=done"], "docs/requirements/login.md"),
+        (["rename", "REQ-1", "REQ-7"], "docs/tests/login.md"),
+        (["new", "req", "title=X"], "docs/requirements/REQ-3-x.md"),
+    ],
+)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_the_files_and_their_record_leaves_the_files_as_they_were(
+    synced: Path, words: list[str], changed: str, number: int
+) -> None:
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "documents")
+    directory = Path(git(synced, "rev-parse", "--git-common-dir").strip())
+    [place] = [path for path in (synced / directory / "kb").rglob(layout.LOCK) if path.parent.name == "main"]
+    with lock.held(RealFs(), SystemClock(), place):
+        process = started(synced, "", words)
+        try:
+            for _ in range(200):
+                if changed in git(synced, "status", "--porcelain", "-uall"):
+                    break
+                time.sleep(0.1)
+            assert changed in git(synced, "status", "--porcelain", "-uall")
+            process.send_signal(number)
+            out, complaints = process.communicate(timeout=10)
+        finally:
+            process.kill()
+            process.wait()
+    assert (process.returncode, out) == (128 + number, "")
+    assert complaints in {"", "warning: Interrupted. Nothing was written.\n"}
+    assert git(synced, "status", "--porcelain", "-uall") == ""
+    assert not list(caches_at(synced).glob("renaming-*"))
+
+
 def test_kb_watch_ends_during_a_long_check(synced: Path) -> None:
     patch, _ = CASES["a slow statement"]
     process = started(synced, patch, ["watch"])
@@ -196,7 +232,7 @@ def test_a_sync_that_has_no_time_left_after_its_commit_says_what_it_wrote(synced
 
 IMPORTING = """
 import time
-from kbcli.ending import Signals
+from kbcli.invocation.signals import Signals
 with Signals().obeyed():
     try:
         import interrupted

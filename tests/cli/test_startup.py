@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.workspace import Machine
+from kbcore.store.pool import Machine
 from tests.support.cli import environment, run_kb, write
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import NoSyncFs
@@ -18,20 +18,25 @@ from tests.support.project import Project, req
 WATCHED = (
     *("typer", "rich", "duckdb", "yaml", "pydantic", "mcp", "watchfiles", "asyncio", "gherkin", "msgspec", "email"),
     *(
-        "kbcore.store",
+        "kbcore.store.branch_store",
         "kbcore.sync.run",
         "kbcore.view.base",
-        "kbcore.extract.salvage",
-        "kbcore.query.text.words",
+        "kbcore.text.yaml_salvage",
+        "kbcore.text.terms",
         "kbcore.rules",
-        "kbcore.history",
+        "kbcore.store.history",
     ),
 )
 """Libraries that cost several milliseconds each, and rooms of our own that not every command has business in."""
 
 BASE = {"msgspec", "typer"}
-STORE = BASE | {"duckdb", "email", "kbcore.store", "kbcore.view.base"}  # DuckDB brings the package for e-mail
-HISTORY = STORE | {"kbcore.history"}
+STORE = BASE | {
+    "duckdb",
+    "email",
+    "kbcore.store.branch_store",
+    "kbcore.view.base",
+}  # DuckDB brings the package for e-mail
+HISTORY = STORE | {"kbcore.store.history"}
 SYNC = STORE | {"kbcore.sync.run"}
 COMMANDS = {
     "--version": BASE,
@@ -44,9 +49,9 @@ COMMANDS = {
     "show REQ-1 --json": HISTORY,
     "log": HISTORY,
     "branch list": STORE,
-    "coverage": HISTORY | {"kbcore.rules"},
+    "coverage": HISTORY,
     "impact REQ-1": HISTORY,
-    "graph REQ-1": HISTORY | {"kbcore.rules"},
+    "graph REQ-1": HISTORY,
     "kip DESCRIBE\\ PRIMER": HISTORY,
     "export": HISTORY,
     "sync": SYNC,

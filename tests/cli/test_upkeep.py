@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from kbcli.commands import doctor
-from kbcli.render import Output
-from kbcore.bugs import BUGS
+from kbcli.terminal.output import Output
 from kbcore.clock import SystemClock
+from kbcore.maintenance.doctor import Diagnosis
+from kbcore.maintenance.findings import DoctorFinding
 from kbcore.storage import lock
+from kbcore.storage.bug_reports import BUGS
 from kbcore.storage.fs import RealFs
-from kbcore.upkeep.doctor import Diagnosis
-from kbcore.upkeep.findings import Finding
 from tests.support.cli import DOCUMENTS, LOGIN, write
 from tests.support.places import caches_at, stores_at
 from tests.support.repos import commit_files, git
@@ -136,8 +136,8 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is_wrong(kb, synced, user,
 
 def test_a_long_remedy_that_several_findings_have_is_shown_once(capsys):
     remedy = "Do all of this. " * 10
-    found = [Finding("stores", "error", "x", "Bad.", remedy, branch) for branch in ("one", "two", "three")]
-    found.append(Finding("git", "ok", "version", "Well."))
+    found = [DoctorFinding("stores", "error", "x", "Bad.", remedy, branch) for branch in ("one", "two", "three")]
+    found.append(DoctorFinding("git", "ok", "version", "Well."))
     output = Output({})
     doctor.tell(output, Diagnosis(tuple(found), ()))
     output.flush()

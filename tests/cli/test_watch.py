@@ -25,12 +25,12 @@ import msgspec
 import pytest
 
 from kbcli.commands import watch as watching
-from kbcli.ending import Ending
-from kbcli.render import Output
+from kbcli.invocation.signals import Deadline
+from kbcli.messages import watched
 from kbcli.terminal.cells import shortened
-from kbcli.words import watched
-from kbcore.answers import Outcome
+from kbcli.terminal.output import Output
 from kbcore.rules import Violation
+from kbcore.store.answers import Outcome
 from kbcore.sync.answer import SyncAnswer
 from kbcore.text.problems import FileProblem
 from kbcore.watch.events import Checked, Resumed, Synced
@@ -330,7 +330,7 @@ def _raising_sigint() -> Iterator[None]:
 @pytest.mark.usefixtures("_raising_sigint")
 def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
     stopped: list[bool] = []
-    with Ending().by_signals(lambda: stopped.append(True)):
+    with Deadline().by_signals(lambda: stopped.append(True)):
         signal.raise_signal(signal.SIGTERM)
         assert stopped == [True]
         with pytest.raises(KeyboardInterrupt):

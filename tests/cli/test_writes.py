@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kbcli import app, yamlchanges
+from kbcli import app
+from kbcli.input import changeset_yaml
 from tests.support.cli import write
 from tests.support.places import stores_at
 
@@ -141,9 +142,9 @@ def test_what_is_no_changeset_is_refused(kb, synced, text):
 
 def test_yaml_bombs_and_depth_are_refused_quickly():
     deep = "a: " + "[" * 100_000
-    assert yamlchanges.read(deep)[1]
+    assert changeset_yaml.read(deep)[1]
     bomb = "a: &a [x,x]\n" + "".join(f"b{n}: &b{n} [*a,*a]\n" for n in range(40))
-    assert yamlchanges.read(bomb)[1]
+    assert changeset_yaml.read(bomb)[1]
 
 
 def test_files_are_named_relative_to_where_kb_was_started(kb, synced):

@@ -19,11 +19,12 @@ from mcp.server.lowlevel import Server
 
 from kbcore import progress
 from kbcore.errors import NotFound
-from kbmcp import prompts, resources, telling, tools
-from kbmcp.calls import Call
-from kbmcp.prompts import Argument, Prompt
-from kbmcp.resources import Resource, Wanted
-from kbmcp.tools import Tool
+from kbmcp.resources import prompts, resource_list
+from kbmcp.resources.prompts import Argument, Prompt
+from kbmcp.resources.resource_list import RequestedResource, Resource
+from kbmcp.tools import progress_notifications, tool_list
+from kbmcp.tools.call import Call
+from kbmcp.tools.tool_list import Tool
 
 TEMPLATE = "test://template/{id}/data"
 SUBJECT = "REQ-1"
@@ -31,7 +32,7 @@ SUBJECT = "REQ-1"
 STEPS = 4
 
 
-class Nothing(tools.wire._Model):
+class Nothing(tool_list.argument_models._Model):
     """No arguments."""
 
 
@@ -64,13 +65,13 @@ def _fails(_: Call, __: Any, ___: Any) -> dict[str, Any]:
 
 
 def _takes_long(_: Call, __: Any, ___: Any) -> dict[str, Any]:
-    for _step in progress.counted(range(STEPS), STEPS, "steps taken", every=1):
-        time.sleep(3 * telling.EVERY_S)
+    for _step in progress.track(range(STEPS), STEPS, "steps taken", every=1):
+        time.sleep(3 * progress_notifications.EVERY_S)
     return {"steps": STEPS}
 
 
 def _tool(name: str, run: Callable[[Call, Any, Any], dict[str, Any]]) -> Tool:
-    return Tool(name, f"Conformance: {name}.", Nothing, tools._reader(Nothing), run)
+    return Tool(name, f"Conformance: {name}.", Nothing, tool_list._reader(Nothing), run)
 
 
 TOOLS = (
@@ -104,12 +105,14 @@ RESOURCES = {
 
 def add_to(server: Server[Any]) -> None:
     """Add everything to a server of KB's, and to the tables that it looks into."""
-    telling.EVERY_S = 0.02
-    tools.TOOLS = (*tools.TOOLS, *TOOLS)
+    progress_notifications.EVERY_S = 0.02
+    tool_list.TOOLS = (*tool_list.TOOLS, *TOOLS)
     prompts.PROMPTS = (*prompts.PROMPTS, *PROMPTS)
-    resources.RESOURCES.update(RESOURCES)  # type: ignore[arg-type]
-    _instead(resources, "find", _find)
-    _instead(prompts.facts, "entity", lambda was, call, key: was(call, SUBJECT if key.startswith("test:") else key))
+    resource_list.RESOURCES.update(RESOURCES)  # type: ignore[arg-type]
+    _instead(resource_list, "find", _find)
+    _instead(
+        prompts.prompt_facts, "entity", lambda was, call, key: was(call, SUBJECT if key.startswith("test:") else key)
+    )
     _around(server, "tools/list", _list_tools)
     _around(server, "tools/call", _call_tool)
     _around(server, "prompts/list", _list_prompts)
@@ -136,10 +139,10 @@ def _instead(module: Any, name: str, function: Callable[..., Any]) -> None:
     setattr(module, name, lambda *given: function(was, *given))
 
 
-def _find(was: Callable[..., Wanted], uri: str, toolsets: Collection[str]) -> Wanted:
+def _find(was: Callable[..., RequestedResource], uri: str, toolsets: Collection[str]) -> RequestedResource:
     head, tail = TEMPLATE.split("{id}")
     if uri.startswith(head) and uri.endswith(tail):
-        return Wanted("template", uri.removeprefix(head).removesuffix(tail))  # type: ignore[arg-type]
+        return RequestedResource("template", uri.removeprefix(head).removesuffix(tail))  # type: ignore[arg-type]
     return was(uri, toolsets)
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import uvicorn
 
-from kbmcp.calls import Options
 from kbmcp.serving import server_for
+from kbmcp.tools.call import ServerOptions
 from tests.conformance import fixtures
 
 MAX_S = 600.0
@@ -22,7 +22,7 @@ MAX_S = 600.0
 
 async def serve(root: Path) -> None:
     """Serve the knowledge base of a repository."""
-    server = server_for(Options(root, env=dict(os.environ)))
+    server = server_for(ServerOptions(root, env=dict(os.environ)))
     fixtures.add_to(server)
     app = server.streamable_http_app(host="127.0.0.1")
     with socket.create_server(("127.0.0.1", 0)) as listening:

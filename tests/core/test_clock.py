@@ -12,11 +12,11 @@ import pytest
 import kbcore.clock
 from kbcore.clock import Flagged, Moment, SystemClock, flagged, moment_after
 from kbcore.errors import ClockUnusable, InvalidQuery
-from kbcore.history.log import Selection, log
-from kbcore.history.moment import read_at, seq_at
-from kbcore.history.when import when_of
-from kbcore.upkeep.doctor import diagnose
-from kbcore.values import normal_time
+from kbcore.maintenance.doctor import diagnose
+from kbcore.model.values import normal_time
+from kbcore.store.history.log import Selection, log
+from kbcore.store.history.moment import read_at, seq_at
+from kbcore.store.history.when import when_of
 from tests.support.clocks import SetClock
 from tests.support.project import Project
 

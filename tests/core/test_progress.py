@@ -16,14 +16,14 @@ from tests.support.project import Project
 
 def test_work_that_nobody_listens_to_is_left_as_it_is():
     items = [1, 2, 3]
-    assert progress.counted(items, 3, "things done") is items
+    assert progress.track(items, 3, "things done") is items
 
 
 @given(st.integers(0, 40), st.integers(1, 9))
 def test_what_is_told_begins_at_nothing_grows_and_ends_with_all(count, every):
     told: list[tuple[int, int, str]] = []
-    with progress.heard_by(lambda *note: told.append(note)):
-        assert list(progress.counted(iter(range(count)), count, "things done", every=every)) == list(range(count))
+    with progress.listener(lambda *note: told.append(note)):
+        assert list(progress.track(iter(range(count)), count, "things done", every=every)) == list(range(count))
     done = [one[0] for one in told]
     assert done == sorted(done)
     assert done[-1] == count
@@ -32,10 +32,10 @@ def test_what_is_told_begins_at_nothing_grows_and_ends_with_all(count, every):
 
 def test_a_thread_that_is_handed_the_context_is_heard_too():
     told: list[int] = []
-    with progress.heard_by(lambda done, *_: told.append(done)):
+    with progress.listener(lambda done, *_: told.append(done)):
         context = contextvars.copy_context()
-        work = threading.Thread(target=lambda: context.run(lambda: list(progress.counted([1], 1, "x"))))
-        other = threading.Thread(target=lambda: list(progress.counted([1], 1, "y")))
+        work = threading.Thread(target=lambda: context.run(lambda: list(progress.track([1], 1, "x"))))
+        other = threading.Thread(target=lambda: list(progress.track([1], 1, "y")))
         for thread in (work, other):
             thread.start()
             thread.join()
@@ -48,7 +48,7 @@ def test_a_first_fold_and_the_rules_are_told_of(tmp_path):
         project.apply(entities=[{"id": f"R{at}", "type": "req", "title": "t", "status": "open"}])
     project.pool.close()
     told: list[tuple[int, int, str]] = []
-    with progress.heard_by(lambda *note: told.append(note)):
+    with progress.listener(lambda *note: told.append(note)):
         fresh = Project(project.root, is_new=False)
         caches_at(project.root).rename(project.root / ".kb" / "old-cache")
         workspace = fresh.workspace()

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from kbcore import canonical, record
 from kbcore.errors import KBError
+from kbcore.model import canonical, record
 from kbcore.storage import branchdir, compaction, head, journal, snapshot, verify
-from kbcore.store import Author
+from kbcore.store.branch_store import Author
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, fill, new_store
 from tests.support.golden import GOLDEN
 from tests.support.project import Project
@@ -218,7 +218,7 @@ def test_what_a_write_records_is_as_the_page_says(tmp_path: Path) -> None:
     git(project.root, "branch", "other")
     project.apply(author=bot, branch="other", entities=[{**entity, "title": "Three"}])
     commit = git(project.root, "rev-parse", "HEAD").strip()
-    stores = [project.workspace().directory_of(branch) for branch in ("main", "other")]
+    stores = [project.workspace().folders.directory_of(branch) for branch in ("main", "other")]
     (main, other), ids = [read_store(one)[0] for one in stores], [read_head(one)["store_id"] for one in stores]
     project.close()
     for payload in (*main, *other):

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from kbcore.config import DEFAULT, parse_config
+from kbcore.config.schema_files import load_schema
+from kbcore.config.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES, IMPACTS
+from kbcore.config.settings import DEFAULT, parse_config
 from kbcore.extract import registry
-from kbcore.schema import CORE
-from kbcore.schema_files import load_schema
-from kbcore.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES, IMPACTS
+from kbcore.model.schema import CORE
 from tests.support.regenerate_docs import DOCS, fenced
 from tests.support.schema_tables import edge_table, type_table
 

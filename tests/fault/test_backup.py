@@ -20,9 +20,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore import branches
-from kbcore.branches import lost
-from kbcore.branches.stores import repository_lock
 from kbcore.errors import (
     BackupDamaged,
     CommitUncertain,
@@ -35,12 +32,15 @@ from kbcore.errors import (
     StoreWentBack,
     UnknownBranch,
 )
-from kbcore.history.log import log
+from kbcore.maintenance import epochs
+from kbcore.maintenance.backup import back_up, restore
+from kbcore.maintenance.compacting import compact
 from kbcore.storage import archive, head, layout
 from kbcore.storage.fs import RealFs
-from kbcore.upkeep import epochs
-from kbcore.upkeep.backup import back_up, restore
-from kbcore.upkeep.compacting import compact
+from kbcore.store import branches
+from kbcore.store.branches import lost
+from kbcore.store.branches.stores import repository_lock
+from kbcore.store.history.log import log
 from tests.support.damage import entities, is_proven, put, put_back, reset
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import AUTHOR, Project
@@ -78,7 +78,7 @@ def restored(project: Project, file: Path, *names: str, **options: bool):
 
 
 def leftovers(project: Project, file: Path) -> list[str]:
-    parent = project.workspace().directory_of("main").parent
+    parent = project.workspace().folders.directory_of("main").parent
     building = [path.name for path in parent.iterdir() if path.name.startswith(layout.BUILDING_PREFIX)]
     return building + [path.name for path in file.parent.iterdir() if path.name.endswith(layout.TMP_SUFFIX)]
 
@@ -95,7 +95,7 @@ def test_a_backup_holds_every_branch_and_brings_it_back(project: Project, file: 
     done = restored(project, file)
     assert [(one.branch, one.seq) for one in done.branches] == [("main", 5), ("side/one", 6)]
     for name, old in heads.items():
-        new = head.read(RealFs(), project.workspace().directory_of(name))
+        new = head.read(RealFs(), project.workspace().folders.directory_of(name))
         assert (new.lineage, new.seq) == (old.lineage, old.seq + 1)
         assert new.store_id != old.store_id, "references to records that came later must not find other ones"
         assert new.epoch_of(old.store_id)
@@ -109,18 +109,18 @@ def test_a_backup_holds_every_branch_and_brings_it_back(project: Project, file: 
 def test_a_present_store_is_kept_unless_it_may_be_replaced_and_then_in_the_trash(project, file, tally) -> None:
     backed_up(project, file, "main")
     put(project, "FG")
-    before = head.read(RealFs(), project.workspace().directory_of("main"))
+    before = head.read(RealFs(), project.workspace().folders.directory_of("main"))
     tally.tried()
     with pytest.raises(InvalidQuery, match="main has a store"):
         restored(project, file)
-    assert head.read(RealFs(), project.workspace().directory_of("main")) == before
+    assert head.read(RealFs(), project.workspace().folders.directory_of("main")) == before
     dry = restored(project, file, dry_run=True)
     assert (dry.branches[0].present_seq, dry.branches[0].is_new_epoch) == (7, True)
-    assert head.read(RealFs(), project.workspace().directory_of("main")) == before
+    assert head.read(RealFs(), project.workspace().folders.directory_of("main")) == before
     (one,) = restored(project, file, replaces=True).branches
     assert head.read(RealFs(), Path(one.replaced)) == before
     assert entities(project) == set("ABCDE")
-    of = head.read(RealFs(), project.workspace().directory_of("main"))
+    of = head.read(RealFs(), project.workspace().folders.directory_of("main"))
     assert of.epochs[-1].seen == 7
     assert "2 records are lost: 6 to 7" in log(project.view(), limit=1)[0]["repair"]
     branches.restore(project.workspace(), "main")
@@ -132,7 +132,7 @@ def test_a_present_store_is_kept_unless_it_may_be_replaced_and_then_in_the_trash
 @pytest.mark.fault("D3")
 def test_a_store_that_is_restored_at_its_own_head_keeps_its_id(project, file, tally) -> None:
     backed_up(project, file, "main")
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     before = head.read(RealFs(), directory)
     (directory / before.segments[0].file).unlink()
     tally.tried()
@@ -145,7 +145,7 @@ def test_a_store_that_is_restored_at_its_own_head_keeps_its_id(project, file, ta
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("is_gone", [False, True], ids=["went back", "gone"])
 def test_a_backup_that_ends_where_a_store_went_back_to_settles_the_loss(is_gone, project, file, tally) -> None:
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     backed_up(project, file, "main")
     older, before = shutil.copytree(directory, file.with_name("older")), head.read(RealFs(), directory)
     put(project, "FG")
@@ -173,7 +173,7 @@ def test_a_backup_that_ends_where_a_store_went_back_to_settles_the_loss(is_gone,
 
 @pytest.mark.fault("D3")
 def test_a_backup_from_before_a_new_epoch_ends_the_later_id_too(project, file, tally) -> None:
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     backed_up(project, file, "main")
     older = shutil.copytree(directory, file.with_name("older"))
     put(project, "FG")
@@ -195,7 +195,7 @@ def test_a_backup_from_before_a_new_epoch_ends_the_later_id_too(project, file, t
 def test_a_damaged_store_is_not_backed_up_over_a_good_backup(project, file, tally) -> None:
     backed_up(project, file)
     good = file.read_bytes()
-    path = project.workspace().directory_of("main") / "journal-0000000001.jsonl"
+    path = project.workspace().folders.directory_of("main") / "journal-0000000001.jsonl"
     data = path.read_bytes()
     path.unlink()
     path.write_bytes(data.replace(b'"B"', b'"X"', 1))
@@ -208,7 +208,7 @@ def test_a_damaged_store_is_not_backed_up_over_a_good_backup(project, file, tall
 
 @pytest.mark.fault("D3")
 def test_a_store_that_lost_records_is_not_backed_up_over_a_good_backup(project, file, tally) -> None:
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     older = shutil.copytree(directory, file.with_name("older"))
     put(project, "FG")
     backed_up(project, file)
@@ -300,8 +300,13 @@ def test_a_device_is_not_replaced_by_a_backup(tally) -> None:
 def test_a_backup_is_not_put_where_the_stores_and_caches_are(project, tmp_path, tally) -> None:
     workspace = project.workspace()
     link = tmp_path / "link"
-    link.symlink_to(workspace.directory_of("main"))
-    for folder in (workspace.data_dir, workspace.directory_of("main"), workspace.cache_dir, link):
+    link.symlink_to(workspace.folders.directory_of("main"))
+    for folder in (
+        workspace.folders.data_dir,
+        workspace.folders.directory_of("main"),
+        workspace.folders.cache_dir,
+        link,
+    ):
         for dry_run in (False, True):
             tally.tried()
             with pytest.raises(InvalidQuery, match="is inside"):
@@ -362,7 +367,7 @@ def test_a_backup_among_writers_and_compactions_is_one_head(project, file, tally
 
 
 def head_seq(project: Project) -> int:
-    return head.read(RealFs(), project.workspace().directory_of("main")).seq
+    return head.read(RealFs(), project.workspace().folders.directory_of("main")).seq
 
 
 @pytest.mark.fault("D3")
@@ -593,7 +598,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
     backed_up(project, file, "main")
     put(project, "FG")
     project.pool.close()
-    parent = project.workspace().directory_of("main").parent
+    parent = project.workspace().folders.directory_of("main").parent
     saved = file.with_name("saved")
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
@@ -621,7 +626,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
     backed_up(project, file, "main")
     put(project, "FG")
     project.pool.close()
-    parent = project.workspace().directory_of("main").parent
+    parent = project.workspace().folders.directory_of("main").parent
     saved = file.with_name("saved")
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
@@ -651,7 +656,7 @@ def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_
     backed_up(project, file, "main")
     put(project, "FG")
     project.pool.close()
-    parent = project.workspace().directory_of("main").parent
+    parent = project.workspace().folders.directory_of("main").parent
     saved = file.with_name("saved")
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
@@ -703,13 +708,13 @@ class WritingMeanwhile(NoSyncFs):
 @pytest.mark.fault("D3")
 def test_a_record_that_is_written_while_a_restore_works_is_known_to_be_gone(project, file, tally) -> None:
     backed_up(project, file, "main")
-    before = head.read(RealFs(), project.workspace().directory_of("main"))
+    before = head.read(RealFs(), project.workspace().folders.directory_of("main"))
     other = Project(project.root, is_new=False)
     project.machine.fs = WritingMeanwhile(lambda: put(other, "H"))
     tally.tried()
     (one,) = restored(project, file, replaces=True).branches
     other.close()
-    of = head.read(RealFs(), project.workspace().directory_of("main"))
+    of = head.read(RealFs(), project.workspace().folders.directory_of("main"))
     assert (one.present_seq, one.is_new_epoch) == (6, True)
     assert of.store_id != before.store_id, "record 6 of the old id is not record 6 of the new one"
     assert of.epochs[-1].seen == 6
@@ -726,7 +731,7 @@ def test_a_backup_that_replaces_an_unrelated_store_says_nothing_of_lost_records(
     tally.tried()
     (one,) = restored(other, file, replaces=True).branches
     assert (one.is_same_store, one.is_new_epoch) == (False, True)
-    of = head.read(RealFs(), other.workspace().directory_of("main"))
+    of = head.read(RealFs(), other.workspace().folders.directory_of("main"))
     assert of.epochs[-1].seen == 5
     assert "lost" not in log(other.view(), limit=1)[0]["repair"]
     assert is_proven(other)

@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore import replay
 from kbcore.clock import SystemClock, flagged
-from kbcore.history.moment import read_at, seq_at
-from kbcore.record import PutNode, Record
+from kbcore.maintenance.repair import rebuild_head
+from kbcore.model.record import PutNode, Record
 from kbcore.storage import journal, verify
-from kbcore.store import Author
-from kbcore.upkeep.repair import rebuild_head
-from kbcore.view.past import state_at
+from kbcore.store.branch_store import Author
+from kbcore.store.history.moment import read_at, seq_at
+from kbcore.view import replay
+from kbcore.view.history import state_at
 from tests.fault.conftest import Tally
 from tests.support.histories import lines_of
 from tests.support.project import Project, req
@@ -197,7 +197,7 @@ def test_the_record_of_a_repair_says_so_too_when_the_clock_was_behind(tmp_path: 
     project, clock = Project(tmp_path / "repo"), JumpingClock()
     project.machine.clock = clock
     project.sync({"docs/requirements/a.md": req("REQ-1")})
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     before = journal.read_head(project.machine.fs, directory).head.at
     (directory / "head.json").unlink()
     clock.time -= timedelta(days=3650)

@@ -28,8 +28,8 @@ from kbcli import app
 from kbcore.clock import SystemClock
 from kbcore.storage import head, lock
 from kbcore.storage.fs import RealFs
-from kbmcp.calls import Client, Options, Service
-from kbmcp.tools import Tool, answer, find
+from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.tool_list import Tool, answer, find
 from tests.support.cli import ROOT, Ran, environment
 from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
 from tests.support.repos import git, git_env, make_repository
@@ -404,7 +404,7 @@ def tree(root: Path) -> dict[str, tuple[int, int, str]]:
 @contextlib.contextmanager
 def agent(root: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """Give ``kb_query`` as an agent calls it."""
-    service = Service(Options(root, env=git_env()))
+    service = Service(ServerOptions(root, env=git_env()))
     tool = find(service, "kb_query")
     assert isinstance(tool, Tool)
     with start_blocking_portal() as portal:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import random
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from kbcore import canonical, record, replay
 from kbcore.errors import RevertConflict
-from kbcore.history.undo import revert_planner, rollback_planner
-from kbcore.model import Node
-from kbcore.schema import CORE
-from kbcore.state import State
+from kbcore.model import canonical, record
+from kbcore.model.graph import Node
+from kbcore.model.schema import CORE
+from kbcore.model.state import State
 from kbcore.storage import branchdir, compaction, frame, head, journal, snapshot
 from kbcore.storage.head import Head
-from kbcore.store import Planner, Request
-from kbcore.view.fold import Entry, fold
-from kbcore.view.past import state_at
+from kbcore.store.branch_store import Planner, Request
+from kbcore.store.history.undo import revert_planner, rollback_planner
+from kbcore.view import replay
+from kbcore.view.fold import FoldedRecord, fold
+from kbcore.view.history import state_at
 from tests.fault.workloads import CLOCK
 from tests.support.disk import File, MemoryDisk
 from tests.support.grown import WAYS, built, grown
 from tests.support.histories import LINEAGE, content, drawn, entries_of, lines_of, states_of
 from tests.support.late import wrong_when_late
-from tests.support.scale import SEED, tries
+from tests.support.scale import SEED, in_time, tries
 from tests.support.stores import AUTHOR, Stored
 
 CHANGESETS = 50
@@ -49,9 +50,9 @@ class History:
         return [*self.dice.sample(range(len(self.entries)), count), len(self.entries)]
 
 
-def histories(of_slice: int, of_merge: int, of_soak: int = 0) -> range:
-    """Return the seeds of the histories to try; a soak's next round begins where none of its own has been."""
-    return range(SEED * 1000, SEED * 1000 + tries(of_slice, of_merge, of_soak))
+def histories(of_slice: int, of_merge: int, of_soak: int = 0) -> Iterator[int]:
+    """Yield the seeds of the histories to try; a soak's next round begins where none of its own has been."""
+    return in_time(range(SEED * 1000, SEED * 1000 + tries(of_slice, of_merge, of_soak)), of_merge)
 
 
 @pytest.mark.fault("F18")
@@ -102,7 +103,7 @@ def _facts(fs: MemoryDisk, of: Head, until: int | None = None) -> Any:
     return canonical.lines(folded.state, folded.known)
 
 
-def _append(fs: MemoryDisk, entries: Sequence[Entry]) -> None:
+def _append(fs: MemoryDisk, entries: Sequence[FoldedRecord]) -> None:
     """Add records as one write, and the head that names them."""
     of = head.read(fs, MAIN)
     tip, data = of.head, b""

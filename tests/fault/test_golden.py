@@ -17,12 +17,13 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.errors import ChangesetIdReused, FormatTooNew
 from kbcore.ids import encode_branch
-from kbcore.record import VOCABULARY
+from kbcore.model.record import VOCABULARY
 from kbcore.storage import frame, head, snapshot
 from kbcore.storage.fs import RealFs
 from kbcore.storage.head import SnapshotRef
 from kbcore.storage.layout import GIT_REF
-from kbcore.workspace import Machine, StorePool, open_workspace
+from kbcore.store.pool import Machine, StorePool
+from kbcore.store.workspace import open_workspace
 from tests.support.cli import environment
 from tests.support.golden import ANSWERS, GOLDEN, SUMS, ask, opened, sums
 from tests.support.places import caches_at, stores_at

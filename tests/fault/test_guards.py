@@ -23,26 +23,26 @@ STORAGE = (
     "tests/fault/test_damage_told.py::test_a_head_without_the_beginning_says_what_is_gone",
 )
 ABOVE = (
-    "tests/core/test_store.py",
-    "tests/core/test_store_gone.py",
-    "tests/core/test_viewcache.py",
-    "tests/core/test_replay.py",
-    "tests/core/test_branches.py::test_a_move_of_head_before_the_commit_refuses_it",
-    "tests/core/test_concurrency.py::test_a_writer_that_waits_folds_many_records_before_it_holds_the_lock",
-    "tests/core/test_concurrency.py::test_only_a_writer_that_plans_under_the_lock_reads_before_it_what_the_plan_asks_for",
-    "tests/core/test_plans_ahead.py::test_a_quick_plan_that_cannot_be_used_is_made_under_the_lock_at_once",
-    "tests/core/branches/test_gc_asks.py",
-    "tests/core/branches/test_lost.py::test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused",
-    "tests/core/branches/test_lost.py::test_what_kb_puts_away_itself_is_no_loss",
-    "tests/core/branches/test_slow_git.py",
-    "tests/core/branches/test_trash.py",
-    "tests/core/planning/test_changesets.py",
-    "tests/core/planning/test_secrets.py",
-    "tests/core/planning/test_versions.py",
+    "tests/core/store/test_branch_store.py",
+    "tests/core/store/test_store_gone.py",
+    "tests/core/view/test_cache.py",
+    "tests/core/view/test_replay.py",
+    "tests/core/store/test_branches.py::test_a_move_of_head_before_the_commit_refuses_it",
+    "tests/core/store/test_concurrency.py::test_a_writer_that_waits_folds_many_records_before_it_holds_the_lock",
+    "tests/core/store/test_concurrency.py::test_only_a_writer_that_plans_under_the_lock_reads_before_it_what_the_plan_asks_for",
+    "tests/core/store/test_plans_ahead.py::test_a_quick_plan_that_cannot_be_used_is_made_under_the_lock_at_once",
+    "tests/core/store/branches/test_gc_asks.py",
+    "tests/core/store/branches/test_lost.py::test_a_store_that_was_put_back_is_named_with_the_seqs_and_refused",
+    "tests/core/store/branches/test_lost.py::test_what_kb_puts_away_itself_is_no_loss",
+    "tests/core/store/branches/test_slow_git.py",
+    "tests/core/store/branches/test_trash.py",
+    "tests/core/store/planning/test_changesets.py",
+    "tests/core/store/planning/test_secrets.py",
+    "tests/core/store/planning/test_versions.py",
     "tests/core/storage/test_witness.py::test_a_commit_is_noted_once_and_before_the_lock_is_free",
     "tests/core/sync/test_checkout.py",
     "tests/core/sync/test_guard.py",
-    "tests/core/upkeep/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
+    "tests/core/maintenance/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
     "tests/fault/test_salvage.py::test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone",
 )
 """Of both, only tests that miss some guard: all are run once before the first guard goes."""
@@ -51,10 +51,10 @@ LONG = (
     "tests/core/storage/test_crash.py",
     "tests/core/storage/test_processes.py",
     "tests/core/storage/test_scratch.py",
-    "tests/core/test_store.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
-    "tests/core/test_store.py::test_a_cut_cache_is_built_anew",
-    "tests/core/test_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
-    "tests/core/test_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",
+    "tests/core/store/test_branch_store.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
+    "tests/core/store/test_branch_store.py::test_a_cut_cache_is_built_anew",
+    "tests/core/store/test_branch_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
+    "tests/core/store/test_branch_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",
 )
 """What is left out of these files and folders: it takes long, and misses nothing that a shorter test does not."""
 
@@ -66,28 +66,40 @@ def storage(*modules: str) -> Request:
 GROUPS = {
     # All of one layer at once: before the first guard goes, all its tests are run.
     "storage": storage(
-        *("frame", "head", "scan", "journal", "recovery", "quarantine", "lock", "files", "fs", "layout", "shapes"),
+        *(
+            "frame",
+            "head",
+            "scan",
+            "journal",
+            "recovery",
+            "quarantine",
+            "lock",
+            "files",
+            "fs",
+            "layout",
+            "byte_diagnosis",
+        ),
         *("damage", "snapshot", "compaction", "branchdir", "rebuild", "verify"),
     ),
     "above": Request(
         (
-            "kbcore.store:BranchStore.commit",
-            "kbcore.store:BranchStore._committed",
-            "kbcore.store:BranchStore._first_answer",
-            "kbcore.store:BranchStore.answered",
-            "kbcore.store:drafted",
-            "kbcore.store:recorded",
-            "kbcore.viewcache:is_usable",
-            "kbcore.viewcache:is_ahead",
+            "kbcore.store.branch_store:BranchStore.commit",
+            "kbcore.store.branch_store:BranchStore._committed",
+            "kbcore.store.branch_store:BranchStore._first_answer",
+            "kbcore.store.branch_store:BranchStore.answered",
+            "kbcore.store.branch_store:drafted",
+            "kbcore.store.branch_store:recorded",
+            "kbcore.view.cache:is_usable",
+            "kbcore.view.cache:is_ahead",
             "kbcore.view.base:_read_stamp",
-            "kbcore.replay:folded",
-            "kbcore.replay:_first_snapshot",
-            "kbcore.planning.plan:plan",
-            "kbcore.planning.plan:_check_stale",
-            "kbcore.planning.plan:_check_version",
-            "kbcore.branches.trash:_remove",
+            "kbcore.view.replay:folded",
+            "kbcore.view.replay:_first_snapshot",
+            "kbcore.store.planning.plan:plan",
+            "kbcore.store.planning.plan:_check_stale",
+            "kbcore.store.planning.plan:_check_version",
+            "kbcore.store.branches.trash:_remove",
             "kbcore.sync.checkout:Checkout.guard",
-            "kbcore.workspace:Workspace.guard",
+            "kbcore.store.workspace:Workspace.guard",
         ),
         ABOVE,
         LONG,
@@ -98,13 +110,13 @@ SPARED = {
     "kbcore.storage.files.read_lines: no `and at < limit`": (
         "It saves a read of no bytes at the limit; that read ends the loop just so."
     ),
-    "kbcore.store.BranchStore._first_answer: never `if not request.changeset_id`": (
+    "kbcore.store.branch_store.BranchStore._first_answer: never `if not request.changeset_id`": (
         "It saves a look for the empty id, which no record has."
     ),
-    "kbcore.store.BranchStore.answered: never `if not request.changeset_id`": (
+    "kbcore.store.branch_store.BranchStore.answered: never `if not request.changeset_id`": (
         "It saves a look for the empty id, which no record has."
     ),
-    "kbcore.branches.trash._remove: no `discard_cache(workspace, name)`": (
+    "kbcore.store.branches.trash._remove: no `discard_cache(workspace, name)`": (
         "It saves room: a view says by itself which store it is of."
     ),
 }
@@ -113,7 +125,7 @@ tests are run, so only a soak takes them out."""
 
 ALWAYS = (
     "kbcore.storage.frame.decode: no `and found.sum == checksum(FORMAT, seq, prev, rec)`",
-    "kbcore.storage.head.decode: no `_damaged(path, 'its checksum does not match', shapes.cause_of(data) if data els…`",
+    "kbcore.storage.head.decode: no `_damaged(path, 'its checksum does not match', byte_diagnosis.diagnose_bytes(dat…`",
     "kbcore.storage.files.publish: a copy for `fs.replace(layout.tmp_path(path), path)`",
     "kbcore.storage.lock._try: no `fs.flock(fd, LOCK_EXCLUSIVE)`",
 )

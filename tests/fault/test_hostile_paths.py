@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from kbcore import branches, ids
+from kbcore import ids
 from kbcore.errors import InvalidConfig, InvalidQuery, KBError
-from kbcore.extract.globs import glob_fault
 from kbcore.git import read_head
 from kbcore.git.commands import hooks_dir
 from kbcore.git.reflog import former_names
 from kbcore.git.refs import default_branch, is_in_use, local_branches, worktree_heads
 from kbcore.git.repository import find_repository
 from kbcore.storage.fs import RealFs
+from kbcore.store import branches
+from kbcore.store.pool import StorePool
 from kbcore.sync.paths import normal_paths
-from kbcore.workspace import StorePool
+from kbcore.text.globs import glob_fault
 from tests.support.cli import run_kb
 from tests.support.hanging import Hung, in_time
 from tests.support.places import CACHES_NAME, STORES_NAME, stores_at

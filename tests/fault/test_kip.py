@@ -33,9 +33,9 @@ def test_no_answer_differs_from_the_obvious_one(tally, part) -> None:
     tally.done(at_least=GRAPHS * QUERIES * 9 // 10)
 
 
-def new(drawing: Drawing, asked: set[str]) -> list[s.Query]:
+def new(drawing: Drawing, asked: set[str]) -> list[s.FindCommand]:
     """Return queries that were not asked before."""
-    found: list[s.Query] = []
+    found: list[s.FindCommand] = []
     while len(found) < QUERIES:
         query = drawing.query()
         if (text := write(query)) not in asked:

@@ -20,10 +20,10 @@ from typing import IO, Any, Final, NamedTuple
 import pytest
 
 from benchmarks.kip_read import QUESTIONS
-from kbcli import exits, tree
+from kbcli.invocation import command_tree, exits
 from kbcore.limits import MAX_RECORD_BYTES
-from kbcore.record import Operation, PutNode, StateLink
-from kbcore.store import Request
+from kbcore.model.record import Operation, PutNode, StateLink
+from kbcore.store.branch_store import Request
 from tests.support.cli import environment, program
 from tests.support.help_pages import commands
 from tests.support.own_time import own_time_s
@@ -300,7 +300,7 @@ def requests(session: Session) -> Iterator[tuple[str, dict[str, Any]]]:
 @pytest.mark.fault("L1")
 def test_no_command_is_left_out(tally) -> None:
     tally.tried()
-    known = {*commands(), *(name for name, one in tree.COMMANDS.items() if one.help)}
+    known = {*commands(), *(name for name, one in command_tree.COMMANDS.items() if one.help)}
     if known != COMMANDS.keys():
         tally.violated("the commands", known ^ COMMANDS.keys())
     tally.done()

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbcore import limits, record
+from kbcore import limits
 from kbcore.errors import InvalidChangeset, KBError, LimitExceeded, Rejected
-from kbcore.record import PutNode, Record
+from kbcore.model import record
+from kbcore.model.record import PutNode, Record
 from kbcore.storage import files, frame, head, journal
-from kbcore.store import Request
+from kbcore.store.branch_store import Request
 from tests.support.cli import run_kb
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at

@@ -11,10 +11,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from kbcore.texts import BODIES
 from kbcore.view import database
+from kbcore.view.cache import TEXT, VIEW
 from kbcore.view.database import Room
-from kbcore.viewcache import TEXT, VIEW
+from kbcore.view.text_search import BODIES
 from tests.support.cli import environment, run_kb
 from tests.support.project import Project, req
 from tests.support.spoken import Spoken
@@ -80,7 +80,7 @@ def base(tmp_path: Path) -> Project:
 
 
 def cache_of(project: Project) -> Path:
-    return project.workspace().cache_of("main")
+    return project.workspace().folders.cache_of("main")
 
 
 def plant(path: Path, statements: str, project: Project) -> None:

@@ -21,13 +21,16 @@ from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_jobs import TOKEN, pair
 from tests.support.lines import Message
 from tests.support.places import stores_at
-from tests.support.project import Project
+from tests.support.project import Project, req
 from tests.support.scale import SCALE, SEED, tries
 
 SOON_S = 0.1
 """How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
 LATE_S = 8.0
 BATCH = 10
+SHARED = "docs/requirements/shared.md"
+EDITS_S = 120.0
+"""Longer than one of several processes waits for its turn to edit a document, and for what it does then."""
 
 
 @pytest.fixture(params=["memory", "disk"][: tries(1, 2)])
@@ -151,6 +154,55 @@ def test_processes_that_are_killed_at_random_times_lose_nothing_that_was_acknowl
     wrong = writers.wrong + [f"refused: {message}" for message in writers.refused]
     judge(tally, "the end", project, writers.acked, wrong + of_readers(tally, said))
     tally.done(at_least=kills)
+
+
+@pytest.mark.fault("F3")
+def test_processes_that_edit_one_document_lose_nothing_that_was_acknowledged(
+    crowd: Crowd, project: Project, tally
+) -> None:
+    """Three set fields of a document, one gives the end of its link new ids, and one makes documents beside it."""
+    project.sync({SHARED: req("SHARED", depends_on="[END-0]"), "docs/requirements/end.md": req("END-0")})
+    rounds = tries(6, 40, 400)
+    asked = [[["set", "SHARED", f"w{number}x{at}={at}"] for at in range(rounds)] for number in range(3)]
+    asked.append([["rename", f"END-{at}", f"END-{at + 1}"] for at in range(rounds)])
+    asked.append([["new", f"MADE-{at}", f"made {at}"] for at in range(rounds)])
+    members = [crowd.member("crowd_jobs:editing", root=str(project.root), name=f"e{at}") for at in range(len(asked))]
+    for member, edits in zip(members, asked, strict=True):
+        member.send(edits=edits)
+    said = [message for member in members for message in _until_done(member)]
+    for member in members:
+        member.dismissed()
+    tally.tried(len(said))
+    refusals = [f"refused: {one}" for one in said if "refused" in one]
+    for what in (*refusals, *_lost(project, {one["key"] for one in said if "seq" in one})):
+        tally.violated("the end", what)
+    tally.done(at_least=len(asked) * rounds)
+
+
+def _lost(project: Project, acked: set[str]) -> Iterator[str]:
+    """Yield what was acknowledged of the edits of documents and is not in the file or not in the records."""
+    text, node = (project.root / SHARED).read_text(), project.node("SHARED")
+    assert node is not None
+    for name, value in (word.split("=") for word in acked if "=" in word):
+        if f"\n{name}: {value}\n" not in text:
+            yield f"{name} is not in the file"
+        if node.fields.get(f"attributes.{name}") != value:
+            yield f"{name} is not in the records"
+    last = f"END-{max((int(key.removeprefix('END-')) for key in acked if key.startswith('END-')), default=0)}"
+    if f"depends_on: [{last}]" not in text or project.edges("SHARED") != {("SHARED", "depends_on", last, True)}:
+        yield f"the link does not lead to {last}: {text} {project.edges('SHARED')}"
+    for title in (one for one in acked if one.startswith("made ")):
+        if project.node(title.upper().replace(" ", "-")) is None:
+            yield f"{title} is not in the records"
+    if project.sync().outcome.applied:
+        yield "the files say something else than the records"
+
+
+def _until_done(member: Member) -> list[Message]:
+    said = list[Message]()
+    while "done" not in (message := member.heard(EDITS_S)):
+        said.append(message)
+    return said
 
 
 @pytest.mark.fault("F12")

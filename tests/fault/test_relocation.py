@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kbcore import relocation
 from kbcore.errors import KBError
 from kbcore.storage import verify
+from kbcore.store import kb_folder
 from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.older import Elsewhere, facts, shown
 from tests.support.places import stores_at
@@ -58,7 +58,7 @@ def test_a_move_that_ends_anywhere_leaves_every_store_whole_and_the_next_command
         assert facts(stores_at(older.root)) == before, (at, call)
         for branch in ("main", "topic"):
             assert verify.prove(NO_SYNC, stores_at(older.root) / branch).is_sound
-        assert relocation.kind_of(NO_SYNC, shown(older)) == "guard", (at, call)
+        assert kb_folder.kind_of(NO_SYNC, shown(older)) == "guard", (at, call)
         assert not list((older.root / ".kb").glob(".moved*")) or fs_fails(fs), (at, call)
         assert git(older.root, "status", "--porcelain", "--untracked-files=all") == "", (at, call)
         again.close()

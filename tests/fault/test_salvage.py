@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore import branches, interrupting, limits
+from kbcore import interrupting, limits
 from kbcore.errors import (
     Damaged,
     FormatTooNew,
@@ -27,16 +27,17 @@ from kbcore.errors import (
     StatementTimeout,
     StoreWentBack,
 )
-from kbcore.history.log import Selection, log, record_json
-from kbcore.history.moment import read_at
+from kbcore.maintenance import epochs
+from kbcore.maintenance.compacting import compact
+from kbcore.maintenance.repair import rebuild_head
+from kbcore.maintenance.salvage import Salvaged, salvage
 from kbcore.storage import head, journal, layout, verify
 from kbcore.storage.fs import RealFs
-from kbcore.storage.places import Hole
-from kbcore.upkeep import epochs
-from kbcore.upkeep.compacting import compact
-from kbcore.upkeep.repair import rebuild_head
-from kbcore.upkeep.salvage import Salvaged, salvage
-from kbcore.view.past import state_at
+from kbcore.storage.places import MissingRecords
+from kbcore.store import branches
+from kbcore.store.history.log import Selection, log, record_json
+from kbcore.store.history.moment import read_at
+from kbcore.view.history import state_at
 from tests.fault.test_damage_told import (
     KINDS,
     PROVEN_AFTERWARDS,
@@ -94,7 +95,7 @@ def test_one_flipped_byte_in_a_sealed_segment_costs_no_entity(project: Project, 
     compact(project.workspace(), "main")
     project.apply(entities=[requirement("AFTER")])
     forget(project)
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     flip(directory / FIRST, b'Title of R1"')
     tally.tried()
     (one,) = salvaged(project)
@@ -142,7 +143,7 @@ def test_zeroed_bytes_near_the_end_leave_the_other_records(length: int, project:
     keys = [f"K{number}" for number in range(30)]
     for key in keys:
         project.apply(entities=[requirement(key)])
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     forget(project)
     start = (directory / FIRST).stat().st_size - 6_000
     edit(directory / FIRST, lambda data: data[:start] + bytes(length) + data[start + length :])
@@ -220,7 +221,7 @@ def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(projec
     )
     project.apply(entities=[{"id": "NEW", "priority": "must"}])
     project.pool.close()
-    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    shutil.rmtree(project.workspace().folders.cache_of("main"), ignore_errors=True)
     project.view()  # builds and publishes the view of the head
     project.pool.close()
     wanted = state_at(project.view(), 4)
@@ -251,7 +252,7 @@ def test_a_cached_view_that_is_slow_to_read_is_waited_for_or_ends_the_salvage(pr
     project.apply(entities=[{"id": "B", "title": "Lost title"}])
     project.apply(entities=[{"id": "B", "priority": "must"}])
     project.pool.close()
-    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    shutil.rmtree(project.workspace().folders.cache_of("main"), ignore_errors=True)
     project.view()
     project.pool.close()
     flip(directory / FIRST, b"Lost title")
@@ -281,13 +282,13 @@ def test_a_view_that_saw_another_history_is_no_source(project: Project, tally) -
     project.apply(entities=[requirement("OTHER")])
     project.apply(entities=[requirement("OTHER2")])
     project.pool.close()
-    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    shutil.rmtree(project.workspace().folders.cache_of("main"), ignore_errors=True)
     project.view()
     project.pool.close()
     shutil.rmtree(directory)
     shutil.move(project.root / "earlier", directory)
     project.workspace().witness("main").accept(head.read(RealFs(), directory))
-    kept = project.workspace().cache_of("main")
+    kept = project.workspace().folders.cache_of("main")
     saved = project.root / "saved-cache"
     shutil.copytree(kept, saved)
     shutil.rmtree(kept)
@@ -309,13 +310,13 @@ def test_a_file_that_branches_share_is_salvaged_for_all_of_them(project: Project
         git(project.root, "branch", name)
         branches.ensure(project.workspace(), name)
     project.apply(branch="one", entities=[requirement("ONE")])
-    others = {name: project.workspace().directory_of(name) for name in ("one", "two")}
+    others = {name: project.workspace().folders.directory_of(name) for name in ("one", "two")}
     assert (directory / FIRST).stat().st_nlink == 3
     flip(directory / FIRST, b"Title of C")
     damaged = (directory / FIRST).read_bytes()
     project.pool.close()
     for name in ("main", "one", "two"):
-        shutil.rmtree(project.workspace().cache_of(name), ignore_errors=True)
+        shutil.rmtree(project.workspace().folders.cache_of(name), ignore_errors=True)
     tally.tried()
     made = salvaged(project)
     assert [one.branch for one in made] == ["main", "one", "two"]
@@ -335,7 +336,7 @@ def test_records_that_another_branch_has_sound_are_taken_from_there(project: Pro
     directory = filled(project, "ABCDE")
     git(project.root, "branch", "copy")
     branches.ensure(project.workspace(), "copy")
-    other = project.workspace().directory_of("copy")
+    other = project.workspace().folders.directory_of("copy")
     sound = (directory / FIRST).read_bytes()
     flip(directory / FIRST, b"Title of C")
     forget(project)
@@ -377,7 +378,7 @@ OTHERS = "OPQRSTUV"
 
 def with_branch(project: Project, copied_at: int, *, own: int, seal_at: int = 0) -> Path:
     """Fill main; let another branch, made after a record, write records of its own. Return the directory of main."""
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     for seq, key in enumerate("ABCDEFGH", start=1):
         put_keys(project, key)
         if seq == seal_at:
@@ -401,7 +402,7 @@ def lose(directory: Path, seqs: Iterable[int]) -> None:
             flip(path, b"Title of " + "ABCDEFGH"[seq - 1].encode())
 
 
-def is_as_it_was(project: Project, was: dict[int, str], holes: Iterable[Hole]) -> bool:
+def is_as_it_was(project: Project, was: dict[int, str], holes: Iterable[MissingRecords]) -> bool:
     """Tell whether main has each record that it had, but for those that are named as missing, and no other."""
     now, gone = sums(project), {seq for hole in holes for seq in range(hole.first, hole.last + 1)}
     return {seq: value for seq, value in now.items() if seq <= SEEN} == {
@@ -411,7 +412,7 @@ def is_as_it_was(project: Project, was: dict[int, str], holes: Iterable[Hole]) -
 
 def sums(project: Project) -> dict[int, str]:
     """Return the hash of each record of main that is there."""
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     of = head.read(RealFs(), directory)
     return {entry.frame.seq: entry.frame.sum for entry in journal.scan(RealFs(), directory, of)}
 
@@ -490,9 +491,9 @@ def test_a_record_of_a_partly_found_end_names_only_what_is_missing_of_it(project
     directory = with_branch(project, 8, own=1)
     put_back(project, project.root.with_name("earlier"), directory)
     lose(directory, [2])
-    lose(project.workspace().directory_of("other"), [6])
+    lose(project.workspace().folders.directory_of("other"), [6])
     forget(project)
-    shutil.rmtree(project.workspace().cache_of("other"))
+    shutil.rmtree(project.workspace().folders.cache_of("other"))
     tally.tried()
     [one, *_] = salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
     assert [(hole.first, hole.last) for hole in one.holes] == [(6, 6)]
@@ -849,7 +850,7 @@ def test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone(by: str,
         Project(project.root, is_new=False).apply(entities=[requirement("F")])
     path.write_bytes(sound)
     assert writer.apply(entities=[requirement("F")]).applied
-    assert not (project.workspace().cache_of("main") / "damaged.json").exists()
+    assert not (project.workspace().folders.cache_of("main") / "damaged.json").exists()
     tally.done()
 
 
@@ -1028,7 +1029,7 @@ def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its
     git(project.root, "branch", "other")
     branches.ensure(project.workspace(), "other")
     put_keys(project, "O", "other")
-    other = project.workspace().directory_of("other")
+    other = project.workspace().folders.directory_of("other")
     saved = {
         name: shutil.copytree(store, project.root.with_name(name))
         for name, store in (("main", directory), ("other", other))
@@ -1036,7 +1037,7 @@ def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its
     put_keys(project, "FG")
     put_keys(project, "PQ", "other")
     forget(project)
-    shutil.rmtree(project.workspace().cache_of("other"), ignore_errors=True)
+    shutil.rmtree(project.workspace().folders.cache_of("other"), ignore_errors=True)
     put_back(project, saved["main"], directory)
     put_back(project, saved["other"], other)
     (other / FIRST).unlink()

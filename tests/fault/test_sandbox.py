@@ -17,14 +17,14 @@ import pytest
 
 from kbcore import checks, query
 from kbcore.errors import KBError
-from kbcore.history.moment import seq_at
 from kbcore.limits import MAX_RULE_MEMORY_BYTES
+from kbcore.model.schema import CORE
 from kbcore.query import Condition, Query
 from kbcore.query.paging import page_of
 from kbcore.rules import RuleContext, check
 from kbcore.rules.project import Parameter, SqlPlace, sql_rule
-from kbcore.schema import CORE
 from kbcore.storage.fs import RealFs
+from kbcore.store.history.moment import seq_at
 from kbcore.view.relations import RELATIONS, SqlRefused
 from kbcore.view.sandbox import Sandbox, Times
 from tests.support.graph import Texts, graph_of, node

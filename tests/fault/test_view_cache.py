@@ -11,14 +11,14 @@ from typing import Any
 import duckdb
 import pytest
 
-from kbcore import replay, viewcache
 from kbcore.errors import KBError, ViewDamaged
-from kbcore.record import PutNode
+from kbcore.model.record import PutNode
 from kbcore.storage import journal
-from kbcore.store import Request
-from kbcore.view.past import state_at
+from kbcore.store.branch_store import Request
+from kbcore.view import cache, replay
+from kbcore.view.cache import AHEAD, VIEW
+from kbcore.view.history import state_at
 from kbcore.view.view import View
-from kbcore.viewcache import AHEAD, VIEW
 from tests.support.faultfs import NoSyncFs
 from tests.support.histories import IDS, LINKS, drawn, lines_of
 from tests.support.scale import SEED, tries
@@ -317,7 +317,7 @@ def test_whoever_comes_between_two_calls_on_the_cache_changes_no_answer(
     meddler: Callable[[Cached], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally
 ) -> None:
     # A view is due after a few rows here, so that every commit publishes one.
-    monkeypatch.setattr(viewcache, "_TAIL_ROWS", 5)
+    monkeypatch.setattr(cache, "_TAIL_ROWS", 5)
     fs = MeddlingFs()
     cached, at, step = Cached(tmp_path, fs), 0, tries(12, 2, 1)
     while fs.at < fs.calls:

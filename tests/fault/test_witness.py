@@ -17,16 +17,16 @@ from typing import Any
 
 import pytest
 
-from kbcore import branches
-from kbcore.branches import lost
 from kbcore.errors import InvalidQuery, KBError, StoreWentBack
+from kbcore.maintenance import epochs
+from kbcore.maintenance.adopting import adopt
+from kbcore.maintenance.backup import back_up, restore
+from kbcore.maintenance.compacting import compact
 from kbcore.storage import branchdir, head, journal
 from kbcore.storage.fs import RealFs
-from kbcore.storage.witness import BranchWitness, Place, Repository
-from kbcore.upkeep import epochs
-from kbcore.upkeep.adopting import adopt
-from kbcore.upkeep.backup import back_up, restore
-from kbcore.upkeep.compacting import compact
+from kbcore.storage.witness import BranchWitness, NotedRepository, NotesFolder
+from kbcore.store import branches
+from kbcore.store.branches import lost
 from tests.fault.test_dying import lengths
 from tests.fault.workloads import CLOCK, LINEAGE, payload
 from tests.support import disk
@@ -38,11 +38,11 @@ from tests.support.scale import SEED, tries
 
 ROOT, STORE = Path("/repo/git"), Path("/repo/git/main")
 ENV: Mapping[str, str] = {"HOME": "/home"}
-REPOSITORY = Repository(ROOT, lambda _: "c" * 32, lambda _: None)
+REPOSITORY = NotedRepository(ROOT, lambda _: "c" * 32, lambda _: None)
 
 
 def witness(fs: Any) -> BranchWitness:
-    return BranchWitness(fs, STORE, Place(fs, ENV, REPOSITORY))
+    return BranchWitness(fs, STORE, NotesFolder(fs, ENV, REPOSITORY))
 
 
 def prepared() -> MemoryDisk:
@@ -155,7 +155,7 @@ def test_the_end_of_the_process_at_any_call_makes_no_false_alarm(tally) -> None:
 
 def hashes(project: Project, branch: str = "main") -> list[str]:
     """Return the hashes of the records of a branch, as its journal has them; none where it has no store."""
-    fs, directory = project.machine.fs, project.workspace().directory_of(branch)
+    fs, directory = project.machine.fs, project.workspace().folders.directory_of(branch)
     if not directory.exists():
         return []
     return [entry.frame.sum for entry in journal.scan(fs, directory, head.read(fs, directory))]
@@ -172,7 +172,7 @@ class History:
 
     @property
     def store(self) -> Path:
-        return self.project.workspace().directory_of("main")
+        return self.project.workspace().folders.directory_of("main")
 
     def commit(self) -> None:
         """Write a record, unless something is missing: then writing is refused."""
@@ -319,7 +319,7 @@ def before_move(root: Path, name: str) -> Project:
     project.apply(branch="topic", entities=[{"id": "B", "type": "req", "title": "T", "status": "open"}])
     workspace = project.workspace()
     back_up(workspace, root.parent / "backup", ["topic"], tool="kb/test")
-    shutil.copytree(workspace.directory_of("topic"), root.parent / "copy")
+    shutil.copytree(workspace.folders.directory_of("topic"), root.parent / "copy")
     restore(workspace, root.parent / "backup", AUTHOR, replaces=True)
     if name == "gc":
         git(project.root, "branch", "-D", "topic")
@@ -334,7 +334,7 @@ def what_is_wrong(root: Path, branch: str) -> str:
     project = Project(root, is_new=False)
     for loss in lost.losses(project.workspace()):
         return f"nothing is missing, said: {loss.sentence()}"
-    store = project.workspace().directory_of(branch) if branch else None
+    store = project.workspace().folders.directory_of(branch) if branch else None
     if store is None or not store.exists():
         return ""
     had = {*hashes(project, branch)}

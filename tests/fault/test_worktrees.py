@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kbcore import branches
 from kbcore.storage import head
 from kbcore.storage.fs import RealFs
+from kbcore.store import branches
 from tests.support import aftermath
 from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_git import make_lines

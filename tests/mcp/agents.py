@@ -21,11 +21,11 @@ from mcp import Client, StdioServerParameters
 from mcp.client import Transport
 
 from kbcore.storage.layout import LOCK
-from kbcore.visible import IS_DATA
-from kbmcp.calls import Client as ClientName
-from kbmcp.calls import Options, Service
-from kbmcp.replies import DATA_NOTE
-from kbmcp.tools import Tool, answer, find
+from kbcore.text.escaping import IS_DATA
+from kbmcp.tools.answers import DATA_NOTE
+from kbmcp.tools.call import Client as ClientName
+from kbmcp.tools.call import ServerOptions, Service
+from kbmcp.tools.tool_list import Tool, answer, find
 from tests.mcp.wiring import wired
 from tests.support.forked import Forked
 from tests.support.repos import git_env
@@ -343,7 +343,7 @@ class Direct:
 @contextmanager
 def direct(root: Path, *, branch: str | None = None, is_read_only: bool = False) -> Iterator[Direct]:
     """Give the tools of a repository."""
-    service = Service(Options(root, branch=branch, is_read_only=is_read_only, env=git_env()))
+    service = Service(ServerOptions(root, branch=branch, is_read_only=is_read_only, env=git_env()))
     with start_blocking_portal() as portal:
         try:
             yield Direct(service, portal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from kbcore.workspace import REPOSITORY_LOCK
+from kbcore.store.folders import REPOSITORY_LOCK
 from tests.mcp.agents import agent, locked, raw, spawned
 from tests.support.places import stores_at
 from tests.support.repos import add_worktree, git, make_repository
@@ -56,6 +56,7 @@ def test_a_write_that_is_refused_in_a_new_branch_makes_no_store_and_says_what_it
             ("kb_upsert", {"entities": [{**entity("B"), "type": "nope"}]}),
             ("kb_upsert", {"rename": {"NOPE": "B"}}),
             ("kb_delete", {"entities": [{"id": "NOPE", "expected_version": 1}]}),
+            ("kb_history", {"action": "revert", "seq": 99}),
         ]
         for tool, arguments in calls:
             answer = found.result(tool, arguments).structured_content
@@ -88,7 +89,7 @@ def test_a_move_of_head_during_a_write_refuses_it(project):
         server.greet()
         server.call(1, "kb_query")
         server.answer(1)
-        with locked(project.workspace().directory_of("main")):
+        with locked(project.workspace().folders.directory_of("main")):
             server.call(2, "kb_upsert", {"entities": [entity("DURING")]})
             time.sleep(0.3)
             project.switch("other")
@@ -123,7 +124,7 @@ def test_a_branch_that_can_get_no_store_is_read_from_what_it_would_be_copied_fro
     project.apply(entities=[entity("A")])
     project.write({".kb/config.json": '{"lockWaitSeconds": 0.05}'})
     project.switch("feature", create=True)
-    with agent(project.root) as found, locked(project.workspace().data_dir, REPOSITORY_LOCK):
+    with agent(project.root) as found, locked(project.workspace().folders.data_dir, REPOSITORY_LOCK):
         answer = found.call("kb_query")
         assert (answer["branch"], answer["answered_from"], answer["total"]) == ("feature", "main", 1)
         assert "feature has no store yet: this is main" in answer["note"]

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from kbmcp.replies import text_of
+from kbmcp.tools.answers import text_of
 from tests.mcp.agents import agent, direct, pages_of
 from tests.support.project import req
 
@@ -138,6 +138,23 @@ def test_an_id_of_which_nothing_is_known_is_refused_with_the_nearest_one(kb):
     assert "kb_query" in error["hint"]
 
 
+def test_all_wrong_arguments_are_named_in_one_refusal(kb):
+    error = kb.refused(
+        "kb_check", rules=["orphan"], ids=["REQ-0O1"], paths=["../x", "no/such"], limit=0, cursor="x", severity="bad"
+    )
+    assert error["code"] == "invalid_query"
+    assert sorted((one["path"], one["code"]) for one in error["details"]) == [
+        ("$.cursor", "bad_value"),
+        ("$.ids", "unknown_id"),
+        ("$.limit", "out_of_range"),
+        ("$.paths[0]", "outside"),
+        ("$.paths[1]", "unknown_id"),
+        ("$.rules", "unknown_rule"),
+        ("$.severity", "bad_value"),
+    ]
+    assert {one["hint"] for one in error["details"]} >= {"Did you mean 'orphans'?", "Did you mean 'REQ-001'?"}
+
+
 def test_a_server_that_only_reads_names_no_tool_that_writes(shared):
     with direct(shared.root, is_read_only=True) as reader:
         answer = reader.answer("kb_check", rules=["orphans"], ids=["REQ-001"])
@@ -178,3 +195,10 @@ def test_a_check_in_an_unfinished_merge_says_how_it_ends_and_how_records_are_jud
         error = found.answer("kb_check")["error"]
     assert (error["code"], "`git status`" in error["hint"]) == ("files_unknown", True)
     assert "sk the user to run `kb check --recorded` to judge the records alone" in error["hint"], error["hint"]
+
+
+def test_a_similar_id_is_looked_for_of_the_first_unknown_ids_only(project):
+    project.apply(entities=[{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}])
+    with direct(project.root) as server:
+        details = server.answer("kb_check", ids=[f"REQ-1x{number}" for number in range(8)])["error"]["details"]
+    assert [bool(one.get("hint")) for one in details] == [True] * 5 + [False] * 3

@@ -6,7 +6,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbmcp.completing import MAX_VALUES
+from kbmcp.resources.completion import MAX_VALUES
 from tests.mcp.agents import MODES, agent
 
 ENTITY = types.ResourceTemplateReference(uri="kb://entity/{id}")

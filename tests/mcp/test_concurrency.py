@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbcore.viewcache import VIEW
-from kbcore.workspace import StorePool
+from kbcore.store.pool import StorePool
+from kbcore.view.cache import VIEW
 from tests.mcp.agents import ROOT, WAIT_S, agent, program, raw, server_env, spawned
 
 COUNT = 12
@@ -51,9 +51,10 @@ def test_two_servers_and_the_command_line_lose_nothing(project):
 
 
 PATIENT = """
-from kbmcp import server, turns
+from kbmcp import server
+from kbmcp.protocol import call_queue
 
-turns.AFTER_WRITES_S = 600.0
+call_queue.AFTER_WRITES_S = 600.0
 server.main()
 """
 """A server whose reads wait for the writes before them however long these take: on a slow machine longer than usual."""
@@ -90,7 +91,7 @@ def published(project):
     project.close()
     project.pool = StorePool()
     assert project.view().seq == 1
-    return project.workspace().cache_dir / "main"
+    return project.workspace().folders.cache_dir / "main"
 
 
 def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view_is_published(project):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.upkeep.salvage import salvage
+from kbcore.maintenance.salvage import salvage
 from tests.mcp.agents import agent, answer_of
 from tests.support.places import STORES_NAME, caches_at
 from tests.support.project import AUTHOR

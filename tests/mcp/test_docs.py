@@ -8,9 +8,9 @@ import tomllib
 
 import pytest
 
-from kbmcp.spelling import spelled
-from kbmcp.tools import TOOLS
-from kbmcp.wire import names_of
+from kbmcp.tools.argument_models import names_of
+from kbmcp.tools.names import spelled
+from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import ROOT, answer_of, spawned
 
 PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")

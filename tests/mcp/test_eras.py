@@ -14,10 +14,10 @@ import mcp_types as types
 import pytest
 from mcp_types import methods
 
-from kbmcp.minds import MINDS
-from kbmcp.prompts import PROMPTS
-from kbmcp.resources import RESOURCES
-from kbmcp.tools import TOOLS
+from kbmcp.resources.memory_prompts import MINDS
+from kbmcp.resources.prompts import PROMPTS
+from kbmcp.resources.resource_list import RESOURCES
+from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import Raw, raw
 from tests.support.project import Project
 

@@ -10,13 +10,13 @@ import pytest
 
 from kbcore import errors
 from kbcore.errors import KBError, Problem
-from kbmcp.hints import hint_for, in_tool_words
-from kbmcp.tools import TOOLS
+from kbmcp.tools.hints import hint_for, in_tool_words
+from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import ROOT, direct
 from tests.support.project import req
 
 TOOL_COMMANDS = ("query", "show", "log", "diff", "revert", "check", "apply", "delete")
-COMMAND_LINE_ONLY = ("upkeep", "init.py", "watch.py", "sync/run.py")
+COMMAND_LINE_ONLY = ("maintenance", "store/init.py", "watch.py", "sync/run.py")
 """What of the core no tool reaches."""
 NAMING_TOOLS = {"rules/suspect_edge.py"}
 """What of the core names a tool itself, for clients of both."""
@@ -31,7 +31,7 @@ def misleading(text):
     outside = re.sub(r"`(?:kb|git) [^`]*`", "", text)
     if "server" not in outside:
         found += re.findall(r"(?<![\w'-])--[a-z][a-z-]+", outside)
-    return found + re.findall(r"\{kb_\w+\}|COMMAND", text)
+    return found + re.findall(r"\{kb_\w+\}|COMMAND|^Or ", text)
 
 
 def sentences_of_the_core():
@@ -196,6 +196,18 @@ CALLS = [
     ("kb_delete", {"entities": [{"id": "ENDS", "expected_version": 2}]}),
     ("kb_delete", {"edges": [{"type": "verified_by", "from": "REQ-1", "to": "NOPE"}]}),
     ("kb_delete", {"edges": [{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}]}),
+    ("kb_upsert", {"edges": [{"type": "relates_to", "from": "OWN", "to": "ENDS"}]}),
+    ("kb_upsert", {"edges": [{"type": "depends_on", "from": "OWN", "to": "ENDS", "kind": "x"}]}),
+    ("kb_upsert", {"edges": [{"type": "dependson", "from": "OWN", "to": "ENDS"}]}),
+    ("kb_upsert", {"edges": [{"type": "", "from": "", "to": "", "confidence": 3}]}),
+    ("kb_upsert", {"entities": [{"id": "NEW", "type": "req"}, {"id": "a\nb", "type": "req", "title": "x"}]}),
+    ("kb_upsert", {"entities": [{"id": "OWN", "tags": "x", "mode": "never", "attributes": []}]}),
+    ("kb_upsert", {"rename": {"NOPE": "X"}}),
+    ("kb_upsert", {"rename": {"OWN": "ENDS"}}),
+    ("kb_upsert", {"rename": {"OWN": ""}}),
+    ("kb_delete", {}),
+    ("kb_delete", {"edges": [{"type": "nope", "from": "a", "to": "b"}]}),
+    ("kb_delete", {"edges": [{"type": "depends_on", "from": "OWN", "to": "ENDS", "kind": "x"}]}),
     ("kb_check", {}),
     ("kb_check", {"rules": ["orfans"], "limit": 1}),
     ("kb_check", {"limit": 0}),

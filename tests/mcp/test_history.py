@@ -8,6 +8,7 @@ import pytest
 
 from kbcore.view.view import View
 from tests.mcp.agents import agent, answer_of, direct, pages_of, text_of
+from tests.support.repos import git
 
 COUNT = 45
 
@@ -176,8 +177,61 @@ def test_a_rename_is_named_to_be_undone_where_its_document_states_the_former_id_
         renamed = found.call("kb_upsert", rename={"REQ-1": "REQ-2"})["seq"]
         project.sync({path: text.format("REQ-2")})
         error = found.refused("kb_history", action="revert", seq=renamed)
-        assert error["code"] == "derived_fact"
-        assert "`rename` gives 'REQ-2' the id 'REQ-1' back" in error["hint"]
+        assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
+        assert found.call("kb_history", action="revert", seq=renamed, dry_run=True)["files"] == [path]
+        undone = found.call("kb_history", action="revert", seq=renamed, files=True, message="the old one")
+        assert (undone["files"], (project.root / path).read_text()) == ([path], text.format("REQ-1"))
+        assert found.call("kb_history", action="show", seq=undone["seq"])["message"] == "the old one"
+
+
+def test_a_rollback_takes_a_point_and_changes_files_back_when_asked(project):
+    path = "docs/requirements/a.md"
+    text = "---\nid: {}\ntitle: A\nstatus: open\n---\n"
+    project.sync({path: text.format("REQ-1")})
+    with agent(project.root) as found:
+        found.call("kb_upsert", rename={"REQ-1": "REQ-2"})
+        renamed = (project.root / path).read_text()
+        error = found.refused("kb_history", action="rollback", to=1)
+        assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
+        planned = found.call("kb_history", action="rollback", to="1", files=True, dry_run=True)
+        assert (planned["files"], (project.root / path).read_text()) == ([path], renamed)
+        done = found.call("kb_history", action="rollback", to=1, files=True, message="back")
+        assert (done["seq"], (project.root / path).read_text()) == (3, text.format("REQ-1"))
+        assert found.call("kb_history", action="diff", seq=1)["total"] == 0
+        said = found.call("kb_history", action="rollback", to="now", dry_run=True)
+        assert "seq 3 is the last record until then." in json.dumps(said)
+        assert found.refused("kb_history", action="rollback")["details"][0]["path"] == "$.to"
+        assert found.refused("kb_history", action="rollback", to="nowhere")["details"][0]["path"] == "$.to"
+
+
+def test_a_difference_takes_points_of_time_and_of_git(project):
+    project.apply(entities=[entity("A")])
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "one", "--allow-empty")
+    project.apply(entities=[entity("B")])
+    with agent(project.root) as found:
+        answer = found.call("kb_history", action="diff", seq="1", to="now")
+        assert (answer["from"], answer["to"]) == (1, 2)
+        assert "seq 2 is the last record until then." in json.dumps(answer)
+        assert found.call("kb_history", action="diff", seq=0, to="HEAD")["to"] == 2
+        assert found.refused("kb_history", action="diff", seq="nowhere")["details"][0]["path"] == "$.seq"
+
+
+def test_the_steps_are_named_that_undo_a_record_with_a_rename_and_more(project):
+    path = "docs/requirements/a.md"
+    text = "---\nid: {}\ntitle: {}\nstatus: open\n---\n"
+    project.sync({path: text.format("REQ-1", "A")})
+    project.sync({path: text.format("REQ-2\nformer_ids: [REQ-1]", "B")})
+    with agent(project.root) as found:
+        error = found.refused("kb_history", action="revert", seq=2)
+        assert (error["code"], error["renamed"], error["rest"]) == (
+            "derived_fact",
+            {"REQ-1": "REQ-2"},
+            ["`title` of REQ-2"],
+        )
+        assert "gives 'REQ-2' the id 'REQ-1' back. Then the revert of the record undoes the rest." in error["hint"]
+        found.call("kb_upsert", rename={"REQ-2": "REQ-1"})
+        assert found.call("kb_history", action="revert", seq=2)["updated"] == ["REQ-1"]
 
 
 def test_the_message_of_a_revert_is_checked_as_that_of_a_changeset(project):

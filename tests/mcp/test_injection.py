@@ -14,11 +14,11 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.ids import check_id
 from kbcore.kip.reference import SYNTAX
-from kbcore.visible import fenced, fenced_line, in_quotes, visible, visible_lines
-from kbmcp.minds import MINDS, REFERENCE
-from kbmcp.prompts import PROMPTS
-from kbmcp.replies import DATA_NOTE
-from kbmcp.resources import uri_of
+from kbcore.text.escaping import escape_controls, escape_lines, fenced, fenced_line, in_quotes
+from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.prompts import PROMPTS
+from kbmcp.resources.resource_list import uri_of
+from kbmcp.tools.answers import DATA_NOTE
 from tests.mcp.agents import MODES, Agent, agent, answer_of, text_of, unfenced, without_note
 from tests.support.attacks import ATTACKS
 from tests.support.project import Project
@@ -26,7 +26,7 @@ from tests.support.project import Project
 LONGEST_TITLE = 500
 JOINERS = "\u200c\u200d"
 SHORT = [attack for attack in ATTACKS if len(attack) <= 200]
-IDS = [attack for attack in ATTACKS if check_id(attack) is None and visible(attack) == attack]
+IDS = [attack for attack in ATTACKS if check_id(attack) is None and escape_controls(attack) == attack]
 OPTIONS = ("--toolsets", "all")
 
 
@@ -281,7 +281,7 @@ def test_errors_of_tools_hold_attacks_in_json_strings(attack: str, plain_reader:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_text_can_end_its_fence_or_imitate_one(attack: str) -> None:
-    assert unfenced(fenced(attack)) == visible_lines(attack)
+    assert unfenced(fenced(attack)) == escape_lines(attack)
     line = fenced_line(attack)
     assert "\n" not in line
     nonce = line.rpartition("</kb-data-")[2].removesuffix(">")

@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
-from kbmcp.minds import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MINDS, REFERENCE
 from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
 from tests.support.places import stores_at
@@ -130,7 +130,7 @@ def test_what_is_no_request_is_refused_in_kips_envelope(speaker, arguments, said
 def test_a_branch_that_another_process_writes_to_is_told_as_a_timeout(project):
     project.write({".kb/config.json": '{"lockWaitSeconds": 0}'})
     project.apply(entities=[{"id": "R", "type": "req", "title": "t", "status": "open"}])
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     with agent(project.root, "--toolsets", "kip") as found, locked(directory):
         error = told(found, command=PERSON, parameters={"name": "x"})["error"]
     assert (error["code"], error["data"]["kb_code"], error["data"]["retryable"]) == ("KIP_4001", "lock_timeout", True)

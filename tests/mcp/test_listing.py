@@ -10,11 +10,11 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from jsonschema import Draft202012Validator
 
-from kbcore.concepts import DEFINING
-from kbmcp import prompts
-from kbmcp.calls import Client
-from kbmcp.instructions import instructions
-from kbmcp.listing import MOST_DEFINED, Listing
+from kbcore.model.concepts import DEFINING
+from kbmcp.resources import prompts
+from kbmcp.resources.instructions import instructions
+from kbmcp.tools.call import Client
+from kbmcp.tools.type_listing import MOST_DEFINED, Listing
 from tests.mcp.agents import agent, direct, raw, spawned
 from tests.support.places import stores_at
 from tests.support.repos import make_repository
@@ -108,7 +108,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync", "rename"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
     assert found["kb_check"] == {"rules", "ids", "paths", "severity", "statistics", "limit", "cursor"}
-    asked = "action id field seq to since until actor session limit cursor message dry_run expect_branch"
+    asked = "action id field seq to since until actor session limit cursor message dry_run files expect_branch"
     assert found["kb_history"] == set(asked.split())
 
 
@@ -167,11 +167,11 @@ def test_too_many_types_of_a_branch_are_not_listed_in_part(project):
 
 def test_the_list_does_not_wait_for_a_view_that_is_long_in_the_making(project, monkeypatch):
     project.apply(entities=[concept("Fact")])
-    monkeypatch.setattr("kbmcp.listing.LIST_WAIT_S", 0.0)
+    monkeypatch.setattr("kbmcp.tools.type_listing.LIST_WAIT_S", 0.0)
     with agent(project.root) as found:
         assert "Fact" not in enums(found)[0]
         found.call("kb_query")
-        monkeypatch.setattr("kbmcp.listing.LIST_WAIT_S", 30.0)
+        monkeypatch.setattr("kbmcp.tools.type_listing.LIST_WAIT_S", 30.0)
         assert "Fact" in enums(found)[0]
 
 
@@ -232,8 +232,8 @@ def test_a_server_that_only_reads_offers_nothing_else(shared, mode):
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in listed.values())
         history = listed["kb_history"].input_schema["properties"]
         assert history["action"]["enum"] == ["log", "show", "diff", "who"]
-        assert not {"message", "expect_branch"} & set(history)
-        assert "revert" not in (listed["kb_history"].description or "").lower()
+        assert not {"message", "files", "expect_branch"} & set(history)
+        assert not {"revert", "rollback"} & {*re.findall("[a-z]+", (listed["kb_history"].description or "").lower())}
         assert reader.refused("kb_history", action="revert", seq=1)["details"][0]["path"] == "$.action"
         with pytest.raises(Exception, match="--read-only"):
             reader.result("kb_upsert", {"entities": []})

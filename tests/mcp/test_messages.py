@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from kbmcp.messages import BATCHES, MAX_BATCH, Batch, Outline, Refused, read_line, refuse_long
+from kbmcp.protocol.json_rpc import BATCHES, MAX_BATCH, LineOutline, MessageBatch, RefusedLine, read_line, refuse_long
 
 MODERN = "2025-06-18"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
-def refused(line: bytes, version: str = MODERN) -> Refused:
+def refused(line: bytes, version: str = MODERN) -> RefusedLine:
     found = read_line(line, version)
-    assert isinstance(found, Refused)
+    assert isinstance(found, RefusedLine)
     return found
 
 
@@ -110,7 +110,7 @@ def test_a_key_that_occurs_twice_is_refused_and_named(line: bytes, key: Any, nam
 def test_a_batch_is_read_under_its_protocol_version_and_refused_under_every_other() -> None:
     line = json.dumps([PING, 1, {"jsonrpc": "2.0", "method": "notifications/x"}, {"id": 7, "method": "ping"}]).encode()
     found = read_line(line, BATCHES)
-    assert isinstance(found, Batch)
+    assert isinstance(found, MessageBatch)
     assert [getattr(one, "id", None) for one in found.messages] == [1, None]
     assert [(one.error.code, one.id) for one in found.answers] == [(-32600, None), (-32600, 7)]
     for version in ("", "2024-11-05", MODERN, "2025-11-25", "2026-07-28"):
@@ -124,7 +124,7 @@ def test_a_batch_that_is_empty_or_too_long_or_repeats_a_key_is_one_invalid_reque
 
 def test_initialize_is_refused_in_a_batch() -> None:
     found = read_line(json.dumps([{**PING, "method": "initialize"}]).encode(), BATCHES)
-    assert isinstance(found, Batch)
+    assert isinstance(found, MessageBatch)
     assert not found.messages
     assert [(one.error.code, one.id) for one in found.answers] == [(-32600, 1)]
 
@@ -141,7 +141,7 @@ LONG = (
 @pytest.mark.parametrize("step", [1, 7, 1 << 20])
 def test_the_id_of_a_request_that_is_too_long_is_found_in_pieces_of_any_size(line: bytes, key: Any, step: int) -> None:
     whole = line % (b'y\\"' * 5000)
-    outline = Outline()
+    outline = LineOutline()
     for at in range(0, len(whole), step):
         outline.feed(whole[at : at + step])
     outline.feed(b"", is_last=True)
@@ -151,7 +151,7 @@ def test_the_id_of_a_request_that_is_too_long_is_found_in_pieces_of_any_size(lin
 
 
 def test_an_answer_that_is_too_long_gets_no_answer() -> None:
-    outline = Outline()
+    outline = LineOutline()
     outline.feed(b'{"jsonrpc":"2.0","id":1,"result":{"x":"%s"}}' % (b"y" * 5000), is_last=True)
     assert refuse_long(outline).answer is None
 
@@ -168,7 +168,7 @@ def test_an_answer_that_is_too_long_gets_no_answer() -> None:
 )
 def test_an_integer_of_too_many_digits_is_named_in_the_answer_to_its_request(line: bytes, key: object) -> None:
     read = read_line(line % (b"9" * 5000), BATCHES)
-    assert isinstance(read, Refused)
+    assert isinstance(read, RefusedLine)
     assert read.answer is not None
     assert (read.answer.error.code, read.answer.id) == (-32600, key)
     assert read.answer.error.message == (
@@ -212,7 +212,7 @@ def test_a_request_with_members_of_an_answer_is_no_request(answer: bytes) -> Non
     assert (found.error.code, found.id) == (-32600, 5)
     assert "`method` cannot be in one message with `result` or `error`" in found.error.message
     batch = read_line(b'[{"jsonrpc":"2.0","id":5,"method":"ping",%s}]' % answer, BATCHES)
-    assert isinstance(batch, Batch)
+    assert isinstance(batch, MessageBatch)
     assert ([(one.error.code, one.id) for one in batch.answers], batch.messages) == ([(-32600, 5)], [])
 
 

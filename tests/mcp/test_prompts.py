@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbcore import allocation, branches
+from kbcore.store import branches, id_allocation
 from kbcore.sync.overlay import WorktreeFiles
-from kbmcp import prompts
-from kbmcp.calls import Call, Options, Service
+from kbmcp.resources import prompts
+from kbmcp.tools.call import Call, ServerOptions, Service
 from tests.mcp.agents import MODES, ROOT, agent, unfenced, without_note
 from tests.support.project import AUTHOR, Project
 
@@ -127,6 +127,9 @@ def test_gaps_are_counted_with_the_call_that_lists_them(told, each_era):
     totals = {(gap["query"]["type"], *gap["query"]["lacks"]): gap["total"] for gap in facts["gaps"]}
     assert totals["req", "specified_by"] == 1
     assert totals["req", "verified_by"] == 0
+    error = refused(each_era, "find_gaps", tag="autth")
+    assert error.message.startswith("Nothing has the tag 'autth'. Did you mean 'auth'?")
+    assert error.data["error"]["code"] == "not_found"
     _, held, facts = got(each_era, "find_gaps", requirement="REQ-8")
     assert held["entities"][0]["id"] == "REQ-8"
     assert [gap["total"] for gap in facts["gaps"]] == [1, 1, 1]
@@ -188,7 +191,7 @@ def test_a_free_id_was_never_used_and_is_what_kb_would_give_next(tmp_path):
     made.delete(entities=[{"id": "ADR-0002"}])
     with agent(made.root) as found:
         assert got(found, "record_decision", title="T")[2]["free_id"] == "ADR-0003"
-        with allocation.reserved(made.workspace(), [("ADR-", ["ADR-0002"])]):
+        with id_allocation.reserved(made.workspace(), [("ADR-", ["ADR-0002"])]):
             assert got(found, "record_decision", title="T")[2]["free_id"] == "ADR-0004"
     made.close()
 
@@ -269,18 +272,20 @@ def test_facts_that_are_too_many_are_cut_and_say_so(project):
 def test_the_seq_of_the_facts_is_from_before_anything_was_read(project):
     project.apply(entities=[entity("REQ-1")])
     workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    call = Call(workspace, store, WorktreeFiles(), choice.branch, choice.follows_head, AUTHOR, "", is_dotted=False)
+    _, choice, _ = branches.open_branch(workspace, None)
+    call = Call(workspace, WorktreeFiles(), choice.branch, choice.follows_head, AUTHOR, "", is_dotted=False)
 
     def facts_of(*given):
         """Return the facts that are there once somebody else has written between two reads."""
         project.apply(entities=[entity("REQ-1", title="Changed meanwhile")])
-        return prompts.facts.of_requirement(*given)
+        return prompts.prompt_facts.of_requirement(*given)
 
-    prompt = msgspec.structs.replace(prompts.find(Service(Options(project.root)), "start_feature"), facts=facts_of)
+    prompt = msgspec.structs.replace(
+        prompts.find(Service(ServerOptions(project.root)), "start_feature"), facts=facts_of
+    )
     told = prompts._blocks(call, prompt, {"requirement": "REQ-1"}, prompts.MOST_CHARS)
     assert told["subject"]["entities"][0]["title"] == "Title of REQ-1"
-    assert told["facts"]["seq"] == told["subject"]["seq"] == store.head().seq - 1
+    assert told["facts"]["seq"] == told["subject"]["seq"] == call.store.head().seq - 1
 
 
 def test_outside_of_a_repository_a_prompt_says_why_not(tmp_path):

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcore import errors, limits
-from kbmcp import replies
-from kbmcp.cutting import cut_entity, part_of
-from kbmcp.explaining import explain
-from kbmcp.tools import TOOLS
+from kbmcp.tools import answers
+from kbmcp.tools.refusals import explain
+from kbmcp.tools.tool_list import TOOLS
+from kbmcp.tools.truncation import cut_entity, part_of
 
 ODD = '\x00\x1b\x7f\x9b\xad\u061c\u200b\u200d\u200e\u202e\u2028\u2066\ufeff\ud800\U000e0041"\\\n é日👩'
 texts = st.text(st.sampled_from(ODD) | st.characters(), max_size=60)
@@ -35,7 +35,7 @@ entities = st.fixed_dictionaries(
 
 @given(values)
 def test_escaping_keeps_the_meaning_and_lets_nothing_unsafe_out(value):
-    text = replies.text_of(value)
+    text = answers.text_of(value)
     assert json.loads(text) == value
     for character in text:
         assert unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"}
@@ -55,7 +55,7 @@ def test_escaping_keeps_the_meaning_and_lets_nothing_unsafe_out(value):
 
 @given(st.text(max_size=300), st.integers(5, 100))
 def test_foreign_text_becomes_one_short_visible_line(text, most):
-    shown = replies.visible(text, most)
+    shown = answers.escape_and_cut(text, most)
     assert len(shown) <= most
     assert all(unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"} for character in shown)
 
@@ -67,7 +67,7 @@ MANY = {"id": "A", "title": "", "attributes": {f"a{number:02}": "x" * 500 for nu
 @example(MANY, 3000)
 def test_an_entity_is_cut_to_its_room_and_every_cut_is_named(entity, room):
     kept, cuts = cut_entity(entity, room)
-    assert replies.length_of(kept) <= room
+    assert answers.length_of(kept) <= room
     named = {cut["field"] for cut in cuts}
 
     def flat(shown):
@@ -89,9 +89,9 @@ def test_an_entity_is_cut_to_its_room_and_every_cut_is_named(entity, room):
 
 @given(values, st.integers(200, 3000))
 def test_any_value_can_be_cut_to_its_room(value, room):
-    shown = replies.cut_deep(value, room)
-    assert replies.length_of(shown) <= room
-    assert shown == value or replies.length_of(value) > room
+    shown = answers.cut_deep(value, room)
+    assert answers.length_of(shown) <= room
+    assert shown == value or answers.length_of(value) > room
 
 
 @given(texts.map(lambda text: text * 900))
@@ -99,7 +99,7 @@ def test_the_parts_of_a_value_make_it_whole(value):
     pieces, offset = [], 0
     while True:
         part, following = part_of({"id": "A", "title": value}, "title", offset)
-        assert replies.length_of(part) < replies.PAGE_CHARS
+        assert answers.length_of(part) < answers.PAGE_CHARS
         pieces.append(part["text"])
         if not following:
             break
@@ -112,8 +112,8 @@ def test_the_parts_of_a_value_make_it_whole(value):
 def test_fitting_lists_counts_what_it_leaves_out(lists, most):
     whole = {f"list{at}": items for at, items in enumerate(lists)}
     payload = dict(whole)
-    fitted = replies.fit(payload, [(name, payload) for name in whole], most)
-    assert replies.length_of(fitted) <= most
+    fitted = answers.fit(payload, [(name, payload) for name in whole], most)
+    assert answers.length_of(fitted) <= most
     for name, items in whole.items():
         assert fitted[name] == items[: len(fitted[name])]
         assert len(items) - len(fitted[name]) == fitted.get("omitted", {}).get(name, 0)
@@ -136,14 +136,14 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
     import anyio
 
     from kbcore.interrupting import Stopped
-    from kbmcp.calls import Client, Options, Service
-    from kbmcp.tools import answer
+    from kbmcp.tools.call import Client, ServerOptions, Service
+    from kbmcp.tools.tool_list import answer
 
     def stops(call, asked, problems):
         raise Stopped
 
     async def run():
-        service = Service(Options(project.root, env=project.machine.env))
+        service = Service(ServerOptions(project.root, env=project.machine.env))
         try:
             [tool] = [msgspec.structs.replace(one, run=stops) for one in TOOLS if one.key == key]
             entity = {"id": "A", "type": "req", "title": "t", "status": "open"}
@@ -159,14 +159,14 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
 def test_a_bug_is_told_as_one_and_the_next_call_works(project):
     import anyio
 
-    from kbmcp.calls import Client, Options, Service
-    from kbmcp.tools import Tool, answer
+    from kbmcp.tools.call import Client, ServerOptions, Service
+    from kbmcp.tools.tool_list import Tool, answer
 
     def breaks(call, asked, problems):
         raise ZeroDivisionError("secret path")
 
     async def run():
-        service = Service(Options(project.root, env=project.machine.env))
+        service = Service(ServerOptions(project.root, env=project.machine.env))
         try:
             good = TOOLS[0]
             broken = msgspec.structs.replace(good, run=breaks)

@@ -7,11 +7,11 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbcore.concepts import extended
-from kbcore.schema_text import schema_json
-from kbmcp.minds import MINDS, REFERENCE
-from kbmcp.resources import RESOURCES
-from kbmcp.subscriptions import MAX_FOLLOWED
+from kbcore.model.concepts import extended
+from kbcore.model.schema_text import schema_json
+from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.resource_list import RESOURCES
+from kbmcp.resources.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, agent, without_note
 
 ODD_IDS = ["a/b#c?d", "100% so & so", "50%25", "Ünï·😀", "{id}", "with,comma", "kb://entity/x"]

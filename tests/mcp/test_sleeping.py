@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kbcore.sleep.worklist import KINDS
+from kbcore.kip.sleep.worklist import KINDS
 from tests.mcp.agents import MODES, Agent, agent, text_of, without_note
 from tests.mcp.test_listing import unportable
 from tests.mcp.test_resources import refused

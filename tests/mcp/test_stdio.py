@@ -15,7 +15,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from kbmcp.stdio import Pipes
+from kbmcp.protocol.stdio import Pipes
 
 END_S = 5.0
 """Well below the time that requests in hand are given."""
@@ -142,7 +142,7 @@ def test_a_last_line_without_an_end_is_answered_when_it_is_whole(tail, ends):
 
 
 def test_a_client_that_does_not_read_is_not_waited_for_when_the_server_has_ended(ends, monkeypatch):
-    monkeypatch.setattr("kbmcp.stdio.LAST_WORDS_S", 0.05)
+    monkeypatch.setattr("kbmcp.protocol.stdio.LAST_WORDS_S", 0.05)
 
     async def talk() -> None:
         with anyio.fail_after(END_S):
@@ -157,7 +157,7 @@ def test_a_client_that_does_not_read_is_not_waited_for_when_the_server_has_ended
 
 
 def test_requests_that_cannot_be_read_keep_no_server_whose_client_does_not_read(ends, monkeypatch):
-    monkeypatch.setattr("kbmcp.stdio.LAST_WORDS_S", 0.05)
+    monkeypatch.setattr("kbmcp.protocol.stdio.LAST_WORDS_S", 0.05)
 
     async def talk() -> None:
         with anyio.fail_after(END_S):

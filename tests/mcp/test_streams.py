@@ -18,8 +18,8 @@ import anyio
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from kbmcp.serving import Options, server_for
-from kbmcp.wire import QueryArguments
+from kbmcp.serving import ServerOptions, server_for
+from kbmcp.tools.argument_models import QueryArguments
 from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, program, raw, server_env
 from tests.support.project import Project
 
@@ -212,7 +212,7 @@ def test_a_model_that_is_not_of_the_parameters_fails_as_a_bug_and_not_as_a_fault
     async def fails(_):
         QueryArguments.model_validate({"limit": "many"})
 
-    middleware = server_for(Options(project.root)).middleware[-1]
+    middleware = server_for(ServerOptions(project.root)).middleware[-1]
     asked = SimpleNamespace(method="tools/call", params={"name": "kb_query"}, protocol_version="2025-06-18")
     with pytest.raises(MCPError) as caught:
         anyio.run(middleware, asked, fails)
@@ -313,7 +313,7 @@ def test_a_write_under_way_is_finished_before_the_end(ending, started):
         server.greet()
         server.call(1, "kb_query")
         server.answer(1)
-        with locked(started.workspace().directory_of("main")):
+        with locked(started.workspace().folders.directory_of("main")):
             server.call(2, "kb_upsert", upsert("late"))
             time.sleep(0.2)
             if ending == "end of input":
@@ -398,7 +398,7 @@ def test_a_cancelled_write_is_whole_or_absent(started):
 def test_a_write_that_is_cancelled_before_its_turn_is_absent(started):
     with raw(started.root) as server:
         server.greet()
-        with locked(started.workspace().directory_of("main")):
+        with locked(started.workspace().folders.directory_of("main")):
             server.call(1, "kb_upsert", upsert("ahead"))
             time.sleep(0.5)
             server.call(2, "kb_upsert", upsert("behind"))
@@ -414,7 +414,7 @@ def test_a_write_that_is_cancelled_before_its_turn_is_absent(started):
 
 NOISY = """
 import builtins, os, sys
-names = ("duckdb", "mcp", "pydantic", "yaml", "kbcore.workspace", "kbcore.query", "kbmcp.serving")
+names = ("duckdb", "mcp", "pydantic", "yaml", "kbcore.store.workspace", "kbcore.query", "kbmcp.serving")
 class Noise:
     def find_spec(self, name, path=None, target=None):
         if name in names:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.schema import CORE
-from kbmcp import wire
+from kbcore.model.schema import CORE
+from kbmcp.tools import argument_models
 from tests.mcp.agents import direct, text_of
 
-NAMES = wire.Names(tuple(CORE.entities), tuple(CORE.edges))
+NAMES = argument_models.SchemaNames(tuple(CORE.entities), tuple(CORE.edges))
 TOOLS = ("kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history")
 
 
@@ -53,8 +53,31 @@ def test_nothing_is_coerced(tool, arguments, path, kb):
     assert path in {one["path"] for one in error["details"]}
 
 
+@pytest.mark.parametrize(
+    ("tool", "model", "around"),
+    [
+        ("kb_query", argument_models.QueryArguments, {}),
+        ("kb_query", argument_models.QueryArguments, {"from": "A"}),
+        ("kb_upsert", argument_models.UpsertArguments, {"sync": True}),
+        ("kb_upsert", argument_models.UpsertArguments, {"rename": {"A": "B"}}),
+        ("kb_upsert", argument_models.UpsertArguments, {"entities": [{"id": "A", "type": "req"}]}),
+        ("kb_delete", argument_models.DeleteArguments, {"entities": [{"id": "A", "expected_version": 1}]}),
+        ("kb_check", argument_models.CheckArguments, {}),
+        ("kb_history", argument_models.HistoryArguments, {"action": "log"}),
+    ],
+)
+def test_a_list_or_an_object_in_place_of_any_argument_is_no_internal_error(tool, model, around, shared):
+    wrong = ([], {}, ["x"], {"a": 1}, [["x"]], [{"a": []}], [None])
+    with direct(shared.root) as server:
+        for name in argument_models.names_of(model):
+            for value in wrong:
+                answered = server.answer(tool, **{**around, name: value})
+                code = answered.get("error", {}).get("code")
+                assert code != "internal_error", (name, value)
+
+
 def test_a_missing_choice_is_told_with_what_there_is_to_choose_from(kb):
-    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff, who or revert."
+    assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff, who, revert or rollback."
 
 
 def test_a_wrong_kind_is_told_with_the_right_one(kb):
@@ -187,20 +210,20 @@ def test_an_unknown_tool_is_a_protocol_error_with_the_nearest_name(each_era):
 
 def test_every_argument_of_a_model_is_published():
     models = (
-        wire.QueryArguments,
-        wire.UpsertArguments,
-        wire.DeleteArguments,
-        wire.CheckArguments,
-        wire.HistoryArguments,
+        argument_models.QueryArguments,
+        argument_models.UpsertArguments,
+        argument_models.DeleteArguments,
+        argument_models.CheckArguments,
+        argument_models.HistoryArguments,
     )
     for model in models:
-        assert list(wire.published(model, NAMES)["properties"]) == wire.names_of(model)
+        assert list(argument_models.published(model, NAMES)["properties"]) == argument_models.names_of(model)
 
 
 def test_the_published_items_are_what_the_core_takes():
-    from kbcore.changeset import parse, parse_deletion
+    from kbcore.model.changeset import parse, parse_deletion
 
-    items = wire.published(wire.UpsertArguments, NAMES)["properties"]
+    items = argument_models.published(argument_models.UpsertArguments, NAMES)["properties"]
     text = {"type": "string"}
     for part, needed in (("entities", {"id": "A"}), ("edges", {"type": "implements", "from": "A", "to": "B"})):
         members = items[part]["items"]["properties"]
@@ -210,6 +233,6 @@ def test_the_published_items_are_what_the_core_takes():
             assert parse({part: [{name: value} | needed]})
         assert members["type"]["enum"]
         assert text in ({"type": one.get("type")} for one in members.values())
-    keys = wire.published(wire.DeleteArguments, NAMES)["properties"]
+    keys = argument_models.published(argument_models.DeleteArguments, NAMES)["properties"]
     assert set(keys["entities"]["items"]["required"]) == {"id", "expected_version"}
     assert parse_deletion({"edges": [dict.fromkeys(keys["edges"]["items"]["properties"], "x")]})

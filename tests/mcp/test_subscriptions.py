@@ -20,10 +20,10 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ToolsListChanged
 
-from kbcore.history.undo import revert
 from kbcore.storage.fs import RealFs
-from kbmcp import sights
-from kbmcp.subscriptions import MAX_FOLLOWED
+from kbcore.store.history.undo import revert
+from kbmcp.resources import resource_digests
+from kbmcp.resources.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, WAIT_S, agent, raw, server_env, spawned
 from tests.mcp.test_streams import ENVELOPE
 from tests.mcp.wiring import wired
@@ -122,7 +122,7 @@ def follower(root: Path, mode: str, *options: str) -> Iterator[Follower]:
 @pytest.fixture
 def fast(monkeypatch):
     """Let servers in this process look more often."""
-    monkeypatch.setattr("kbmcp.subscriptions.LOOK_S", 0.01)
+    monkeypatch.setattr("kbmcp.resources.subscriptions.LOOK_S", 0.01)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -168,6 +168,8 @@ def test_another_branch_is_told_to_whoever_follows_anything(mode, started, fast)
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]
         assert json.loads(found.call("kb_query", ids=["A"]).content[0].text)["branch"] == "feature"
         assert not found.call("kb_upsert", entities=[entity("B")]).is_error
+        found.assert_silent()  # a write that changes nothing makes no store
+        assert not found.call("kb_upsert", entities=[entity("B", owner="ann")]).is_error
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]  # the branch has got its store
         started.apply(entities=[entity("A", owner="ann")], branch="main")
         started.apply(entities=[entity("C")])
@@ -226,7 +228,7 @@ def test_a_type_that_the_branch_defines_is_told_to_whom_the_list_of_tools_concer
 
 @pytest.mark.parametrize("mode", MODES)
 def test_damage_and_its_end_are_told(mode, started, fast):
-    head = started.workspace().directory_of("main") / "head.json"
+    head = started.workspace().folders.directory_of("main") / "head.json"
     whole = head.read_bytes()
     with follower(started.root, mode) as found, found.following(A, HEAD):
         head.write_bytes(b"damaged")
@@ -247,8 +249,8 @@ def test_what_is_followed_no_more_is_not_told(mode, started, fast):
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_runs_while_nobody_follows_anything(mode, started, fast, monkeypatch):
     looks = []
-    look = sights.sight_of
-    monkeypatch.setattr(sights, "sight_of", lambda service: looks.append(mode) or look(service))
+    look = resource_digests.sight_of
+    monkeypatch.setattr(resource_digests, "sight_of", lambda service: looks.append(mode) or look(service))
     with follower(started.root, mode) as found:
         found.call("kb_query")
         time.sleep(0.05)

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from kbcore import progress
-from kbmcp import telling
-from kbmcp.telling import told_to
+from kbmcp.tools import progress_notifications
+from kbmcp.tools.progress_notifications import told_to
 from tests.mcp.agents import MODES, agent
 from tests.support.places import caches_at
 from tests.support.project import Project
@@ -17,7 +17,7 @@ from tests.support.project import Project
 
 def noted(work, report, monkeypatch, every_s=0.01):
     """Carry out ``work(note)`` in a thread, and return nothing: what is reported goes to ``report``."""
-    monkeypatch.setattr(telling, "EVERY_S", every_s)
+    monkeypatch.setattr(progress_notifications, "EVERY_S", every_s)
 
     async def run() -> None:
         async with told_to(report):
@@ -35,7 +35,7 @@ def test_steps_are_one_count_that_only_grows(monkeypatch):
     def work() -> None:
         passed = 0
         for what, count in (("records read", 3), ("rules run", 2), ("rules run", 1), ("things done", 1)):
-            for _ in progress.counted(range(count), count, what, every=1):
+            for _ in progress.track(range(count), count, what, every=1):
                 until_s = time.monotonic() + 10
                 while not (sent and sent[-1][0] >= passed) and time.monotonic() < until_s:
                     time.sleep(0.001)
@@ -56,7 +56,7 @@ def test_many_steps_are_few_notices_and_a_client_that_does_not_read_holds_up_not
         sent.append(note)
         await anyio.sleep_forever()
 
-    noted(lambda: list(progress.counted(range(200_000), 200_000, "things done", every=1)), report, monkeypatch)
+    noted(lambda: list(progress.track(range(200_000), 200_000, "things done", every=1)), report, monkeypatch)
     assert len(sent) <= 1
 
 
@@ -66,7 +66,7 @@ def test_a_call_that_is_over_soon_is_told_nothing(monkeypatch):
     async def report(*note) -> None:
         sent.append(note)
 
-    noted(lambda: list(progress.counted([1], 1, "things done")), report, monkeypatch, every_s=60)
+    noted(lambda: list(progress.track([1], 1, "things done")), report, monkeypatch, every_s=60)
     assert sent == []
 
 
@@ -83,7 +83,7 @@ def grown(tmp_path_factory):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_first_fold_and_a_check_are_told_of_in_both_eras(grown, mode, monkeypatch):
-    monkeypatch.setattr(telling, "EVERY_S", 0.001)
+    monkeypatch.setattr(progress_notifications, "EVERY_S", 0.001)
     cache = caches_at(grown.root)
     cache.rename(cache.with_name(f"cache-{mode}"))
     heard = []

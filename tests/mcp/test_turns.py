@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
-from kbmcp.turns import AFTER_WRITES_S, Turns
+from kbmcp.protocol.call_queue import AFTER_WRITES_S, CallQueue
 from tests.mcp.agents import agent, direct
 from tests.support.repos import git
 
@@ -27,7 +27,7 @@ def writing(number=0):
 @contextmanager
 def slow_first_use(project):
     """Keep every branch from getting its store, as the copy of a huge one would."""
-    fd = os.open(project.workspace().repository_lock, os.O_RDWR | os.O_CREAT)
+    fd = os.open(project.workspace().folders.repository_lock, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
@@ -45,7 +45,7 @@ def standing(tools, line, count):
 
 def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
-    feature = project.workspace().directory_of("feature")
+    feature = project.workspace().folders.directory_of("feature")
     with direct(project.root) as tools, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
         with slow_first_use(project):
             project.switch("feature", create=True)
@@ -77,7 +77,7 @@ def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
 
 
 def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_path):
-    turns, one = Turns(), tmp_path / "one"
+    turns, one = CallQueue(), tmp_path / "one"
 
     async def come(name, came):
         with turns.ticket() as ticket:
@@ -108,7 +108,7 @@ def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_pa
 
 
 def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path):
-    turns, there, inside = Turns(), threading.Event(), threading.Event()
+    turns, there, inside = CallQueue(), threading.Event(), threading.Event()
 
     def stay():
         with turns.taken(tmp_path / "one"):
@@ -131,7 +131,7 @@ def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path)
 
 
 def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
-    turns = Turns()
+    turns = CallQueue()
     for number in range(20):
         with turns.taken(tmp_path / str(number)):
             assert len(turns._lines) == 1
@@ -140,7 +140,7 @@ def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
 
 def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
         with tools.service.turns.taken(directory):
             waits = pool.submit(tools.answer, "kb_check")
@@ -153,7 +153,7 @@ def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
 def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_leaves_no_store(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     project.switch("old", create=True)
-    directory = project.workspace().directory_of("old")
+    directory = project.workspace().folders.directory_of("old")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
         with tools.service.turns.taken(directory):
             waits = pool.submit(tools.answer, "kb_query")
@@ -176,7 +176,7 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
 
 def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
     now_s = [0.0]
-    turns, one, told = Turns(lambda: now_s[0]), tmp_path / "one", []
+    turns, one, told = CallQueue(lambda: now_s[0]), tmp_path / "one", []
 
     def stand(name, *, reads):
         return turns.stand(one, lambda: told.append(name), reads=reads)
@@ -201,7 +201,7 @@ def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
 
 
 def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
-    turns, told = Turns(), []
+    turns, told = CallQueue(), []
     places = [turns.stand(tmp_path, lambda at=at: told.append(at), reads=True) for at in range(MAX_READERS + 1)]
     assert [turns.has_come(place) for place in places] == [True] * MAX_READERS + [False]
     turns.leave(places[1])
@@ -210,7 +210,7 @@ def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
 
 def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_many(tmp_path):
     now_s, told = [0.0], []
-    turns = Turns(lambda: now_s[0])
+    turns = CallQueue(lambda: now_s[0])
 
     def stand():
         return turns.stand(tmp_path, lambda: told.append(1), reads=True)
@@ -232,7 +232,7 @@ def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_man
 
 
 def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_path):
-    turns, has_come = Turns(), threading.Event()
+    turns, has_come = CallQueue(), threading.Event()
     slow = [turns.stand(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
     begun_s = time.monotonic()
     waiting = turns.stand(tmp_path, has_come.set, reads=True)
@@ -244,7 +244,7 @@ def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_pa
 
 
 def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment(tmp_path):
-    turns = Turns()
+    turns = CallQueue()
     writer = turns.stand(tmp_path, print)
     begun_s = time.monotonic()
     with turns.taken(tmp_path, reads=True):
@@ -267,7 +267,7 @@ def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
             await end.wait()
 
     async def talk():
-        turns, end = Turns(now_s), asyncio.Event()
+        turns, end = CallQueue(now_s), asyncio.Event()
         calls = [asyncio.create_task(wait_in_line(turns, end)) for _ in range(200)]
         async with asyncio.timeout(10.0):
             while turns.standing(tmp_path) < 200:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else

@@ -17,9 +17,9 @@ from anyio import to_thread
 from mcp.shared.message import SessionMessage
 
 from kbmcp import server as program
-from kbmcp.calls import Options
+from kbmcp.protocol.stdio import Pipes
 from kbmcp.serving import initialization, server_for
-from kbmcp.stdio import Pipes
+from kbmcp.tools.call import ServerOptions
 
 
 @asynccontextmanager
@@ -67,10 +67,10 @@ async def wired(argv: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[tu
     os.close(answers)
 
 
-def _options(argv: Sequence[str], env: Mapping[str, str]) -> Options:
+def _options(argv: Sequence[str], env: Mapping[str, str]) -> ServerOptions:
     """Return what the program makes of its command line and its environment."""
     given = program._parse(argv, env)
-    return Options(
+    return ServerOptions(
         start=given.start,
         branch=given.branch,
         is_dotted=given.tool_names == "dotted",

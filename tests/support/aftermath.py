@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore import record
-from kbcore.record import Record
+from kbcore.model import record
+from kbcore.model.record import Record
 from kbcore.storage import head, journal, verify
 from kbcore.storage.fs import RealFs
 from kbcore.view.tables import ELEMENTS
@@ -56,7 +56,7 @@ def unsound(directory: Path, acked: Mapping[str, int]) -> Iterator[str]:
 def differing(project: Project, branch: str | None = None) -> Iterator[str]:
     """Yield the tables in which a view that was kept up to date differs from one that the whole journal makes."""
     view = project.view(branch)
-    directory = project.workspace().directory_of(branch or project.workspace().head().branch)
+    directory = project.workspace().folders.directory_of(branch or project.workspace().head().branch)
     store = project.workspace().store(branch or project.workspace().head().branch)
     if view.seq != head.read(_FS, directory).seq:
         yield f"the view is at {view.seq}"

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbcli import app
-from kbmcp import client
+from kbmcp.protocol import client
 from tests.support.cli import path_with_kb
 from tests.support.forked import stand_in
 from tests.support.repos import git, git_env
@@ -241,7 +241,7 @@ def _run(step: Step, env: dict[str, str]) -> Ended:
 def _called(calls: list[Block], home: Path, env: dict[str, str]) -> Iterator[tuple[Block, list[Ended]]]:
     """Make calls over MCP, one after the other in one conversation."""
     server = client.Server(str(stand_in("kb-mcp")), (), env, home)
-    said = client.converse(server, "a-reader", [client.Call(one.tool, json.loads(one.text)) for one in calls])
+    said = client.converse(server, "a-reader", [client.ToolCall(one.tool, json.loads(one.text)) for one in calls])
     for block, answer in zip(calls, said.answers, strict=True):
         step = Step(f"{block.tool} {' '.join(block.text.split())}", 0, "…")
         yield block, [Ended(step, int(answer.is_error), json.dumps(answer.document) + "\n")]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kbcore import branches
 from kbcore.errors import KBError
+from kbcore.store import branches
 from tests.support.crowd_jobs import opened, pair
 from tests.support.lines import Line
 from tests.support.project import req

@@ -16,10 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from kbcore.clock import SystemClock
+from kbcore.editing.documents import WriteTarget
+from kbcore.editing.making import Wish, make
+from kbcore.editing.renaming import rename
+from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError, LockTimeout
+from kbcore.limits import FILES_S
+from kbcore.maintenance.compacting import compact
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbcore.upkeep.compacting import compact
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author
+from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from tests.support.faultfs import LoggingFs
 from tests.support.lines import Line, Message
@@ -85,6 +93,33 @@ def _race(line: Line, project: Project, owner: str) -> None:
     seq, [(version,)] = view.seq, view.rows("select version from node where id = ?", [TOKEN])
     request = {"expected_seq": seq, "entities": [{"id": TOKEN, "owner": owner}]}
     _tell(line, owner, lambda: project.apply(**request), base=version)
+
+
+def editing(line: Line, root: str, name: str = "") -> None:
+    """Edit documents as is asked for, each time as a program that has just begun.
+
+    ``["set", ID, WORD]``, ``["rename", OLD, NEW]`` or ``["new", ID, TITLE]``.
+    """
+    while (asked := line.receive()) is not None and "stop" not in asked:
+        for edit in asked.get("edits", ()):
+            project = opened(root)
+            _tell(line, edit[2], functools.partial(_edited, project, *edit))
+            project.close()
+        line.send(done=True)
+
+
+def _edited(project: Project, verb: str, key: str, value: str) -> Outcome:
+    files, workspace = WorktreeFiles(), project.workspace()
+
+    def read(use: Callable[[View], Any]) -> Any:
+        return files.read(workspace, "main", lambda view, _: use(view), time_s=FILES_S)
+
+    target = WriteTarget(workspace, "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
+    if verb == "set":
+        return set_fields(target, key, [value]).outcome
+    if verb == "rename":
+        return rename(target, key, value).outcome
+    return make(target, Wish("req", title=value, key=key)).outcome
 
 
 def reading(line: Line, root: str, name: str = "", pause_s: float = 0.0) -> None:

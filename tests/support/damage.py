@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from kbcore import branches
+from kbcore.maintenance.compacting import compact
+from kbcore.maintenance.proof import verify_branch
 from kbcore.storage import head, layout
 from kbcore.storage.fs import RealFs
-from kbcore.upkeep.compacting import compact
-from kbcore.upkeep.proof import verify_branch
+from kbcore.store import branches
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import Project
 
@@ -34,13 +34,13 @@ def filled(project: Project, keys: str, *, seal_after: str = "") -> Path:
         project.apply(entities=[requirement(key)], changeset_id=f"for-{key}")
         if key == seal_after:
             compact(project.workspace(), "main")
-    return project.workspace().directory_of("main")
+    return project.workspace().folders.directory_of("main")
 
 
 def forget(project: Project) -> None:
     """Close what is open, and remove the cached view of main."""
     project.pool.close()
-    shutil.rmtree(project.workspace().cache_of("main"), ignore_errors=True)
+    shutil.rmtree(project.workspace().folders.cache_of("main"), ignore_errors=True)
 
 
 def put_back(project: Project, saved: Path, directory: Path) -> None:

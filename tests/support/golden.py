@@ -26,13 +26,13 @@ from typing import Any
 from kbcli import app
 from kbcore import __version__
 from kbcore.clock import SystemClock
-from kbcore.history.undo import revert, rollback
 from kbcore.ids import link_id
-from kbcore.record import VOCABULARY, StateLink
+from kbcore.maintenance.compacting import compact
+from kbcore.maintenance.repair import rebuild_head
+from kbcore.model.record import VOCABULARY, StateLink
 from kbcore.storage import frame, journal
-from kbcore.store import Author, Request
-from kbcore.upkeep.compacting import compact
-from kbcore.upkeep.repair import rebuild_head
+from kbcore.store.branch_store import Author, Request
+from kbcore.store.history.undo import revert, rollback
 from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git, make_repository
@@ -198,7 +198,7 @@ def _main(project: Project, clock: FrozenClock) -> None:
 
 
 def _segment(project: Project, branch: str) -> Path:
-    directory = project.workspace().directory_of(branch)
+    directory = project.workspace().folders.directory_of(branch)
     return directory / journal.read_head(project.machine.fs, directory).head.file
 
 
@@ -214,9 +214,12 @@ def _others(project: Project) -> None:
         workspace, "pruned", prune_before=journal.read_head(project.machine.fs, _segment(project, "pruned").parent).seq
     )
     project.apply(author=ANN, branch="pruned", entities=[{"id": "FACT-1", "severity": "low"}])
-    (workspace.directory_of("repaired") / "head.json").unlink()
+    (workspace.folders.directory_of("repaired") / "head.json").unlink()
     rebuild_head(workspace, "repaired", ANN)
-    segment, of = _segment(project, "crashed"), journal.read_head(project.machine.fs, workspace.directory_of("crashed"))
+    segment, of = (
+        _segment(project, "crashed"),
+        journal.read_head(project.machine.fs, workspace.folders.directory_of("crashed")),
+    )
     last = json.loads(segment.read_bytes().splitlines()[-1])["rec"]
     whole = json.dumps({**last, "changeset_id": "unanswered", "ops": []}, separators=(",", ":")).encode()
     with segment.open("ab") as file:

@@ -13,12 +13,11 @@ from typing import Any
 import duckdb
 
 from kbcore.ids import link_id
-from kbcore.model import Link, Node, SourceFile, Statement
-from kbcore.query import asof
-from kbcore.view import database, tables
-from kbcore.view.basis import Basis
-from kbcore.view.session import Session
-from kbcore.view.textindex import TextIndex
+from kbcore.model.graph import Link, Node, SourceFile, Statement
+from kbcore.view import as_of, database, tables
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.session import DatabaseSession
+from kbcore.view.text_index import TextIndex
 
 AT = "2026-11-20T09:30:00.000000Z"
 
@@ -49,10 +48,10 @@ class Graph:
         self.connection = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
         weakref.finalize(self, _forget, self.connection, name)
-        self.session = Session(self.connection, threading.RLock(), lambda: None)
+        self.session = DatabaseSession(self.connection, threading.RLock(), lambda: None)
         self.seq = 1
         self.overlay_mark = ""
-        self.basis = Basis("store", "", 1, "", "", "", 0)
+        self.basis = BaseStamp("store", "", 1, "", "", "", 0)
         self.asked: list[str] = []
         self._columns: dict[str, Mapping[str, str]] = {"record": tables.RECORD}
         for name, (_key, columns) in tables.ELEMENTS.items():
@@ -93,7 +92,7 @@ class Texts:
         """Return an index of the entities as of a seq."""
         if at not in self._indexes:
             made = self._indexes[at] = TextIndex()
-            made.add(self._graph, asof.nodes(at), "(select '' as id, '' as text where false)")
+            made.add(self._graph, as_of.nodes(at), "(select '' as id, '' as text where false)")
         return self._indexes[at]
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> dict[str, str]:

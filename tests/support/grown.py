@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kbcore.folding import apply
-from kbcore.needs import needs
-from kbcore.state import Stamp, State
+from kbcore.model.folding import apply
+from kbcore.model.read_set import needs
+from kbcore.model.state import Stamp, State
 from kbcore.view import base
 from kbcore.view.database import Room
-from kbcore.view.fold import Entry, Start
+from kbcore.view.fold import FoldedRecord, FoldStart
 from kbcore.view.view import View
 from tests.support.histories import LINEAGE, basis_at
 
@@ -18,13 +18,13 @@ WAYS = ("extend", "extend", "adopt", "adopt", "publish", "reopen")
 """How a step of ``grown`` takes records in."""
 
 
-def built(entries: Sequence[Entry], seq: int, room: Room | None = None) -> View:
+def built(entries: Sequence[FoldedRecord], seq: int, room: Room | None = None) -> View:
     """Return a view that was folded from the first ``seq`` entries at once."""
-    start = Start(0, LINEAGE, State(), [])
+    start = FoldStart(0, LINEAGE, State(), [])
     return base.build(":memory:", room or Room(), start, entries[:seq], basis_at(entries, seq))
 
 
-def adopt(view: View, entries: Sequence[Entry], entry: Entry) -> None:
+def adopt(view: View, entries: Sequence[FoldedRecord], entry: FoldedRecord) -> None:
     """Take a record in as the process does that has just committed it."""
     record = entry.record
     state = view.gather(needs(record.ops))
@@ -32,7 +32,7 @@ def adopt(view: View, entries: Sequence[Entry], entry: Entry) -> None:
     view.adopt(entry, changes, basis_at(entries, entry.seq))
 
 
-def grown(entries: Sequence[Entry], steps: Sequence[tuple[str, int]], folder: Path) -> View:
+def grown(entries: Sequence[FoldedRecord], steps: Sequence[tuple[str, int]], folder: Path) -> View:
     """Return a view that took the entries in by these steps: (how, how many)."""
     position = min(steps[0][1], len(entries))
     room = Room(folders=(str(folder),))

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from kbcli import tree
-from kbcli.context import Session
-from kbcli.options import GLOBAL
-from kbcli.render import Output
+from kbcli.invocation import command_tree
+from kbcli.invocation.context import Session
+from kbcli.invocation.options import GLOBAL
+from kbcli.terminal.output import Output
 
 WIDTH = 100
 
 
 def commands() -> dict[str, Any]:
     """Return every command that users should know by its full name, those below others included."""
-    root = tree.root()
+    root = command_tree.root()
     found: dict[str, Any] = {}
     for name in root.list_commands(None):
         command = root.get_command(None, name)
@@ -26,7 +26,7 @@ def commands() -> dict[str, Any]:
 
 def help_of(name: str) -> str:
     """Return what ``kb NAME --help`` shows, without the global options; for "" that of ``kb`` itself, with them."""
-    command = commands()[name] if name else tree.root()
+    command = commands()[name] if name else command_tree.root()
     context = command.make_context(
         f"kb {name}".strip(),
         [],

@@ -11,11 +11,11 @@ import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from kbcore import canonical
-from kbcore.canonical import Known
 from kbcore.ids import link_id
-from kbcore.model import Link, Node, NoteOnFile
-from kbcore.record import (
+from kbcore.model import canonical
+from kbcore.model.canonical import KnownChangeset
+from kbcore.model.graph import Link, Node, NoteOnFile
+from kbcore.model.record import (
     VOCABULARY,
     ConfirmLink,
     DropNode,
@@ -27,9 +27,9 @@ from kbcore.record import (
     StateLink,
     WithdrawLink,
 )
-from kbcore.state import State
-from kbcore.view.basis import Basis
-from kbcore.view.fold import Entry, fold
+from kbcore.model.state import State
+from kbcore.view.base_stamp import BaseStamp
+from kbcore.view.fold import FoldedRecord, fold
 from tests.support.scale import tries
 
 FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
@@ -205,7 +205,7 @@ def _drawn_value(dice: random.Random, name: str) -> Any:
     return dice.choice(plain.get({"updated_at": "created_at"}.get(name, name), odd))
 
 
-def entries_of(history: Sequence[Sequence[Operation]]) -> list[Entry]:
+def entries_of(history: Sequence[Sequence[Operation]]) -> list[FoldedRecord]:
     """Return the history as journal entries, each operation with the version that it is made on."""
     state, found = State(), []
     for seq, ops in enumerate(history, start=1):
@@ -219,7 +219,7 @@ def entries_of(history: Sequence[Sequence[Operation]]) -> list[Entry]:
             tool="kb/test",
             ops=tuple(based(state, ops)),
         )
-        entry = Entry(seq, f"{seq:064x}", record, "journal-0000000001.jsonl", seq * 100, 100)
+        entry = FoldedRecord(seq, f"{seq:064x}", record, "journal-0000000001.jsonl", seq * 100, 100)
         fold(state, entry)
         found.append(entry)
     return found
@@ -241,12 +241,12 @@ def _version(state: State, op: Operation) -> int:
     return element.version if element else 0
 
 
-def basis_at(entries: Sequence[Entry], seq: int) -> Basis:
+def basis_at(entries: Sequence[FoldedRecord], seq: int) -> BaseStamp:
     """Return what a view stands on that has taken in the first ``seq`` entries."""
     if seq == 0:
-        return Basis(STORE_ID, LINEAGE, 0, LINEAGE, "", "journal-0000000001.jsonl", 0)
+        return BaseStamp(STORE_ID, LINEAGE, 0, LINEAGE, "", "journal-0000000001.jsonl", 0)
     last = entries[seq - 1]
-    return Basis(STORE_ID, LINEAGE, seq, last.sum, last.record.at, last.file, last.offset_bytes + last.length_bytes)
+    return BaseStamp(STORE_ID, LINEAGE, seq, last.sum, last.record.at, last.file, last.offset_bytes + last.length_bytes)
 
 
 def content(state: State, *, with_files: bool = True) -> list[bytes]:
@@ -262,7 +262,7 @@ def content(state: State, *, with_files: bool = True) -> list[bytes]:
     return lines_of(State(nodes, links, sources if with_files else ()))
 
 
-def states_of(entries: Iterable[Entry]) -> list[State]:
+def states_of(entries: Iterable[FoldedRecord]) -> list[State]:
     """Return the state at every seq, from 0, by full replay; states are not to be changed."""
     state, found = State(), [State()]
     for entry in entries:
@@ -271,7 +271,7 @@ def states_of(entries: Iterable[Entry]) -> list[State]:
     return found
 
 
-def lines_of(state: State, known: Iterable[Known] = ()) -> list[bytes]:
+def lines_of(state: State, known: Iterable[KnownChangeset] = ()) -> list[bytes]:
     """Return a state as canonical bytes."""
     return list(canonical.lines(state, known))
 

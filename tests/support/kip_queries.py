@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 from hypothesis import strategies as st
 
-from kbcore.concepts import Concept, extended
 from kbcore.kip import syntax as s
 from kbcore.kip.scoping import bound_by
-from kbcore.model import Link, Node
-from kbcore.schema import CORE
+from kbcore.model.concepts import Concept, extended
+from kbcore.model.graph import Link, Node
+from kbcore.model.schema import CORE
 from tests.support.graph import link, node
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Drawing:
                 kept[key] = one
         return list(kept.values())
 
-    def query(self) -> s.Query:
+    def query(self) -> s.FindCommand:
         """Draw a query that asks for what it binds."""
         where = self.group()
         while not bound_by(where.clauses):
@@ -128,9 +128,9 @@ class Drawing:
         for _ in range(self.pick(ORDERS)):
             key = self.pick(aggregates) if aggregates and self.pick(COIN) else self.path(bound)
             order.append(s.Sort(key, self.pick(COIN)))
-        return s.Query(tuple(found), where, tuple(order), self.pick(LIMITS))
+        return s.FindCommand(tuple(found), where, tuple(order), self.pick(LIMITS))
 
-    def group(self, outer: frozenset[str] = frozenset(), depth: int = 0) -> s.Group:
+    def group(self, outer: frozenset[str] = frozenset(), depth: int = 0) -> s.ClauseGroup:
         """Draw a group; ``outer`` are the variables that it sees."""
         clauses: list[Any] = []
         for _ in range(self.pick(CLAUSES)):
@@ -140,11 +140,11 @@ class Drawing:
                 kind = (s.Not, s.Optional, s.Union)[what - 7]
                 clauses.append(kind(self.group(frozenset() if kind is s.Union else frozenset(seen), depth + 1)))
             else:
-                clauses.append(s.Node(self.variable(), self.matcher()) if what < 2 else self.link_clause())
+                clauses.append(s.ConceptPattern(self.variable(), self.matcher()) if what < 2 else self.link_clause())
         seen = sorted(outer | bound_by(clauses))
         if seen and self.pick(DICE) < 3:
-            clauses.insert(self.pick(DICE) % (len(clauses) + 1), s.Filter(self.condition(seen)))
-        return s.Group(tuple(clauses))
+            clauses.insert(self.pick(DICE) % (len(clauses) + 1), s.FilterClause(self.condition(seen)))
+        return s.ClauseGroup(tuple(clauses))
 
     def variable(self) -> s.Variable:
         return s.Variable(self.pick(NAMES))
@@ -156,20 +156,20 @@ class Drawing:
         type_ = s.Text(self.pick(TYPES)) if "type" in what else None
         return s.Matcher(type=type_, name=s.Text(self.pick(NAMED)) if "name" in what else None)
 
-    def link_clause(self) -> s.Link:
+    def link_clause(self) -> s.LinkPattern:
         triple = self.triple()
         is_named = not isinstance(triple.predicate, s.Hops) and self.pick(DICE) < 3
-        return s.Link(s.Variable(self.pick(["l", "l", "a"])) if is_named else None, triple)
+        return s.LinkPattern(s.Variable(self.pick(["l", "l", "a"])) if is_named else None, triple)
 
     def triple(self, depth: int = 0) -> s.Triple:
         """Draw a pattern of links; one inside another has no hops."""
         ends = [self._end(depth), self._end(depth)]
         what, name = self.pick(DICE), s.Text(self.pick(PREDICATES))
-        predicate: Any = s.Names((name,))
+        predicate: Any = s.PredicateNames((name,))
         if what == 9:
             predicate = s.Variable("p")
         elif what == 8:
-            predicate = s.Names((name, s.Text(self.pick(PREDICATES))))
+            predicate = s.PredicateNames((name, s.Text(self.pick(PREDICATES))))
         elif what == 7 and not depth:
             least, more = self.pick(range(3)), self.pick(range(3))
             predicate = s.Hops(name, s.Count(least), s.Count(least + more) if self.pick(COIN) else None)
@@ -198,10 +198,10 @@ class Drawing:
         if what == 4:
             return s.IsNull(one, self.pick(COIN))
         if what == 5:
-            return s.IsIn(one, s.Value([self.pick(SCALARS) for _ in range(self.pick(range(1, 4)))]))
+            return s.IsIn(one, s.JsonValue([self.pick(SCALARS) for _ in range(self.pick(range(1, 4)))]))
         if what == 6:
-            return s.TextTest(self.pick(TESTS), one, s.Value(self.pick(PATTERNS)))
-        other = self.path(bound) if self.pick(DICE) < 3 else s.Value(self.pick(SCALARS))
+            return s.TextTest(self.pick(TESTS), one, s.JsonValue(self.pick(PATTERNS)))
+        other = self.path(bound) if self.pick(DICE) < 3 else s.JsonValue(self.pick(SCALARS))
         return s.Comparison(self.pick(SIGNS), *((one, other) if self.pick(COIN) else (other, one)))
 
 

@@ -16,7 +16,7 @@ import msgspec
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.names import TypeNames
-from kbcore.model import Link, Node
+from kbcore.model.graph import Link, Node
 
 Row = dict[str, Any]
 Element = dict[str, Any]
@@ -46,7 +46,7 @@ def variables_in(tree: Any) -> set[str]:
 
 def bound_by(clause: Any) -> set[str]:
     """Return the variables that a clause binds."""
-    if isinstance(clause, s.Filter | s.Not):
+    if isinstance(clause, s.FilterClause | s.Not):
         return set()
     if isinstance(clause, s.Optional | s.Union):
         return set().union(*map(bound_by, clause.group.clauses))
@@ -55,7 +55,7 @@ def bound_by(clause: Any) -> set[str]:
 
 def moved(clauses: tuple[Any, ...], outer: set[str]) -> list[Any]:
     """Return the clauses in the order in which they take effect."""
-    result = [one for one in clauses if not isinstance(one, s.Filter | s.Not)]
+    result = [one for one in clauses if not isinstance(one, s.FilterClause | s.Not)]
     here = set().union(*map(bound_by, clauses))
 
     def bound_before(place: int) -> set[str]:
@@ -63,36 +63,36 @@ def moved(clauses: tuple[Any, ...], outer: set[str]) -> list[Any]:
 
     late = []
     for at, clause in enumerate(clauses):
-        if not isinstance(clause, s.Filter | s.Not):
+        if not isinstance(clause, s.FilterClause | s.Not):
             continue
-        before = [one for one in clauses[:at] if not isinstance(one, s.Filter | s.Not)]
+        before = [one for one in clauses[:at] if not isinstance(one, s.FilterClause | s.Not)]
         place = result.index(before[-1]) + 1 if before else 0
         needed = variables_in(clause)
-        if isinstance(clause, s.Filter):
+        if isinstance(clause, s.FilterClause):
             if not needed <= bound_before(place):
                 late.append(clause)
                 continue
         else:
             while not needed & here <= bound_before(place):
                 place += 1
-        while place < len(result) and isinstance(result[place], s.Filter | s.Not):
+        while place < len(result) and isinstance(result[place], s.FilterClause | s.Not):
             place += 1
         result.insert(place, clause)
     return result + late
 
 
-def solve(world: World, group: s.Group, seed: Row) -> list[Row]:
+def solve(world: World, group: s.ClauseGroup, seed: Row) -> list[Row]:
     """Return the solutions of a group that begins with one row."""
     rows, bound, is_started = [dict(seed)], set(seed), False
     for clause in moved(group.clauses, set(seed)):
-        if isinstance(clause, s.Filter):
+        if isinstance(clause, s.FilterClause):
             rows = [row for row in rows if holds(world, row, clause.condition)]
             continue
         if isinstance(clause, s.Not):
             rows = [row for row in rows if not solve(world, clause.group, row)]
             continue
         bound |= bound_by(clause)
-        if isinstance(clause, s.Node):
+        if isinstance(clause, s.ConceptPattern):
             rows = [
                 new
                 for row in rows
@@ -100,7 +100,7 @@ def solve(world: World, group: s.Group, seed: Row) -> list[Row]:
                 if is_matched(node, clause.matcher)
                 for new in unified(row, clause.variable.name, key)
             ]
-        elif isinstance(clause, s.Link):
+        elif isinstance(clause, s.LinkPattern):
             rows = [new for row in rows for new in linked(world, row, clause)]
         elif isinstance(clause, s.Optional):
             rows = [new for row in rows for new in solve(world, clause.group, row) or [row]]
@@ -144,7 +144,7 @@ def is_matched(node: Element, matcher: s.Matcher) -> bool:
     )
 
 
-def linked(world: World, row: Row, clause: s.Link) -> Iterator[Row]:
+def linked(world: World, row: Row, clause: s.LinkPattern) -> Iterator[Row]:
     """Yield the row with each link, or walk, of a pattern."""
     triple = clause.triple
     if isinstance(triple, s.Triple) and isinstance(triple.predicate, s.Hops):
@@ -200,7 +200,7 @@ def reached(world: World, start: str, hops: s.Hops) -> set[str]:
 
 def value_of(world: World, row: Row, of: Any) -> Any:
     """Return the value of a path or a constant; None is null."""
-    if isinstance(of, s.Value):
+    if isinstance(of, s.JsonValue):
         return of.json
     value = row[of.variable]
     if not of.parts or value is None:

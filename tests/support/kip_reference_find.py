@@ -44,7 +44,7 @@ def hashable(value: Any) -> Any:
     return None if value is None else order(value)
 
 
-def answer(world: World, query: s.Query) -> Any:
+def answer(world: World, query: s.FindCommand) -> Any:
     """Return the result of a query in the shape of KIP."""
     rows = solve(world, query.where, {})
     if any(isinstance(one, s.Aggregate) for one in query.find):
@@ -73,7 +73,7 @@ def _columns(columns: list[Any]) -> Any:
     return columns[0] if len(columns) == 1 else columns
 
 
-def _grouped(world: World, query: s.Query, rows: list[Row]) -> Any:
+def _grouped(world: World, query: s.FindCommand, rows: list[Row]) -> Any:
     plain = [one for one in query.find if isinstance(one, s.Path)]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:

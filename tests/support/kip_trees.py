@@ -45,19 +45,19 @@ class Trees:
         self.texts = WORDS.map(s.Text) | names.map(lambda name: s.Text("", 0, name))
         self.counts = st.integers(0, 2**63 - 1).map(s.Count) | names.map(lambda name: s.Count(0, 0, name))
         self.limits = st.integers(1, 2**63 - 1).map(s.Count) | names.map(lambda name: s.Count(0, 0, name))
-        whole = names.map(lambda name: s.Value(None, 0, (s.Hole((), name),)))
-        self.values = JSON.map(s.Value) | whole | self._with_holes(names)
-        self.scalars = SCALARS.map(s.Value) | whole
-        self.numbers = NUMBERS.map(s.Value) | whole
-        self.lists = st.lists(SCALARS, min_size=1, max_size=3).map(s.Value) | names.map(
-            lambda name: s.Value([], 0, (s.Hole((), name),))
+        whole = names.map(lambda name: s.JsonValue(None, 0, (s.ValuePlaceholder((), name),)))
+        self.values = JSON.map(s.JsonValue) | whole | self._with_holes(names)
+        self.scalars = SCALARS.map(s.JsonValue) | whole
+        self.numbers = NUMBERS.map(s.JsonValue) | whole
+        self.lists = st.lists(SCALARS, min_size=1, max_size=3).map(s.JsonValue) | names.map(
+            lambda name: s.JsonValue([], 0, (s.ValuePlaceholder((), name),))
         )
         members = st.dictionaries(KEYS, self.values, max_size=4).map(_members)
         self.objects = members | names.map(lambda name: s.Object((), 0, name))
         self.identities = st.builds(s.Matcher, id=self.texts) | st.builds(s.Matcher, type=self.texts, name=self.texts)
         self.matchers = self.identities | st.builds(s.Matcher, type=self.texts) | st.builds(s.Matcher, name=self.texts)
         self.link_ids = st.builds(s.LinkId, self.texts)
-        self.predicates = variables | st.builds(s.Names, several(self.texts)) | self._hops(names)
+        self.predicates = variables | st.builds(s.PredicateNames, several(self.texts)) | self._hops(names)
         self.triples = self._triples(variables | self.matchers)
         self.facts = self._facts(variables | self.identities)
         self.conditions = self._conditions()
@@ -65,9 +65,11 @@ class Trees:
 
     def _with_holes(self, names: Any) -> Any:
         """Return lists and maps with placeholders inside."""
-        deep = names.map(lambda name: s.Value({"k": [1, None]}, 0, (s.Hole(("k", 1), name),)))
+        deep = names.map(lambda name: s.JsonValue({"k": [1, None]}, 0, (s.ValuePlaceholder(("k", 1), name),)))
         return deep | st.tuples(names, names).map(
-            lambda two: s.Value([None, "x", None], 0, (s.Hole((0,), two[0]), s.Hole((2,), two[1])))
+            lambda two: s.JsonValue(
+                [None, "x", None], 0, (s.ValuePlaceholder((0,), two[0]), s.ValuePlaceholder((2,), two[1]))
+            )
         )
 
     def _hops(self, names: Any) -> Any:
@@ -109,32 +111,32 @@ class Trees:
 
     def _groups(self) -> Any:
         simple = (
-            st.builds(s.Node, variables, self.matchers)
-            | st.builds(s.Link, st.none() | variables, self.triples)
-            | st.builds(s.Filter, self.conditions)
+            st.builds(s.ConceptPattern, variables, self.matchers)
+            | st.builds(s.LinkPattern, st.none() | variables, self.triples)
+            | st.builds(s.FilterClause, self.conditions)
         )
         clauses = st.recursive(
             simple,
             lambda inner: st.sampled_from([s.Not, s.Optional, s.Union]).flatmap(
-                lambda kind: several(inner).map(lambda clauses: kind(s.Group(clauses)))
+                lambda kind: several(inner).map(lambda clauses: kind(s.ClauseGroup(clauses)))
             ),
             max_leaves=5,
         )
-        return several(clauses).map(s.Group)
+        return several(clauses).map(s.ClauseGroup)
 
     def queries(self) -> Any:
         """Return a strategy for FIND."""
         sorts = several(st.builds(s.Sort, expressions, st.booleans()), 0)
         return st.builds(
-            s.Query, several(expressions), self.groups, sorts, st.none() | self.limits, st.none() | self.texts
+            s.FindCommand, several(expressions), self.groups, sorts, st.none() | self.limits, st.none() | self.texts
         )
 
     def upserts(self) -> Any:
         """Return a strategy for runs of UPSERT."""
         handle, version, map_ = (st.none() | one for one in (variables, self.counts, self.objects))
         targets = variables | self.identities | self.facts
-        entries = several(st.builds(s.Entry, self.texts, targets, map_), 0)
-        concepts = st.builds(s.Concept, handle, self.identities, version, map_, entries, map_)
+        entries = several(st.builds(s.SetProposition, self.texts, targets, map_), 0)
+        concepts = st.builds(s.ConceptBlock, handle, self.identities, version, map_, entries, map_)
         links = st.builds(s.Proposition, handle, self.facts, version, map_, map_)
         one = st.builds(s.Upsert, several(concepts | links), st.none() | self.groups, map_)
         return several(one, 1, 2).map(s.Upserts)
@@ -154,7 +156,7 @@ class Trees:
         def of(name: str) -> Any:
             own = st.lists(NAMES, max_size=2).map(lambda parts: s.Path(name, tuple(parts)))
             part = st.recursive(self.numbers | own, _calculations, max_leaves=4)
-            changed = part.filter(lambda one: not isinstance(one, s.Value)) | self.values
+            changed = part.filter(lambda one: not isinstance(one, s.JsonValue)) | self.values
             written = st.dictionaries(KEYS, changed, max_size=3).map(_assignments)
             if self.with_placeholders:
                 written |= NAMES.map(lambda parameter: s.Assignments((), 0, parameter))
@@ -180,8 +182,10 @@ class Trees:
             | st.builds(s.DescribeTypes, kinds, limit, text)
             | st.builds(s.DescribeType, kinds, self.texts)
             | st.builds(s.DescribeNeighbourhood, self.identities, limit, limit)
-            | st.builds(s.Search, kinds, self.texts, text, st.booleans(), text, st.none() | self.numbers, limit, text)
-            | st.builds(s.Export, variables, self.groups, limit, text)
+            | st.builds(
+                s.SearchCommand, kinds, self.texts, text, st.booleans(), text, st.none() | self.numbers, limit, text
+            )
+            | st.builds(s.ExportCommand, variables, self.groups, limit, text)
         )
 
 
@@ -204,12 +208,12 @@ def _bare(node: Any) -> Any:
     return [_bare(one) for one in node] if isinstance(node, tuple) else node
 
 
-def _members(values: dict[str, s.Value]) -> s.Object:
-    return s.Object(tuple(s.Member(key, value) for key, value in values.items()))
+def _members(values: dict[str, s.JsonValue]) -> s.Object:
+    return s.Object(tuple(s.MapMember(key, value) for key, value in values.items()))
 
 
 def _assignments(values: dict[str, Any]) -> s.Assignments:
-    return s.Assignments(tuple(s.Assignment(key, value) for key, value in values.items()))
+    return s.Assignments(tuple(s.AttributeChange(key, value) for key, value in values.items()))
 
 
 def _calculations(inner: Any) -> Any:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kbcore import branches
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip import find, kml
 from kbcore.kip import syntax as s
@@ -16,7 +15,8 @@ from kbcore.kip.elements import element_json
 from kbcore.kip.errors import envelope, placing
 from kbcore.kip.kml.export import export
 from kbcore.kip.names import type_names
-from kbcore.schema import Schema
+from kbcore.model.schema import Schema
+from kbcore.store import branches
 from tests.support.project import AUTHOR, Project
 
 NOW = "2026-07-01T12:00:00Z"
@@ -29,19 +29,19 @@ class Kip:
     def __init__(self, root: Path) -> None:
         root.mkdir(exist_ok=True)
         self.project = Project(root)
-        self.written: kml.Written | None = None
+        self.written: kml.KmlAnswer | None = None
 
     def __call__(self, text: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Carry a command out and return its result; one that reads is answered too."""
         with placing(text):
             command = read(text, parameters)
-            if isinstance(command, s.Query):
+            if isinstance(command, s.FindCommand):
                 return find.find(self.project.view(), self.schema(), command, now=NOW).result
-            if isinstance(command, s.Export):
+            if isinstance(command, s.ExportCommand):
                 return export(self.project.view(), self.schema(), command, KipLimits()).result
             workspace = self.project.workspace()
             _, choice, _ = branches.open_branch(workspace, None)
-            wanted = kml.Options(**options)
+            wanted = kml.KmlOptions(**options)
             follows_head = choice.follows_head
             self.written = kml.execute(workspace, choice.branch, AUTHOR, command, wanted, follows_head=follows_head)
             return self.written.result

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from kbcore.record import PutNode
+from kbcore.model.record import PutNode
 from kbcore.view import base, database
-from kbcore.view.basis import Basis, write_stamp
+from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.view import View
 from tests.support.grown import adopt
 from tests.support.histories import LINEAGE, STORE_ID, entries_of
@@ -44,7 +44,7 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
         )
         connection.execute("insert into base.record (seq, changeset_id) values (1, 'cs-1')")
         database.finish_base(connection, "base")
-        write_stamp(connection, "base", Basis(STORE_ID, LINEAGE, 1, entries[0].sum, "", "", 0))
+        write_stamp(connection, "base", BaseStamp(STORE_ID, LINEAGE, 1, entries[0].sum, "", "", 0))
         connection.execute("force checkpoint base")
     view = base.open_base(path, room, Path(path).stat().st_size)
     for entry in entries[1:]:

@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from kbcore.ids import is_link_id, link_id
-from kbcore.record import DropNode, Operation, PutNode, StateLink
-from kbcore.state import State
+from kbcore.model.record import DropNode, Operation, PutNode, StateLink
+from kbcore.model.state import State
 from kbcore.view.database import Room
-from kbcore.view.fold import Entry, fold
-from kbcore.view.past import state_at
+from kbcore.view.fold import FoldedRecord, fold
+from kbcore.view.history import state_at
 from kbcore.view.view import View
 from tests.support.grown import adopt, built
 from tests.support.histories import FILES, IDS, LINKS, basis_at, drawn, entries_of, lines_of, states_of
@@ -42,7 +42,7 @@ def moved(op: Operation, group: int) -> Operation:
     return op
 
 
-def history(dice: random.Random, size: int) -> list[Entry]:
+def history(dice: random.Random, size: int) -> list[FoldedRecord]:
     """Return a history whose records each touch one group, and now and then two."""
     left = [list(drawn(dice, size)) for _ in range(GROUPS)]
     records = []
@@ -108,7 +108,9 @@ def wrong_when_late(seed: int, size: int = 40) -> list[str]:
         return list(_stepped(dice, entries, states_of(entries), Path(folder)))
 
 
-def _stepped(dice: random.Random, entries: Sequence[Entry], states: Sequence[State], folder: Path) -> Iterator[str]:
+def _stepped(
+    dice: random.Random, entries: Sequence[FoldedRecord], states: Sequence[State], folder: Path
+) -> Iterator[str]:
     """Let a view take a history in by random steps, and yield what was wrong after each and at the end."""
     position = dice.randrange(len(entries) // 2)
     view, published = built(entries, position, Room(folders=(str(folder),))), 0

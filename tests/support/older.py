@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from kbcore import branches
 from kbcore.storage import head
 from kbcore.storage.fs import RealFs
+from kbcore.store import branches
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import caches_at, stores_at
 from tests.support.project import Project

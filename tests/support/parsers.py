@@ -49,7 +49,7 @@ def _line() -> Target:
 
 def _record() -> Target:
     """The payload of a line."""
-    from kbcore import record
+    from kbcore.model import record
     from tests.support import histories
 
     history = histories._preludes[3]
@@ -74,7 +74,7 @@ def _head() -> Target:
     whole = head.Head(1, (), "e" * 32, LINEAGE, "main", None, None, snapshots, (sealed, active), tip)
     first = head.Segment("journal-0000000001.jsonl", 1, LINEAGE)
     empty = head.Tip(0, LINEAGE, first.file, 0, _AT)
-    origin = head.Origin("main", 4, "b" * 64)
+    origin = head.CopiedFrom("main", 4, "b" * 64)
     small = head.Head(1, (), "e" * 32, LINEAGE, "b", origin, None, (), (first,), empty)
 
     def use(data: bytes) -> None:
@@ -92,7 +92,7 @@ def _snapshot() -> Target:
     """A snapshot, and the facts in it."""
     import hashlib
 
-    from kbcore import canonical
+    from kbcore.model import canonical
     from kbcore.storage import head, snapshot
     from tests.support import histories
     from tests.support.disk import MemoryDisk
@@ -126,15 +126,16 @@ def _snapshot() -> Target:
 
 
 def _changeset(folder: str, *, is_deletion: bool = False, is_yaml: bool = False) -> Target:
-    from kbcli import yamlchanges
-    from kbcore import changeset, strictjson
+    from kbcli.input import changeset_yaml
+    from kbcore.model import changeset
+    from kbcore.text import strict_json
 
     def use(data: bytes) -> Iterable[Any]:
         text = data.decode("utf-8-sig", "surrogatepass" if not is_yaml else "replace").replace("\r\n", "\n")
         if is_yaml:
-            root, faults = yamlchanges.read(text)
+            root, faults = changeset_yaml.read(text)
         else:
-            tree = strictjson.read(text)
+            tree = strict_json.read(text)
             root, faults = tree.root, tree.problems
         if faults:
             return faults
@@ -158,12 +159,12 @@ def _decoded(use: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 
 def _extracted(name: str, path: str, *folders: str, **settings: Any) -> Target:
     from kbcore.extract import gherkin, manifest, markdown
-    from kbcore.extract.facts import Source
+    from kbcore.extract.facts import SourceFile
 
     extractor = {"markdown": markdown, "manifest": manifest, "gherkin": gherkin}[name].EXTRACTOR
 
     def use(data: bytes) -> Iterable[Any]:
-        facts = extractor.extract(Source(path, data, "req"), settings)
+        facts = extractor.extract(SourceFile(path, data, "req"), settings)
         assert facts.entities or facts.problems or name == "manifest", "a file was passed over in silence"
         json.dumps([[one.id, one.type, one.fields] for one in facts.entities], allow_nan=False).encode()
         return facts.problems
@@ -176,15 +177,15 @@ def _settings(folder: str, read: Callable[[str], Any]) -> Target:
 
 
 def _config() -> Target:
-    from kbcore import config
+    from kbcore.config import settings
 
-    known = config.Known(lambda: ["orphans"], lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
+    known = settings.NameSources(lambda: ["orphans"], lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
     path = ".kb/config.json"
-    return _settings("config", lambda text: config.settle(config.read_config(text, path), known))
+    return _settings("config", lambda text: settings.settle(settings.read_config(text, path), known))
 
 
 def _schema() -> Target:
-    from kbcore.schema_files import load_schema
+    from kbcore.config.schema_files import load_schema
 
     return _settings("schema", lambda text: load_schema({".kb/schema/a.yaml": text}))
 
@@ -197,17 +198,23 @@ def _rules() -> Target:
 
 def _query() -> Target:
     """The arguments of a query: what is bound is data, and only KB's own words become SQL."""
-    from kbcore import cursor, query, view
+    from kbcore import query, view
     from kbcore.errors import InvalidQuery, Problem
-    from kbcore.history.when import when_of
+    from kbcore.model.schema import CORE
     from kbcore.query import sql
-    from kbcore.schema import CORE
-    from kbmcp import reading, tools, wire
+    from kbcore.store.history.when import when_of
+    from kbcore.text import cursor
+    from kbmcp.tools import argument_models, tool_list
+    from kbmcp.tools import query as query_tool
 
     parts = [*Path(query.__file__).parent.glob("*.py"), *Path(view.__file__).parent.glob("*.py")]
     words = set(re.findall(r"\w+", "".join(path.read_text() for path in parts)))
     digest = cursor.request_mark("x")
-    fields = [name for name in wire.QueryArguments.model_fields if name not in {"from_", "depth", "edges", "reverse"}]
+    fields = [
+        name
+        for name in argument_models.QueryArguments.model_fields
+        if name not in {"from_", "depth", "edges", "reverse"}
+    ]
     seeds = [*corpus("query"), json.dumps({"cursor": cursor.encode(cursor.Cursor(digest, 3, 9, "A"))}).encode()]
 
     def use(data: bytes) -> Iterable[Any]:
@@ -216,10 +223,12 @@ def _query() -> Target:
         except (ValueError, RecursionError):
             text = data.decode("utf-8", "replace")
             name = fields[len(data) % len(fields)]
-            given = {name: text if isinstance(wire.QueryArguments.model_fields[name].default, str) else [text]}
+            given = {
+                name: text if isinstance(argument_models.QueryArguments.model_fields[name].default, str) else [text]
+            }
         given = given if isinstance(given, dict) else {"where": given}
-        tools._check_size(given)
-        asked, problems = wire.read(wire.QueryArguments, given)
+        tool_list._check_size(given)
+        asked, problems = argument_models.read(argument_models.QueryArguments, given)
         if asked is None:
             return problems
         if asked.cursor:
@@ -229,7 +238,7 @@ def _query() -> Target:
                 problems += [*error.details]
         if isinstance(asked.at, str) and when_of(asked.at, now="2026-11-21T12:00:00.000000Z") is None:
             problems.append(Problem("$.at", "bad_value", "It is none.", ""))
-        checked = query.check(reading._query_of(asked, problems, is_part=False), CORE, None, problems)
+        checked = query.check(query_tool._query_of(asked, problems, is_part=False), CORE, None, problems)
         for text in _statements(sql.compile(checked)):
             foreign = set(re.findall(r"\w+", re.sub(r"\$\d+", "", text))) - words
             assert not foreign, f"{foreign} of the request became SQL"
@@ -248,7 +257,7 @@ def _message() -> Target:
     """A line that comes to the MCP server."""
     import anyio
 
-    from kbmcp.stdio import Pipes
+    from kbmcp.protocol.stdio import Pipes
 
     loop = asyncio.new_event_loop()
     reads, writes = os.pipe()
@@ -293,10 +302,12 @@ def _message() -> Target:
 
 def _arguments() -> Target:
     """The arguments of every other tool, up to where a branch would be opened."""
-    from kbcore.schema import CORE
-    from kbmcp import tools, wire
+    from kbcore.model.schema import CORE
+    from kbmcp.tools import argument_models, tool_list
 
-    assert wire.published(wire.QueryArguments, wire.Names(tuple(CORE.entities), tuple(CORE.edges)))
+    assert argument_models.published(
+        argument_models.QueryArguments, argument_models.SchemaNames(tuple(CORE.entities), tuple(CORE.edges))
+    )
     seeds = [*corpus("changeset", "deletion"), b'{"rules": ["acyclic"], "ids": ["A"], "limit": 3, "cursor": "x"}']
     seeds.append(b'{"action": "revert", "id": "A", "seq": 3, "to": 4, "limit": 5, "message": "m", "cursor": ""}')
 
@@ -306,8 +317,8 @@ def _arguments() -> Target:
         except (ValueError, RecursionError):
             given = {"id": data.decode("utf-8", "replace"), "action": "log", "limit": len(data)}
         problems: list[Any] = []
-        for tool in tools.TOOLS:
-            tools._check_size(given if isinstance(given, dict) else {})
+        for tool in tool_list.TOOLS:
+            tool_list._check_size(given if isinstance(given, dict) else {})
             problems += tool.read(given if isinstance(given, dict) else {"ids": given})[1]
         return problems
 
@@ -338,9 +349,10 @@ def _repository(*parts: str, seeds: list[bytes]) -> Target:
 
 def _names() -> Target:
     """Names of branches, ids, times, globs and filters."""
-    from kbcore import ids, values
-    from kbcore.extract import globs
+    from kbcore import ids
+    from kbcore.model import values
     from kbcore.query import parse_pattern, parse_where
+    from kbcore.text import globs
 
     seeds = [b"feature/one", b"CON", b"-x", b"a%2fb", b"2026-01-31T12:00:00.5+02:00", b"^implements:SYM-9", b"a=b=c"]
     seeds += [b"docs/**/[a-z]?*.md", b"@", b"detached:" + b"0" * 40, b"x" * 240]

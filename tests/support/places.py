@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore import git
-from kbcore.workspace import BRANCHES, CACHE, DATA, data_dir_of
+from kbcore.store.folders import BRANCHES, CACHE, DATA, data_dir_of
 
 STORES_NAME: Final = f".git/{DATA}/{BRANCHES}"
 CACHES_NAME: Final = f".git/{DATA}/{CACHE}"

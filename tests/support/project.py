@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kbcore import branches, changeset, writes
-from kbcore.answers import Outcome
+from kbcore.checks.introduced import written
 from kbcore.clock import SystemClock
-from kbcore.introduced import written
-from kbcore.model import Link, Node
+from kbcore.model import changeset
+from kbcore.model.graph import Link, Node
 from kbcore.storage.fs import Fs
-from kbcore.store import Author
+from kbcore.store import apply, branches
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author
+from kbcore.store.pool import Machine, StorePool
+from kbcore.store.workspace import Workspace, open_workspace
 from kbcore.sync.run import SyncAnswer, SyncOptions, sync
 from kbcore.view.view import View
-from kbcore.workspace import Machine, StorePool, Workspace, open_workspace
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import caches_at, stores_at
 from tests.support.repos import git, git_env, make_repository
@@ -63,7 +65,7 @@ class Project:
 
     def import_(self, **request: Any) -> Outcome:
         """Import a changeset given as the members of its JSON, which may say when and by whom things were made."""
-        return self._carry_out(changeset.parse(request, is_import=True), None, writes.importing(AUTHOR))
+        return self._carry_out(changeset.parse(request, is_import=True), None, apply.importing(AUTHOR))
 
     def delete(self, *, branch: str | None = None, author: Author = AUTHOR, **request: Any) -> Outcome:
         """Delete what a request given as the members of its JSON names."""
@@ -72,7 +74,7 @@ class Project:
     def _carry_out(self, parsed: changeset.Changeset, branch: str | None, author: Author) -> Outcome:
         workspace = self.workspace()
         _, choice, _ = branches.open_branch(workspace, branch)
-        return written.carry_out(workspace, choice.branch, author, parsed, follows_head=choice.follows_head)
+        return written.apply_changeset(workspace, choice.branch, author, parsed, follows_head=choice.follows_head)
 
     def view(self, branch: str | None = None) -> View:
         store, _, _ = branches.open_branch(self.workspace(), branch)

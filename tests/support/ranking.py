@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kbcore.model import Node
-from kbcore.query.text.forms import LIGHT_WORDS, STOP_WORDS, stem
+from kbcore.model.graph import Node
+from kbcore.text.word_forms import LIGHT_WORDS, STOP_WORDS, stem
 
 WEIGHTS = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
 JOINTS = "-_.:@"

@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kbcore.config_text import default_config_text
+from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
 from kbcore.kip.errors import CODES
 from kbcore.kip.failures import TOLD
 from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
-from kbcore.schema import CORE
-from kbcore.schema_text import core_schema_text
+from kbcore.model.schema import CORE
+from kbcore.model.schema_text import core_schema_text
 from tests.support.help_pages import help_blocks, help_of
 from tests.support.kip_seed import difference_table
 from tests.support.limit_table import limit_table

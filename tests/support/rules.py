@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from kbcore import rules
-from kbcore.rules import Report, RuleContext, Violation
-from kbcore.rules.rule import Tree
-from kbcore.schema import CORE, Schema
+from kbcore.model.schema import CORE, Schema
+from kbcore.rules import CheckReport, RuleContext, Violation
+from kbcore.rules.rule import BranchFiles
 from tests.support.graph import Graph
 
 
 def report_of(
-    graph: Graph, rule: str, *, schema: Schema = CORE, ids: Iterable[str] | None = None, tree: Tree | None = None
-) -> Report:
+    graph: Graph, rule: str, *, schema: Schema = CORE, ids: Iterable[str] | None = None, tree: BranchFiles | None = None
+) -> CheckReport:
     """Return the report of one rule on a graph, which has no files unless a tree is given."""
     context = RuleContext(graph.rows, schema, None if ids is None else frozenset(ids), tree=tree)
     return rules.check(context, {}, only=[rule])

@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import os
-from typing import Final
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+
+T = TypeVar("T")
 
 SCALE: Final = os.environ.get("KB_FAULT", "slice")
 SEED: Final = int(os.environ.get("KB_FAULT_SEED", "20261121")) + int(os.environ.get("KB_FAULT_ROUND", "0"))
@@ -23,3 +27,11 @@ if SCALE not in {"slice", "merge", "soak"}:
 def tries(of_slice: int, of_merge: int, of_soak: int = 0) -> int:
     """Return how many points to try; in a soak each round tries at least as many as on a merge."""
     return {"slice": of_slice, "merge": of_merge, "soak": of_soak or of_merge}[SCALE]
+
+
+def in_time(points: Iterable[T], of_merge: int) -> Iterator[T]:
+    """Yield points to try; in a soak none after as many as on a merge once the time of the file is over."""
+    for number, point in enumerate(points):
+        if number >= of_merge and time.time() > UNTIL_S:
+            return
+        yield point

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kbcore.schema import Schema
-from kbcore.schema_text import schema_json
+from kbcore.model.schema import Schema
+from kbcore.model.schema_text import schema_json
 
 
 def type_table(schema: Schema) -> str:

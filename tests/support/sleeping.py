@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kbcore import branches
 from kbcore.clock import SystemClock
-from kbcore.sleep import worklist
-from kbcore.sleep.cycle import Report, SleepOptions, run
-from kbcore.sleep.memory import Memory, moved
-from kbcore.workspace import Machine
+from kbcore.kip.sleep import worklist
+from kbcore.kip.sleep.cycle import CycleReport, SleepOptions, run
+from kbcore.kip.sleep.memory import Memory, moved
+from kbcore.store import branches
+from kbcore.store.pool import Machine
 from tests.support.kip_writing import Kip
 from tests.support.project import AUTHOR
 
@@ -45,7 +45,7 @@ class Sleeper(Kip):
     def later(self, days: float) -> None:
         self.clock.at = moved(self.clock.at, days)
 
-    def sleep(self, *phases: int, dry_run: bool = False, force: bool = False) -> Report:
+    def sleep(self, *phases: int, dry_run: bool = False, force: bool = False) -> CycleReport:
         workspace = self.project.workspace()
         _, choice, _ = branches.open_branch(workspace, None)
         options = SleepOptions(phases, dry_run, force)
@@ -65,8 +65,8 @@ class Sleeper(Kip):
         view = self.project.view()
         return Memory(view, view.schema(workspace.schema), workspace.config.sleep, self.clock.at)
 
-    def work(self, kind: str = "", **options: Any) -> worklist.Page:
-        return worklist.page(self.memory(), "main", worklist.Asked(kind, **options))
+    def work(self, kind: str = "", **options: Any) -> worklist.WorklistPage:
+        return worklist.page(self.memory(), "main", worklist.WorklistQuery(kind, **options))
 
     def answer(self, item: worklist.Item, which: int, given: Mapping[str, Any] | None = None) -> None:
         """Send one of the answers of an item, with what it leaves open."""

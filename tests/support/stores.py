@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from kbcore.answers import Outcome
-from kbcore.folding import apply
-from kbcore.needs import needs
-from kbcore.record import Operation, PutNode
-from kbcore.state import Draft, Stamp
+from kbcore.model.folding import apply
+from kbcore.model.read_set import needs
+from kbcore.model.record import Operation, PutNode
+from kbcore.model.state import Draft, Stamp
 from kbcore.storage import branchdir
 from kbcore.storage.fs import Fs
-from kbcore.store import Author, BranchStore, Planner, Request
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author, BranchStore, Planner, Request
+from kbcore.view.cache import ViewCache
 from kbcore.view.view import View
-from kbcore.viewcache import ViewCache
 from tests.support.faultfs import NoSyncFs
 from tests.support.histories import LINEAGE, based
 

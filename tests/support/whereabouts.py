@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
-from kbcore.record import PutNode
+from kbcore.model.record import PutNode
 from kbcore.storage import head
 from kbcore.storage.fs import RealFs
 from tests.support import aftermath
@@ -122,7 +122,9 @@ def lasting(project: Project, living: Sequence[str], answers: list[Message]) -> 
     """Yield the writes to branches that still exist that are not in the store under their present name."""
     for branch in living:
         project.apply(branch=branch, **pair(f"pair-last-{branch}"))
-        there = {one.rec.changeset_id: one.seq for one in aftermath.records(project.workspace().directory_of(branch))}
+        there = {
+            one.rec.changeset_id: one.seq for one in aftermath.records(project.workspace().folders.directory_of(branch))
+        }
         for one in answers:
             is_mine = "seq" in one and line_of(one["branch"]) == line_of(branch)
             is_lasting = not one.get("branch", "").partition("+")[2].startswith(SCRATCH)

@@ -9,7 +9,7 @@ from typing import Final
 
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.relation import Bound
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.compile.values import compared, constant, is_member, operand
 
 _SIGNS: Final = {"==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -21,7 +21,7 @@ _TESTS: Final = {
 }
 
 
-def truth(st: Statement, columns: dict[str, Bound], condition: s.Condition) -> str:
+def truth(st: SqlStatement, columns: dict[str, Bound], condition: s.Condition) -> str:
     """Return the condition over the columns of a relation, which is true exactly where KIP says so."""
     match condition:
         case s.AllOf(conditions) | s.AnyOf(conditions):

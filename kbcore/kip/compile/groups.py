@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from kbcore.kip import algebra
 from kbcore.kip.compile.conditions import truth
 from kbcore.kip.compile.matching import match_link, match_node, walk
-from kbcore.kip.compile.relation import Bound, Relation, closed, read, wider
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.relation import Bound, SqlRelation, closed, read, wider
+from kbcore.kip.compile.statement import SqlStatement
 
-Beginning = Callable[[], Relation]
+Beginning = Callable[[], SqlRelation]
 """Makes the relation that a group begins with, anew each time."""
 
 _KEY = "="
@@ -22,8 +22,8 @@ _KEY = "="
 
 
 def solve(
-    st: Statement, steps: Sequence[algebra.Step], begin: Beginning = Relation, *, is_inner: bool = False
-) -> Relation:
+    st: SqlStatement, steps: Sequence[algebra.Step], begin: Beginning = SqlRelation, *, is_inner: bool = False
+) -> SqlRelation:
     """Return the relation of the solutions of steps; ``is_inner`` where it is part of the SELECT around it."""
     relation = begin()
     for step in steps:
@@ -42,7 +42,7 @@ def _touched(step: algebra.Step) -> tuple[str, ...]:
             return (variable,)
         case algebra.MatchLink(variable, subject, target):
             return variable, subject, target, step.predicate
-        case algebra.Walk(subject, _, target):
+        case algebra.WalkJoin(subject, _, target):
             return subject, target
         case algebra.Without(_, shared) | algebra.Perhaps(_, shared):
             return shared
@@ -50,13 +50,13 @@ def _touched(step: algebra.Step) -> tuple[str, ...]:
             return ()
 
 
-def _applied(st: Statement, relation: Relation, step: algebra.Step) -> Relation:
+def _applied(st: SqlStatement, relation: SqlRelation, step: algebra.Step) -> SqlRelation:
     match step:
         case algebra.MatchNode():
             match_node(st, relation, step)
         case algebra.MatchLink():
             match_link(st, relation, step)
-        case algebra.Walk():
+        case algebra.WalkJoin():
             return walk(st, relation, step)
         case algebra.Keep(condition):
             relation.where(truth(st, relation.columns, condition))
@@ -67,7 +67,7 @@ def _applied(st: Statement, relation: Relation, step: algebra.Step) -> Relation:
     return relation
 
 
-def _split(st: Statement, relation: Relation, step: algebra.Step, open_: Sequence[str]) -> Relation:
+def _split(st: SqlStatement, relation: SqlRelation, step: algebra.Step, open_: Sequence[str]) -> SqlRelation:
     """Return a relation after a step, which is applied apart to the rows that have a null in one of these variables.
 
     A join that takes null for anything compares every row with every other one; so only those rows go that way.
@@ -93,9 +93,9 @@ def _is_plain(steps: Sequence[algebra.Step], *, in_not: bool) -> bool:
     )
 
 
-def _without(st: Statement, relation: Relation, step: algebra.Without) -> Relation:
+def _without(st: SqlStatement, relation: SqlRelation, step: algebra.Without) -> SqlRelation:
     if _is_plain(step.steps, in_not=True):
-        inner = solve(st, step.steps, lambda: Relation(dict(relation.columns)), is_inner=True)
+        inner = solve(st, step.steps, lambda: SqlRelation(dict(relation.columns)), is_inner=True)
         relation.where(f"not exists ({inner.select('1')})")
         return relation
     relation, solved, same = _seeded(st, relation, step)
@@ -103,9 +103,9 @@ def _without(st: Statement, relation: Relation, step: algebra.Without) -> Relati
     return relation
 
 
-def _perhaps(st: Statement, relation: Relation, step: algebra.Perhaps) -> Relation:
+def _perhaps(st: SqlStatement, relation: SqlRelation, step: algebra.Perhaps) -> SqlRelation:
     if _is_plain(step.steps, in_not=False):
-        inner = solve(st, step.steps, lambda: Relation(dict(relation.columns)), is_inner=True)
+        inner = solve(st, step.steps, lambda: SqlRelation(dict(relation.columns)), is_inner=True)
         if not inner.sources:
             return relation
     else:
@@ -127,8 +127,8 @@ def _perhaps(st: Statement, relation: Relation, step: algebra.Perhaps) -> Relati
 
 
 def _seeded(
-    st: Statement, relation: Relation, step: algebra.Without | algebra.Perhaps
-) -> tuple[Relation, Relation, str]:
+    st: SqlStatement, relation: SqlRelation, step: algebra.Without | algebra.Perhaps
+) -> tuple[SqlRelation, SqlRelation, str]:
     """Return a relation in WITH, the solutions of a group for its rows, and the condition that joins the two."""
     cte, relation = closed(st, relation)
     shared = {name: relation.columns[name] for name in step.shared}
@@ -138,9 +138,9 @@ def _seeded(
         columns = [f"c{at}" for at in range(len(shared))]
         seeds = st.define("s", columns, f"select distinct {listed} from {cte}")  # noqa: S608 - fixed names
 
-    def begin() -> Relation:
+    def begin() -> SqlRelation:
         if not seeds:
-            return Relation()
+            return SqlRelation()
         found = read(st, seeds, shared, is_distinct=True)
         keys = {f"{_KEY}{name}": Bound(one.sql, "name", found, is_open=True) for name, one in found.columns.items()}
         found.columns |= keys
@@ -154,7 +154,7 @@ def _seeded(
     return relation, solved, " and ".join(same) or "true"
 
 
-def _also(st: Statement, relation: Relation, step: algebra.Also, begin: Beginning) -> Relation:
+def _also(st: SqlStatement, relation: SqlRelation, step: algebra.Also, begin: Beginning) -> SqlRelation:
     """Return the rows of a relation and those of a group, which begins with nothing; what either lacks is null."""
     _, added = closed(st, solve(st, step.steps))
     whole = begin()
@@ -168,7 +168,7 @@ def _also(st: Statement, relation: Relation, step: algebra.Also, begin: Beginnin
     return added if step.is_first else _together(st, relation, added, is_distinct=True)
 
 
-def _together(st: Statement, one: Relation, other: Relation, *, is_distinct: bool) -> Relation:
+def _together(st: SqlStatement, one: SqlRelation, other: SqlRelation, *, is_distinct: bool) -> SqlRelation:
     """Return the rows of two relations; what either lacks is null. Equal rows are one only if ``is_distinct``."""
     sides = one, other
     names = [name for name in {**one.columns, **other.columns} if name[0] != "#" or not is_distinct]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.concepts import DEFINING, DOMAIN, SCHEMA_DOMAIN
 from kbcore.kip import algebra
-from kbcore.kip.compile.relation import Bound, Relation, closed
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.relation import Bound, SqlRelation, closed
+from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.vocabulary import PREDICATES
+from kbcore.model.concepts import DEFINING, DOMAIN, SCHEMA_DOMAIN
 
 LOOKED_UP: Final = ("id", "from_id", "to_id", "type")
 """What is known of a link that ``narrowing`` has looked up."""
 
 
-def match_node(st: Statement, relation: Relation, step: algebra.MatchNode) -> None:
+def match_node(st: SqlStatement, relation: SqlRelation, step: algebra.MatchNode) -> None:
     """Join the nodes of a pattern."""
     old = relation.columns.get(step.variable)
     is_virtual = st.may_be_virtual(step) and (old is None or old.is_open or old.is_virtual)
@@ -34,7 +34,7 @@ def match_node(st: Statement, relation: Relation, step: algebra.MatchNode) -> No
     relation.bind(step.variable, found.as_found(alias, "", (step.type or "", step.name or "")))
 
 
-def name_of(st: Statement, alias: str, type_: str | None = None) -> str:
+def name_of(st: SqlStatement, alias: str, type_: str | None = None) -> str:
     """Return the name of a node; ``type_`` is its type as KB calls it, where that is known."""
     names = st.known.names
     if type_:
@@ -43,7 +43,7 @@ def name_of(st: Statement, alias: str, type_: str | None = None) -> str:
     return f"case when list_contains({native}, {alias}.type) then {alias}.id else {alias}.name end"
 
 
-def match_link(st: Statement, relation: Relation, step: algebra.MatchLink) -> None:
+def match_link(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink) -> None:
     """Join the links of a pattern, and what stands at their ends."""
     is_virtual = _may_be_virtual(st, relation, step)
     alias = st.fresh("l")
@@ -71,7 +71,7 @@ def match_link(st: Statement, relation: Relation, step: algebra.MatchLink) -> No
     relation.bind(step.variable, found.as_found("", "" if step.rows is not None else alias))
 
 
-def _may_be_virtual(st: Statement, relation: Relation, step: algebra.MatchLink) -> bool:
+def _may_be_virtual(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink) -> bool:
     """Tell whether the vocabulary may have a link of a pattern; its links lead from definitions to one domain."""
     if step.predicates and PREDICATES.isdisjoint(step.predicates):
         return False
@@ -82,13 +82,13 @@ def _may_be_virtual(st: Statement, relation: Relation, step: algebra.MatchLink) 
     return is_definition and is_domain and (step.id is None or step.id in st.known.links)
 
 
-def _is_one_of(st: Statement, column: str, names: tuple[str, ...]) -> str:
+def _is_one_of(st: SqlStatement, column: str, names: tuple[str, ...]) -> str:
     if len(names) == 1:
         return f"{column} = {st.bind(names[0])}"
     return f"{column} in ({', '.join(st.bind(name) for name in names)})"
 
 
-def node_of(st: Statement, bound: Bound) -> str:
+def node_of(st: SqlStatement, bound: Bound) -> str:
     """Return the source that holds the node of a column, joined if need be; its columns are null for what is none."""
     if not bound.node:
         bound.node = st.fresh("n")
@@ -97,7 +97,7 @@ def node_of(st: Statement, bound: Bound) -> str:
     return bound.node
 
 
-def link_of(st: Statement, bound: Bound) -> str:
+def link_of(st: SqlStatement, bound: Bound) -> str:
     """Return the source that holds the link of a column, joined if need be; its columns are null for what is none."""
     if not bound.link:
         bound.link = st.fresh("l")
@@ -106,7 +106,7 @@ def link_of(st: Statement, bound: Bound) -> str:
     return bound.link
 
 
-def _look_up(st: Statement, bound: Bound, table: str, alias: str, *, is_certain: bool) -> None:
+def _look_up(st: SqlStatement, bound: Bound, table: str, alias: str, *, is_certain: bool) -> None:
     if bound.ids is not None:
         table = st.among(table, bound.ids)
     if is_certain and not bound.is_open:
@@ -116,7 +116,7 @@ def _look_up(st: Statement, bound: Bound, table: str, alias: str, *, is_certain:
         bound.home.left_join(table, alias, f"{alias}.id = {bound.sql}")
 
 
-def walk(st: Statement, relation: Relation, step: algebra.Walk) -> Relation:
+def walk(st: SqlStatement, relation: SqlRelation, step: algebra.WalkJoin) -> SqlRelation:
     """Return the relation joined with the ends of walks, which begin at an end that is bound, if there is one.
 
     Of a walk only its two ends and how many links it has so far are kept, the latter no further than counts: so cycles

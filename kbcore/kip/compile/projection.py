@@ -12,8 +12,8 @@ import msgspec
 
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.matching import link_of, node_of
-from kbcore.kip.compile.relation import Bound, Relation, read
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.relation import Bound, SqlRelation, read
+from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.compile.values import HUGE, Operand, only_where, value
 from kbcore.view import tables
 
@@ -43,7 +43,7 @@ _UNREAD: Final = {"owners": "'{}'", "path": "null", "files": "null"}
 """What nobody looks at in an element that is shown; and what is read in its place."""
 
 
-def select(st: Statement, relation: Relation, query: s.Query, page: tuple[int, int]) -> Selected:
+def select(st: SqlStatement, relation: SqlRelation, query: s.FindCommand, page: tuple[int, int]) -> Selected:
     """Return the statement for the rows of a query; ``page`` is how many are left out, and how many asked for."""
     if any(isinstance(one, s.Aggregate) for one in query.find):
         return _grouped(st, relation, query, page)
@@ -55,7 +55,7 @@ def select(st: Statement, relation: Relation, query: s.Query, page: tuple[int, i
     return Selected(*st.whole(sql), tuple(made.cells), is_single=False)
 
 
-def _grouped(st: Statement, relation: Relation, query: s.Query, page: tuple[int, int]) -> Selected:
+def _grouped(st: SqlStatement, relation: SqlRelation, query: s.FindCommand, page: tuple[int, int]) -> Selected:
     made = _Projection(st, relation, query)
     order = made.order(made.groups)
     sql = relation.select(", ".join(made.columns))
@@ -64,7 +64,7 @@ def _grouped(st: Statement, relation: Relation, query: s.Query, page: tuple[int,
     return Selected(*st.whole(sql), tuple(made.cells), is_single=not made.groups)
 
 
-def _late(st: Statement, relation: Relation, query: s.Query, page: tuple[int, int]) -> Selected:
+def _late(st: SqlStatement, relation: SqlRelation, query: s.FindCommand, page: tuple[int, int]) -> Selected:
     """Return the statement that looks the elements of a page up when it is known which they are."""
     names = list(dict.fromkeys(one.variable for one in query.find if isinstance(one, s.Path)))
     shown = {name: relation.columns[name] for name in names}
@@ -90,7 +90,7 @@ def _is_elsewhere(bound: Bound, parts: tuple[str, ...]) -> bool:
     return not (bound.node or bound.kind == "link") or not (bound.link or bound.kind == "node")
 
 
-def _distinct(relation: Relation, variables: list[str], columns: list[str]) -> str:
+def _distinct(relation: SqlRelation, variables: list[str], columns: list[str]) -> str:
     """Return a SELECT of columns that has one row for each combination of variables, the first in its order."""
     listed = ", ".join(columns)
     if relation.is_determined_by(variables):
@@ -98,13 +98,13 @@ def _distinct(relation: Relation, variables: list[str], columns: list[str]) -> s
     return relation.select(f"distinct on ({', '.join(variables)}) {listed}")
 
 
-def _paged(st: Statement, order: list[str], page: tuple[int, int]) -> str:
+def _paged(st: SqlStatement, order: list[str], page: tuple[int, int]) -> str:
     ordered = ", ".join(f"{one} nulls last" for one in order)
     offset = f" offset {st.bind(page[0])}" if page[0] else ""
     return f" order by {ordered} limit {st.bind(page[1])}{offset}"
 
 
-class Page(msgspec.Struct, frozen=True):
+class ValueSlice(msgspec.Struct, frozen=True):
     """A part of the values of a variable, in their order.
 
     Only values greater than ``after`` ("" for all), up to ``until`` ("" for all), and, if given, among ``keys``; at
@@ -118,7 +118,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def select_variables(
-    st: Statement, relation: Relation, names: tuple[str, ...], limit: int, page: Page
+    st: SqlStatement, relation: SqlRelation, names: tuple[str, ...], limit: int, page: ValueSlice
 ) -> tuple[str, list[Any]]:
     """Return the statement for the distinct values of variables, ordered by them, and its parameters.
 
@@ -136,7 +136,7 @@ def select_variables(
     return st.whole(f"{relation.select(f'distinct {listed}')} order by {order} limit {st.bind(limit)}")
 
 
-def _is_among(st: Statement, column: str, keys: tuple[str, ...]) -> str:
+def _is_among(st: SqlStatement, column: str, keys: tuple[str, ...]) -> str:
     """Return the condition that a column has one of these values; a short list is written out, for an index."""
     if len(keys) <= _SHORT_LIST:
         return f"{column} in ({', '.join(st.bind(key) for key in keys)})"
@@ -147,7 +147,7 @@ class _Projection:
     """The columns that a query asks of a relation, and how they are read."""
 
     def __init__(
-        self, st: Statement, relation: Relation, query: s.Query | None = None, *, is_sorted: bool = True
+        self, st: SqlStatement, relation: SqlRelation, query: s.FindCommand | None = None, *, is_sorted: bool = True
     ) -> None:
         self.st = st
         self.of = relation.columns

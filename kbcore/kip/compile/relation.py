@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.statement import SqlStatement
 
 NOTHING = "(select 1)"
 
@@ -21,7 +21,9 @@ class Bound:
     ``ids`` are those that it may have, None where that is open.
     """
 
-    def __init__(self, sql: str, kind: str, home: Relation, *, is_open: bool = False, is_virtual: bool = False) -> None:
+    def __init__(
+        self, sql: str, kind: str, home: SqlRelation, *, is_open: bool = False, is_virtual: bool = False
+    ) -> None:
         self.sql = sql
         self.kind = kind
         self.home = home
@@ -43,7 +45,7 @@ class Bound:
         return self
 
 
-class Relation:
+class SqlRelation:
     """Sources, conditions and columns; ``keys`` say what determines what."""
 
     def __init__(self, columns: dict[str, Bound] | None = None) -> None:
@@ -72,7 +74,7 @@ class Relation:
             self.sources.append(("", f"{NOTHING} {alias}0"))
         self.sources.append(("left join", f"{table} {alias} on ({on})"))
 
-    def left_join_all(self, other: Relation) -> None:
+    def left_join_all(self, other: SqlRelation) -> None:
         """Add the rows of another relation for which its conditions hold, or nulls."""
         if not self.sources:
             self.sources.append(("", f"{NOTHING} {other.rows[0][0]}0"))
@@ -149,8 +151,8 @@ class Relation:
 
 
 def closed(
-    st: Statement, relation: Relation, *, keep: Iterable[str] = (), is_distinct: bool = False
-) -> tuple[str, Relation]:
+    st: SqlStatement, relation: SqlRelation, *, keep: Iterable[str] = (), is_distinct: bool = False
+) -> tuple[str, SqlRelation]:
     """Put a relation into WITH and return its name and a relation that reads it.
 
     It holds the variables that the text names, and those of ``keep``.
@@ -162,10 +164,10 @@ def closed(
     return cte, read(st, cte, kept, is_distinct=is_distinct)
 
 
-def read(st: Statement, cte: str, kept: dict[str, Bound], *, is_distinct: bool) -> Relation:
+def read(st: SqlStatement, cte: str, kept: dict[str, Bound], *, is_distinct: bool) -> SqlRelation:
     """Return a relation over one in WITH whose columns ``c0``, ``c1``, … are these variables."""
     alias = st.fresh("x")
-    found = Relation()
+    found = SqlRelation()
     every = tuple(f"{alias}.c{at}" for at in range(len(kept)))
     found.join(cte, alias, *([every] if is_distinct else []))
     for sql, (name, one) in zip(every, kept.items(), strict=True):

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore.kip.algebra import MatchNode
 from kbcore.kip.names import TypeNames
-from kbcore.schema import LINK, Schema
+from kbcore.model.schema import LINK, Schema
 from kbcore.view import tables
 
 NODES: Final = "kip_node"
@@ -26,7 +26,7 @@ MOST_KEYS: Final = 8 * _INDEXED_KEYS
 _PLACE: Final = re.compile(r"\$([0-9]+)")
 
 
-class Known(msgspec.Struct, frozen=True):
+class CompileContext(msgspec.Struct, frozen=True):
     """What compiling needs to know of a schema and its vocabulary.
 
     ``nodes`` are id, type and name of the vocabulary's nodes, in any combination of which parts may be None; ``links``
@@ -39,10 +39,10 @@ class Known(msgspec.Struct, frozen=True):
     links: frozenset[str]
 
 
-class Statement:
+class SqlStatement:
     """The parameters of one statement, numbered as they are bound, and the tables that it reads."""
 
-    def __init__(self, known: Known, at: int | None = None, *, now: str = "") -> None:
+    def __init__(self, known: CompileContext, at: int | None = None, *, now: str = "") -> None:
         """``at`` is the seq that is asked for, None for the head; ``now`` is the time that NOW() means."""
         self.known = known
         self.now = now

@@ -17,11 +17,11 @@ import msgspec
 from kbcore.kip import syntax as s
 from kbcore.kip.compile.matching import link_of, name_of, node_of
 from kbcore.kip.compile.relation import Bound
-from kbcore.kip.compile.statement import Statement
+from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import GIVEN, LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SERVER
-from kbcore.values import normal_time
-from kbcore.visible import in_quotes
+from kbcore.model.values import normal_time
+from kbcore.text.escaping import in_quotes
 
 _TIME: Final = (
     r"[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
@@ -76,7 +76,7 @@ class Operand(msgspec.Struct, frozen=True):
     is_small: bool = False
 
 
-def constant(st: Statement, value: Any) -> Operand:
+def constant(st: SqlStatement, value: Any) -> Operand:
     """Return a scalar of the command."""
     if value is None:
         return Operand("true")
@@ -142,14 +142,14 @@ def moved(now: str, offset: s.Text | None) -> str:
     return found
 
 
-def operand(st: Statement, columns: dict[str, Bound], of: s.Operand) -> Operand:
+def operand(st: SqlStatement, columns: dict[str, Bound], of: s.Operand) -> Operand:
     """Return what a path, a constant or NOW() is."""
     if isinstance(of, s.Now):
         return constant(st, moved(st.now, of.offset))
-    return constant(st, of.json) if isinstance(of, s.Value) else value(st, columns[of.variable], of.parts)
+    return constant(st, of.json) if isinstance(of, s.JsonValue) else value(st, columns[of.variable], of.parts)
 
 
-def value(st: Statement, bound: Bound, parts: tuple[str, ...]) -> Operand:
+def value(st: SqlStatement, bound: Bound, parts: tuple[str, ...]) -> Operand:
     """Return a field of a bound element, a member of its attributes or metadata, or its id where there are no parts."""
     if not parts or parts[0] == "id":
         return _text(bound.sql)
@@ -172,7 +172,7 @@ def _text(sql: str) -> Operand:
     return Operand(f"({sql} is null)", text=sql, key=sql)
 
 
-def _field(st: Statement, bound: Bound, field: str) -> str:
+def _field(st: SqlStatement, bound: Bound, field: str) -> str:
     """Return a field that is a text, null where the element has no such field."""
     if field in {"type", "name"}:
         if bound.kind == "link":
@@ -184,7 +184,7 @@ def _field(st: Statement, bound: Bound, field: str) -> str:
     return f"{link_of(st, bound)}.{ {'subject': 'from_id', 'predicate': 'type', 'object': 'to_id'}[field] }"
 
 
-def shown_type(st: Statement, alias: str, type_: str) -> str:
+def shown_type(st: SqlStatement, alias: str, type_: str) -> str:
     """Return what KIP calls the type of a node; ``type_`` is its type as KB calls it, where that is known."""
     if type_ and st.known.names.shown(type_) == type_:
         return f"{alias}.type"
@@ -193,7 +193,7 @@ def shown_type(st: Statement, alias: str, type_: str) -> str:
     return f"case {alias}.type {cases} else {alias}.type end" if cases else f"{alias}.type"
 
 
-def _member(st: Statement, bound: Bound, parts: tuple[str, ...], *, is_link: bool) -> tuple[str, str, str]:
+def _member(st: SqlStatement, bound: Bound, parts: tuple[str, ...], *, is_link: bool) -> tuple[str, str, str]:
     """Return kind, text and JSON of a member; one that is in a field counts where none of the name is given."""
     alias = link_of(st, bound) if is_link else node_of(st, bound)
     column, at = f"{alias}.{parts[0]}", st.bind("/" + "/".join(parts[1:]))
@@ -211,7 +211,7 @@ def _member(st: Statement, bound: Bound, parts: tuple[str, ...], *, is_link: boo
     )
 
 
-def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> str | None:
+def _stored(st: SqlStatement, alias: str, parts: tuple[str, ...], bound: Bound) -> str | None:
     """Return the field that a member is stored in, None where it is in none; the field may be null."""
     part, key = parts
     is_link = alias == bound.link
@@ -230,7 +230,7 @@ def _stored(st: Statement, alias: str, parts: tuple[str, ...], bound: Bound) -> 
     return f"{alias}.{key}" if key in NODE_ATTRIBUTES else None
 
 
-def _said(st: Statement, alias: str, key: str, column: str, *, is_link: bool) -> str:
+def _said(st: SqlStatement, alias: str, key: str, column: str, *, is_link: bool) -> str:
     """Return the source or the author in a field, null where that is only KB's note of who wrote, and by what."""
     said = (
         f"{alias}.source not in ({', '.join(map(st.bind, PROGRAMS))}) and not starts_with({alias}.source, '{SERVER}')"
@@ -258,7 +258,7 @@ def _with(kind: str, text: str, made: str) -> str:
     return f"list_transform([{{'k': {kind}, 't': {text}}}], lambda v: {made})[1]"
 
 
-def compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
+def compared(st: SqlStatement, sign: str, one: Operand, other: Operand) -> str:
     """Return the condition that two values compare so (``=``, ``<``, …), null or false where they do not."""
     if sign == "=" and not {"true", "false"} & {one.is_null, other.is_null}:
         # One equality that has each side for itself is a key to join by; alternatives are tried for each pair of rows.
@@ -297,7 +297,7 @@ def _identity(of: Operand, *, only_texts: bool) -> str:
     return f"list_transform([{{{listed}}}], lambda v: {{{made}}})[1]"
 
 
-def _texts_compared(st: Statement, sign: str, one: Operand, other: Operand) -> str:
+def _texts_compared(st: SqlStatement, sign: str, one: Operand, other: Operand) -> str:
     plain = f"{one.text} {sign} {other.text}"
     if any(side.constant is not None and moment_of(side.constant) is None for side in (one, other)):
         return plain
@@ -305,7 +305,7 @@ def _texts_compared(st: Statement, sign: str, one: Operand, other: Operand) -> s
     return f"coalesce({moments[0]} {sign} {moments[1]}, {plain})"
 
 
-def _moment(st: Statement, of: Operand) -> str:
+def _moment(st: SqlStatement, of: Operand) -> str:
     if of.constant is not None:
         return f"{st.bind(moment_of(of.constant))}::timestamptz"
     return _moment_in(of.text)

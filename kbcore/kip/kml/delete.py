@@ -12,16 +12,16 @@ from kbcore.kip.kml.drafts import CREATED, UPDATED, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent, fallen, link_words, node_words
 from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
-from kbcore.kip.kml.work import Draft, Work, besides_kind
+from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind
 from kbcore.kip.names import GIVEN
-from kbcore.model import CLIENT, Link
-from kbcore.state import Changes
-from kbcore.visible import in_quotes
+from kbcore.model.graph import CLIENT, Link
+from kbcore.model.state import Changes
+from kbcore.text.escaping import in_quotes
 
 _STAMPS: Final = frozenset({CREATED, UPDATED})
 
 
-def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
+def delete_concepts(work: CommandDrafts, command: s.DeleteConcepts) -> Intent:
     """Delete concepts, their propositions, and propositions about these. Raises: ``KipRefused``."""
     found = concepts(work, command.variable, command.where, "DELETE CONCEPT")
     check_deletable(work, found)
@@ -30,17 +30,17 @@ def delete_concepts(work: Work, command: s.DeleteConcepts) -> Intent:
         nodes, links = fallen(changes)
         return {"deleted_concepts": nodes, "deleted_propositions": links}
 
-    return Intent(answer, {"deleted_concepts": 0, "deleted_propositions": 0}, concepts=tuple(found))
+    return Intent(answer, concepts=tuple(found))
 
 
-def check_deletable(work: Work, drafts: Sequence[NodeDraft]) -> None:
+def check_deletable(work: CommandDrafts, drafts: Sequence[NodeDraft]) -> None:
     """Refuse to delete what belongs to every store. Raises: ``KipRefused``."""
     for draft in drafts:
         if is_undeletable(draft):
             raise deletion_refused(node_words(work, draft), draft.at)
 
 
-def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:
+def delete_propositions(work: CommandDrafts, command: s.DeletePropositions) -> Intent:
     """Delete propositions, and propositions about them. Raises: ``KipRefused``."""
     found = propositions(work, command.variable, command.where)
     for draft in found:
@@ -54,7 +54,7 @@ def delete_propositions(work: Work, command: s.DeletePropositions) -> Intent:
             raise _stated(left[0])
         return {"deleted_propositions": fallen(changes)[1]}
 
-    return Intent(answer, {"deleted_propositions": 0}, propositions=tuple(found))
+    return Intent(answer, propositions=tuple(found))
 
 
 def _is_member(draft: Draft, key: str) -> bool:
@@ -75,7 +75,7 @@ def _stated(draft: LinkDraft) -> Exception:
     return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and sync.")
 
 
-def delete_keys(work: Work, command: s.DeleteKeys) -> Intent:
+def delete_keys(work: CommandDrafts, command: s.DeleteKeys) -> Intent:
     """Drop keys from the attributes or the metadata of elements that have them. Raises: ``KipRefused``."""
     keys = list(dict.fromkeys(text.value for text in command.keys))
     part = command.part.lower()
@@ -93,7 +93,7 @@ def delete_keys(work: Work, command: s.DeleteKeys) -> Intent:
         dropped = draft.edits.dropped_attributes if part == "attributes" else draft.edits.dropped_metadata
         dropped.update({*had} - in_fields)
         counts["updated_concepts" if isinstance(draft, NodeDraft) else "updated_propositions"] += bool(had)
-    return Intent(lambda _: counts, dict.fromkeys(counts, 0))
+    return Intent(lambda _: counts)
 
 
 def _check_key(draft: Draft, part: str, key: str, at: int) -> None:

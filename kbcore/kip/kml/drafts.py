@@ -12,9 +12,9 @@ import msgspec
 
 from kbcore.kip.elements import link_json, node_json, without_stamps
 from kbcore.kip.names import NODE_ATTRIBUTES, TypeNames
-from kbcore.kip.syntax import Assignment, Member
-from kbcore.model import Link, Node, nested
-from kbcore.values import field_problem, is_same, meaning_problem, normal_time
+from kbcore.kip.syntax import AttributeChange, MapMember
+from kbcore.model.graph import Link, Node, nested
+from kbcore.model.values import field_problem, is_same, meaning_problem, normal_time
 
 CONFIDENCE: Final = "confidence"
 """The only metadata that is written to a field, that of an edge. KB's own fields keep who wrote, by what and when."""
@@ -54,7 +54,7 @@ class Edits(msgspec.Struct):
         self.attributes |= attributes
         self.metadata |= metadata
 
-    def place(self, prefix: str, members: Iterable[Member | Assignment]) -> None:
+    def place(self, prefix: str, members: Iterable[MapMember | AttributeChange]) -> None:
         """Note where keys are set."""
         self.places |= {f"{prefix}.{member.key}": member.at for member in members}
 

@@ -12,32 +12,35 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.answers import Outcome
-from kbcore.changeset import Changeset, digest_of
 from kbcore.errors import KipRefused, Rejected
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import refuse_former_ids
 from kbcore.kip.kml.delete import delete_concepts, delete_keys, delete_propositions
 from kbcore.kip.kml.intent import Intent, changeset_of, leave_out_updated
 from kbcore.kip.kml.merge import apply_merge
-from kbcore.kip.kml.refusals import Origin, in_kip
+from kbcore.kip.kml.refusals import DraftSources, in_kip
 from kbcore.kip.kml.update import apply_update
 from kbcore.kip.kml.upsert import apply_upserts
-from kbcore.kip.kml.work import Work
-from kbcore.locate import DERIVED, with_lines
-from kbcore.rehearsal import take
-from kbcore.state import Draft, Stamp
-from kbcore.store import Author, Request
+from kbcore.kip.kml.work import CommandDrafts
+from kbcore.model.changeset import Changeset, digest_of
+from kbcore.model.state import Draft, Stamp
+from kbcore.store.answers import Outcome
+from kbcore.store.apply import planner
+from kbcore.store.branch_store import Author, Request
+from kbcore.store.dry_run import take
+from kbcore.store.workspace import Workspace
+from kbcore.sync.locate import DERIVED, with_lines
+from kbcore.text.escaping import in_quotes
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
-from kbcore.writes import planner
 
 Command = s.Upserts | s.DeleteConcepts | s.DeletePropositions | s.DeleteKeys | s.Update | s.Merge
 SOURCE: Final = "kip"
 """The source of what KIP writes, as the log shows it."""
 
-_APPLY: Final[Mapping[type, Callable[[Work, Any], Intent]]] = {
+DRY_RUN: Final = "dry_run"
+"""The member of an answer that marks it as one of a dry run. All else in it is what the real run answers."""
+
+_APPLY: Final[Mapping[type, Callable[[CommandDrafts, Any], Intent]]] = {
     s.Upserts: apply_upserts,
     s.DeleteConcepts: delete_concepts,
     s.DeletePropositions: delete_propositions,
@@ -47,14 +50,14 @@ _APPLY: Final[Mapping[type, Callable[[Work, Any], Intent]]] = {
 }
 
 
-class Written(msgspec.Struct, frozen=True):
+class KmlAnswer(msgspec.Struct, frozen=True):
     """The answer to a command: ``result`` in the shape of KIP, and what became of its changeset."""
 
     result: dict[str, Any]
     outcome: Outcome
 
 
-class Options(msgspec.Struct, frozen=True):
+class KmlOptions(msgspec.Struct, frozen=True):
     """How a command is carried out: only planned (``dry_run``), and why (a message for the log)."""
 
     dry_run: bool = False
@@ -66,10 +69,10 @@ def execute(
     branch: str,
     author: Author,
     command: Command,
-    options: Options = Options(),  # noqa: B008 - frozen
+    options: KmlOptions = KmlOptions(),  # noqa: B008 - frozen
     *,
     follows_head: bool,
-) -> Written:
+) -> KmlAnswer:
     """Carry a bound command out on a branch, as one changeset or not at all.
 
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the command.
@@ -85,7 +88,7 @@ def execute(
         outcome = workspace.store(branch).commit(
             author, request, plan, guard=guard, head_commit=workspace.head_commit(branch), branch=branch
         )
-    return Written(plan.result, outcome)
+    return KmlAnswer(plan.result, outcome)
 
 
 def rehearse(
@@ -95,7 +98,7 @@ def rehearse(
 
     Raises: as ``execute``.
     """
-    options = Options(dry_run=True)
+    options = KmlOptions(dry_run=True)
     plan = _Plan(workspace, command, options)
     author = msgspec.structs.replace(author, source=SOURCE)
     with plan.explained(branch):
@@ -103,7 +106,7 @@ def rehearse(
     return plan.result, plan.warnings
 
 
-def _request(workspace: Workspace, command: Command, options: Options) -> Request:
+def _request(workspace: Workspace, command: Command, options: KmlOptions) -> Request:
     return Request(
         digest=digest_of("kip", {"command": msgspec.to_builtins(command)}),
         message=options.message or summary(command),
@@ -116,12 +119,12 @@ def _request(workspace: Workspace, command: Command, options: Options) -> Reques
 class _Plan:
     """Plans one command, and keeps what is told of it afterwards."""
 
-    def __init__(self, workspace: Workspace, command: Command, options: Options) -> None:
+    def __init__(self, workspace: Workspace, command: Command, options: KmlOptions) -> None:
         self.workspace = workspace
         self.command = command
         self.options = options
         self.changeset = Changeset()
-        self.origin = Origin()
+        self.origin = DraftSources()
         self.result: dict[str, Any] = {}
         self.warnings: tuple[str, ...] = ()
 
@@ -140,10 +143,10 @@ class _Plan:
 
     def __call__(self, view: View, stamp: Stamp) -> Draft:
         """Return what the command comes to on a view. Raises: as ``execute``."""
-        self.origin = Origin()
+        self.origin = DraftSources()
         schema = view.schema(self.workspace.schema)
         refuse_former_ids(view, schema, self.command)
-        work = Work(view, schema, self.workspace.config.kip, now=stamp.at)
+        work = CommandDrafts(view, schema, self.workspace.config.kip, now=stamp.at)
         intent = _APPLY[type(self.command)](work, self.command)
         left_out = leave_out_updated(work)
         self.changeset = changeset_of(work, intent, self.origin, most_deleted=limits.MAX_KIP_DELETED)
@@ -154,12 +157,12 @@ class _Plan:
         draft = msgspec.structs.replace(draft, warnings=(*left_out, *_other_names(work), *draft.warnings))
         answer = intent.answer(draft.changes)
         self.warnings = draft.warnings
-        self.result = intent.nothing if self.options.dry_run else answer
+        self.result = {DRY_RUN: True, **answer} if self.options.dry_run else answer
         # What WHERE asks for cannot be named: the plan is of use at the same head only.
         return msgspec.structs.replace(draft, reads=None)
 
 
-def _other_names(work: Work) -> Iterator[str]:
+def _other_names(work: CommandDrafts) -> Iterator[str]:
     """Yield a warning for each concept that a command makes under a name that another one has as an alias."""
     made = {(one.type, one.name): one for one in work.nodes.values() if one.old is None and one.name}
     for alias, node in work.view.with_aliases([name for _, name in made]) if made else ():
@@ -192,7 +195,7 @@ def summary(command: Command) -> str:
 
 
 def _block_words(block: s.Block) -> str:
-    if isinstance(block, s.Concept):
+    if isinstance(block, s.ConceptBlock):
         parts = (block.identity.type, block.identity.name, block.identity.id)
         return " ".join(part.value for part in parts if part)[:200]
     return f"({block.fact.predicate.value})" if isinstance(block.fact, s.Fact) else block.fact.id.value

@@ -13,22 +13,22 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import cursor as cursors
-from kbcore.concepts import PREDICATE, TYPE
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import Page
+from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import MERGED_VALUES, UPDATED, LinkDraft
 from kbcore.kip.kml.selection import selected
-from kbcore.kip.kml.work import Work
+from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.paging import cursor_in, head_words, mark_of
 from kbcore.kip.printer import write
 from kbcore.limits import MAX_KIP_BYTES
-from kbcore.model import Link, Node
-from kbcore.schema import Schema
+from kbcore.model.concepts import PREDICATE, TYPE
+from kbcore.model.graph import Link, Node
+from kbcore.model.schema import Schema
+from kbcore.text import cursor as cursors
 from kbcore.view.view import View
 
 _AGAIN: Final = "EXPORT again from the first page, without CURSOR; a capsule that was written already changes nothing."
@@ -42,7 +42,7 @@ class Exported(msgspec.Struct, frozen=True):
     next_cursor: str
 
 
-def export(view: View, schema: Schema, command: s.Export, limits: KipLimits, *, now: str = "") -> Exported:
+def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimits, *, now: str = "") -> Exported:
     """Return a part of the graph as a capsule. All pages speak of the same seq and of the same time, ``now``.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
@@ -51,10 +51,10 @@ def export(view: View, schema: Schema, command: s.Export, limits: KipLimits, *, 
     mark = mark_of(view.basis.store_id, command)
     ended = _ended(view, command.cursor, mark) if command.cursor else cursors.Cursor(mark, view.seq, 0, "", now)
     last_key, now = ended.last, ended.basis
-    work = Work(view, schema, limits, now=now)
+    work = CommandDrafts(view, schema, limits, now=now)
     # So many rows more as the vocabulary, which is left out, may take of them.
     spare = 1 + len(work.vocabulary.nodes) + len(work.vocabulary.links)
-    page = Page(after=last_key, most=work.most(command.limit, spare))
+    page = ValueSlice(after=last_key, most=work.most(command.limit, spare))
     drafts = selected(work, command.variable, command.where, page)
     found = [one.id for one in drafts if one.is_stored and not (one.old and _is_everywhere(work, one.old))]
     ids = found[: command.limit.value] if command.limit else found
@@ -80,7 +80,7 @@ def _ended(view: View, given: s.Text, mark: str) -> cursors.Cursor:
     return cursor
 
 
-def _is_everywhere(work: Work, stored: Node | Link) -> bool:
+def _is_everywhere(work: CommandDrafts, stored: Node | Link) -> bool:
     """Tell whether a stored element is one of the vocabulary and says what it says in every store."""
     core = work.core_nodes.get(stored.id) or work.core_links.get(stored.id)
     return core is not None and is_restated(element_json(core, work.names), element_json(stored, work.names))
@@ -92,7 +92,7 @@ class _Capsule:
     It stands on the pages before it, of which it knows only what WHERE selected: so a page costs what it holds.
     """
 
-    def __init__(self, work: Work, command: s.Export, last_key: str) -> None:
+    def __init__(self, work: CommandDrafts, command: s.ExportCommand, last_key: str) -> None:
         self.work = work
         self.nodes: dict[str, Node] = {}
         self.links: dict[str, Link] = {}
@@ -166,7 +166,7 @@ class _Capsule:
         if not before:
             return set()
         variable = self._command.variable
-        rows = self.work.solutions(self._command.where, [variable], Page(keys=before, most=len(before)))
+        rows = self.work.solutions(self._command.where, [variable], ValueSlice(keys=before, most=len(before)))
         return {key for row in rows if (key := row[variable.name]) is not None}
 
     @cached_property
@@ -190,7 +190,7 @@ class _Capsule:
         return _text(self.work, [*self.nodes.values()], [*self.links.values()])
 
 
-def _text(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
+def _text(work: CommandDrafts, nodes: Sequence[Node], links: Sequence[Link]) -> str:
     if not nodes and not links:
         return ""
     names = work.names
@@ -201,7 +201,7 @@ def _text(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
         handles[node.id] = s.Variable(f"c{len(handles) + 1}")
         identity = s.Matcher(type=s.Text(shown["type"]), name=s.Text(shown["name"]))
         blocks.append(
-            s.Concept(
+            s.ConceptBlock(
                 handles[node.id], identity, attributes=_map(shown["attributes"]), metadata=_map(_own(shown["metadata"]))
             )
         )
@@ -214,7 +214,7 @@ def _text(work: Work, nodes: Sequence[Node], links: Sequence[Link]) -> str:
     return write(s.Upserts((s.Upsert(tuple(blocks)),)))
 
 
-def _end(work: Work, key: str, handles: Mapping[str, s.Variable]) -> s.Target:
+def _end(work: CommandDrafts, key: str, handles: Mapping[str, s.Variable]) -> s.Target:
     """Return how a capsule names the end of a link: by its handle, or as it is known in the other store."""
     if key in handles:
         return handles[key]
@@ -235,4 +235,4 @@ def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _map(values: Mapping[str, Any]) -> s.Object | None:
-    return s.Object(tuple(s.Member(key, s.Value(value)) for key, value in values.items())) if values else None
+    return s.Object(tuple(s.MapMember(key, s.JsonValue(value)) for key, value in values.items())) if values else None

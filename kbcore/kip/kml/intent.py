@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 
 from kbcore import limits
-from kbcore.changeset import Changeset, EdgeDelete, EntityDelete, parse
 from kbcore.ids import is_link_id
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.kml.drafts import UPDATED, LinkDraft, NodeDraft, edge_item, entity_item
 from kbcore.kip.kml.protection import check_written, is_kept
-from kbcore.kip.kml.refusals import Origin
-from kbcore.kip.kml.work import Work
-from kbcore.phrases import some_of
-from kbcore.state import Changes
-from kbcore.visible import in_quotes
+from kbcore.kip.kml.refusals import DraftSources
+from kbcore.kip.kml.work import CommandDrafts
+from kbcore.model.changeset import Changeset, EdgeDelete, EntityDelete, parse
+from kbcore.model.state import Changes
+from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import some_of
 
 Answer = Callable[[Changes], dict[str, Any]]
 
@@ -29,16 +29,14 @@ class Intent(msgspec.Struct):
     """
 
     answer: Answer
-    nothing: dict[str, Any]
-    """The answer of a dry run."""
     concepts: tuple[NodeDraft, ...] = ()
     propositions: tuple[LinkDraft, ...] = ()
 
 
 def changeset_of(
-    work: Work,
+    work: CommandDrafts,
     intent: Intent,
-    origin: Origin,
+    origin: DraftSources,
     *,
     most_deleted: int,
     most: int = limits.MAX_CHANGESET_ITEMS,
@@ -71,7 +69,7 @@ def changeset_of(
     )
 
 
-def leave_out_updated(work: Work) -> list[str]:
+def leave_out_updated(work: CommandDrafts) -> list[str]:
     """Take out of the drafts what only KB notes of a concept, when it was last changed; return what to say of that."""
     named = [node_words(work, draft) for draft in work.nodes.values() if UPDATED in draft.edits.metadata]
     for draft in work.nodes.values():
@@ -81,7 +79,7 @@ def leave_out_updated(work: Work) -> list[str]:
     return [f"`{UPDATED}` of {some_of(named, 1)} is left out: KB notes it by itself. Leave it out of the command."]
 
 
-def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:
+def _edges(work: CommandDrafts, origin: DraftSources) -> list[dict[str, Any]]:
     """Return the items of the propositions to write; what they begin and end at is marked to be written down too."""
     work.settle()
     ends = {
@@ -108,21 +106,21 @@ def _edges(work: Work, origin: Origin) -> list[dict[str, Any]]:
     return list(items.values())
 
 
-def _entity_deletes(drafts: Iterable[NodeDraft], origin: Origin, work: Work) -> Iterable[EntityDelete]:
+def _entity_deletes(drafts: Iterable[NodeDraft], origin: DraftSources, work: CommandDrafts) -> Iterable[EntityDelete]:
     for number, draft in enumerate(drafts):
         path = f"$.deleted_concepts[{number}]"
         origin.note(path, draft, node_words(work, draft))
         yield EntityDelete(path, draft.id)
 
 
-def _edge_deletes(drafts: Iterable[LinkDraft], origin: Origin) -> Iterable[EdgeDelete]:
+def _edge_deletes(drafts: Iterable[LinkDraft], origin: DraftSources) -> Iterable[EdgeDelete]:
     for number, draft in enumerate(drafts):
         path = f"$.deleted_propositions[{number}]"
         origin.note(path, draft, link_words(draft))
         yield EdgeDelete(path, draft.type, draft.from_id, draft.to_id, draft.kind)
 
 
-def node_words(work: Work, draft: NodeDraft) -> str:
+def node_words(work: CommandDrafts, draft: NodeDraft) -> str:
     """Return a concept as a person reads it: its type and its name."""
     return f"{work.names.shown(draft.type)} {in_quotes(draft.name)}"
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kbcore.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
-from kbcore.confirmed import DECAYED, confirmed_at
 from kbcore.kip import syntax as s
+from kbcore.kip.confidence import DECAYED, confirmed_at
 from kbcore.kip.elements import in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
 from kbcore.kip.kml.drafts import CREATED, MERGED_VALUES, LinkDraft, NodeDraft, distinct
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
-from kbcore.kip.kml.work import Work, misused
+from kbcore.kip.kml.work import CommandDrafts, misused
 from kbcore.kip.names import concept_id
-from kbcore.model import CLIENT, Link
-from kbcore.values import is_same
-from kbcore.visible import in_quotes
+from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
+from kbcore.model.graph import CLIENT, Link
+from kbcore.model.values import is_same
+from kbcore.text.escaping import in_quotes
 
 ALIASES: Final = "aliases"
 MERGED_FROM: Final = "_merged_from"
@@ -46,7 +46,7 @@ _MOST_TOLD: Final = 100
 """Conflicts that a receipt lists."""
 
 
-def apply_merge(work: Work, command: s.Merge) -> Intent:
+def apply_merge(work: CommandDrafts, command: s.Merge) -> Intent:
     """Merge the one concept into the other. Raises: ``KipRefused``."""
     source, target = _both(work, command)
     if source.id == target.id:
@@ -58,7 +58,7 @@ def apply_merge(work: Work, command: s.Merge) -> Intent:
     return merge(work, [(source, target)], command.at)
 
 
-def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0) -> Intent:
+def merge(work: CommandDrafts, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0) -> Intent:
     """Merge the first concept of each pair into the second one, which is the first one of no pair.
 
     Raises: ``KipRefused`` for a concept that belongs to every store, and for one that a file links.
@@ -79,11 +79,10 @@ def merge(work: Work, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at: int = 0)
     if len(conflicts) > _MOST_TOLD:
         listed["conflicts_left_out"] = len(conflicts) - _MOST_TOLD
     done = {"merged": True, **counts, **listed}
-    nothing = {"merged": False, **dict.fromkeys(counts, 0), **listed}
-    return Intent(lambda _: done, nothing, concepts=tuple(sources), propositions=tuple(links.leaving))
+    return Intent(lambda _: done, concepts=tuple(sources), propositions=tuple(links.leaving))
 
 
-def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
+def _both(work: CommandDrafts, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
     variables = [command.source, command.target]
     rows = work.solutions(command.where, variables)
     if not rows:
@@ -108,7 +107,7 @@ def _both(work: Work, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
     return found[0], found[1]
 
 
-def _fill(work: Work, source: NodeDraft, target: NodeDraft) -> tuple[int, list[Conflict]]:
+def _fill(work: CommandDrafts, source: NodeDraft, target: NodeDraft) -> tuple[int, list[Conflict]]:
     """Merge the values of the source into the target; return how many attributes were filled in, and the conflicts."""
     assert source.old and target.old, "both were found"  # noqa: S101, PT018 - narrows the types
     gone, kept = node_json(source.old, work.names), node_json(target.old, work.names)
@@ -237,7 +236,7 @@ class _Links:
     ``moved`` maps the id of what goes to that of what takes its place.
     """
 
-    def __init__(self, work: Work, moved: dict[str, str], at: int) -> None:
+    def __init__(self, work: CommandDrafts, moved: dict[str, str], at: int) -> None:
         self.work = work
         self.moved = moved
         self.gone: set[str] = set()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.concepts import (
+from kbcore.errors import KipRefused
+from kbcore.kip.errors import IMMUTABLE, refused
+from kbcore.kip.kml.drafts import NodeDraft, changes_node, is_restatement
+from kbcore.kip.names import TypeNames
+from kbcore.model.concepts import (
     DEFINING,
     DOMAIN,
     IN_DOMAIN,
@@ -16,11 +20,7 @@ from kbcore.concepts import (
     TYPE,
     VOCABULARY,
 )
-from kbcore.errors import KipRefused
-from kbcore.kip.errors import IMMUTABLE, refused
-from kbcore.kip.kml.drafts import NodeDraft, changes_node, is_restatement
-from kbcore.kip.names import TypeNames
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 FOUNDATION: Final = frozenset(
     {(TYPE, TYPE), (TYPE, PREDICATE), (TYPE, DOMAIN), (DOMAIN, SCHEMA_DOMAIN), (PREDICATE, IN_DOMAIN)}

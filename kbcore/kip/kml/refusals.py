@@ -18,7 +18,7 @@ from kbcore.kip.errors import (
     refused,
 )
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
-from kbcore.phrases import more_problems
+from kbcore.text.wording import more_problems
 
 Draft = NodeDraft | LinkDraft
 
@@ -38,7 +38,7 @@ _PLACE: Final = re.compile(r"(\$\.\w+\[\d+\])(?:\.(.+))?")
 _SHOWN: Final = 20
 
 
-class Origin:
+class DraftSources:
     """The drafts that the items of a changeset come from, by the JSON paths of these."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Origin:
         return draft, words, (found[2] or "") if found else ""
 
 
-def in_kip(error: Rejected, origin: Origin) -> KBError:
+def in_kip(error: Rejected, origin: DraftSources) -> KBError:
     """Return the refusal of a changeset as KIP tells it; one that says nothing of the command stays as it is."""
     if isinstance(error, LimitExceeded):
         return refused(RESOURCE, error.message, hint=error.hint)
@@ -96,14 +96,14 @@ def in_kip(error: Rejected, origin: Origin) -> KBError:
     )
 
 
-def _said(problem: Problem, origin: Origin) -> str:
+def _said(problem: Problem, origin: DraftSources) -> str:
     """Return what is wrong, with the element where the problem does not name it."""
     if origin.names(problem.path, problem.message):
         return problem.message
     return f"{origin.element(problem.path)[0]}: {problem.message}"
 
 
-def _listed(problems: Sequence[Problem], origin: Origin) -> list[dict[str, str]]:
+def _listed(problems: Sequence[Problem], origin: DraftSources) -> list[dict[str, str]]:
     shown = []
     for problem in problems[:_SHOWN]:
         element, field = origin.element(problem.path)

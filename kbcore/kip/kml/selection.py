@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import Page
+from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.errors import REFERENCE, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
-from kbcore.kip.kml.work import Draft, Work
-from kbcore.visible import in_quotes
+from kbcore.kip.kml.work import CommandDrafts, Draft
+from kbcore.text.escaping import in_quotes
 
-_ALL: Final = Page()
+_ALL: Final = ValueSlice()
 
 
-def selected(work: Work, variable: s.Variable, where: s.Group, page: Page = _ALL) -> list[Draft]:
+def selected(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, page: ValueSlice = _ALL) -> list[Draft]:
     """Return the elements that a variable stands for in the rows of WHERE, ordered by their ids, or a page of them.
 
     Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it stands for
@@ -35,7 +35,7 @@ def selected(work: Work, variable: s.Variable, where: s.Group, page: Page = _ALL
     return found
 
 
-def concepts(work: Work, variable: s.Variable, where: s.Group, command: str) -> list[NodeDraft]:
+def concepts(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, command: str) -> list[NodeDraft]:
     """Return the concepts that a variable stands for. Raises: as ``selected``; KIP_3001 when it stands for others."""
     found = selected(work, variable, where)
     if any(isinstance(draft, LinkDraft) for draft in found):
@@ -44,7 +44,7 @@ def concepts(work: Work, variable: s.Variable, where: s.Group, command: str) -> 
     return [draft for draft in found if isinstance(draft, NodeDraft)]
 
 
-def propositions(work: Work, variable: s.Variable, where: s.Group) -> list[LinkDraft]:
+def propositions(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup) -> list[LinkDraft]:
     """Return the propositions that a variable stands for. Raises: as ``concepts``."""
     found = selected(work, variable, where)
     if any(isinstance(draft, NodeDraft) for draft in found):
@@ -54,11 +54,13 @@ def propositions(work: Work, variable: s.Variable, where: s.Group) -> list[LinkD
     return [draft for draft in found if isinstance(draft, LinkDraft)]
 
 
-def check_named(work: Work, variable: s.Variable, where: s.Group) -> None:
+def check_named(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup) -> None:
     """Refuse a WHERE that names one element for a variable, where there is none. Raises: ``KipRefused`` (KIP_3002)."""
     for clause in where.clauses:
         match clause:
-            case s.Node(one, matcher) if one.name == variable.name and (matcher.id or (matcher.type and matcher.name)):
+            case s.ConceptPattern(one, matcher) if one.name == variable.name and (
+                matcher.id or (matcher.type and matcher.name)
+            ):
                 work.concept(matcher)
-            case s.Link(s.Variable(name), s.LinkId(key)) if name == variable.name:
+            case s.LinkPattern(s.Variable(name), s.LinkId(key)) if name == variable.name:
                 work.link_by_id(key)

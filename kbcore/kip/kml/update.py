@@ -12,15 +12,15 @@ from typing import Any, Final
 from kbcore.errors import KipRefused
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import Page
+from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
 from kbcore.kip.kml.drafts import NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.selection import selected
-from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
-from kbcore.reader import kind_of
-from kbcore.state import Changes
+from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
+from kbcore.model.request_reader import kind_of
+from kbcore.model.state import Changes
 
 _LARGEST: Final = 2**63 - 1
 _TOO_LARGE: Final = "Put bounds on what goes into it with CLAMP; around it CLAMP comes too late."
@@ -29,7 +29,7 @@ _LACKING: Final = object()
 _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
 
 
-def apply_update(work: Work, command: s.Update) -> Intent:
+def apply_update(work: CommandDrafts, command: s.Update) -> Intent:
     """Set what UPDATE says. Raises: ``KipRefused``."""
     found = _found(work, command)
     of_metadata = command.metadata.assignments if command.metadata else ()
@@ -55,12 +55,12 @@ def apply_update(work: Work, command: s.Update) -> Intent:
         counts: dict[str, Any] = {"updated": len(keys & changed), "matched": len(keys)}
         return counts | ({"skipped": skipped} if skipped else {})
 
-    return Intent(answer, {"updated": 0, "matched": 0})
+    return Intent(answer)
 
 
-def _found(work: Work, command: s.Update) -> list[Draft]:
+def _found(work: CommandDrafts, command: s.Update) -> list[Draft]:
     """Return what UPDATE changes: of the links that every store knows without a record, only what is named by id."""
-    page = Page(most=work.most(command.limit, len(work.vocabulary.links)))
+    page = ValueSlice(most=work.most(command.limit, len(work.vocabulary.links)))
     found = selected(work, command.variable, command.where, page)
     named = {one.id.value for one in scoping.parts_of(command.where) if isinstance(one, s.LinkId)}
     kept = [one for one in found if one.is_stored or isinstance(one, NodeDraft) or one.id in named]
@@ -93,9 +93,9 @@ def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> tuple[
     return known, len(found) - len(known)
 
 
-def _value(part: s.Value | s.Path | s.Calculation, was: Mapping[str, Any]) -> Any:
+def _value(part: s.JsonValue | s.Path | s.Calculation, was: Mapping[str, Any]) -> Any:
     match part:
-        case s.Value(json):
+        case s.JsonValue(json):
             return json
         case s.Path():
             return _at(part, was)
@@ -138,7 +138,7 @@ def _calculated(part: s.Calculation, was: Mapping[str, Any]) -> Any:
 
 
 def _no_number(
-    part: s.Calculation, one: s.Value | s.Path | s.Calculation, value: Any, was: Mapping[str, Any]
+    part: s.Calculation, one: s.JsonValue | s.Path | s.Calculation, value: Any, was: Mapping[str, Any]
 ) -> KipRefused:
     what = f"?{one.variable}.{'.'.join(one.parts)}" if isinstance(one, s.Path) else "a part of it"
     message = f"{part.function} takes numbers; {what} of {was.get('name') or was['id']} is {kind_of(value)}."

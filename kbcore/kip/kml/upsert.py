@@ -11,18 +11,18 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import limits
-from kbcore.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VALUE_TYPE, VERSION, refused
 from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_confidence, check_metadata_key
-from kbcore.kip.kml.work import Draft, Work, besides_kind, misused
-from kbcore.visible import in_quotes, visible
+from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
+from kbcore.model.concepts import DEFINING, PREDICATE, TYPE
+from kbcore.text.escaping import escape_controls, in_quotes
 
 _ROW: Final = s.Variable("row_of_where")
-_ANY: Final = s.Node(_ROW, s.Matcher(type=s.Text(TYPE), name=s.Text(TYPE)))
+_ANY: Final = s.ConceptPattern(_ROW, s.Matcher(type=s.Text(TYPE), name=s.Text(TYPE)))
 """Something that is there once in every store, for the rows of a WHERE of which no variable is asked for."""
 _BEFORE: Final = "Put the block that defines the handle in front of its use, or bind it in WHERE."
 
@@ -43,7 +43,7 @@ class Receipt(msgspec.Struct):
     propositions: list[str] = []
 
 
-def apply_upserts(work: Work, command: s.Upserts) -> Intent:
+def apply_upserts(work: CommandDrafts, command: s.Upserts) -> Intent:
     """Carry a command out on its drafts. Raises: ``KipRefused`` with the offset of the place."""
     work.foresee(named_in(command))
     receipt = Receipt()
@@ -57,18 +57,17 @@ def apply_upserts(work: Work, command: s.Upserts) -> Intent:
             raise refused(RESOURCE, message, at=upsert.at, hint="Narrow WHERE down, and send several commands.")
         for row in rows:
             _Blocks(work, upsert, row, receipt).apply()
-    blocks = len(command.upserts)
-    done = _receipt(blocks, receipt)
-    return Intent(lambda _: done, _receipt(blocks, Receipt()))
+    done = {
+        "blocks": len(command.upserts),
+        "upsert_concept_nodes": receipt.concepts,
+        "upsert_proposition_links": receipt.propositions,
+    }
+    return Intent(lambda _: done)
 
 
 def _size(upsert: s.Upsert) -> int:
     """Return how many blocks and links one row of WHERE writes."""
-    return sum(1 + (len(block.links) if isinstance(block, s.Concept) else 0) for block in upsert.blocks)
-
-
-def _receipt(blocks: int, of: Receipt) -> dict[str, Any]:
-    return {"blocks": blocks, "upsert_concept_nodes": of.concepts, "upsert_proposition_links": of.propositions}
+    return sum(1 + (len(block.links) if isinstance(block, s.ConceptBlock) else 0) for block in upsert.blocks)
 
 
 def named_in(node: Any) -> Iterator[s.Matcher]:
@@ -78,12 +77,12 @@ def named_in(node: Any) -> Iterator[s.Matcher]:
     elif isinstance(node, tuple):
         for one in node:
             yield from named_in(one)
-    elif isinstance(node, s.Upserts | s.Upsert | s.Concept | s.Proposition | s.Fact | s.Entry):
+    elif isinstance(node, s.Upserts | s.Upsert | s.ConceptBlock | s.Proposition | s.Fact | s.SetProposition):
         for name in ("upserts", "blocks", "identity", "fact", "links", "subject", "object", "target"):
             yield from named_in(getattr(node, name, None))
 
 
-def _rows(work: Work, upsert: s.Upsert) -> list[Mapping[str, Draft]]:
+def _rows(work: CommandDrafts, upsert: s.Upsert) -> list[Mapping[str, Draft]]:
     """Return what the variables of WHERE stand for, row by row; without WHERE, one row of nothing."""
     if upsert.where is None:
         return [{}]
@@ -119,7 +118,7 @@ def _variables(node: Any) -> Iterator[s.Variable]:
                 yield from _variables(getattr(node, name))
 
 
-def _bound(work: Work, variable: s.Variable, value: str | None) -> Draft:
+def _bound(work: CommandDrafts, variable: s.Variable, value: str | None) -> Draft:
     if value is None:
         message = f"?{variable.name} is open in a row that WHERE finds, and nothing can be linked to that."
         hint = f"Bind it outside of OPTIONAL and UNION, or add FILTER(IS_NOT_NULL(?{variable.name}))."
@@ -136,7 +135,7 @@ def _bound(work: Work, variable: s.Variable, value: str | None) -> Draft:
 class _Blocks:
     """The blocks of one UPSERT, applied once; ``handles`` grows with them."""
 
-    def __init__(self, work: Work, upsert: s.Upsert, row: Mapping[str, Draft], receipt: Receipt) -> None:
+    def __init__(self, work: CommandDrafts, upsert: s.Upsert, row: Mapping[str, Draft], receipt: Receipt) -> None:
         self.work = work
         self.blocks = upsert.blocks
         self.metadata = _metadata(upsert.metadata)
@@ -147,7 +146,7 @@ class _Blocks:
         for block in self.blocks:
             draft: Draft
             metadata = self.metadata | _metadata(block.metadata, is_block=True)
-            if isinstance(block, s.Concept):
+            if isinstance(block, s.ConceptBlock):
                 draft = self.concept(block, metadata)
                 self.receipt.concepts.append(draft.id)
             else:
@@ -163,7 +162,7 @@ class _Blocks:
             raise refused(DUPLICATE, message, at=handle.at, hint="Give each block a handle of its own.")
         self.handles[handle.name] = draft
 
-    def concept(self, block: s.Concept, metadata: dict[str, Any]) -> NodeDraft:
+    def concept(self, block: s.ConceptBlock, metadata: dict[str, Any]) -> NodeDraft:
         work = self.work
         draft = work.known(block.identity) or work.new_concept(block.identity)
         draft.at = block.at
@@ -300,7 +299,7 @@ def _check_merged(given: Any, at: int) -> None:
     try:
         msgspec.convert(given, list[_MergedValue])
     except msgspec.ValidationError as error:
-        message = f"`{MERGED_VALUES}` is not as MERGE writes it: {visible(str(error))}."
+        message = f"`{MERGED_VALUES}` is not as MERGE writes it: {escape_controls(str(error))}."
         raise refused(VALUE_TYPE, message, at=at, hint="Leave it out, or state it as a capsule has it.") from error
 
 

@@ -9,35 +9,35 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from kbcore.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
 from kbcore.kip.asking import name_hint, prepared
-from kbcore.kip.compile.projection import Page
+from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import name_of
 from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.names import TypeNames, concept_id
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import TYPES, Vocabulary
-from kbcore.model import Link, Node
-from kbcore.schema import Schema
+from kbcore.model.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE
+from kbcore.model.graph import Link, Node
+from kbcore.model.schema import Schema
+from kbcore.text.escaping import in_quotes
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
 
 Draft = NodeDraft | LinkDraft
 _OF_VOCABULARY: Final = (IN_DOMAIN, concept_id(DOMAIN, SCHEMA_DOMAIN))
 """Predicate and object of every link of the vocabulary."""
 _NEW_TYPE: Final = "A new type is a concept of the type $ConceptType; write it first."
 _NEW_PREDICATE: Final = "A new predicate is a concept of the type $PropositionType; write it first."
-_ALL: Final = Page()
+_ALL: Final = ValueSlice()
 _SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
 
 
-class Work:
+class CommandDrafts:
     """One command's surroundings, and the drafts of what it names, by id."""
 
     def __init__(self, view: View, schema: Schema, limits: KipLimits, *, now: str = "") -> None:
@@ -103,7 +103,7 @@ class Work:
         return [draft for draft in drafts if draft is not None and draft.is_stored]
 
     def solutions(
-        self, group: s.Group, variables: Sequence[s.Variable], page: Page = _ALL
+        self, group: s.ClauseGroup, variables: Sequence[s.Variable], page: ValueSlice = _ALL
     ) -> list[dict[str, str | None]]:
         """Return the distinct bindings of variables in a WHERE. Raises: ``KipRefused``."""
         return find.solutions(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kbcore import cursor as cursors
-from kbcore.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import node_json
 from kbcore.kip.errors import NOT_FOUND
@@ -17,8 +15,10 @@ from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.reference import SYNTAX
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
-from kbcore.model import Node
-from kbcore.schema import Schema
+from kbcore.model.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
+from kbcore.model.graph import Node
+from kbcore.model.schema import Schema
+from kbcore.text import cursor as cursors
 from kbcore.view.view import View
 
 _KINDS: Final = {"CONCEPT": TYPE, "PROPOSITION": PREDICATE}

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.concepts import DOMAIN, IN_DOMAIN
 from kbcore.kip.elements import name_of
 from kbcore.kip.vocabulary import Vocabulary
-from kbcore.model import Node
+from kbcore.model.concepts import DOMAIN, IN_DOMAIN
+from kbcore.model.graph import Node
 from kbcore.view.view import View
 
 _KEY: Final = 5

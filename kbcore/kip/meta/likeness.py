@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from kbcore.query.text.forms import STOP_WORDS, are_forms
-from kbcore.query.text.typos import is_a_typo, is_long_enough
+from kbcore.text.typos import is_a_typo, is_long_enough
+from kbcore.text.word_forms import STOP_WORDS, are_forms
 
 SAME: Final = 1.0
 """The very name was asked for."""

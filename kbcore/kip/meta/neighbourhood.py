@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.concepts import IN_DOMAIN
 from kbcore.ids import is_link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
@@ -20,8 +19,9 @@ from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import NOT_FOUND, RESOURCE, refused
 from kbcore.kip.vocabulary import Vocabulary
 from kbcore.limits import MAX_KIP_NEIGHBOURHOOD_CHARS
-from kbcore.model import Link, Node
-from kbcore.schema import Schema
+from kbcore.model.concepts import IN_DOMAIN
+from kbcore.model.graph import Link, Node
+from kbcore.model.schema import Schema
 from kbcore.view.view import View
 
 LINKS: Final = 50
@@ -105,7 +105,7 @@ def _fitted(concept: dict[str, Any], room: int) -> tuple[dict[str, Any], int]:
 def _found(view: View, schema: Schema, known: Vocabulary, of: s.Matcher) -> Node:
     """Return the concept that is meant. Raises: ``KipRefused`` (KIP_3002, or KIP_2001 for its type)."""
     variable = s.Variable("concept", of.at)
-    [*rows] = find.solutions(view, schema, s.Group((s.Node(variable, of),), of.at), (variable,))
+    [*rows] = find.solutions(view, schema, s.ClauseGroup((s.ConceptPattern(variable, of),), of.at), (variable,))
     if not rows:
         said = of.id.value if of.id else f"{of.type.value if of.type else ''} {of.name.value if of.name else ''}"
         near = ""

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import cursor as cursors
 from kbcore import limits
 from kbcore.errors import InvalidQuery
 from kbcore.kip import syntax as s
@@ -20,15 +19,16 @@ from kbcore.kip.meta.likeness import SAME, asked_words, likeness
 from kbcore.kip.paging import START_OVER, cursor_in, head_words, mark_of
 from kbcore.kip.undefined import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
-from kbcore.model import Link, Node
+from kbcore.model.graph import Link, Node
+from kbcore.model.schema import Schema
 from kbcore.query import Query
-from kbcore.query.text.forms import common_beginning
-from kbcore.schema import Schema
-from kbcore.searching import search as search_text
-from kbcore.store import BranchStore
+from kbcore.store.branch_store import BranchStore
+from kbcore.store.workspace import Workspace
+from kbcore.sync.searching import search as search_text
+from kbcore.text import cursor as cursors
+from kbcore.text.escaping import in_quotes
+from kbcore.text.word_forms import common_beginning
 from kbcore.view.view import View
-from kbcore.visible import in_quotes
-from kbcore.workspace import Workspace
 
 DEFAULT_LIMIT: Final = 10
 """Hits where nobody says how many."""
@@ -66,7 +66,7 @@ class Hit(msgspec.Struct, frozen=True):
     is_partial: bool = False
 
 
-class Place(msgspec.Struct, frozen=True):
+class IndexLocation(msgspec.Struct, frozen=True):
     """Where the index of a branch and its documents are."""
 
     workspace: Workspace
@@ -82,7 +82,7 @@ class Searched(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def search(place: Place, view: View, schema: Schema, tree: s.Search) -> Searched:
+def search(place: IndexLocation, view: View, schema: Schema, tree: s.SearchCommand) -> Searched:
     """Return a page of the elements that a SEARCH finds.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_2001 for an undefined type or predicate, KIP_1001 for a
@@ -121,7 +121,7 @@ def search(place: Place, view: View, schema: Schema, tree: s.Search) -> Searched
     return Searched(shown, cursors.encode(cursor), notes)
 
 
-def _cursor_of(view: View, tree: s.Search) -> cursors.Cursor | None:
+def _cursor_of(view: View, tree: s.SearchCommand) -> cursors.Cursor | None:
     """Return where the page before ended, None for the first page. Raises: ``KipRefused``."""
     if tree.cursor is None:
         return None
@@ -156,7 +156,7 @@ def _weight(element: Node | Link, today: date) -> float:
     return (_LEAST_SURE + (1 - _LEAST_SURE) * confidence) * (_PAST if statuses & _OVER else 1.0) * recency
 
 
-def _threshold(tree: s.Search) -> float:
+def _threshold(tree: s.SearchCommand) -> float:
     least = float(tree.threshold.json) if tree.threshold else 0.0
     if tree.threshold and not 0 <= least <= 1:
         message = f"Scores go from 0 to 1; THRESHOLD is {tree.threshold.json}."
@@ -164,7 +164,7 @@ def _threshold(tree: s.Search) -> float:
     return least
 
 
-def _limit(tree: s.Search) -> int:
+def _limit(tree: s.SearchCommand) -> int:
     if tree.limit is None:
         return DEFAULT_LIMIT
     if tree.limit.value > limits.MAX_KIP_HITS:
@@ -173,7 +173,9 @@ def _limit(tree: s.Search) -> int:
     return tree.limit.value
 
 
-def _concepts(place: Place, view: View, known: Vocabulary, tree: s.Search) -> tuple[list[Hit], str, tuple[str, ...]]:
+def _concepts(
+    place: IndexLocation, view: View, known: Vocabulary, tree: s.SearchCommand
+) -> tuple[list[Hit], str, tuple[str, ...]]:
     """Return the concepts that are found, a mark of the documents that they were found in, and notes on the words."""
     kb_type = _kb_type(known, tree.type) if tree.type else ""
     term = tree.term.value
@@ -210,7 +212,7 @@ def _kb_type(known: Vocabulary, named: s.Text) -> str:
     return kb_type
 
 
-def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.Search) -> list[Hit]:
+def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.SearchCommand) -> list[Hit]:
     """Return propositions whose predicate fits the term, then those whose own values hold its words.
 
     Of predicates that fit alike the first proposition of each comes first, so that all of them are seen.

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 from kbcore.errors import KipRefused
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.grammar import KEYWORDS
-from kbcore.kip.parsing.badtokens import bad_token
+from kbcore.kip.parsing.bad_tokens import bad_token
 from kbcore.kip.places import place_of
 from kbcore.kip.reference import nearest_form
-from kbcore.phrases import one_of, shortened
-from kbcore.suggest import nearest
-from kbcore.visible import visible
+from kbcore.text.escaping import escape_controls
+from kbcore.text.suggest import nearest
+from kbcore.text.wording import one_of, shortened
 
 _SHOWN_CHARS: Final = 40
 _GUESSED_CHARS: Final = 3
@@ -86,7 +86,7 @@ def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefus
 
 def _found(tokens: Tokens) -> str:
     kind, word = tokens.kind, tokens.word
-    shown = visible(shortened(word, _SHOWN_CHARS))
+    shown = escape_controls(shortened(word, _SHOWN_CHARS))
     if kind == "end":
         return "the end of the command"
     what = {"plain": "the text ", "string": "the text ", "number": "the number ", "parameter": "the placeholder "}

@@ -11,9 +11,9 @@ from kbcore.kip.syntax import (
     AnyOf,
     Comparison,
     Condition,
-    Hole,
     IsIn,
     IsNull,
+    JsonValue,
     Negation,
     Now,
     Operand,
@@ -21,7 +21,7 @@ from kbcore.kip.syntax import (
     Path,
     TextTest,
     TextTestName,
-    Value,
+    ValuePlaceholder,
 )
 
 _OPERATORS: Final[frozenset[Any]] = frozenset(get_args(Operator))
@@ -124,23 +124,23 @@ def _is_in(t: Tokens) -> IsIn:
     return IsIn(tested, values, at)
 
 
-def _list(t: Tokens) -> Value:
+def _list(t: Tokens) -> JsonValue:
     start = t.at
     if t.kind == "parameter":
-        return Value([], start, (Hole((), literals.placeholder(t), start),))
+        return JsonValue([], start, (ValuePlaceholder((), literals.placeholder(t), start),))
     t.enter("[", hint=_IN_HINT)
     items: list[Any] = []
-    holes: list[Hole] = []
+    holes: list[ValuePlaceholder] = []
     while t.kind != "]":
         one = literals.scalar(t, *(() if items else ("`]`",)))
-        holes += (Hole((len(items),), hole.parameter, hole.at) for hole in one.holes)
+        holes += (ValuePlaceholder((len(items),), hole.parameter, hole.at) for hole in one.holes)
         items.append(one.json)
         if not t.accept(","):
             break
         if t.kind == "]":
             raise t.unexpected(*literals.SCALARS)
     t.leave("]")
-    return Value(items, start, tuple(holes))
+    return JsonValue(items, start, tuple(holes))
 
 
 def operand(t: Tokens, *also: str, hint: str = "") -> Operand:

@@ -12,8 +12,8 @@ from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing.faults import NO_VALUES
 from kbcore.kip.parsing.lexer import Tokens
-from kbcore.kip.syntax import Count, Hole, Member, Object, Text, Value, Variable
-from kbcore.visible import in_quotes
+from kbcore.kip.syntax import Count, JsonValue, MapMember, Object, Text, ValuePlaceholder, Variable
+from kbcore.text.escaping import in_quotes
 
 _LARGEST: Final = 2**63 - 1
 _MOST_DIGITS: Final = 20
@@ -114,25 +114,27 @@ def key(t: Tokens) -> str:
     return name
 
 
-def value(t: Tokens) -> Value:
+def value(t: Tokens) -> JsonValue:
     """Return a JSON value with the places of the placeholders in it. Raises: ``KipRefused``."""
     at = t.at
-    holes: list[Hole] = []
+    holes: list[ValuePlaceholder] = []
     said = _json(t, holes, ())
-    return Value(said, at, tuple(holes))
+    return JsonValue(said, at, tuple(holes))
 
 
-def scalar(t: Tokens, *also: str, hint: str = "") -> Value:
+def scalar(t: Tokens, *also: str, hint: str = "") -> JsonValue:
     """Return a value that is no list and no object; ``also`` could stand in its place. Raises: ``KipRefused``."""
     if t.kind in {"{", "["} or (t.kind not in _CONSTANTS and is_word(t)):
         raise t.unexpected(*also, *SCALARS, hint=hint)
     at = t.at
-    holes: list[Hole] = []
+    holes: list[ValuePlaceholder] = []
     said = _json(t, holes, (), (*also, *SCALARS))
-    return Value(said, at, tuple(holes))
+    return JsonValue(said, at, tuple(holes))
 
 
-def _json(t: Tokens, holes: list[Hole], path: tuple[str | int, ...], expected: tuple[str, ...] = VALUES) -> Any:
+def _json(
+    t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...], expected: tuple[str, ...] = VALUES
+) -> Any:
     kind = t.kind
     if kind in {"plain", "string"}:
         return string(t)
@@ -143,7 +145,7 @@ def _json(t: Tokens, holes: list[Hole], path: tuple[str | int, ...], expected: t
         return _CONSTANTS[kind]
     if kind == "parameter":
         at = t.at
-        holes.append(Hole(path, placeholder(t), at))
+        holes.append(ValuePlaceholder(path, placeholder(t), at))
         return None
     if kind == "[":
         return _array(t, holes, path)
@@ -153,7 +155,7 @@ def _json(t: Tokens, holes: list[Hole], path: tuple[str | int, ...], expected: t
     raise t.unexpected(*expected, hint=_NO_PATH if kind == "path" else hint)
 
 
-def _array(t: Tokens, holes: list[Hole], path: tuple[str | int, ...]) -> list[Any]:
+def _array(t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...]) -> list[Any]:
     t.enter("[")
     items: list[Any] = []
     while t.kind != "]":
@@ -164,7 +166,7 @@ def _array(t: Tokens, holes: list[Hole], path: tuple[str | int, ...]) -> list[An
     return items
 
 
-def _object(t: Tokens, holes: list[Hole], path: tuple[str | int, ...]) -> dict[str, Any]:
+def _object(t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...]) -> dict[str, Any]:
     t.enter("{")
     members: dict[str, Any] = {}
     while t.kind != "}":
@@ -187,13 +189,13 @@ def mapping(t: Tokens) -> Object:
     if t.kind != "{":
         raise t.unexpected("`{`", "a placeholder (:name)")
     t.enter("{")
-    members: dict[str, Member] = {}
+    members: dict[str, MapMember] = {}
     while t.kind != "}":
         place = t.at
         name = key(t)
         if name in members:
             raise t.wrong(f"The key {in_quotes(name[:100])} is here twice.", hint=TWICE, at=place)
-        members[name] = Member(name, value(t), place)
+        members[name] = MapMember(name, value(t), place)
         if not t.accept(","):
             break
     t.leave("}")

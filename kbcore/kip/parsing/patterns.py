@@ -11,18 +11,18 @@ from kbcore.kip.parsing.filters import condition
 from kbcore.kip.parsing.lexer import Tokens
 from kbcore.kip.syntax import (
     Clause,
+    ClauseGroup,
+    ConceptPattern,
     Count,
-    Filter,
-    Group,
+    FilterClause,
     Hops,
-    Link,
     LinkId,
+    LinkPattern,
     Matcher,
-    Names,
-    Node,
     Not,
     Optional,
     Predicate,
+    PredicateNames,
     Term,
     Text,
     Triple,
@@ -39,13 +39,13 @@ _NO_COMMA: Final = "Clauses stand side by side, without commas between them."
 _BARE_PREDICATE: Final = 'A predicate stands in double quotes: (?a, "knows", ?b).'
 
 
-def where(t: Tokens, hint: str = "") -> Group:
+def where(t: Tokens, hint: str = "") -> ClauseGroup:
     """Return the group behind WHERE, which must stand here. Raises: ``KipRefused``."""
     t.take("WHERE", hint=hint)
     return group(t)
 
 
-def group(t: Tokens) -> Group:
+def group(t: Tokens) -> ClauseGroup:
     """Return the clauses between two braces. Raises: ``KipRefused``."""
     at = t.enter("{")
     clauses: list[Clause] = []
@@ -54,7 +54,7 @@ def group(t: Tokens) -> Group:
     if not clauses:
         raise t.unexpected(*CLAUSES, hint="A group holds at least one clause.")
     t.leave("}")
-    return Group(tuple(clauses), at)
+    return ClauseGroup(tuple(clauses), at)
 
 
 def _clause(t: Tokens, end: str) -> Clause:
@@ -62,20 +62,20 @@ def _clause(t: Tokens, end: str) -> Clause:
     if kind == "path":
         variable = literals.variable(t)
         if t.kind == "{":
-            return Node(variable, matcher(t), at)
+            return ConceptPattern(variable, matcher(t), at)
         if t.kind != "(":
             raise t.unexpected(
                 "`{`", "`(`", hint='Behind the variable stands what it matches: ?x {type: "…"}, or ?l (?a, "…", ?b).'
             )
-        return Link(variable, triple(t), at)
+        return LinkPattern(variable, triple(t), at)
     if kind == "(":
-        return Link(None, triple(t), at)
+        return LinkPattern(None, triple(t), at)
     if kind == "FILTER":
         t.advance()
         t.enter("(", hint='A condition stands in parentheses: FILTER(?x.name == "…").')
         holds = condition(t)
         t.leave(")")
-        return Filter(holds, at)
+        return FilterClause(holds, at)
     if kind in _GROUPS:
         t.advance()
         return _GROUPS[kind](group(t), at)
@@ -180,7 +180,7 @@ def _predicate(t: Tokens) -> Predicate:
         raise t.unexpected(
             "`,`", "`|`", hint="Hops do not go with alternatives: write one link for each predicate, in a UNION."
         )
-    return Names(tuple(names), at)
+    return PredicateNames(tuple(names), at)
 
 
 def _hops(t: Tokens, name: Text) -> Hops:

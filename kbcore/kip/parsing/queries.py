@@ -19,13 +19,13 @@ from kbcore.kip.syntax import (
     DescribeSyntax,
     DescribeType,
     DescribeTypes,
-    Export,
+    ExportCommand,
+    FindCommand,
+    JsonValue,
     Kind,
-    Query,
-    Search,
+    SearchCommand,
     Sort,
     Text,
-    Value,
 )
 
 _AGGREGATES: Final[frozenset[Any]] = frozenset(get_args(AggregateName))
@@ -34,7 +34,7 @@ _FIND_HINT: Final = "A query is FIND(…) WHERE { … }."
 _KINDS: Final = ("`CONCEPT`", "`PROPOSITION`")
 
 
-def find(t: Tokens) -> Query:
+def find(t: Tokens) -> FindCommand:
     """Return the query that begins here. Raises: ``KipRefused``."""
     at = t.take("FIND")
     t.enter("(", hint=_FIND_HINT)
@@ -50,13 +50,13 @@ def find(t: Tokens) -> Query:
         order.append(_sort(t))
         while t.accept(","):
             order.append(_sort(t))
-    return Query(tuple(found), group, tuple(order), limit(t), cursor(t), at, when)
+    return FindCommand(tuple(found), group, tuple(order), limit(t), cursor(t), at, when)
 
 
-def _when(t: Tokens) -> Value:
+def _when(t: Tokens) -> JsonValue:
     if t.kind == "number":
         seq = literals.count(t, "a seq")
-        return Value(seq.value, seq.at)
+        return JsonValue(seq.value, seq.at)
     if t.kind not in {"plain", "string", "parameter"}:
         raise t.unexpected("a seq", "a time in quotes", "a placeholder (:name)")
     return literals.value(t)
@@ -127,14 +127,14 @@ def _kind(t: Tokens, *also: str, hint: str) -> Kind:
     return kind
 
 
-def search(t: Tokens) -> Search:
+def search(t: Tokens) -> SearchCommand:
     """Return the SEARCH that begins here. Raises: ``KipRefused``."""
     at = t.take("SEARCH")
     of = _kind(t, hint='Say what is looked for: SEARCH CONCEPT "…", or SEARCH PROPOSITION "…".')
     term = literals.text(t, "a search term in quotes")
     type_ = mode = None
     is_whole = False
-    threshold: Value | None = None
+    threshold: JsonValue | None = None
     while not is_whole and t.accept("WITH"):
         if t.accept("ATTRIBUTES"):
             is_whole = True
@@ -150,11 +150,11 @@ def search(t: Tokens) -> Search:
         if t.kind not in {"number", "parameter"}:
             raise t.unexpected("a number", "a placeholder (:name)")
         threshold = literals.value(t)
-    return Search(of, term, type_, is_whole, mode, threshold, limit(t), cursor(t), at)
+    return SearchCommand(of, term, type_, is_whole, mode, threshold, limit(t), cursor(t), at)
 
 
-def export(t: Tokens) -> Export:
+def export(t: Tokens) -> ExportCommand:
     """Return the EXPORT that begins here. Raises: ``KipRefused``."""
     at = t.take("EXPORT")
     variable = literals.variable(t)
-    return Export(variable, where(t), limit(t), cursor(t), at)
+    return ExportCommand(variable, where(t), limit(t), cursor(t), at)

@@ -8,13 +8,13 @@ from kbcore.kip.parsing import literals, patterns
 from kbcore.kip.parsing.lexer import Tokens
 from kbcore.kip.syntax import (
     Block,
-    Concept,
+    ConceptBlock,
     Count,
-    Entry,
     Fact,
     LinkId,
     Object,
     Proposition,
+    SetProposition,
     Target,
     Upsert,
     Upserts,
@@ -62,7 +62,7 @@ def _block(t: Tokens, end: str) -> Block:
     raise t.unexpected(*_BLOCKS, *([end] if end else []), hint=hint)
 
 
-def _concept(t: Tokens) -> Concept:
+def _concept(t: Tokens) -> ConceptBlock:
     at = t.take("CONCEPT")
     handle = _handle(t)
     t.enter("{")
@@ -72,7 +72,7 @@ def _concept(t: Tokens) -> Concept:
     version = _version(t)
     attributes, links = _sets(t, may_link=True)
     _close(t)
-    return Concept(handle, identity, version, attributes, links, _metadata(t), at)
+    return ConceptBlock(handle, identity, version, attributes, links, _metadata(t), at)
 
 
 def _proposition(t: Tokens) -> Proposition:
@@ -103,9 +103,9 @@ def _version(t: Tokens) -> Count | None:
     return literals.count(t, "a version")
 
 
-def _sets(t: Tokens, *, may_link: bool) -> tuple[Object | None, tuple[Entry, ...]]:
+def _sets(t: Tokens, *, may_link: bool) -> tuple[Object | None, tuple[SetProposition, ...]]:
     attributes: Object | None = None
-    links: tuple[Entry, ...] = ()
+    links: tuple[SetProposition, ...] = ()
     at = t.at
     while t.accept("SET"):
         if t.kind == "ATTRIBUTES" and links:
@@ -151,9 +151,9 @@ def _target(t: Tokens, *also: str) -> Target:
     return literals.variable(t, patterns.ENDS[0], *patterns.ENDS[1:], *also, hint=patterns.end_hint(t))
 
 
-def _entries(t: Tokens) -> tuple[Entry, ...]:
+def _entries(t: Tokens) -> tuple[SetProposition, ...]:
     t.enter("{")
-    entries: list[Entry] = []
+    entries: list[SetProposition] = []
     while t.is_at("("):
         at = t.enter("(")
         hint = 'A link of a concept is ("predicate", target); the concept itself is its subject.'
@@ -163,7 +163,7 @@ def _entries(t: Tokens) -> tuple[Entry, ...]:
         t.take(",", hint=hint)
         target = _target(t)
         t.leave(")", hint=hint)
-        entries.append(Entry(predicate, target, _metadata(t), at))
+        entries.append(SetProposition(predicate, target, _metadata(t), at))
         t.accept(",")
     if not entries:
         raise t.unexpected("`(`", hint='Name a link, ("predicate", target), or leave SET PROPOSITIONS out.')

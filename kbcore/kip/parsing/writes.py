@@ -11,21 +11,21 @@ from kbcore.kip.parsing.lexer import Tokens
 from kbcore.kip.parsing.patterns import where
 from kbcore.kip.parsing.queries import limit
 from kbcore.kip.syntax import (
-    Assignment,
     Assignments,
+    AttributeChange,
     Calculation,
     CalculationName,
     Delete,
     DeleteConcepts,
     DeleteKeys,
     DeletePropositions,
+    JsonValue,
     Merge,
     Path,
     Text,
     Update,
-    Value,
 )
-from kbcore.visible import in_quotes
+from kbcore.text.escaping import in_quotes
 
 _CALCULATIONS: Final[frozenset[Any]] = frozenset(get_args(CalculationName))
 _PARTS: Final = ("a number", "a path on the target", "a placeholder (:name)", "`ADD`", "`MUL`", "`COALESCE`", "`CLAMP`")
@@ -92,21 +92,21 @@ def _assignments(t: Tokens, target: str) -> Assignments:
     if t.kind != "{":
         raise t.unexpected("`{`", "a placeholder (:name)")
     t.enter("{")
-    found: dict[str, Assignment] = {}
+    found: dict[str, AttributeChange] = {}
     while t.kind != "}":
         place = t.at
         key = literals.key(t)
         if key in found:
             raise t.wrong(f"The key {in_quotes(key[:100])} is here twice.", hint=literals.TWICE, at=place)
         is_calculated = t.kind == "path" or t.kind in _CALCULATIONS
-        found[key] = Assignment(key, _part(t, target) if is_calculated else literals.value(t), place)
+        found[key] = AttributeChange(key, _part(t, target) if is_calculated else literals.value(t), place)
         if not t.accept(","):
             break
     t.leave("}")
     return Assignments(tuple(found.values()), at)
 
 
-def _part(t: Tokens, target: str) -> Value | Path | Calculation:
+def _part(t: Tokens, target: str) -> JsonValue | Path | Calculation:
     if t.kind in {"number", "parameter"}:
         return literals.value(t)
     if t.kind == "path":

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from kbcore.kip.syntax.patterns import Aggregate, Group, Matcher, Path, Variable
-from kbcore.kip.syntax.values import Count, Text, Value
+from kbcore.kip.syntax.patterns import Aggregate, ClauseGroup, Matcher, Path, Variable
+from kbcore.kip.syntax.values import Count, JsonValue, Text
 from kbcore.kip.syntax.writes import Assignments, Upsert
 
 Kind = Literal["CONCEPT", "PROPOSITION"]
@@ -21,16 +21,16 @@ class Sort(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Query(msgspec.Struct, frozen=True, tag_field="node"):
+class FindCommand(msgspec.Struct, frozen=True, tag_field="node"):
     """FIND."""
 
     find: tuple[Path | Aggregate, ...]
-    where: Group
+    where: ClauseGroup
     order: tuple[Sort, ...] = ()
     limit: Count | None = None
     cursor: Text | None = None
     at: int = 0
-    when: Value | None = None
+    when: JsonValue | None = None
     """The seq or the time as of which it is answered; None for now."""
 
 
@@ -45,7 +45,7 @@ class DeleteConcepts(msgspec.Struct, frozen=True, tag_field="node"):
     """DELETE CONCEPT … DETACH."""
 
     variable: Variable
-    where: Group
+    where: ClauseGroup
     at: int = 0
 
 
@@ -53,7 +53,7 @@ class DeletePropositions(msgspec.Struct, frozen=True, tag_field="node"):
     """DELETE PROPOSITIONS."""
 
     variable: Variable
-    where: Group
+    where: ClauseGroup
     at: int = 0
 
 
@@ -63,7 +63,7 @@ class DeleteKeys(msgspec.Struct, frozen=True, tag_field="node"):
     part: Literal["ATTRIBUTES", "METADATA"]
     keys: tuple[Text, ...]
     variable: Variable
-    where: Group
+    where: ClauseGroup
     at: int = 0
 
 
@@ -73,7 +73,7 @@ class Update(msgspec.Struct, frozen=True, tag_field="node"):
     variable: Variable
     attributes: Assignments | None
     metadata: Assignments | None
-    where: Group
+    where: ClauseGroup
     limit: Count | None = None
     at: int = 0
 
@@ -83,7 +83,7 @@ class Merge(msgspec.Struct, frozen=True, tag_field="node"):
 
     source: Variable
     target: Variable
-    where: Group
+    where: ClauseGroup
     at: int = 0
 
 
@@ -122,7 +122,7 @@ class DescribeType(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Search(msgspec.Struct, frozen=True, tag_field="node"):
+class SearchCommand(msgspec.Struct, frozen=True, tag_field="node"):
     """SEARCH. ``threshold`` holds a number; ``is_whole`` asks for the elements with all their attributes."""
 
     of: Kind
@@ -130,17 +130,17 @@ class Search(msgspec.Struct, frozen=True, tag_field="node"):
     type: Text | None = None
     is_whole: bool = False
     mode: Text | None = None
-    threshold: Value | None = None
+    threshold: JsonValue | None = None
     limit: Count | None = None
     cursor: Text | None = None
     at: int = 0
 
 
-class Export(msgspec.Struct, frozen=True, tag_field="node"):
+class ExportCommand(msgspec.Struct, frozen=True, tag_field="node"):
     """EXPORT."""
 
     variable: Variable
-    where: Group
+    where: ClauseGroup
     limit: Count | None = None
     cursor: Text | None = None
     at: int = 0
@@ -159,4 +159,4 @@ class DescribeNeighbourhood(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 Describe = DescribePrimer | DescribeDomains | DescribeSyntax | DescribeTypes | DescribeType | DescribeNeighbourhood
-Command = Query | Upserts | Delete | Update | Merge | Describe | Search | Export
+Command = FindCommand | Upserts | Delete | Update | Merge | Describe | SearchCommand | ExportCommand

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from kbcore.kip.syntax.values import Count, Text, Value
+from kbcore.kip.syntax.values import Count, JsonValue, Text
 
 AggregateName = Literal["COUNT", "SUM", "AVG", "MIN", "MAX"]
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
@@ -53,7 +53,7 @@ class LinkId(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Names(msgspec.Struct, frozen=True, tag_field="node"):
+class PredicateNames(msgspec.Struct, frozen=True, tag_field="node"):
     """A predicate by name; several names are alternatives."""
 
     names: tuple[Text, ...]
@@ -78,7 +78,7 @@ class Triple(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Node(msgspec.Struct, frozen=True, tag_field="node"):
+class ConceptPattern(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause that binds a variable to concepts."""
 
     variable: Variable
@@ -86,7 +86,7 @@ class Node(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Link(msgspec.Struct, frozen=True, tag_field="node"):
+class LinkPattern(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause that matches links, and binds them to a variable if there is one."""
 
     variable: Variable | None
@@ -123,7 +123,7 @@ class IsIn(msgspec.Struct, frozen=True, tag_field="node"):
     """IN: an operand is one of a list of scalars."""
 
     operand: Operand
-    values: Value
+    values: JsonValue
     at: int = 0
 
 
@@ -156,14 +156,14 @@ class AnyOf(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Filter(msgspec.Struct, frozen=True, tag_field="node"):
+class FilterClause(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause that keeps the rows for which a condition holds."""
 
     condition: Condition
     at: int = 0
 
 
-class Group(msgspec.Struct, frozen=True, tag_field="node"):
+class ClauseGroup(msgspec.Struct, frozen=True, tag_field="node"):
     """The clauses between two braces; one at least."""
 
     clauses: tuple[Clause, ...]
@@ -173,27 +173,27 @@ class Group(msgspec.Struct, frozen=True, tag_field="node"):
 class Not(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause that drops the rows for which the group has a solution."""
 
-    group: Group
+    group: ClauseGroup
     at: int = 0
 
 
 class Optional(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause whose variables are null where the group has no solution."""
 
-    group: Group
+    group: ClauseGroup
     at: int = 0
 
 
 class Union(msgspec.Struct, frozen=True, tag_field="node"):
     """A clause that adds the rows of the group."""
 
-    group: Group
+    group: ClauseGroup
     at: int = 0
 
 
 Expression = Path | Aggregate
-Operand = Path | Value | Now
+Operand = Path | JsonValue | Now
 Term = Variable | Matcher | Triple | LinkId
-Predicate = Variable | Names | Hops
+Predicate = Variable | PredicateNames | Hops
 Condition = Comparison | TextTest | IsIn | IsNull | Negation | AllOf | AnyOf
-Clause = Node | Link | Filter | Not | Optional | Union
+Clause = ConceptPattern | LinkPattern | FilterClause | Not | Optional | Union

@@ -24,7 +24,7 @@ class Count(msgspec.Struct, frozen=True, tag_field="node"):
     parameter: str = ""
 
 
-class Hole(msgspec.Struct, frozen=True, tag_field="node"):
+class ValuePlaceholder(msgspec.Struct, frozen=True, tag_field="node"):
     """A placeholder in a JSON value: the keys and positions that lead to it (none: it is the whole), and its name."""
 
     path: tuple[str | int, ...]
@@ -32,27 +32,27 @@ class Hole(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Value(msgspec.Struct, frozen=True, tag_field="node"):
+class JsonValue(msgspec.Struct, frozen=True, tag_field="node"):
     """A JSON value, as Python has it; lists and objects belong to the tree and are not to be changed."""
 
     json: Any
     at: int = 0
-    holes: tuple[Hole, ...] = ()
+    holes: tuple[ValuePlaceholder, ...] = ()
     """The placeholders in it; null stands in their places."""
 
 
-class Member(msgspec.Struct, frozen=True, tag_field="node"):
+class MapMember(msgspec.Struct, frozen=True, tag_field="node"):
     """A key of a map and its value."""
 
     key: str
-    value: Value
+    value: JsonValue
     at: int = 0
 
 
 class Object(msgspec.Struct, frozen=True, tag_field="node"):
     """A map behind SET ATTRIBUTES or WITH METADATA; each key is there once."""
 
-    members: tuple[Member, ...]
+    members: tuple[MapMember, ...]
     at: int = 0
     parameter: str = ""
 

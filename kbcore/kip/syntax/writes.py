@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from kbcore.kip.syntax.patterns import Group, LinkId, Matcher, Path, Variable
-from kbcore.kip.syntax.values import Count, Object, Text, Value
+from kbcore.kip.syntax.patterns import ClauseGroup, LinkId, Matcher, Path, Variable
+from kbcore.kip.syntax.values import Count, JsonValue, Object, Text
 
 CalculationName = Literal["ADD", "MUL", "COALESCE", "CLAMP"]
 
@@ -21,7 +21,7 @@ class Fact(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Entry(msgspec.Struct, frozen=True, tag_field="node"):
+class SetProposition(msgspec.Struct, frozen=True, tag_field="node"):
     """One link of SET PROPOSITIONS, which begins at the concept of its block."""
 
     predicate: Text
@@ -30,14 +30,14 @@ class Entry(msgspec.Struct, frozen=True, tag_field="node"):
     at: int = 0
 
 
-class Concept(msgspec.Struct, frozen=True, tag_field="node"):
+class ConceptBlock(msgspec.Struct, frozen=True, tag_field="node"):
     """A block of UPSERT that finds or makes a concept. ``identity`` has an id, or type and name."""
 
     handle: Variable | None
     identity: Matcher
     expected_version: Count | None = None
     attributes: Object | None = None
-    links: tuple[Entry, ...] = ()
+    links: tuple[SetProposition, ...] = ()
     metadata: Object | None = None
     at: int = 0
 
@@ -56,8 +56,8 @@ class Proposition(msgspec.Struct, frozen=True, tag_field="node"):
 class Upsert(msgspec.Struct, frozen=True, tag_field="node"):
     """One UPSERT. With ``where`` its blocks are applied once for each row found, whose variables may be targets."""
 
-    blocks: tuple[Concept | Proposition, ...]
-    where: Group | None = None
+    blocks: tuple[ConceptBlock | Proposition, ...]
+    where: ClauseGroup | None = None
     metadata: Object | None = None
     at: int = 0
 
@@ -66,25 +66,25 @@ class Calculation(msgspec.Struct, frozen=True, tag_field="node"):
     """ADD, MUL and COALESCE of two, CLAMP of three: numbers, paths on the target, or calculations."""
 
     function: CalculationName
-    arguments: tuple[Value | Path | Calculation, ...]
+    arguments: tuple[JsonValue | Path | Calculation, ...]
     at: int = 0
 
 
-class Assignment(msgspec.Struct, frozen=True, tag_field="node"):
+class AttributeChange(msgspec.Struct, frozen=True, tag_field="node"):
     """A key of UPDATE and what it becomes."""
 
     key: str
-    value: Value | Path | Calculation
+    value: JsonValue | Path | Calculation
     at: int = 0
 
 
 class Assignments(msgspec.Struct, frozen=True, tag_field="node"):
     """The map behind a SET of UPDATE; each key is there once."""
 
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[AttributeChange, ...]
     at: int = 0
     parameter: str = ""
 
 
 Target = Variable | Matcher | Fact | LinkId
-Block = Concept | Proposition
+Block = ConceptBlock | Proposition

@@ -12,27 +12,29 @@ from typing import Any, Protocol
 import msgspec
 
 from kbcore.errors import ViewDamaged
-from kbcore.model import Node
-from kbcore.query import asof, sql
+from kbcore.model.graph import Node
+from kbcore.query import sql
 from kbcore.query.request import Query
-from kbcore.query.text import snippets, words
-from kbcore.query.text.found import Found, Hits
-from kbcore.query.text.reading import Index, understand, widened
-from kbcore.query.text.scoring import (
+from kbcore.query.text import snippets
+from kbcore.query.text.parse_query import Index, understand, widened
+from kbcore.query.text.results import Hits, TextMatch
+from kbcore.text import terms
+from kbcore.text.escaping import in_quotes
+from kbcore.view import as_of
+from kbcore.view.tables import NODE, Rows, node_of
+from kbcore.view.text_query import (
     LOOSE_SHARE,
     PARTIAL_SHARE,
     Alternative,
     Match,
     Ranking,
-    Search,
+    TextSearch,
     Word,
     all_of,
     any_of,
     best_of,
     worth,
 )
-from kbcore.view.tables import NODE, Rows, node_of
-from kbcore.visible import in_quotes
 
 Nodes = Callable[[Sequence[str]], list[Node]]
 """Returns the entities with these ids at the head; a look-up by ids alone then needs no statement."""
@@ -50,7 +52,7 @@ class Texts(Protocol):
 
 def page_found(
     query: Query, last: str, rows: Rows, texts: Texts, nodes: Nodes | None
-) -> tuple[Found, list[Node], int, bool]:
+) -> tuple[TextMatch, list[Node], int, bool]:
     """Return what was found, the entities of the page behind ``last``, how many there are, and if it is the last page.
 
     Raises: ``InvalidQuery`` for a text without a word, or with too many.
@@ -68,13 +70,13 @@ def page_found(
     around = snippets.snippets(asked, entities, texts.bodies(entities, query.at))
     scores = {id_: hits.scores[id_] for id_ in ids}
     is_narrowed = bool(sql.narrow(query).conditions)
-    found = Found(asked, hits.is_whole, is_narrowed, scores, around)
+    found = TextMatch(asked, hits.is_whole, is_narrowed, scores, around)
     return found, entities, hits.total, len(hits.scores) <= query.limit
 
 
-def _find(rows: Rows, query: Query, index: Index, asked: Search, after: str = "") -> Hits:
+def _find(rows: Rows, query: Query, index: Index, asked: TextSearch, after: str = "") -> Hits:
     """Return the first entities that a checked query's text and its other filters find, from after one on."""
-    exact = index.numbers_of([words.normal(words.read(asked.text))], len(asked.text))
+    exact = index.numbers_of([terms.normal(terms.read(asked.text))], len(asked.text))
     exact += index.numbers_of(asked.names) if asked.names else []
     best = best_of(asked.known, asked.entities)
     for matches, least_share in _tries(index, asked):
@@ -84,7 +86,7 @@ def _find(rows: Rows, query: Query, index: Index, asked: Search, after: str = ""
     return Hits({}, 0)
 
 
-def _tries(index: Index, asked: Search) -> Iterator[tuple[list[Match], float]]:
+def _tries(index: Index, asked: TextSearch) -> Iterator[tuple[list[Match], float]]:
     """Yield what to look for, one after the other until something is found, each with the least share of the best."""
     known = asked.known
     yield _whole(index, asked, known), 0
@@ -95,7 +97,7 @@ def _tries(index: Index, asked: Search) -> Iterator[tuple[list[Match], float]]:
         yield [Match(any_of(one for word in asked.telling for one in word.loose))], PARTIAL_SHARE
 
 
-def _whole(index: Index, asked: Search, words_: Sequence[Word]) -> list[Match]:
+def _whole(index: Index, asked: TextSearch, words_: Sequence[Word]) -> list[Match]:
     """Return the matches for what holds all of these words, their other forms among them."""
     exact = [_held_exactly(index, word) if word.is_loose else word.held_by for word in words_]
     loose = Match(all_of(words_, is_loose=True))
@@ -173,7 +175,7 @@ def _entities(ids: Sequence[str], at: int | None, rows: Rows, nodes: Nodes | Non
         found = nodes(ids)
     else:
         columns = ", ".join(f"n.{name}" for name in NODE)
-        statement = f"select {columns} from {asof.nodes(at)} n where n.id in (select unnest($1::varchar[]))"  # noqa: S608
+        statement = f"select {columns} from {as_of.nodes(at)} n where n.id in (select unnest($1::varchar[]))"  # noqa: S608
         found = [node_of(row) for row in rows(statement, [list(ids)])]
     by_id = {node.id: node for node in found}
     if missing := [id_ for id_ in ids if id_ not in by_id]:

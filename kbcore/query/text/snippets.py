@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from typing import Any, Final
 
-from kbcore.model import OBJECT_FIELDS, Node
-from kbcore.query.text import words
-from kbcore.query.text.folded import Folded, composed, is_added, is_edge, letter_begin, letter_end
-from kbcore.query.text.found import Snippet
-from kbcore.query.text.scoring import Search, Word
+from kbcore.model.graph import OBJECT_FIELDS, Node
+from kbcore.query.text.results import Snippet
+from kbcore.text import terms
+from kbcore.text.normalize import NormalizedText, composed, is_added, is_edge, letter_begin, letter_end
+from kbcore.view.text_query import TextSearch, Word
 
 _BEFORE_CHARS: Final = 60
 _CHARS: Final = 180
@@ -44,7 +44,7 @@ class _Sought:
         self._as_word = re.compile(f"{_WORD_BEGIN}(?:{as_word})")
         self._at_begin = re.compile(f"{_WORD_BEGIN}(?:{anywhere})")
 
-    def place(self, whole: str, folded: Folded) -> int | None:
+    def place(self, whole: str, folded: NormalizedText) -> int | None:
         """Return where in a text a hit seems to be: a word first, part of a name, then within other words."""
         if self._name:
             match = self._name.search(folded.text)
@@ -61,7 +61,7 @@ class _Sought:
         return folded.place(match.start())
 
 
-def snippets(asked: Search, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
+def snippets(asked: TextSearch, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
     """Return a snippet for each entity that has one, by id: from the text that holds most of the words.
 
     Of two that hold as many, the document comes first, because the rest is at hand anyway.
@@ -82,7 +82,7 @@ def snippets(asked: Search, entities: Sequence[Node], bodies: Mapping[str, str])
     best: dict[str, tuple[int, Snippet]] = {}
     for (id_, field, text, cut), own in zip(windows, shown, strict=True):
         found = list(own.spans(of_word))
-        folded = Folded(text) if names else None
+        folded = NormalizedText(text) if names else None
         found += [(span, {at}) for at, name in names.items() if folded for span in folded.spans(name)]
         spans, held = _merged(found, text), set().union(*(hit for _, hit in found))
         if held and (id_ not in best or len(held) > best[id_][0]):
@@ -115,7 +115,7 @@ def _leaves(value: Any) -> Iterator[str]:
 def _window(sought: Sequence[_Sought], any_of: re.Pattern[str], whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
     whole = composed(whole)
-    folded = Folded(whole)
+    folded = NormalizedText(whole)
     if not any_of.search(folded.text):
         return
     places = [at for word in sought if (at := word.place(whole, folded)) is not None]
@@ -138,7 +138,7 @@ def _densest(places: Sequence[int]) -> int:
     return max(places, key=lambda start: (sum(start <= place < start + room for place in places), -start))
 
 
-def _hits(asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
+def _hits(asked: TextSearch, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
     """Return which of the words each of these pieces is a hit of, and each of these pairs of them."""
     # A character of a pair is a piece itself.
     terms = [
@@ -157,14 +157,14 @@ def _hits(asked: Search, pieces: set[str], pairs: set[str]) -> dict[str, set[int
 
 def _terms(piece: str) -> list[str]:
     if piece.isascii() and piece.isalnum():
-        return words.all_terms(piece)
-    return [term for one in words.pieces(words.read(piece)) for term in words.all_terms(one)]
+        return terms.all_terms(piece)
+    return [term for one in terms.pieces(terms.read(piece)) for term in terms.all_terms(one)]
 
 
 def _letters(text: str) -> list[str]:
     """Return what a text is made of, each mark in one with the letter that it stands on."""
     found: list[str] = []
-    for piece in words.shown(text):
+    for piece in terms.shown(text):
         if found and is_added(piece[0]):
             found[-1] += piece
         else:
@@ -181,7 +181,7 @@ class _Shown:
     """A piece of text as its words and what is between them."""
 
     def __init__(self, text: str) -> None:
-        self.pieces: list[str] = words.shown(text) if text.isascii() else _letters(text)
+        self.pieces: list[str] = terms.shown(text) if text.isascii() else _letters(text)
         self.pairs: list[str] = []
         """Each two characters of a wide script that are side by side, empty text for all other neighbours."""
         if not text.isascii():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcli.clients.difference import difference
-from kbcore.jsonedit import with_member
+from kbcore.text.json_edit import with_member
 
 
 @pytest.mark.parametrize(

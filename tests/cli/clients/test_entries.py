@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.clients.entries import Start, start_of
+from kbcli.clients.entries import ClientEntry, start_of
 
 HERE = Path("/srv/project")
 
@@ -47,7 +47,7 @@ def test_the_workspace_s_folder_is_put_in_and_of_the_environment_only_what_kb_kn
         "env": {"KB_BRANCH": "main", "LD_PRELOAD": "x", "PYTHONPATH": "."},
     }
     found = start_of("kb", entry, HERE)
-    assert found == Start("kb-mcp", ("-C", f"{HERE}/part"), {"KB_BRANCH": "main"})
+    assert found == ClientEntry("kb-mcp", ("-C", f"{HERE}/part"), {"KB_BRANCH": "main"})
     assert found.folder == f"{HERE}/part"
 
 
@@ -68,4 +68,4 @@ def test_the_workspace_s_folder_is_put_in_and_of_the_environment_only_what_kb_kn
     ],
 )
 def test_only_arguments_that_make_it_serve_are_started(program, words, is_serving):
-    assert Start(program, tuple(words)).is_serving(program) is is_serving
+    assert ClientEntry(program, tuple(words)).is_serving(program) is is_serving

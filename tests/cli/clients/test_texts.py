@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli.clients import tomltext
-from kbcore import jsonedit
+from kbcli.clients import toml_text
+from kbcore.text import json_edit
 
 KEYS = st.text(max_size=6)
 PLAIN = st.recursive(
@@ -37,18 +37,18 @@ def commented(text: str, marks: list[str]) -> str:
 )
 def test_a_member_is_set_and_nothing_else_is_changed(document, indent, marks):
     text = commented(json.dumps(document, indent=indent, ensure_ascii=False), marks)
-    assert jsonedit.parse(text).plain == document
+    assert json_edit.parse(text).plain == document
     if isinstance(document.get("servers", {}), dict):
-        changed = jsonedit.with_member(text, ("servers", "kb"), ENTRY)
+        changed = json_edit.with_member(text, ("servers", "kb"), ENTRY)
         wanted = {**document, "servers": {**document.get("servers", {}), "kb": ENTRY}}
-        assert jsonedit.parse(changed).plain == wanted
-        assert jsonedit.with_member(changed, ("servers", "kb"), ENTRY) == changed
+        assert json_edit.parse(changed).plain == wanted
+        assert json_edit.with_member(changed, ("servers", "kb"), ENTRY) == changed
 
 
 @given(DOCUMENTS, KEYS)
 def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
     text = json.dumps(document, indent=2)
-    changed = jsonedit.with_member(text, (key,), 1)
+    changed = json_edit.with_member(text, (key,), 1)
     if key not in document:
         lines = changed.split("\n")
         assert [line.rstrip(",") for line in text.split("\n") if line not in {"{}", "{", "}"}] == [
@@ -58,25 +58,25 @@ def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
 
 @given(st.text())
 def test_any_text_is_read_or_refused_with_a_place(text):
-    with suppress(jsonedit.NotJson):
-        jsonedit.parse(text)
-    with pytest.raises(jsonedit.NotJson) as refused:
-        jsonedit.parse(text + "\n{")
+    with suppress(json_edit.NotJson):
+        json_edit.parse(text)
+    with pytest.raises(json_edit.NotJson) as refused:
+        json_edit.parse(text + "\n{")
     assert 1 <= refused.value.line <= text.count("\n") + 2
     assert refused.value.column >= 1
 
 
 @pytest.mark.parametrize("text", ["[" * 300, '{"a":' * 300, '"\\ud800', "{'a': 1}", '{"a" 1}', "{,}", "[1 2]", "[,]"])
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(jsonedit.NotJson):
-        jsonedit.parse(text)
+    with pytest.raises(json_edit.NotJson):
+        json_edit.parse(text)
 
 
 def test_line_ends_are_those_of_the_file():
-    assert jsonedit.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
+    assert json_edit.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
         '{\r\n  "a": 1,\r\n  "b": {\r\n    "c": 2\r\n  }\r\n}\r\n'
     )
-    assert tomltext.with_table("a = 1\r\n", ("t",), {"b": "c"}) == 'a = 1\r\n\r\n[t]\r\nb = "c"\r\n'
+    assert toml_text.with_table("a = 1\r\n", ("t",), {"b": "c"}) == 'a = 1\r\n\r\n[t]\r\nb = "c"\r\n'
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -96,10 +96,10 @@ def test_a_table_is_set_and_nothing_else_is_changed(before, after, values):
             old = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             continue
-        changed = tomltext.with_table(text, ("mcp_servers", "kb"), values)
+        changed = toml_text.with_table(text, ("mcp_servers", "kb"), values)
         entry = {**old.get("mcp_servers", {}).get("kb", {}), **values}
         assert tomllib.loads(changed) == {**old, "mcp_servers": {**old.get("mcp_servers", {}), "kb": entry}}
-        assert tomltext.with_table(changed, ("mcp_servers", "kb"), values) == changed
+        assert toml_text.with_table(changed, ("mcp_servers", "kb"), values) == changed
         kept = [line for line in changed.splitlines() if line in lines]
         assert [line for line in lines if line in {"# note", "[other]", "[[list]]"}] == [
             line for line in kept if line in {"# note", "[other]", "[[list]]"}
@@ -126,16 +126,16 @@ def test_a_table_is_set_and_nothing_else_is_changed(before, after, values):
     ],
 )
 def test_a_text_joins_a_list_and_all_else_stays(text, changed):
-    assert tomltext.with_listed(text, ("box",), "roots", "/new") == changed
-    assert tomltext.with_listed(changed, ("box",), "roots", "/new") == changed
+    assert toml_text.with_listed(text, ("box",), "roots", "/new") == changed
+    assert toml_text.with_listed(changed, ("box",), "roots", "/new") == changed
 
 
 @pytest.mark.parametrize(
     "text", ["[box]\nroots = 1", '[box]\nroots = ["/a", 1]', "box = 1", "box = {a = 1}", "[[box]]\nroots = []"]
 )
 def test_a_list_that_is_none_is_left_alone(text):
-    with pytest.raises(tomltext.NotToml):
-        tomltext.with_listed(text, ("box",), "roots", "/new")
+    with pytest.raises(toml_text.NotToml):
+        toml_text.with_listed(text, ("box",), "roots", "/new")
 
 
 @given(LINES, LINES, st.lists(TEXTS, max_size=3), TEXTS, st.sampled_from([", ", ",\n  ", ", # [ \n"]))
@@ -146,6 +146,6 @@ def test_a_list_of_any_texts_gets_another_one(before, after, listed, value, betw
         old = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    changed = tomltext.with_listed(text, ("box",), "roots", value)
+    changed = toml_text.with_listed(text, ("box",), "roots", value)
     assert tomllib.loads(changed)["box"]["roots"] == (listed if value in listed else [value, *listed])
     assert {**tomllib.loads(changed), "box": 0} == {**old, "box": 0}

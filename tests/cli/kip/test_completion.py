@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.kip.completion import BREAKS, Names, candidates
+from kbcli.kip.completion import BREAKS, KipNames, candidates
 
-NAMES = Names(["Person", "Preference", "Requirement"], ["prefers", "verified_by"])
+NAMES = KipNames(["Person", "Preference", "Requirement"], ["prefers", "verified_by"])
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.reports.told import Told
-from kbcore.rules import Report, RuleRun, Violation
+from kbcli.views.reports.told import ReportContent
+from kbcore.rules import CheckReport, RuleRun, Violation
 
 HOSTILE = "a\x00\x1b[31m\u202e<b>&\"']]>|`::error::\r\n\ud800\ufffe %0A,:#"
 
 
 @pytest.fixture
-def told() -> Told:
+def told() -> ReportContent:
     """A report with errors, warnings, what no file states, hostile text, and rules that did not run."""
     violations = [
         Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md", line=12),
@@ -26,5 +26,5 @@ def told() -> Told:
         RuleRun("slow", "error", "not_run", f"too slow {HOSTILE}"),
         RuleRun("idle", "warning", "off", "The configuration turns it off."),
     ]
-    report = Report(ok=False, violations=violations, rules=runs)
-    return Told("main", 7, report, descriptions={"links": "Links lead somewhere."})
+    report = CheckReport(ok=False, violations=violations, rules=runs)
+    return ReportContent("main", 7, report, descriptions={"links": "Links lead somewhere."})

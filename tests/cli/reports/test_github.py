@@ -7,9 +7,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli.reports import github
-from kbcli.reports.told import Told
-from kbcore.rules import Report, RuleRun, Violation
+from kbcli.views.reports import github
+from kbcli.views.reports.told import ReportContent
+from kbcore.rules import CheckReport, RuleRun, Violation
 from tests.cli.reports.conftest import HOSTILE
 
 COMMAND = re.compile(r"::(error|warning) ((?:[a-z]+=[^:,\r\n]*,?)+)::([^\r\n]*)")
@@ -41,8 +41,8 @@ def test_properties_and_messages_are_escaped_as_github_documents(told):
 @given(st.text(max_size=40))
 def test_a_violation_is_one_command_whatever_it_says(text):
     one = Violation("rule", "error", text, text, text, text)
-    report = Report(False, [one], [RuleRun("rule", "error", "ran")])
-    [line] = github.commands(Told("main", 1, report)).split("\n")[:-1]
+    report = CheckReport(False, [one], [RuleRun("rule", "error", "ran")])
+    [line] = github.commands(ReportContent("main", 1, report)).split("\n")[:-1]
     assert line.startswith("::error ")
     assert COMMAND.fullmatch(line)
 
@@ -59,6 +59,6 @@ def test_the_summary_shows_text_and_nothing_else(told):
 
 def test_a_long_summary_is_cut_and_says_so(told):
     many = [Violation("rule", "error", f"REQ-{n}", "bad", "", "") for n in range(250)]
-    text = github.markdown(Told("main", 1, Report(False, many, [RuleRun("rule", "error", "ran")])))
+    text = github.markdown(ReportContent("main", 1, CheckReport(False, many, [RuleRun("rule", "error", "ran")])))
     assert "50 more are not shown." in text
     assert text.count("\n| error |") == 200

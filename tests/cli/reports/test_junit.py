@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped
 
-from kbcli.reports import junit
-from kbcli.reports.told import Told
-from kbcore.rules import Report, RuleRun, Violation
+from kbcli.views.reports import junit
+from kbcli.views.reports.told import ReportContent
+from kbcore.rules import CheckReport, RuleRun, Violation
 
 
-def read(told: Told) -> JUnitXml:
+def read(told: ReportContent) -> JUnitXml:
     return JUnitXml.fromstring(junit.text(told).encode())
 
 
@@ -53,5 +53,5 @@ def test_red_is_what_makes_the_command_fail(told, fail_on, titles, links):
 @given(st.text(st.characters(), max_size=30), st.sampled_from(["ran", "not_run", "off"]))
 def test_any_text_makes_a_document_that_can_be_read(text, status):
     one = Violation("rule", "error", text, text, text, text)
-    report = Report(False, [one] if status == "ran" else [], [RuleRun("rule", "error", status, text)])
-    assert read(Told("main", 1, report)).tests == 1
+    report = CheckReport(False, [one] if status == "ran" else [], [RuleRun("rule", "error", status, text)])
+    assert read(ReportContent("main", 1, report)).tests == 1

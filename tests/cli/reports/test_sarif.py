@@ -9,8 +9,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from kbcli.reports import sarif
-from kbcore.rules import Report
+from kbcli.views.reports import sarif
+from kbcore.rules import CheckReport
 
 SCHEMA = Path(__file__).parents[2] / "support/schemas/sarif-2.1.0.json"
 """The schema of SARIF 2.1.0, as the npm package @microsoft/jest-sarif 1.0.0-beta.0 (MIT) ships it."""
@@ -30,7 +30,7 @@ def test_a_report_is_valid_whatever_text_is_in_it(told, validator):
 
 
 def test_a_report_without_violations_is_valid(told, validator):
-    validator.validate(json.loads(sarif.text(msgspec.structs.replace(told, report=Report(True, [], [])))))
+    validator.validate(json.loads(sarif.text(msgspec.structs.replace(told, report=CheckReport(True, [], [])))))
 
 
 def test_rules_places_and_levels_are_those_of_the_report(told):
@@ -54,7 +54,7 @@ def test_rules_places_and_levels_are_those_of_the_report(told):
 
 def test_fingerprints_stay_and_tell_results_apart(told):
     def marks(text: str) -> list[str]:
-        return [one["partialFingerprints"]["kbViolation/v1"] for one in json.loads(text)["runs"][0]["results"]]
+        return [one["partialFingerprints"]["kbViolation/v2"] for one in json.loads(text)["runs"][0]["results"]]
 
     found = marks(sarif.text(told))
     assert len(set(found)) == len(found)
@@ -71,6 +71,6 @@ def test_a_rule_that_could_not_run_makes_the_execution_unsuccessful(told):
     [notification] = invocation["toolExecutionNotifications"]
     assert notification["associatedRule"]["id"] == "slow"
     assert notification["message"]["text"].startswith("The rule slow could not run: too slow")
-    ran = Report(True, [], told.report.rules[:4])
+    ran = CheckReport(True, [], told.report.rules[:4])
     [run] = json.loads(sarif.text(msgspec.structs.replace(told, report=ran)))["runs"]
     assert run["invocations"] == [{"executionSuccessful": True}]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from kbcli.render import Output
-from kbcli.terminal.bar import Bar, Step, line
+from kbcli.terminal.bar import Bar, ProgressStep, line
 from kbcli.terminal.cells import width_of
+from kbcli.terminal.output import Output
 from kbcore import progress
 from tests.support.clocks import StoppedClock
 
@@ -38,12 +38,12 @@ def screen() -> Iterator[Screen]:
 
 
 def test_a_step_shows_how_much_is_done_how_quick_and_how_long_it_takes():
-    assert line(Step(4_500, 10_000, "files read", 1.5), 100) == (
+    assert line(ProgressStep(4_500, 10_000, "files read", 1.5), 100) == (
         "[======>.......]  45%  4,500 of 10,000 files read, 3,000/s, 2 s left"
     )
-    assert line(Step(3, 11, "rules run", 2), 80) == "[====>.........]  27%  3 of 11 rules run"
-    assert line(Step(100, 10**6, "files read", 1), 100).endswith("100/s, 2.8 h left")
-    assert width_of(line(Step(4_500, 10_000, "files read", 1.5), 40)) < 40
+    assert line(ProgressStep(3, 11, "rules run", 2), 80) == "[====>.........]  27%  3 of 11 rules run"
+    assert line(ProgressStep(100, 10**6, "files read", 1), 100).endswith("100/s, 2.8 h left")
+    assert width_of(line(ProgressStep(4_500, 10_000, "files read", 1.5), 40)) < 40
 
 
 def test_nothing_is_shown_of_what_takes_less_than_a_second(screen):
@@ -88,10 +88,10 @@ def test_quiet_and_json_have_no_bar(screen):
 def test_a_terminal_that_can_erase_hears_of_work_and_nothing_else_does(monkeypatch, env, is_heard):
     items = [1, 2, 3]
     with Output(env).progress():
-        assert progress.counted(items, 3, "items") is items
+        assert progress.track(items, 3, "items") is items
     main, side = os.openpty()
     with os.fdopen(side, "w") as terminal:
         monkeypatch.setattr("sys.stderr", terminal)
         with Output(env).progress():
-            assert (progress.counted(items, 3, "items") is not items) == is_heard
+            assert (progress.track(items, 3, "items") is not items) == is_heard
     os.close(main)

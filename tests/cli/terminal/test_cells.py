@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcli.terminal.cells import _PLAIN, letters, padded, shortened, width_of, wrapped
-from kbcore.visible import visible
+from kbcore.text.escaping import escape_controls
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 FLAG = "\U0001f1e9\U0001f1ea"
 TEXTS = st.text(
     st.one_of(st.characters(codec="utf-8"), st.sampled_from(["\u200d", "\ufe0f", "\u0301", FAMILY[0], FLAG[0], " "])),
     max_size=30,
-).map(visible)
+).map(escape_controls)
 
 
 @pytest.mark.parametrize(

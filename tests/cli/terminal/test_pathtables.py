@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kbcli.terminal.cells import width_of
-from kbcli.terminal.pathtables import with_paths
+from kbcli.terminal.path_tables import with_paths
 
 HEAD = ("ID", "TITLE", "PATH")
 ROWS = [("B", "Title", "A → depends_on → B"), ("C", "Title", "A → depends_on → B ← implements ← C")]

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcli.terminal.wordmarks import marked
+from kbcli.terminal.word_diff import marked
 
 
 def marks(before: str, after: str) -> tuple[str, str]:

@@ -7,8 +7,8 @@ import pytest
 from kbcore.checks import explain, run_checks
 from kbcore.checks.trials import run_trials
 from kbcore.errors import InvalidConfig, NotFound
+from kbcore.model.schema import CORE
 from kbcore.rules import load_rules
-from kbcore.schema import CORE
 from kbcore.view.sandbox import Times
 from tests.support.project import Project, req
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kbcore.editing.confirming import confirm
-from kbcore.editing.documents import Target
+from kbcore.editing.documents import WriteTarget
 from kbcore.errors import StaleBase
-from kbcore.store import Author
+from kbcore.store.branch_store import Author
 from tests.support.project import Project, req
 
 ONE, TWO = "docs/requirements/1.md", "docs/requirements/2.md"
@@ -33,7 +33,7 @@ def test_a_change_that_comes_while_an_edge_is_confirmed_is_not_confirmed(suspect
         suspect.sync({ONE: later})
         return answer
 
-    target = Target(suspect.workspace(), "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
+    target = WriteTarget(suspect.workspace(), "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
     with pytest.raises(StaleBase) as told:
         confirm(target, "REQ-2")
     assert "'REQ-1' changed at seq 4, after 3." in told.value.message

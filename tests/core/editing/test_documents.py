@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from kbcore.answers import Outcome
-from kbcore.editing.documents import FileEdit, Target, commit, framed
-from kbcore.errors import BranchMoved, InvalidChangeset, StaleBase, StorageError
-from kbcore.store import Author
+from kbcore.editing import document_lock
+from kbcore.editing.documents import FileEdit, WriteTarget, commit, framed
+from kbcore.editing.making import Wish, make
+from kbcore.editing.renaming import rename, undo
+from kbcore.editing.setting import set_fields
+from kbcore.errors import (
+    BranchMoved,
+    DerivedFact,
+    Interrupted,
+    InvalidChangeset,
+    InvalidQuery,
+    LockTimeout,
+    NotSynced,
+    StaleBase,
+    StorageError,
+)
+from kbcore.interrupting import Stopped
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author
 from tests.support.project import Project, req
+from tests.support.repos import git
 from tests.support.saving import saving_while_written
 
 ONE, TWO = "docs/requirements/a.md", "docs/requirements/b.md"
 
 
-def target(project: Project, branch: str = "main") -> Target:
+def target(project: Project, branch: str = "main") -> WriteTarget:
     read = project.workspace().store(branch).read
-    return Target(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
+    return WriteTarget(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
 
 
 def edit(path: str, old: str | None, new: str) -> FileEdit:
@@ -97,6 +116,34 @@ def test_what_was_saved_in_a_file_that_was_written_is_not_undone_and_the_error_n
     assert (project.root / TWO).read_text() == req("B")
 
 
+def test_a_stop_names_a_written_file_that_somebody_saved_and_puts_the_others_back(project: Project) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+
+    def stop() -> None:
+        project.write({ONE: "mine\n"})
+        raise Stopped
+
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
+    with saving_while_written(TWO, stop), pytest.raises(Interrupted, match=f"had written {ONE}, and could") as raised:
+        written(project, edits)
+    assert raised.value.applied == "yes"
+    assert [(project.root / path).read_text() for path in (ONE, TWO)] == ["mine\n", req("B")]
+
+
+@pytest.mark.parametrize("path", [ONE, TWO])
+def test_a_stop_while_files_are_written_puts_them_back(project: Project, path: str) -> None:
+    project.sync({ONE: req("A"), TWO: req("B")})
+
+    def stop() -> None:
+        raise Stopped
+
+    edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
+    with saving_while_written(path, stop), pytest.raises(Stopped):
+        written(project, edits)
+    assert [(project.root / one).read_text() for one in (ONE, TWO)] == [req("A"), req("B")]
+    assert project.sync().is_idle
+
+
 def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: Project) -> None:
     project.sync({ONE: req("A")})
     project.switch("other", create=True)
@@ -143,3 +190,128 @@ def test_an_edit_after_which_its_file_could_not_be_read_whole_is_refused(project
             written(project, [edit(ONE, req("A", size="L"), req("A"))], dry_run=dry_run)
     assert (project.root / ONE).read_text() == req("A", size="L")
     assert project.seq() == 1
+
+
+EDITS = {
+    "set": lambda where, dry_run: set_fields(where, "A", ["owner=ann"], dry_run=dry_run),
+    "new": lambda where, dry_run: make(where, Wish("req", title="n", key="N"), dry_run=dry_run),
+    "rename": lambda where, dry_run: rename(where, "A", "C", dry_run=dry_run),
+    "undo": lambda where, dry_run: undo(where, 2, dry_run=dry_run),
+}
+
+
+@pytest.mark.parametrize("verb", EDITS)
+def test_an_edit_waits_for_whoever_edits_documents_of_the_worktree_and_a_dry_run_does_not(
+    project: Project, verb: str
+) -> None:
+    project.write({".kb/config.json": '{"lockWaitSeconds": 0}'})
+    project.sync({ONE: req("A0"), TWO: req("B", depends_on="A0")})
+    rename(target(project), "A0", "A")
+    before = {path: (project.root / path).read_bytes() for path in (ONE, TWO)}
+    with document_lock.held(project.workspace(), command="kb other", dry_run=False):
+        with pytest.raises(LockTimeout, match=r"is held by kb other \(process"):
+            EDITS[verb](target(project), False)
+        EDITS[verb](target(project), True)
+    assert {path: (project.root / path).read_bytes() for path in before} == before
+    assert project.seq() == 2
+    EDITS[verb](target(project), False)
+    assert project.seq() == 3
+
+
+def test_documents_of_another_worktree_are_edited_meanwhile(project: Project, tmp_path: Path) -> None:
+    project.write({".kb/config.json": '{"lockWaitSeconds": 0}'})
+    project.sync({ONE: req("A")})
+    git(project.root, "add", ".")
+    git(project.root, "commit", "--quiet", "-m", "a")
+    git(project.root, "worktree", "add", "--quiet", "-b", "other", tmp_path / "beside")
+    other = Project(tmp_path / "beside", is_new=False)
+    other.sync()
+    with document_lock.held(project.workspace(), command="kb other", dry_run=False):
+        assert set_fields(target(other, "other"), "A", ["owner=ann"]).outcome.updated == ("A",)
+    other.close()
+
+
+BROKEN = {
+    "a conflict": ("status: open\n<<<<<<< HEAD\nowner: m\n=======\nowner: x\n>>>>>>> x", 5, "a git merge stopped here"),
+    "YAML": ("status: open\ntags: [a, b", 5, "not valid YAML"),
+    "a key twice": ("status: open\nowner: m\nowner: x", 6, "`owner` stands twice"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("verb", ["set", "rename"])
+def test_a_document_that_cannot_be_read_whole_is_not_edited_whether_or_not_the_records_know_it(
+    project: Project, fault: str, is_known: bool, verb: str
+) -> None:
+    front, line, said = BROKEN[fault]
+    project.sync({ONE: req("A")})
+    text = req("A").replace("status: open", front)
+    project.write({ONE: text})
+    if is_known:
+        project.sync()
+    seq = project.seq()
+    with pytest.raises(NotSynced if (verb, is_known) == ("rename", False) else DerivedFact) as told:
+        EDITS[verb](target(project), False)
+    if isinstance(told.value, DerivedFact):
+        assert re.match(rf"{ONE}:{line}: .*{said}.*KB edits no file that cannot be read whole", told.value.message)
+    assert (project.root / ONE).read_text() == text
+    assert project.seq() == seq
+
+
+def test_a_conflict_that_a_code_fence_shows_does_not_keep_a_document_from_being_edited(project: Project) -> None:
+    shown = "\n```\n<<<<<<< a\n=======\n>>>>>>> b\n```\n"
+    project.sync({ONE: req("A") + shown})
+    set_fields(target(project), "A", ["owner=ann"])
+    assert (project.root / ONE).read_text() == req("A", owner="ann") + shown
+
+
+def test_a_document_that_is_read_whole_and_lacks_something_is_edited(project: Project) -> None:
+    project.sync({ONE: req("A")})
+    without = req("A").replace("title: Title of A\n", "")
+    project.sync({ONE: without})
+    assert [note.code for note in project.view().sources([ONE])[0].problems] == ["missing_title"]
+    set_fields(target(project), "A", ["owner=ann"])
+    assert (project.root / ONE).read_text() == without.replace("status: open\n", "status: open\nowner: ann\n")
+
+
+ELSEWHERE = {
+    "set": lambda where: set_fields(where, "A", ["owner=ann"]),
+    "set what was renamed": lambda where: set_fields(where, "C", ["owner=ann"]),
+    "new": lambda where: make(where, Wish("req", title="n", key="N")),
+    "rename": lambda where: rename(where, "A", "D"),
+    "undo": lambda where: undo(where, 2),
+}
+
+
+@pytest.mark.parametrize("verb", ELSEWHERE)
+def test_documents_of_a_named_branch_that_is_not_checked_out_are_refused_with_what_is(
+    project: Project, verb: str
+) -> None:
+    project.sync({ONE: req("A")})
+    git(project.root, "add", ".")
+    git(project.root, "commit", "--quiet", "-m", "a")
+    project.switch("other", create=True)
+    project.sync()
+    if verb in {"set what was renamed", "undo"}:
+        rename(target(project, "other"), "A", "C")
+        git(project.root, "commit", "--quiet", "-am", "c")
+    project.switch("main")
+    with pytest.raises(InvalidQuery) as told:
+        ELSEWHERE[verb](target(project, "other")._replace(follows_head=False))
+    assert (
+        told.value.message == "KB changes documents of main, which is checked out; it does not change those of other."
+    )
+    assert "in a worktree of other" in told.value.hint
+    assert not told.value.retryable
+    assert (project.root / ONE).read_text() == req("A")
+
+
+def test_what_no_document_states_is_changed_on_a_branch_that_is_not_checked_out(project: Project) -> None:
+    project.sync({ONE: req("A")})
+    project.switch("other", create=True)
+    project.apply(entities=[{"id": "S-1", "type": "symbol", "title": "s", "status": "open"}])
+    project.switch("main")
+    where = target(project, "other")._replace(follows_head=False)
+    assert set_fields(where, "S-1", ["owner=ann"]).outcome.updated == ("S-1",)
+    assert rename(where, "S-1", "S-2").outcome.applied

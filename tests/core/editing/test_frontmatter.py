@@ -8,7 +8,7 @@ import time
 import pytest
 
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.markdown import EXTRACTOR
 
 DOCUMENT = """---
@@ -31,7 +31,7 @@ status: this is text
 
 def changed(text: str, changes: dict[str, Value | None]) -> str:
     """Return the document with keys changed, on the lines that the extractor names."""
-    facts = EXTRACTOR.extract(Source("docs/requirements/a.md", text.encode(), "req"), {})
+    facts = EXTRACTOR.extract(SourceFile("docs/requirements/a.md", text.encode(), "req"), {})
     lines = {name.removeprefix("attributes."): line for name, line in facts.entities[0].lines.items()}
     return edited(text, changes, lines)
 

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kbcore.answers import EdgeCounts, summarize_at
 from kbcore.editing import renaming
-from kbcore.editing.documents import Target
+from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import in_files, rename, undo
-from kbcore.editing.setting import Written
+from kbcore.editing.setting import SetResult
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
@@ -26,15 +25,19 @@ from kbcore.errors import (
     NotSynced,
     StaleBase,
 )
-from kbcore.history.compare import count_differences, diff, differences_from
-from kbcore.history.log import Selection, count_operations, log, operations_from
-from kbcore.history.touched import Touched, touched
-from kbcore.model import Node
-from kbcore.store import Author
-from kbcore.suspects import suspects
-from kbcore.sync.begun import Begun, begun, note_begun, read_begun
+from kbcore.model.graph import Node
+from kbcore.query import Query
+from kbcore.query.empty_result import filters_of
+from kbcore.rules.stale_edges import stale_edges
+from kbcore.store.answers import EdgeCounts, summarize_at
+from kbcore.store.branch_store import Author
+from kbcore.store.history.compare import count_differences, diff, differences_from
+from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
+from kbcore.store.history.touched import Touched, touched
+from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
 from kbcore.sync.overlay import WorktreeFiles
-from kbcore.view.apart import copied
+from kbcore.sync.pending import wanted
+from kbcore.view.scratch_copy import scratch_copy
 from tests.support.cli import environment
 from tests.support.places import caches_at
 from tests.support.project import Project
@@ -54,13 +57,13 @@ FILES = {
 EDGE = {"type": "relates_to", "kind": "example", "from": "REQ-1", "to": "REQ-2", "confidence": 0.5}
 
 
-def target(project: Project) -> Target:
+def target(project: Project) -> WriteTarget:
     branch = project.workspace().head().branch
     read = project.workspace().store(branch).read
-    return Target(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
+    return WriteTarget(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
 
 
-def renamed(project: Project, old: str = "REQ-1", new: str = "REQ-7", **options: Any) -> Written:
+def renamed(project: Project, old: str = "REQ-1", new: str = "REQ-7", **options: Any) -> SetResult:
     return rename(target(project), old, new, **options)
 
 
@@ -405,9 +408,9 @@ def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_writ
     assert not filled.sync(rebuild=True).outcome.applied
 
 
-def noted(project: Project) -> Begun | None:
+def noted(project: Project) -> tuple[BegunRename, ...]:
     workspace = project.workspace()
-    return read_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree)
+    return read_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree)
 
 
 @pytest.mark.parametrize("is_recorded", [True, False])
@@ -417,21 +420,21 @@ def test_a_sync_removes_the_note_of_a_rename_that_it_records_or_finds_recorded(
     written = renamed(filled, dry_run=not is_recorded)
     note = begun("REQ-1", "REQ-7", ("REQ-1",), [(edit.path, edit.after) for edit in written.edits])
     workspace = filled.workspace()
-    note_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree, note)
+    note_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree, [note])
     files = {edit.path: edit.after for edit in written.edits}
     filled.sync(files, dry_run=True)
-    assert noted(filled) == note
+    assert noted(filled) == (note,)
     assert filled.sync(files).outcome.applied is not is_recorded
-    assert noted(filled) is None
+    assert noted(filled) == ()
     assert filled.view().renamed(["REQ-1"]) == {"REQ-1": "REQ-7"}
 
 
 def test_a_sync_keeps_the_note_of_a_rename_that_is_not_recorded(filled: Project) -> None:
     note = begun("REQ-1", "REQ-7", ("REQ-1",), [("docs/requirements/login.md", b"not written yet")])
     workspace = filled.workspace()
-    note_begun(workspace.machine.fs, workspace.cache_dir, workspace.repo.worktree, note)
+    note_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree, [note])
     filled.sync()
-    assert noted(filled) == note
+    assert noted(filled) == (note,)
 
 
 def test_a_rename_whose_files_are_put_back_leaves_no_note(filled: Project) -> None:
@@ -443,7 +446,7 @@ def test_a_rename_whose_files_are_put_back_leaves_no_note(filled: Project) -> No
     with saving_while_written("docs/requirements/login.md", save), pytest.raises(StaleBase):
         renamed(filled)
     assert texts(filled) == before | {"docs/tests/t.md": CHECK + "more\n"}
-    assert noted(filled) is None
+    assert noted(filled) == ()
 
 
 def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled: Project) -> None:
@@ -563,7 +566,7 @@ def test_what_clients_stated_of_an_entity_that_was_renamed_since_does_not_come_t
 
 
 def suspect_edges(project: Project) -> set[tuple[str, str, str]]:
-    return {(one.from_id, one.type, one.to_id) for one in suspects(project.view().rows)}
+    return {(one.from_id, one.type, one.to_id) for one in stale_edges(project.view().rows)}
 
 
 @pytest.fixture
@@ -597,7 +600,7 @@ def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(fill
     renamed(filled, "TEST-1", "TEST-9")
     filled.apply(entities=[{"id": "REQ-8", "severity": "high"}])
     renamed(filled, "REQ-8", "REQ-2")
-    found = {(one.from_id, one.kind): one.confirmed_seq for one in suspects(filled.view().rows)}
+    found = {(one.from_id, one.kind): one.confirmed_seq for one in stale_edges(filled.view().rows)}
     assert found["TEST-9", "see"] == seq
 
 
@@ -623,7 +626,7 @@ def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[se
         asked.append(sql)
         return view.rows(sql, params)
 
-    return {one.from_id for one in suspects(rows, ids)}, len(asked)
+    return {one.from_id for one in stale_edges(rows, ids)}, len(asked)
 
 
 def pairs(project: Project, count: int) -> None:
@@ -732,8 +735,8 @@ def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Proj
         view = again.view()
         assert view.rows("select seq, moved from record order by seq") == moved
         for seq, edges in known.items():
-            with copied(view, seq) as past:
-                assert {(one.from_id, one.type, one.to_id) for one in suspects(past.rows)} == edges, seq
+            with scratch_copy(view, seq) as past:
+                assert {(one.from_id, one.type, one.to_id) for one in stale_edges(past.rows)} == edges, seq
     finally:
         again.close()
 
@@ -747,7 +750,7 @@ def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doub
             workspace,
             "main",
             lambda view, state: (
-                {(one.from_id, one.type, one.to_id) for one in suspects(view.rows)},
+                {(one.from_id, one.type, one.to_id) for one in stale_edges(view.rows)},
                 state.freshness,
             ),
             time_s=60.0,
@@ -755,3 +758,30 @@ def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doub
     finally:
         files.close()
     assert (found, freshness) == (now, "overlay")
+
+
+def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(project: Project) -> None:
+    project.apply(entities=[{"id": "A", "type": "req", "title": "t", "status": "open"}])
+    for old, new in (("A", "B"), ("B", "C")):
+        renamed(project, old, new)
+    project.apply(entities=[{"id": "D", "type": "req", "title": "t", "status": "open"}])
+    assert missing(project.view(), "A").message == "'A' is called 'C' now."
+    project.delete(entities=[{"id": "C"}])
+    view = project.view()
+    for key in ("A", "B"):
+        assert missing(view, key).message == f"'{key}' was renamed to 'C', which is gone since seq 5."
+        assert missing(view, key).hint == "`kb show 5` shows what happened."
+    assert missing(view, "C").message == "'C' is gone since seq 5."
+    assert [one.lacking() for one in filters_of(view, Query(ids=("A",)))] == [
+        "'A' was renamed to 'C', which is gone since seq 5."
+    ]
+
+
+@pytest.mark.parametrize("files", [2, 12])
+def test_a_rename_asks_for_the_extractors_as_often_for_many_files_as_for_few(project: Project, files: int) -> None:
+    texts = {f"docs/requirements/{n}.md": LOGOUT.replace("REQ-2", f"REQ-{n}") for n in range(2, files + 1)}
+    project.sync({"docs/requirements/login.md": LOGIN, **texts})
+    lock = project.workspace().folders.cache_dir / "no lock"
+    with seeing_calls(lock, wanted.__code__) as calls:
+        assert len(renamed(project, new="REQ-99").edits) == files
+    assert len(calls) <= 3

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.gherkin import EXTRACTOR, MAX_LINES
 from tests.support.project import Project
 
@@ -36,7 +36,7 @@ Feature: Invoices
 
 
 def extract(text: str, path: str = "features/invoices.feature"):
-    return EXTRACTOR.extract(Source(path, text.encode(), "scenario"), {"paths": ["features/**/*.feature"]})
+    return EXTRACTOR.extract(SourceFile(path, text.encode(), "scenario"), {"paths": ["features/**/*.feature"]})
 
 
 def test_each_scenario_is_an_entity_known_by_path_and_place():
@@ -123,6 +123,6 @@ def test_a_missing_package_is_named_with_the_remedy():
 
 
 def test_a_file_of_too_many_lines_is_not_parsed():
-    facts = EXTRACTOR.extract(Source("a.feature", b"Feature: x\n" + b"\n" * MAX_LINES, None), {})
+    facts = EXTRACTOR.extract(SourceFile("a.feature", b"Feature: x\n" + b"\n" * MAX_LINES, None), {})
     assert [(one.code, one.line) for one in facts.problems] == [("too_long", 1)]
     assert not facts.is_complete

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.manifest import EXTRACTOR as MANIFEST
 from kbcore.extract.markdown import EXTRACTOR as MARKDOWN
 
@@ -37,7 +37,7 @@ BODIES = {
 
 def took(extractor, path, text, **settings):
     start = time.perf_counter()
-    facts = extractor.extract(Source(path, text.encode(), "adr"), settings)
+    facts = extractor.extract(SourceFile(path, text.encode(), "adr"), settings)
     assert facts.entities or facts.problems
     return time.perf_counter() - start
 

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.extract import yamltext
 from kbcore.extract.fields import CORE_EDGES
-from kbcore.extract.links import LinkReader, Target, parse_target, targets_in, words
+from kbcore.extract.links import LinkReader, LinkTarget, parse_target, targets_in, words
+from kbcore.text import yaml_text
 
 
 def reader(text, *, path="docs/requirements/r.md", edges=CORE_EDGES):
     """Read the value under ``links`` and every edge that stands beside it."""
-    tree = yamltext.read(text)
+    tree = yaml_text.read(text)
     links = LinkReader(path, "ME", tree, edges)
     for key, value in tree.root.items():
         links.read(value, tree.line(tree.root, key), None if key == "links" else links.edge(key))
@@ -127,7 +127,7 @@ def test_lists_that_are_nested_too_deep_are_a_problem():
     ],
 )
 def test_a_markdown_file_is_a_path_from_the_root(typed, expected):
-    assert parse_target(typed, "docs/requirements/r.md") == Target(expected, is_path=True)
+    assert parse_target(typed, "docs/requirements/r.md") == LinkTarget(expected, is_path=True)
 
 
 @pytest.mark.parametrize("typed", ["../../../x.md", "../../../../etc/x.md", "[x](../../../x.md)", "/../x.md"])
@@ -140,7 +140,7 @@ def test_a_path_out_of_the_repository_is_a_problem(typed):
 
 @pytest.mark.parametrize("typed", ["src/a.py#Foo.bar", "pkg:mod", "C#", "#12", "src/x.ts"])
 def test_an_id_is_kept_as_it_is(typed):
-    assert parse_target(typed, "r.md") == Target(typed)
+    assert parse_target(typed, "r.md") == LinkTarget(typed)
 
 
 @pytest.mark.parametrize(

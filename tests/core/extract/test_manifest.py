@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.manifest import EXTRACTOR
 
 YAML = """\
@@ -39,7 +39,7 @@ symbols:
 
 
 def extract(text, path="docs/symbols.yaml", **settings):
-    return EXTRACTOR.extract(Source(path, text if isinstance(text, bytes) else text.encode()), settings)
+    return EXTRACTOR.extract(SourceFile(path, text if isinstance(text, bytes) else text.encode()), settings)
 
 
 def faults(facts):

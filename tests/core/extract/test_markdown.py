@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.markdown import EXTRACTOR
 
 PATH = "docs/requirements/login.md"
@@ -13,7 +13,7 @@ PATH = "docs/requirements/login.md"
 
 def extract(text, *, path=PATH, type="req", **settings):  # noqa: A002 - the name of the field
     data = text if isinstance(text, bytes) else text.encode()
-    return EXTRACTOR.extract(Source(path, data, type), settings)
+    return EXTRACTOR.extract(SourceFile(path, data, type), settings)
 
 
 def entity(text, **more):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import limits
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.markdown import EXTRACTOR
 from kbcore.extract.mentions import mentions
 
@@ -21,7 +21,7 @@ def found(body, beginnings=()):
 
 
 def extracted(text, **settings):
-    facts = EXTRACTOR.extract(Source(PATH, text.encode(), "adr"), settings)
+    facts = EXTRACTOR.extract(SourceFile(PATH, text.encode(), "adr"), settings)
     return [(link.target, link.line) for link in facts.links if link.in_text]
 
 

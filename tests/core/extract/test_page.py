@@ -4,8 +4,9 @@ import ast
 import re
 from pathlib import Path
 
-from kbcore.extract import conflicts, jsontext, manifest, markdown, settings, yamlfaults
-from kbcore.extract.facts import Source
+from kbcore.extract import manifest, markdown, settings
+from kbcore.extract.facts import SourceFile
+from kbcore.text import conflict_markers, json_text, problems, yaml_faults
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "extractors.md").read_text(encoding="utf-8")
@@ -21,7 +22,7 @@ def block(language, start, page=PAGE):
 def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
     makers = {"FileProblem", "fault", "_fault"}
-    found = {yamlfaults.CODE, jsontext.CODE, conflicts.CODE}
+    found = {yaml_faults.CODE, json_text.CODE, conflict_markers.CODE, problems.MORE, problems.REPEATED_ID}
     for path in [*(ROOT / "kbcore" / "extract").glob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
@@ -47,7 +48,7 @@ def test_every_setting_is_on_the_page():
 
 def test_the_document_on_the_page_is_read_without_a_problem():
     text = block("markdown", "## Markdown documents")
-    facts = markdown.EXTRACTOR.extract(Source("docs/requirements/7.md", text.encode(), "req"), {})
+    facts = markdown.EXTRACTOR.extract(SourceFile("docs/requirements/7.md", text.encode(), "req"), {})
 
     assert facts.problems == ()
     (found,) = facts.entities
@@ -58,7 +59,7 @@ def test_the_document_on_the_page_is_read_without_a_problem():
 
 def test_the_manifest_on_the_page_is_read_without_a_problem():
     text = block("yaml", "## Manifests of symbols")
-    facts = manifest.EXTRACTOR.extract(Source("symbols.yaml", text.encode()), {})
+    facts = manifest.EXTRACTOR.extract(SourceFile("symbols.yaml", text.encode()), {})
 
     assert facts.problems == ()
     assert [one.id for one in facts.entities] == ["shop.cart:Cart", "billing"]
@@ -69,7 +70,7 @@ def test_the_extractor_on_the_page_works():
     space = {"__name__": "todo"}
     exec(compile(block("python", "# Writing an extractor", OF_AUTHORS), "writing-an-extractor.md", "exec"), space)
     extractor = space["EXTRACTOR"]
-    facts = extractor.extract(Source("TODO.txt", b"T-1 Write it #REQ-1\nT-2\n", "req"), {})
+    facts = extractor.extract(SourceFile("TODO.txt", b"T-1 Write it #REQ-1\nT-2\n", "req"), {})
 
     assert extractor.path_rules({})[0].type == "req"
     assert [(one.id, one.fields["title"]) for one in facts.entities] == [("T-1", "Write it #REQ-1")]

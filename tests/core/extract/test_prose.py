@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.extract import prose
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 from kbcore.extract.markdown import EXTRACTOR
 
 
 def decision(text, path="docs/adr/0002-new.md"):
-    facts = EXTRACTOR.extract(Source(path, text.encode(), "adr"), {"idFromFilename": True})
+    facts = EXTRACTOR.extract(SourceFile(path, text.encode(), "adr"), {"idFromFilename": True})
     assert facts.is_complete
     (found,) = facts.entities
     return found, tuple(link for link in facts.links if not link.in_text)
@@ -93,7 +93,7 @@ def test_a_bullet_may_go_on_in_the_next_line_and_keys_may_hold_spaces():
 
 
 def test_bullets_state_an_id_and_a_type_where_there_is_no_front_matter():
-    facts = EXTRACTOR.extract(Source("a.md", b"# T\n\n- ID: REQ-9\n- Type: flag\n", "req"), {})
+    facts = EXTRACTOR.extract(SourceFile("a.md", b"# T\n\n- ID: REQ-9\n- Type: flag\n", "req"), {})
 
     assert (facts.entities[0].id, facts.entities[0].type, facts.entities[0].line) == ("REQ-9", "flag", 3)
 

@@ -9,7 +9,7 @@ import pytest
 from kbcore import limits
 from kbcore.errors import InvalidConfig
 from kbcore.extract import markdown, registry
-from kbcore.extract.facts import Source
+from kbcore.extract.facts import SourceFile
 
 GOOD = """
 from kbcore.extract.facts import Facts, PathRule, StatedEntity, StatedLink
@@ -173,7 +173,7 @@ def test_a_package_without_a_name_may_bring_an_extractor(install, tmp_path):
 def test_what_a_foreign_extractor_prints_is_not_in_the_answer(install, capsys):
     loud = GOOD.replace("        if source", "        print('loud')\n        if source", 1)
     install("kb_todos_loud", f"print('I am here')\n{loud}", {"todos": "kb_todos_loud:EXTRACTOR"})
-    registry.run(registry.load().usable["todos"], Source("TODO", b"fine"), {})
+    registry.run(registry.load().usable["todos"], SourceFile("TODO", b"fine"), {})
     assert capsys.readouterr() == ("", "I am here\nloud\n")
 
 
@@ -198,7 +198,7 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
     install("kb_todos_run", GOOD, {"todos": "kb_todos_run:EXTRACTOR"})
     extractor = registry.load().usable["todos"]
 
-    assert registry.run(extractor, Source("TODO", b"fine"), {}).entities[0].fields == {"title": "fine"}
+    assert registry.run(extractor, SourceFile("TODO", b"fine"), {}).entities[0].fields == {"title": "fine"}
     for data, word in (
         (b"boom", "RuntimeError: no idea"),
         (b"end", "no more"),
@@ -210,7 +210,7 @@ def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
         (b"\xfftarget", "surrogates not allowed"),
         (b"\xffmessage", "surrogates not allowed"),
     ):
-        facts = registry.run(extractor, Source("TODO", data), {})
+        facts = registry.run(extractor, SourceFile("TODO", data), {})
         assert not facts.is_complete
         assert [problem.code for problem in facts.problems] == ["extractor_failed"]
         assert "'todos'" in facts.problems[0].message
@@ -240,21 +240,21 @@ def test_a_foreign_extractor_that_cannot_say_what_it_reads_is_named(install, doe
 
 def test_a_value_that_is_no_text_is_left_to_the_check_of_its_field(install):
     install("kb_todos_half", GOOD, {"todos": "kb_todos_half:EXTRACTOR"})
-    facts = registry.run(registry.load().usable["todos"], Source("TODO", b"half"), {})
+    facts = registry.run(registry.load().usable["todos"], SourceFile("TODO", b"half"), {})
     assert facts.is_complete
     assert facts.entities[0].fields == {"title": "\udcff"}
 
 
 def test_a_foreign_extractor_may_list_so_many_problems_and_no_more(install):
     install("kb_todos_many", GOOD, {"todos": "kb_todos_many:EXTRACTOR"})
-    facts = registry.run(registry.load().usable["todos"], Source("TODO", b"many"), {})
+    facts = registry.run(registry.load().usable["todos"], SourceFile("TODO", b"many"), {})
     assert len(facts.problems) == limits.MAX_PROBLEMS + 1
     assert facts.problems[-1].code == "more_problems"
 
 
 def test_a_built_in_extractor_is_run_as_it_is():
-    facts = registry.run(markdown.EXTRACTOR, Source("a.md", b"---\nid: A\ntitle: T\n---\n", "req"), {})
+    facts = registry.run(markdown.EXTRACTOR, SourceFile("a.md", b"---\nid: A\ntitle: T\n---\n", "req"), {})
 
     assert facts.entities[0].id == "A"
     with pytest.raises(AttributeError):
-        registry.run(markdown.EXTRACTOR, Source("a.md", None, "req"), {})
+        registry.run(markdown.EXTRACTOR, SourceFile("a.md", None, "req"), {})

@@ -12,7 +12,7 @@ from kbcore import interrupting
 from kbcore.errors import GitUnusable
 from kbcore.git import LOCAL_ENV_VARS, find_repository, hooks_dir
 from kbcore.git.commands import run_git, run_plain
-from kbcore.interrupting import Stopped, Work
+from kbcore.interrupting import CurrentWork, Stopped
 from tests.support.repos import add_submodule, add_worktree, git, git_env, make_repository, set_trap
 
 ENV = git_env()
@@ -128,7 +128,7 @@ def test_git_is_ended_when_the_work_is_stopped_and_not_begun_after_that(repo, tm
     slow.write_text(f"#!/bin/sh\necho begun >> '{tmp_path}/begun'\nexec sleep 20\n")
     slow.chmod(0o755)
     env = ENV | {"PATH": f"{slow.parent}:{ENV['PATH']}"}
-    work = Work()
+    work = CurrentWork()
     timer = threading.Timer(0.5, work.stop)
     begun_s = time.monotonic()
     with interrupting.done_for(work):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kbcore.git import Blob, blobs
-from kbcore.git.kept import Kept
+from kbcore.git.kept import TrackedFiles
 
 TREE = {
     "src/a.py": Blob("100644", "1"),
@@ -26,4 +26,4 @@ def test_files_and_folders_are_there_also_by_way_of_a_link():
     there += ["docs/link", "docs/link/a.py", "docs/link/same.py", "src/bytes.py"]
     gone = {"src/b.py", "sr", "src/a.py/x", "../out", "/etc/passwd"}
     gone |= {"docs/link/x", "src/dangling.py", "docs/out", "docs/out/x", "docs/round"}
-    assert Kept(TREE, TEXTS.get).missing([*there, *gone]) == gone
+    assert TrackedFiles(TREE, TEXTS.get).missing([*there, *gone]) == gone

@@ -55,12 +55,14 @@ def test_a_placeholder_stands_for_any_value_that_a_command_can_hold() -> None:
         {"t": "T", "n": "N", "p": "knows", "a": 1, "b": 2, "i": "C:1", "x": 0.5, "l": [1, None], "k": 5, "c": "x"},
     )
     match query:
-        case s.Query(
-            where=s.Group(
+        case s.FindCommand(
+            where=s.ClauseGroup(
                 (
-                    s.Node(matcher=s.Matcher(None, s.Text("T"), s.Text("N"))),
-                    s.Link(triple=s.Triple(predicate=s.Hops(s.Text("knows"), s.Count(1), s.Count(2)))),
-                    s.Filter(s.AllOf((s.Comparison(right=s.Value(0.5)), s.IsIn(values=s.Value([1, None]))))),
+                    s.ConceptPattern(matcher=s.Matcher(None, s.Text("T"), s.Text("N"))),
+                    s.LinkPattern(triple=s.Triple(predicate=s.Hops(s.Text("knows"), s.Count(1), s.Count(2)))),
+                    s.FilterClause(
+                        s.AllOf((s.Comparison(right=s.JsonValue(0.5)), s.IsIn(values=s.JsonValue([1, None]))))
+                    ),
                 )
             ),
             limit=s.Count(5),
@@ -70,7 +72,7 @@ def test_a_placeholder_stands_for_any_value_that_a_command_can_hold() -> None:
         case other:
             pytest.fail(f"{other}")
     search = read("SEARCH CONCEPT :q WITH TYPE :t MODE :m THRESHOLD :h", {"q": "a", "t": "T", "m": "exact", "h": 1})
-    assert isinstance(search, s.Search)
+    assert isinstance(search, s.SearchCommand)
     assert (search.term.value, search.threshold.json) == ("a", 1)
     update = read(f"UPDATE ?n SET ATTRIBUTES :a WHERE {{ {NODE} }}", {"a": {"k": [1]}})
     assert isinstance(update, s.Update)
@@ -80,7 +82,7 @@ def test_a_placeholder_stands_for_any_value_that_a_command_can_hold() -> None:
 def test_what_is_put_in_is_never_read_as_kip() -> None:
     evil = '"} } // :b'
     tree = read("FIND(?n) WHERE { ?n {type: :a, name: :b} }", {"a": evil, "b": ":a"})
-    assert isinstance(tree, s.Query)
+    assert isinstance(tree, s.FindCommand)
     matcher = tree.where.clauses[0].matcher
     assert (matcher.type.value, matcher.name.value) == (evil, ":a")
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import HistoryPruned, InvalidQuery, KipRefused
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.errors import placing
-from kbcore.kip.find import Found, find, solutions
+from kbcore.kip.find import FindAnswer, find, solutions
 from kbcore.kip.parsing import parse
 from kbcore.kip.syntax import Variable
-from kbcore.record import PutNode, StateLink
-from kbcore.view.basis import Basis
+from kbcore.model.record import PutNode, StateLink
+from kbcore.view.base_stamp import BaseStamp
 from tests.support.graph import Graph, graph_of, link, node
 from tests.support.kip_queries import SCHEMA
 from tests.support.kip_seed import STATEMENTS
@@ -37,7 +37,7 @@ def graph() -> Graph:
     return graph_of(found, [*links, link("REQ-2", "depends_on", "REQ-9", stands=False)])
 
 
-def ask(graph: Any, text: str, **given: Any) -> Found:
+def ask(graph: Any, text: str, **given: Any) -> FindAnswer:
     query: Any = read(text)
     with placing(text):
         return find(graph, SCHEMA, query, **given)
@@ -177,7 +177,7 @@ def test_pages_speak_of_the_seq_that_the_first_one_spoke_of(tmp_path) -> None:
 
 def test_a_page_of_what_was_pruned_is_refused(graph) -> None:
     old = graph_of()
-    old.basis = Basis("store", "", 9, "", "", "", 0, 5)
+    old.basis = BaseStamp("store", "", 9, "", "", "", 0, 5)
     old.seq = 9
     with pytest.raises(HistoryPruned):
         ask(old, 'FIND(?n) WHERE { ?n {type: "Topic"} }', at=3)
@@ -290,7 +290,7 @@ def test_every_query_that_the_seed_prints_is_answered(graph, statement) -> None:
     words = {"type": "Person", "predicate": "mentions"}
     for text in statement.instead or [statement.text]:
         query: Any = parse(text.replace('"T"', '"Person"'))
-        if isinstance(query, s.Query) and "CURSOR" not in text:
+        if isinstance(query, s.FindCommand) and "CURSOR" not in text:
             bound: Any = bind(query, {name: words.get(name, "x") for name in placeholders(query)})
             assert find(graph, SCHEMA, bound).result is not None
 

@@ -14,7 +14,7 @@ from kbcore.kip import syntax as s
 from kbcore.kip.find import find
 from kbcore.kip.printer import write
 from kbcore.kip.vocabulary import vocabulary
-from kbcore.model import Link, Node
+from kbcore.model.graph import Link, Node
 from tests.support.graph import graph_of
 from tests.support.kip_queries import SCHEMA, links, nodes, queries
 from tests.support.kip_reference import World
@@ -38,7 +38,7 @@ def is_same(one: Any, other: Any) -> bool:
 def is_right(
     some_nodes: Sequence[Node],
     some_links: Sequence[Link],
-    some_queries: Sequence[s.Query],
+    some_queries: Sequence[s.FindCommand],
     *,
     is_past: bool = False,
 ) -> Iterator[str]:

@@ -97,19 +97,19 @@ def test_half_of_a_surrogate_pair_is_no_text() -> None:
 def test_blanks_and_comments_stand_between_all_tokens(blank) -> None:
     tokens = ["", "FIND", "(", "?n", ")", "WHERE", "{", "?n", "{", "type", ":", '"T"', "}", "}", "LIMIT", "5", ""]
     tree = parse(blank.join(tokens))
-    assert isinstance(tree, s.Query)
+    assert isinstance(tree, s.FindCommand)
     assert tree.limit.value == 5
 
 
 def test_a_comment_may_end_the_text_and_no_comment_is_in_a_string() -> None:
     tree = parse('SEARCH CONCEPT "http://x" // the end')
-    assert isinstance(tree, s.Search)
+    assert isinstance(tree, s.SearchCommand)
     assert tree.term.value == "http://x"
 
 
 def test_strings_hold_every_whole_character() -> None:
     tree = parse(r'SEARCH CONCEPT "\u00e9\ud83d\ude00\/\"\\\b\f\n\r\t' + "é😀\u2028\u202e\x7f\ufeff" + '"')
-    assert isinstance(tree, s.Search)
+    assert isinstance(tree, s.SearchCommand)
     assert tree.term.value == 'é😀/"\\\b\f\n\r\té😀\u2028\u202e\x7f\ufeff'
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.concepts import CORE_CONCEPTS, Concept, extended
 from kbcore.ids import check_id
 from kbcore.kip.elements import element_json
 from kbcore.kip.names import camel_case, concept_id, type_names
-from kbcore.schema import CORE, EdgeType, EntityType, Schema
+from kbcore.model.concepts import CORE_CONCEPTS, Concept, extended
+from kbcore.model.schema import CORE, EdgeType, EntityType, Schema
 from tests.support.graph import AT, link, node
 
 NAMES = type_names(extended(CORE))

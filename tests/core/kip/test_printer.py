@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kbcore.kip.binding import bind
 from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
-from kbcore.visible import visible_lines
+from kbcore.text.escaping import escape_lines
 from tests.support.kip_trees import commands, without_places
 from tests.support.scale import tries
 
@@ -19,7 +19,7 @@ def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
     text = write(tree)
     assert without_places(parse(text)) == without_places(tree), text
     assert write(parse(text)) == text
-    assert visible_lines(text) == text
+    assert escape_lines(text) == text
 
 
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])

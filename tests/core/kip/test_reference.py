@@ -12,7 +12,7 @@ from kbcore.kip.errors import SYNTAX as INVALID
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing import parse
 from kbcore.kip.reference import EXAMPLES, REPLACE, SIMPLE_FIND, SIMPLE_UPSERT, SYNTAX, nearest_form
-from kbmcp.minds import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MINDS, REFERENCE
 from tests.core.kip.test_run import asked
 
 MOST_TOKENS = 950

@@ -4,22 +4,24 @@ import pytest
 
 from kbcore import limits
 from kbcore.errors import KipRefused
-from kbcore.kip.request import Command, Request, read
+from kbcore.kip.request import CommandText, KipRequest, read
 
 
 def test_one_command_with_its_parameters():
     given = {"command": "DESCRIBE PRIMER", "parameters": {"n": 1}, "dry_run": True}
-    assert read(given) == Request((Command("DESCRIBE PRIMER", {"n": 1}),), dry_run=True)
+    assert read(given) == KipRequest((CommandText("DESCRIBE PRIMER", {"n": 1}),), dry_run=True)
 
 
 def test_own_parameters_override_shared_ones_key_by_key():
     given = {"commands": ["A", {"command": "B", "parameters": {"n": 2}}], "parameters": {"n": 1, "m": 0}}
-    assert read(given) == Request((Command("A", {"n": 1, "m": 0}), Command("B", {"n": 2, "m": 0})), is_batch=True)
+    assert read(given) == KipRequest(
+        (CommandText("A", {"n": 1, "m": 0}), CommandText("B", {"n": 2, "m": 0})), is_batch=True
+    )
 
 
 def test_a_null_is_an_absent_member():
     given = {"command": "A", "commands": None, "parameters": None, "dry_run": None}
-    assert read(given) == Request((Command("A"),))
+    assert read(given) == KipRequest((CommandText("A"),))
 
 
 @pytest.mark.parametrize(
@@ -82,4 +84,4 @@ def test_a_batch_has_a_limit():
     ],
 )
 def test_a_request_writes_if_one_of_its_commands_begins_so(text, writes):
-    assert Request((Command("DESCRIBE PRIMER"), Command(text))).writes is writes
+    assert KipRequest((CommandText("DESCRIBE PRIMER"), CommandText(text))).writes is writes

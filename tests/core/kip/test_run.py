@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore import branches
 from kbcore.kip.request import read
-from kbcore.kip.run import Surroundings, run
+from kbcore.kip.run import KipContext, run
+from kbcore.store import branches
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git
 
@@ -17,8 +17,8 @@ NAMES = 'FIND(?t.name) WHERE { ?t {type: "Thing"} }'
 
 def around(project, **options):
     workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    return Surroundings(workspace, store, choice.branch, AUTHOR, choice.follows_head, **options)
+    _, choice, _ = branches.open_branch(workspace, None)
+    return KipContext(workspace, choice.branch, AUTHOR, choice.follows_head, **options)
 
 
 def asked(project, request, **options):
@@ -57,7 +57,9 @@ def test_one_command_answers_alone_and_a_batch_of_one_as_a_batch(project):
 
 def test_a_dry_run_checks_a_write_and_writes_nothing(project):
     answer = asked(project, {"command": TYPE, "dry_run": True})
-    assert answer.response["result"] == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    ids = ["$ConceptType:Thing"]
+    receipt = {"blocks": 1, "upsert_concept_nodes": ids, "upsert_proposition_links": []}
+    assert answer.response["result"] == {"dry_run": True, **receipt}
     assert error_of(asked(project, {"command": THING, "parameters": {"name": "a", "n": 1}, "dry_run": True}))
     both = asked(project, {"commands": [TYPE, "FIND(?x"], "dry_run": True})
     assert "Those before it were only checked." in error_of(both)["message"]
@@ -272,11 +274,11 @@ def test_a_dry_run_of_a_batch_sees_what_its_earlier_commands_would_write(project
     request = {"commands": [TYPE, *things, NAMES, delete, NAMES], "parameters": {"n": 1}, "dry_run": True}
     answer = asked(project, request)
     assert not answer.is_error
-    written = {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    ids = ("$ConceptType:Thing", "Thing:a", "Thing:b")
     assert [one["result"] for one in answer.response["result"]] == [
-        *[written] * 3,
+        *({"dry_run": True, "blocks": 1, "upsert_concept_nodes": [id_], "upsert_proposition_links": []} for id_ in ids),
         ["a", "b"],
-        {"deleted_concepts": 0, "deleted_propositions": 0},
+        {"dry_run": True, "deleted_concepts": 1, "deleted_propositions": 0},
         ["b"],
     ]
     assert (answer.seq, project.seq()) == (1, 1)

@@ -45,14 +45,14 @@ def test_a_statement_of_the_seed_is_taken_or_refused_with_a_reason(statement) ->
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_a_clause_that_the_seed_names_is_taken(clause) -> None:
     tree = parse(f"FIND(?x) WHERE {{ {clause} }}")
-    assert isinstance(tree, s.Query)
+    assert isinstance(tree, s.FindCommand)
     assert len(tree.where.clauses) == 1
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_an_expression_that_the_seed_names_is_taken(expression) -> None:
     tree = parse(f'FIND({expression}) WHERE {{ ?x {{type: "T"}} }}')
-    assert isinstance(tree, s.Query)
+    assert isinstance(tree, s.FindCommand)
     assert len(tree.find) == 1
 
 
@@ -62,7 +62,9 @@ def test_upsert_for_each_row_has_its_where_and_its_metadata() -> None:
     assert isinstance(tree, s.Upserts)
     match tree.upserts:
         case (
-            s.Upsert((s.Proposition(fact=s.Fact(s.Variable("canonical"), s.Text("knows"))),), s.Group(), s.Object()),
+            s.Upsert(
+                (s.Proposition(fact=s.Fact(s.Variable("canonical"), s.Text("knows"))),), s.ClauseGroup(), s.Object()
+            ),
         ):
             assert tree.upserts[0].metadata.as_json() == {"source": "DuplicateMerge", "author": "$system"}
         case other:

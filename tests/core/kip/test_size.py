@@ -47,7 +47,7 @@ MOST = {
 
 def check(text: str) -> None:
     tree = read(text, {"a": "a"})
-    assert isinstance(tree, s.Query)
+    assert isinstance(tree, s.FindCommand)
     with placing(text):
         check_size(tree)
 

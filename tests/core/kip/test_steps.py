@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kbcore.errors import KipRefused
-from kbcore.kip.algebra import Also, Keep, MatchLink, MatchNode, Perhaps, Walk, Without
+from kbcore.kip.algebra import Also, Keep, MatchLink, MatchNode, Perhaps, WalkJoin, Without
 from kbcore.kip.binding import read
 from kbcore.kip.names import type_names
 from kbcore.kip.steps import Translation
@@ -41,7 +41,7 @@ def test_ends_that_are_not_named_become_variables() -> None:
 
 def test_a_path_becomes_a_walk_and_an_id_a_link_of_any_ends() -> None:
     walk, link = steps_of('(?a, "knows"{1,}, ?b) ?l (id: "x")')
-    assert walk == Walk("a", "knows", "b", 1, None)
+    assert walk == WalkJoin("a", "knows", "b", 1, None)
     assert (link.variable, link.id, link.predicates) == ("l", "x", ())
 
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kbcore import branches
 from kbcore.errors import KBError
 from kbcore.kip.request import read
-from kbcore.kip.run import Answer, Surroundings, run
+from kbcore.kip.run import KipAnswer, KipContext, run
 from kbcore.query import Query
-from kbcore.searching import search
+from kbcore.store import branches
 from kbcore.sync.overlay import WorktreeFiles
+from kbcore.sync.searching import search
 from kbcore.view.view import View
 from kbcore.watch.changed import listen
 from tests.support.places import caches_at
@@ -34,14 +34,14 @@ def files() -> Iterator[WorktreeFiles]:
     found.close()
 
 
-def ask(project: Project, files: WorktreeFiles | None, request: str | dict[str, Any]) -> Answer:
+def ask(project: Project, files: WorktreeFiles | None, request: str | dict[str, Any]) -> KipAnswer:
     workspace = project.workspace()
-    store, choice, _ = branches.open_branch(workspace, None)
-    around = Surroundings(workspace, store, choice.branch, AUTHOR, choice.follows_head, files=files)
+    _, choice, _ = branches.open_branch(workspace, None)
+    around = KipContext(workspace, choice.branch, AUTHOR, choice.follows_head, files=files)
     return run(around, read(request if isinstance(request, dict) else {"command": request}))
 
 
-def error_of(answer: Answer) -> dict[str, Any]:
+def error_of(answer: KipAnswer) -> dict[str, Any]:
     assert answer.is_error
     error: dict[str, Any] = answer.response["error"]
     return error
@@ -114,7 +114,7 @@ def test_a_write_names_the_file_of_an_entity_that_no_record_has(project, files, 
     assert not ask(project, files, PERSON.format(1)).is_error
 
 
-def walruses(project: Project, files: WorktreeFiles | None, cursor: str = "") -> Answer:
+def walruses(project: Project, files: WorktreeFiles | None, cursor: str = "") -> KipAnswer:
     parameters = {"c": cursor} if cursor else {}
     text = 'SEARCH CONCEPT "walrus" LIMIT 2' + (" CURSOR :c" if cursor else "")
     return ask(project, files, {"command": text, "parameters": parameters})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kbcore.concepts import CORE_CONCEPTS, DEFINING, Concept, extended
 from kbcore.kip.vocabulary import vocabulary
-from kbcore.schema import CORE
+from kbcore.model.concepts import CORE_CONCEPTS, DEFINING, Concept, extended
+from kbcore.model.schema import CORE
 
 VOCABULARY = vocabulary(extended(CORE))
 NODES = {(one.type, one.fields["name"]): one for one in VOCABULARY.nodes}

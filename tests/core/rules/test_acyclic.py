@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.model.schema import CORE, Schema
 from kbcore.rules.acyclic import knots, shortest_cycle
-from kbcore.schema import CORE, Schema
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

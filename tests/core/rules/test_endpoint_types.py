@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.schema import CORE_EDGES, CORE_ENTITIES, EdgeType, schema_of
+from kbcore.model.schema import CORE_EDGES, CORE_ENTITIES, EdgeType, schema_of
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

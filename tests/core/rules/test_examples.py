@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.model import NoteOnFile, SourceFile
+from kbcore.config.schema_files import load_schema
+from kbcore.model.graph import NoteOnFile, SourceFile
 from kbcore.rules import RULES
-from kbcore.schema_files import load_schema
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.model import SourceFile
+from kbcore.model.graph import SourceFile
+from kbcore.model.schema import CORE
 from kbcore.rules import RULES, RuleContext, acyclic, duplicate_title, similar_ids, suspect_edge
-from kbcore.schema import CORE
-from kbcore.view.near import around
+from kbcore.view.neighborhood import neighborhood
 from tests.support.graph import graph_of, link, node
 from tests.support.histories import laws
 
@@ -132,7 +132,7 @@ def part_for(ids, findings):
 def limited(graph, rule, ids):
     """Return what a rule finds when it is asked of some ids, and the part that concerns them of all it finds."""
     wanted = frozenset(ids)
-    with around(graph, sorted(wanted)) as near:
+    with neighborhood(graph, sorted(wanted)) as near:
         found = rule.run(RuleContext(graph.rows, CORE, wanted, around=near))
     return part_for(wanted, found), part_for(wanted, rule.run(RuleContext(graph.rows, CORE)))
 
@@ -152,7 +152,7 @@ def test_what_stands_around_an_id_is_enough_to_judge_it(graph):
     near_by = [rule for rule in RULES if rule not in FAR]
     whole = [rule.run(RuleContext(graph.rows, CORE, tree=Tree())) for rule in near_by]
     for key in (*(one.id for one in NODES), "GONE", "docs/adr.md", _ABOUT.id):
-        with around(graph, [key]) as near:
+        with neighborhood(graph, [key]) as near:
             context = RuleContext(graph.rows, CORE, frozenset([key]), tree=Tree(), around=near)
             for rule, every in zip(near_by, whole, strict=True):
                 assert part_for({key}, rule.run(context)) == part_for({key}, every), (key, rule.id)
@@ -161,7 +161,7 @@ def test_what_stands_around_an_id_is_enough_to_judge_it(graph):
 def suspicions(graph):
     """Return what the rule on suspect edges says of A, asked around A and asked of everything."""
     whole = suspect_edge.RULE.run(RuleContext(graph.rows, CORE))
-    with around(graph, ["A"]) as near:
+    with neighborhood(graph, ["A"]) as near:
         found = suspect_edge.RULE.run(RuleContext(graph.rows, CORE, frozenset(["A"]), around=near))
     return [one.message for one in part_for({"A"}, found)], [one.message for one in part_for({"A"}, whole)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.model import SourceFile
+from kbcore.model.graph import SourceFile
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

@@ -8,9 +8,9 @@ import pytest
 
 from kbcore import rules
 from kbcore.errors import InvalidConfig
-from kbcore.rules import RuleContext, load_rules, rulesfile
+from kbcore.model.schema import CORE
+from kbcore.rules import RuleContext, load_rules, rules_file
 from kbcore.rules.project import SqlPlace, sql_rule
-from kbcore.schema import CORE
 from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox, Times
 from tests.support.graph import graph_of, link, node
@@ -114,8 +114,8 @@ def test_what_is_wrong_with_a_file_is_named_with_its_line(text, line, said):
 def test_a_file_of_another_shape_gets_one_error_with_an_example_that_works(text, said):
     with pytest.raises(InvalidConfig) as refused:
         load_rules({"a.yaml": text})
-    assert (refused.value.message, refused.value.hint) == (said, rulesfile.EXAMPLE)
-    [rule] = load_rules({"a.yaml": rulesfile.EXAMPLE.split("`")[1]})
+    assert (refused.value.message, refused.value.hint) == (said, rules_file.EXAMPLE)
+    [rule] = load_rules({"a.yaml": rules_file.EXAMPLE.split("`")[1]})
     with context_of(graph_of([node("A"), node("B", owner="ann")])) as context:
         assert [one.id for one in rules.check(context, {}, only=[rule.id], project=[rule]).violations] == ["A"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.schema import CORE_EDGES, CORE_ENTITIES, Attribute, EntityType, schema_of
+from kbcore.model.schema import CORE_EDGES, CORE_ENTITIES, Attribute, EntityType, schema_of
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from kbmcp.hints import in_tool_words
+from kbmcp.tools.hints import in_tool_words
 from tests.support.graph import graph_of, link, node
 from tests.support.rules import violations
 

@@ -61,3 +61,26 @@ def test_whatever_is_reported_differs_in_something_that_has_a_name(ids):
         group = found.message.partition(" are different")[0].replace(" and ", ", ").split(", ")
         assert len(group) > 1
         assert differences(group)
+
+
+def test_a_former_id_that_another_entity_has_or_states_too_is_a_violation_of_the_one_that_it_does_not_mean():
+    nodes = [
+        node("REQ-2", path="docs/2.md"),
+        node("REQ-5", attributes__former_ids=["REQ-2", "REQ-5"], path="docs/5.md"),
+        node("REQ-9", attributes__former_ids="REQ-1"),
+        node("REQ-7", attributes__former_ids=["REQ-1", "REQ-3"], path="docs/7.md"),
+    ]
+    found = violations(graph_of(nodes), RULE)
+    assert [(one.id, one.message, one.hint) for one in found] == [
+        (
+            "REQ-5",
+            "'REQ-2' in `former_ids` of 'REQ-5' is the id of another entity, in 'docs/2.md', which it means.",
+            "`kb set REQ-5 former_ids-=REQ-2` takes it out.",
+        ),
+        (
+            "REQ-9",
+            "'REQ-1' in `former_ids` of 'REQ-9' is a former id of 'REQ-7', in 'docs/7.md', which it means.",
+            "`kb set REQ-9 former_ids-=REQ-1` takes it out.",
+        ),
+    ]
+    assert [one.id for one in violations(graph_of(nodes), RULE, ids=["REQ-7"])] == ["REQ-9"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kbcore.checks import run_checks
-from kbcore.history.log import record_json
-from kbcore.history.undo import revert, rollback
-from kbcore.replay import folded
-from kbcore.upkeep.compacting import compact
+from kbcore.maintenance.compacting import compact
+from kbcore.store.history.log import record_json
+from kbcore.store.history.undo import revert, rollback
+from kbcore.view.replay import folded
 from tests.support.project import AUTHOR, Project, document, req
 
 RULE = "suspect-edge"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.schema import CORE
-from kbcore.schema_files import load_schema
+from kbcore.config.schema_files import load_schema
+from kbcore.model.schema import CORE
 from tests.support.graph import graph_of, node
 from tests.support.rules import violations
 

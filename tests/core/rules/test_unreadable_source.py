@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.model import NoteOnFile, SourceFile
+from kbcore.model.graph import NoteOnFile, SourceFile
 from tests.support.graph import graph_of
 from tests.support.rules import violations
 

@@ -85,7 +85,7 @@ def test_a_copy_has_the_history_of_its_source_and_an_id_of_its_own(tmp_path: Pat
     new = copy(source, tmp_path / "topic")
     assert new == head.read(FS, tmp_path / "topic")
     assert (new.seq, new.hash, new.lineage, new.head) == (of.seq, of.hash, of.lineage, of.head)
-    assert (new.branch, new.origin) == ("feature/topic", head.Origin("main", 8, of.hash))
+    assert (new.branch, new.origin) == ("feature/topic", head.CopiedFrom("main", 8, of.hash))
     assert new.store_id != of.store_id
     assert numbers(tmp_path / "topic") == numbers(source)
     assert [list(snapshot.read(FS, tmp_path / "topic", new, ref)) for ref in new.snapshots] == [

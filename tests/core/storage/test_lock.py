@@ -212,7 +212,7 @@ def test_one_that_does_not_wait_does_not_get_ready(tmp_path: Path) -> None:
 
 
 def test_a_wait_ends_when_the_work_is_stopped(tmp_path: Path) -> None:
-    work = interrupting.Work()
+    work = interrupting.CurrentWork()
     with (
         lock.held(FS, CLOCK, tmp_path / "lock"),
         interrupting.done_for(work),

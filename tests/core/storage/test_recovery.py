@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import Damaged, FormatTooNew, JournalCorrupt, JournalTruncated
 from kbcore.storage import compaction, frame, head, journal, recovery
 from kbcore.storage.frame import Flaw
-from kbcore.storage.places import Broken, Position
+from kbcore.storage.places import BrokenWalk, Position
 from kbcore.storage.recovery import Survey, Torn, Whole
 from tests.core.storage.making import (
     CLOCK,
@@ -34,7 +34,7 @@ def add_tail(directory: Path, tail: bytes) -> None:
         file.write(tail)
 
 
-def recovered(directory: Path, fs=NO_SYNC) -> recovery.Report:
+def recovered(directory: Path, fs=NO_SYNC) -> recovery.RecoveryReport:
     with journal.writing(fs, directory, CLOCK) as writer:
         assert writer.head == head.read(FS, directory)
         return writer.recovery
@@ -44,7 +44,7 @@ def test_a_clean_store_needs_nothing(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 3)
     before = contents(directory)
     report = recovered(directory)
-    assert report == recovery.Report()
+    assert report == recovery.RecoveryReport()
     assert report.sentences() == []
     assert contents(directory) == before
 
@@ -242,12 +242,14 @@ def test_planning_is_a_function_of_what_was_found(tmp_path: Path) -> None:
     flaw = Flaw("the line is cut off")
     whole = Whole(Position(3, "c" * 64, of.head.file, of.head.length + 100), "2030-01-01T00:00:00.000000Z")
 
-    def plan(**found) -> recovery.Plan:
+    def plan(**found) -> recovery.RecoveryPlan:
         return recovery.plan(tmp_path, Survey(of, **found))
 
     assert isinstance(plan(size=None, reached=end).refusal, JournalTruncated)
     assert isinstance(plan(size=of.head.length - 1, reached=end).refusal, JournalTruncated)
-    assert isinstance(plan(size=of.head.length + 1, reached=end, damage=Broken(end, flaw, 1)).refusal, JournalCorrupt)
+    assert isinstance(
+        plan(size=of.head.length + 1, reached=end, damage=BrokenWalk(end, flaw, 1)).refusal, JournalCorrupt
+    )
     moved = Position(2, "d" * 64, of.head.file, of.head.length)
     assert isinstance(plan(size=of.head.length + 1, reached=moved).refusal, JournalCorrupt)
     nothing = plan(size=of.head.length, reached=end)

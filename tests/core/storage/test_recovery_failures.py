@@ -18,7 +18,7 @@ def add_tail(directory: Path, tail: bytes) -> None:
         file.write(tail)
 
 
-def recovered(directory: Path, fs=NO_SYNC) -> recovery.Report:
+def recovered(directory: Path, fs=NO_SYNC) -> recovery.RecoveryReport:
     with journal.writing(fs, directory, CLOCK) as writer:
         return writer.recovery
 

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.errors import FormatTooNew, HistoryPruned, JournalCorrupt, JournalTruncated, StorageError
 from kbcore.storage import compaction, files, frame, head, journal
-from kbcore.storage.places import Entry, Position
+from kbcore.storage.places import Position, RecordPosition
 from tests.core.storage.making import (
     CLOCK,
     FS,
@@ -36,7 +36,7 @@ def three_segments(tmp_path: Path) -> Path:
     return directory
 
 
-def before(entry: Entry) -> Position:
+def before(entry: RecordPosition) -> Position:
     return Position(entry.frame.seq - 1, entry.frame.prev, entry.file, entry.offset)
 
 

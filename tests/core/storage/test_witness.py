@@ -68,7 +68,7 @@ def test_a_refusal_looks_at_no_copies(project: Project, fs: LoggingFs) -> None:
 FIRST_COMMIT = """
 import fcntl, os, sys
 from pathlib import Path
-from kbcore.upkeep import epochs
+from kbcore.maintenance import epochs
 from tests.support.project import AUTHOR, Project
 
 root, lock, action = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
@@ -101,7 +101,7 @@ else:
 @pytest.mark.parametrize("has_store", [True, False])
 def test_a_repository_gets_its_id_before_the_branch_is_locked(tmp_path: Path, action: str, has_store: bool) -> None:
     project = Project(tmp_path / "repo")
-    lock = project.workspace().directory_of("main") / layout.LOCK
+    lock = project.workspace().folders.directory_of("main") / layout.LOCK
     if has_store:
         project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
         git(project.root, "config", "--unset", "kb.id")
@@ -127,7 +127,7 @@ def test_a_note_that_was_written_twice_within_a_tick_of_the_clock_is_read_again(
     project = Project(tmp_path / "repo", fs=SlowClock())
     for name in "AB":
         project.apply(entities=[{"id": name, "type": "req", "title": "T", "status": "open"}])
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     copy = shutil.copytree(directory, tmp_path / "copy")
     other = Project(project.root, fs=SlowClock(), is_new=False)
     assert other.workspace().loss_of("main") is None
@@ -164,7 +164,7 @@ def test_a_reading_that_meets_a_writer_is_not_kept_and_nothing_is_noted_over_it(
     project = Project(tmp_path / "repo", fs=fs)
     for name in "AB":
         project.apply(entities=[{"id": name, "type": "req", "title": "T", "status": "open"}])
-    directory = project.workspace().directory_of("main")
+    directory = project.workspace().folders.directory_of("main")
     copy = shutil.copytree(directory, tmp_path / "copy")
     project.apply(entities=[{"id": "C", "type": "req", "title": "T", "status": "open"}])
     project.close()

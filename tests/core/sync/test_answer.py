@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.record import StateLink
+from kbcore.model.record import StateLink
 from kbcore.sync.answer import counted_notes
-from kbcore.sync.remains import stale_sources, unresolved_links
+from kbcore.sync.file_status import stale_sources, unresolved_links
 from kbcore.text.problems import FileProblem
 from tests.support.project import Project, document, req
 from tests.support.stores import Stored

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import BranchMoved, NotARepository
+from kbcore.store.pool import Machine
+from kbcore.store.workspace import open_workspace
 from kbcore.sync.checkout import WAIT_S, settled
-from kbcore.workspace import Machine, open_workspace
 from tests.support.cli import environment, program
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import NoSyncFs

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from kbcore import branches
 from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
+from kbcore.store import branches
 from kbcore.sync.run import SyncOptions, check_worktree, sync
 from tests.support.places import caches_at, stores_at
 from tests.support.project import AUTHOR, Project, document, req

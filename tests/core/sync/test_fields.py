@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.errors import InvalidChangeset
 from kbcore.extract.facts import StatedEntity
-from kbcore.schema import Attribute, EntityType
+from kbcore.model.schema import Attribute, EntityType
 from kbcore.sync.fields import stated_fields
 from tests.support.project import Project, document, req
 

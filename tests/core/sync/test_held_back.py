@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kbcore.model import NoteOnFile, SourceFile
+from kbcore.model.graph import NoteOnFile, SourceFile
 from kbcore.query import stale_ids
 from tests.support.project import Project, req
 
@@ -131,6 +131,24 @@ def test_the_kept_entities_are_counted_and_named(manifest: Project) -> None:
     assert message == "2 entities that the file no longer states are kept: b, c."
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("symbols:\n  - id: a\n  - text\n", "whose ids cannot be read"),
+        ("symbols:\n  - id: a\n  - id: a\n    title: Title of b\n", "that repeat an id"),
+        (
+            "symbols:\n  - id: a\n  - id: a\n    title: Title of b\n  - text\n",
+            "whose ids cannot be read or that repeat an id",
+        ),
+    ],
+)
+def test_the_hint_of_kept_entities_names_the_entries_that_are_at_fault(manifest: Project, text: str, what: str) -> None:
+    manifest.sync({MANIFEST: "symbols:\n  - id: a\n  - id: b\n    title: Title of b\n"})
+    answer = manifest.sync({MANIFEST: text})
+    hint = next(one.hint for _, one in answer.problems if one.code == "kept_entities")
+    assert hint == f"Correct the entries {what}: they may be these."
+
+
 FEATURE = """\
 Feature: Payments
 
@@ -151,6 +169,9 @@ def test_an_entry_with_the_id_of_another_one_or_none_keeps_the_entity_of_its_tit
     assert sorted(one.code for _, one in answer.problems if one.code != "default_status") == (
         ["kept_entities", "repeated_id"] if wrong == "PAY-1" else ["bad_id", "kept_entities"]
     )
+    hint = next(one.hint for _, one in answer.problems if one.code == "kept_entities")
+    what = "that repeat an id" if wrong == "PAY-1" else "whose ids cannot be read"
+    assert hint == f"Correct the entries {what}: they may be these."
     assert project.node("PAY-2").fields["title"] == "Pay by invoice"
     project.sync({"pay.feature": FEATURE.replace("PAY-2", "PAY-3")})
     assert project.node("PAY-2") is None

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.words.synced import waiting_line
-from kbcore.analysis.impact import impact
-from kbcore.analysis.subject import find
+from kbcli.messages.synced import waiting_line
 from kbcore.checks import run_checks
-from kbcore.exporting import export, export_at
-from kbcore.rules import Report
+from kbcore.query.impact import impact
+from kbcore.query.subject import find
+from kbcore.rules import CheckReport
+from kbcore.store.facts_export import export, export_at
+from kbcore.sync.file_status import unresolved_links
 from kbcore.sync.overlay import WorktreeFiles
-from kbcore.sync.remains import unresolved_links
 from kbcore.view.relations import RELATIONS
 from kbcore.view.view import View
 from tests.support.project import Project, document, req
@@ -51,7 +51,7 @@ def test_the_order_of_files_does_not_matter(project: Project, order: list[str | 
     assert project.seq() == seq
 
 
-def checked(project: Project, *rules: str) -> Report:
+def checked(project: Project, *rules: str) -> CheckReport:
     return run_checks(project.workspace(), project.view(), branch="main", only=rules)
 
 

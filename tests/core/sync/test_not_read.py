@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kbcore.sync import rest
+from kbcore.store.pool import Machine
+from kbcore.sync import noop_cache
 from kbcore.sync.answer import not_read_line
-from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.project import Project, req
 
@@ -34,7 +34,7 @@ def test_a_file_that_comes_among_documents_ends_the_rest(project: Project) -> No
     project.machine = Machine(project.machine.fs, PatientClock(ahead_s=10), project.machine.env)
     project.sync({**DOCUMENTS, f"{FOLDER}/a.txt": ""})
     project.sync()
-    assert rest.answer_at_rest(project.workspace(), "main").not_read == {".txt": 1}
+    assert noop_cache.lookup(project.workspace(), "main").not_read == {".txt": 1}
     project.write({f"{FOLDER}/b.txt": ""})
-    assert rest.answer_at_rest(project.workspace(), "main") is None
+    assert noop_cache.lookup(project.workspace(), "main") is None
     assert project.sync().not_read == {".txt": 2}

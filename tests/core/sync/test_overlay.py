@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.errors import InvalidQuery
-from kbcore.model import Link, Node
+from kbcore.model.graph import Link, Node
 from kbcore.query import Query
-from kbcore.searching import search
-from kbcore.sync import rest
+from kbcore.store.pool import Machine
+from kbcore.sync import noop_cache
 from kbcore.sync.overlay import FileState, WorktreeFiles
-from kbcore.view import textindex
+from kbcore.sync.searching import search
+from kbcore.view import text_index
+from kbcore.view.cache import TEXT, VIEW
 from kbcore.view.view import View
-from kbcore.viewcache import TEXT, VIEW
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
-from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import caches_at
@@ -89,7 +89,7 @@ def test_where_a_sync_found_nothing_to_do_a_change_is_seen_all_the_same(project,
     project.sync({FIRST: req("REQ-1", title="One")})
     assert project.sync().is_idle
     workspace = project.workspace()
-    assert rest.is_at_rest(workspace, "main", workspace.store("main").head())
+    assert noop_cache.is_at_rest(workspace, "main", workspace.store("main").head())
     assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
     project.write({FIRST: req("REQ-1", title="Six")})
     assert titles(project, files) == ({"REQ-1": "Six"}, "overlay", 1)
@@ -300,7 +300,7 @@ def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alon
 
 @pytest.mark.parametrize("memory_bytes", [1 << 40, 0], ids=["small", "large"])
 def test_every_overlay_is_searched_beside_the_one_index_of_the_records(project, files, monkeypatch, memory_bytes):
-    monkeypatch.setattr(textindex, "_MEMORY_BYTES", memory_bytes)
+    monkeypatch.setattr(text_index, "_MEMORY_BYTES", memory_bytes)
     project.sync({FIRST: req("REQ-1", title="One")})
     workspace, store = project.workspace(), project.workspace().store("main")
     folder = caches_at(project.root) / "main"
@@ -322,7 +322,7 @@ def test_every_overlay_is_searched_beside_the_one_index_of_the_records(project, 
         assert found(word) == ["REQ-2"]
         assert {one.name for one in folder.iterdir() if one.is_file()} - {VIEW} == {TEXT}
         kept.add((folder / TEXT).stat().st_ino)
-    assert textindex.inspect(str(folder / TEXT)) == (1, 1)
+    assert text_index.inspect(str(folder / TEXT)) == (1, 1)
     assert len(kept) == 1
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from kbcore.errors import DerivedFact, InvalidQuery
 from kbcore.limits import MAX_SOURCE_FILE_BYTES
+from kbcore.store.pool import Machine
 from kbcore.sync.pending import look, place_of, wanted
 from kbcore.sync.scan import read_named
-from kbcore.workspace import Machine
 from tests.support.faultfs import LoggingFs, NoSyncFs
 from tests.support.project import Project, req
 

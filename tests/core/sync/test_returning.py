@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.upkeep.compacting import compact
+from kbcore.maintenance.compacting import compact
 from tests.support.project import Project, document, req
 
 REQS = "docs/requirements"

@@ -11,8 +11,8 @@ import pytest
 
 from kbcore import limits
 from kbcore.errors import InvalidConfig
-from kbcore.extract.facts import Facts, PathRule, Source
-from kbcore.sync.scan import Known, Scan, scan, wanted
+from kbcore.extract.facts import Facts, PathRule, SourceFile
+from kbcore.sync.scan import Scan, ScanState, scan, wanted
 
 
 class Remover:
@@ -27,14 +27,14 @@ class Remover:
     def path_rules(self, _: Mapping[str, Any]) -> list[PathRule]:
         return [PathRule("docs/*.md")]
 
-    def extract(self, _: Source, __: Mapping[str, Any]) -> Facts:
+    def extract(self, _: SourceFile, __: Mapping[str, Any]) -> Facts:
         self._victim.unlink(missing_ok=True)
         return Facts()
 
 
 def scanned(root: Path, victim: Path) -> Scan:
     wants = wanted([Remover(victim)], {}, {}, b"")
-    return scan(root, wants, Known({}, {"docs/b.md": ("hash", wants[0].mark)}, 0))
+    return scan(root, wants, ScanState({}, {"docs/b.md": ("hash", wants[0].mark)}, 0))
 
 
 def test_a_file_that_goes_away_between_its_listing_and_its_reading_is_gone(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ class Reader:
     def path_rules(self, _: Mapping[str, Any]) -> list[PathRule]:
         return [PathRule(glob) for glob in self._globs]
 
-    def extract(self, _: Source, __: Mapping[str, Any]) -> Facts:
+    def extract(self, _: SourceFile, __: Mapping[str, Any]) -> Facts:
         return Facts()
 
 
@@ -84,7 +84,7 @@ def listed(root: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, below: list
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", noting)
-        scan(root, wanted([Reader(*globs)], {}, {}, b""), Known({}, {}, 0), below)
+        scan(root, wanted([Reader(*globs)], {}, {}, b""), ScanState({}, {}, 0), below)
     return sorted(seen)
 
 
@@ -115,7 +115,7 @@ def test_a_search_that_begins_beyond_a_link_is_one_of_its_own(tmp_path: Path) ->
     (tmp_path / "real/one.md").write_text("x")
     (tmp_path / "link").symlink_to("real")
     wants = wanted([Reader("**/*.md", "link/*.md")], {}, {}, b"")
-    assert sorted(scan(tmp_path, wants, Known({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
+    assert sorted(scan(tmp_path, wants, ScanState({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
 
 
 def test_the_globs_of_all_extractors_together_have_a_limit() -> None:
@@ -131,6 +131,6 @@ def test_many_paths_below_which_something_changed_cost_one_look_each(tmp_path: P
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}/a.md").write_text("x")
     wants = wanted([Reader(*(f"d{number}/*.md" for number in range(50)))], {}, {}, b"")
-    assert len(scan(tmp_path, wants, Known({}, {}, 0), [f"d{number}/a.md" for number in range(30)]).files) == 30
-    assert len(scan(tmp_path, wants, Known({}, {}, 0), ["d1", "d1/a.md", "d2x"]).files) == 1
-    assert len(scan(tmp_path, wants, Known({}, {}, 0), [""]).files) == 50
+    assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [f"d{number}/a.md" for number in range(30)]).files) == 30
+    assert len(scan(tmp_path, wants, ScanState({}, {}, 0), ["d1", "d1/a.md", "d2x"]).files) == 1
+    assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [""]).files) == 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.model import Link
+from kbcore.model.graph import Link
 from tests.support.places import caches_at
 from tests.support.project import Project, document, req
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kbcore.sync.pending import Pending, look, place_of
+from kbcore.store.pool import Machine
+from kbcore.sync.pending import PendingFiles, look, place_of
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
-from kbcore.workspace import Machine
 from tests.support.clocks import PatientClock
 from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.project import Project, req
@@ -27,9 +27,9 @@ def later(project: Project) -> Project:
     return project
 
 
-def looked(project: Project) -> Pending:
+def looked(project: Project) -> PendingFiles:
     workspace = project.workspace()
-    stamps = read_stamps(project.machine.fs, path_of(workspace.cache_dir, project.root))
+    stamps = read_stamps(project.machine.fs, path_of(workspace.folders.cache_dir, project.root))
     return look(project.view(), place_of(workspace), stamps, project.machine.clock.epoch_ns())
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kbcore.errors import KBError
-from kbcore.view.past import state_at
-from kbcore.workspace import Machine
+from kbcore.store.pool import Machine
+from kbcore.view.history import state_at
 from tests.support.clocks import StillClock
 from tests.support.histories import FACTOR, lines_of
 from tests.support.places import caches_at

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.view.past import LINKS, NODES, SOURCES, changes_between, changes_of, later_changes, state_at
+from kbcore.view.history import LINKS, NODES, SOURCES, changes_between, changes_of, later_changes, state_at
 from tests.support.grown import WAYS, built, grown
 from tests.support.histories import entries_of, laws, lines_of, records, states_of
 

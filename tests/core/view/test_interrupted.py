@@ -7,12 +7,12 @@ from typing import Any
 import duckdb
 import pytest
 
-from kbcore.record import DropNode, PutNode
-from kbcore.state import State
+from kbcore.model.record import DropNode, PutNode
+from kbcore.model.state import State
 from kbcore.view import base
 from kbcore.view.database import Room
-from kbcore.view.fold import Start
-from kbcore.view.past import state_at
+from kbcore.view.fold import FoldStart
+from kbcore.view.history import state_at
 from kbcore.view.view import View
 from tests.support.grown import adopt
 from tests.support.histories import LINEAGE, basis_at, entries_of, lines_of, states_of
@@ -56,7 +56,7 @@ def test_whichever_statement_is_interrupted_the_next_question_is_answered_in_ful
     put = [PutNode(id=key, base=0, set={"type": "req", "title": title}) for key, title in named]
     history = [[put[0]], [put[1]], [put[2]], [put[3]], [DropNode(id="A", base=0)], [put[0]]]
     entries = entries_of(history)
-    start = Start(0, LINEAGE, State(), [])
+    start = FoldStart(0, LINEAGE, State(), [])
     with base.build(":memory:", Room(), start, entries[:begun_with], basis_at(entries, begun_with)) as view:
         for part in (entries[begun_with:4], entries[4:]):
             for entry in part:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.kip.binding import read
 from kbcore.kip.find import find
-from kbcore.query.known import Known
-from kbcore.suspects import suspects
+from kbcore.query.known import DataNames
+from kbcore.rules.stale_edges import stale_edges
 from kbcore.view.view import View
 from tests.support.kip_queries import SCHEMA
 from tests.support.large import ROWS, large_view
@@ -46,10 +46,10 @@ def rows(view: View, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
 
 def test_suspect_edges_are_found_in_a_large_branch(view: View) -> None:
     changed = f"REQ-{ROWS // 2}"
-    [found] = suspects(lambda sql, params: rows(view, sql, params))
+    [found] = stale_edges(lambda sql, params: rows(view, sql, params))
     assert (found.from_id, found.to_id) == (f"REQ-{ROWS // 2 + 1}", changed)
-    assert [one.id for one in suspects(lambda sql, params: rows(view, sql, params), ids=[found.id])] == [found.id]
-    assert suspects(lambda sql, params: rows(view, sql, params), ends=["REQ-1"]) == []
+    assert [one.id for one in stale_edges(lambda sql, params: rows(view, sql, params), ids=[found.id])] == [found.id]
+    assert stale_edges(lambda sql, params: rows(view, sql, params), ends=["REQ-1"]) == []
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_the_same_tables_joined_with_themselves_are_answered_below_a_limit(view:
 
 
 def test_names_are_looked_for_in_a_large_branch(view: View) -> None:
-    known = Known(lambda sql, params: rows(view, sql, params), is_edge=False)
+    known = DataNames(lambda sql, params: rows(view, sql, params), is_edge=False)
     assert not known.is_empty()
     assert not known.has("attributes.nothing")
 
 
 def test_no_statement_of_the_core_has_a_limit_over_a_join_without_an_order() -> None:
     unordered = set()
-    for path in {*CODE.rglob("*.py")} - {CODE / "view/textindex.py"}:  # its statements are for SQLite
+    for path in {*CODE.rglob("*.py")} - {CODE / "view/text_index.py"}:  # its statements are for SQLite
         for text in _texts(ast.parse(path.read_text())):
             if re.search(r"\blimit [0-9?${]", text) and not re.search(r"\border by\b", text):
                 unordered.add(text.strip())

@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from kbcore.errors import ViewDamaged
-from kbcore.folding import apply
 from kbcore.ids import link_id
-from kbcore.needs import NOTHING, needs, needs_of_fold
-from kbcore.record import Operation, PutNode, ReadSource, StateLink
-from kbcore.schema import CORE
-from kbcore.state import Stamp
-from kbcore.view.past import state_at
+from kbcore.model.folding import apply
+from kbcore.model.read_set import NOTHING, needs, needs_of_fold
+from kbcore.model.record import Operation, PutNode, ReadSource, StateLink
+from kbcore.model.schema import CORE
+from kbcore.model.state import Stamp
+from kbcore.view.history import state_at
 from tests.support.grown import built
 from tests.support.histories import basis_at, entries_of, lines_of, states_of
 from tests.support.late import wrong_when_late

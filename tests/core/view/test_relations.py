@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.model import SourceFile
+from kbcore.model.graph import SourceFile
 from kbcore.view.relations import INSTEAD, RELATIONS
 from tests.support.graph import graph_of, link, node
 

@@ -10,16 +10,16 @@ import pytest
 
 from kbcore import interrupting
 from kbcore.errors import StatementTimeout
-from kbcore.interrupting import Stopped, Work
+from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.view import database
-from kbcore.view.session import Refused, Session
+from kbcore.view.session import DatabaseSession, SqlRefused
 from tests.support.large import SLOW
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
+def session() -> Iterator[DatabaseSession]:
     connection = database.connect(database.Room())
-    yield Session(connection, threading.RLock(), lambda: None)
+    yield DatabaseSession(connection, threading.RLock(), lambda: None)
     connection.close()
 
 
@@ -69,7 +69,7 @@ def test_one_thread_waits_for_the_statements_of_all_connections(session) -> None
 
 
 def test_work_that_is_stopped_has_its_statement_interrupted_and_begins_no_other(session) -> None:
-    work = Work()
+    work = CurrentWork()
     with interrupting.done_for(work):
         assert session.rows("select 1") == [(1,)]
         timer = threading.Timer(0.1, work.stop)
@@ -82,14 +82,14 @@ def test_work_that_is_stopped_has_its_statement_interrupted_and_begins_no_other(
 
 
 def test_the_work_of_others_goes_on_when_one_is_stopped(session) -> None:
-    work = Work()
+    work = CurrentWork()
     work.stop()
-    with interrupting.done_for(Work()):
+    with interrupting.done_for(CurrentWork()):
         assert session.rows("select count(*) from range(3000000) t(i) where hash(i) % 2 = 0")[0][0] > 0
 
 
 def test_a_transaction_of_stopped_work_is_rolled_back() -> None:
-    connection, work = database.connect(database.Room()), Work()
+    connection, work = database.connect(database.Room()), CurrentWork()
     connection.execute("create table t (i integer)")
 
     def write() -> None:
@@ -118,5 +118,5 @@ def test_what_is_made_once_is_made_again_for_another_mark(session) -> None:
 
 
 def test_what_the_database_refuses_for_a_value_says_why(session) -> None:
-    with pytest.raises(Refused, match="missing \\)"):
+    with pytest.raises(SqlRefused, match="missing \\)"):
         session.rows("select regexp_matches('a', ?)", ["("])

@@ -16,7 +16,7 @@ from kbcore.watch.backlog import (
     STREAM_LONGEST_S,
     STREAM_S,
     Backlog,
-    Work,
+    PendingWork,
 )
 from tests.support.histories import laws
 
@@ -101,7 +101,7 @@ def test_a_burst_is_looked_at_when_it_is_over_and_one_that_does_not_end_all_the_
     assert backlog.due(1.0, never) is None
     backlog.add(["b"], 1.0 + QUIET_S / 2)
     assert backlog.due(1.0 + QUIET_S, never) is None
-    assert backlog.due(1.0 + 2 * QUIET_S, never) == Work(("a", "b"), 1.0)
+    assert backlog.due(1.0 + 2 * QUIET_S, never) == PendingWork(("a", "b"), 1.0)
     assert backlog.due(5.0, never) is None
     assert backlog.wait_s(5.0) is None
     at = 6.0
@@ -109,19 +109,19 @@ def test_a_burst_is_looked_at_when_it_is_over_and_one_that_does_not_end_all_the_
         backlog.add(["c"], at)
         assert backlog.due(at, never) is None
         at += QUIET_S / 2
-    assert backlog.due(at, never) == Work(("c",), 6.0)
+    assert backlog.due(at, never) == PendingWork(("c",), 6.0)
 
 
 def test_a_file_is_gone_when_it_was_seen_gone_for_a_moment_however_long_ago_it_was_noticed() -> None:
     backlog = Backlog()
     backlog.add(["a", "b"], 1.0)
     late = 1.0 + 2 * DOUBT_S
-    assert backlog.due(late, lambda path: path == "a") == Work(("b",), 1.0, doubt=("a",))
+    assert backlog.due(late, lambda path: path == "a") == PendingWork(("b",), 1.0, doubt=("a",))
     assert backlog.due(late + DOUBT_S / 2, lambda _: True) is None
-    assert backlog.due(late + DOUBT_S / 2, never) == Work(("a",), 1.0)
+    assert backlog.due(late + DOUBT_S / 2, never) == PendingWork(("a",), 1.0)
     backlog.add(["a"], 3.0)
     assert backlog.due(3.1, lambda _: True) is None
-    assert backlog.due(3.2 + DOUBT_S, lambda _: True) == Work(("a",), 3.0, believed=("a",))
+    assert backlog.due(3.2 + DOUBT_S, lambda _: True) == PendingWork(("a",), 3.0, believed=("a",))
 
 
 def test_a_look_at_everything_waits_for_files_that_are_being_saved_and_not_for_ever() -> None:
@@ -129,7 +129,7 @@ def test_a_look_at_everything_waits_for_files_that_are_being_saved_and_not_for_e
     backlog.add(["a"], 1.0)
     backlog.add_all(1.0)
     assert backlog.due(1.0 + QUIET_S, lambda _: True) is None
-    assert backlog.due(1.0 + 2 * QUIET_S, never) == Work(None, 1.0)
+    assert backlog.due(1.0 + 2 * QUIET_S, never) == PendingWork(None, 1.0)
     at = 2.0
     backlog.add_all(at)
     while at < 2.0 + FLOOD_LONGEST_S:
@@ -148,7 +148,7 @@ def test_a_flood_is_one_look_at_everything_once_it_has_passed() -> None:
     backlog.add((str(number) for number in range(FLOOD - 1)), 1.0)
     backlog.add(["last"], 1.0 + QUIET_S / 2)
     assert backlog.due(1.0 + 2 * QUIET_S, never) is None
-    assert backlog.due(1.0 + 2 * FLOOD_QUIET_S, lambda _: True) == Work(None, 1.0)
+    assert backlog.due(1.0 + 2 * FLOOD_QUIET_S, lambda _: True) == PendingWork(None, 1.0)
     assert backlog.wait_s(9.0) is None
 
 
@@ -162,12 +162,12 @@ def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> No
     assert backlog.due(2.5, never) is None
     assert backlog.wait_s(2.5) == 0.5
     backlog.hurry()
-    assert backlog.due(2.5, never) == Work(("a",), 1.0)
-    backlog.put_back(Work((), 1.0), 2.5, pause_s=0.0)
-    assert backlog.due(2.5, never) == Work(None, 1.0)
-    backlog.put_back(Work(None, 0.0), 3.0, pause_s=0.0)
+    assert backlog.due(2.5, never) == PendingWork(("a",), 1.0)
+    backlog.put_back(PendingWork((), 1.0), 2.5, pause_s=0.0)
+    assert backlog.due(2.5, never) == PendingWork(None, 1.0)
+    backlog.put_back(PendingWork(None, 0.0), 3.0, pause_s=0.0)
     backlog.add_all(3.0)
-    assert backlog.due(3.1, never) == Work(None, 0.0)
+    assert backlog.due(3.1, never) == PendingWork(None, 0.0)
 
 
 def test_what_was_found_gone_is_looked_at_again_when_it_may_be_believed_or_is_told_of() -> None:
@@ -175,8 +175,8 @@ def test_what_was_found_gone_is_looked_at_again_when_it_may_be_believed_or_is_to
     backlog.hold(["a", "b"], 1.0, 2.0)
     backlog.hold(["a"], 1.0, 2.0 + DOUBT_S / 2)
     backlog.add(["b"], 2.1)
-    assert backlog.due(2.1 + QUIET_S, never) == Work(("b",), 1.0, doubt=("a",))
-    assert backlog.due(2.01 + DOUBT_S, never) == Work(("a",), 1.0, believed=("a",))
+    assert backlog.due(2.1 + QUIET_S, never) == PendingWork(("b",), 1.0, doubt=("a",))
+    assert backlog.due(2.01 + DOUBT_S, never) == PendingWork(("a",), 1.0, believed=("a",))
     backlog.hold([str(number) for number in range(FLOOD)], 3.0, 3.0)
     assert backlog.due(3.0 + DOUBT_S / 2, never) is None
     work = backlog.due(3.01 + DOUBT_S, never)
@@ -189,11 +189,11 @@ def test_settings_that_are_gone_keep_everything_waiting_until_that_is_believed()
     backlog.add(["config"], 1.0, are_settings=True)
     backlog.add(["a"], 1.0)
     assert backlog.due(1.1, "config".__eq__) is None
-    assert backlog.due(1.12, never) == Work(None, 1.0)
+    assert backlog.due(1.12, never) == PendingWork(None, 1.0)
     backlog.add(["config"], 2.0, are_settings=True)
     backlog.add((str(number) for number in range(FLOOD)), 2.0)
     assert backlog.due(2.1, "config".__eq__) is None
-    assert backlog.due(2.11 + DOUBT_S, "config".__eq__) == Work(None, 2.0, believed=("config",))
+    assert backlog.due(2.11 + DOUBT_S, "config".__eq__) == PendingWork(None, 2.0, believed=("config",))
 
 
 @pytest.mark.parametrize(("pause_s", "lasts_s", "most"), [(0.002, 8.0, 8), (0.02, 10.0, 9), (0.1, 10.0, 9)])
@@ -218,7 +218,7 @@ def test_a_stream_of_saves_is_few_records_and_the_first_is_as_quick_as_ever(
     backlog.wait_s(at + STREAM_QUIET_S)
     at += STREAM_QUIET_S + STREAM_S + 0.001
     backlog.add(["alone"], at)
-    assert backlog.due(at + QUIET_S + 0.001, never) == Work(("alone",), at)
+    assert backlog.due(at + QUIET_S + 0.001, never) == PendingWork(("alone",), at)
 
 
 def test_only_what_is_looked_at_soon_counts_as_settling():
@@ -230,6 +230,6 @@ def test_only_what_is_looked_at_soon_counts_as_settling():
     assert not backlog.is_settling(QUIET_S)
     backlog.add_all(QUIET_S)
     assert backlog.is_settling(QUIET_S)
-    backlog.put_back(Work(None, 0.0), QUIET_S, 1.0)
+    backlog.put_back(PendingWork(None, 0.0), QUIET_S, 1.0)
     assert not backlog.is_settling(2 * QUIET_S)
     assert backlog.is_settling(QUIET_S + 1.0)

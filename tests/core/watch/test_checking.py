@@ -7,12 +7,14 @@ from itertools import count, cycle
 
 import pytest
 
+from kbcore.editing.documents import WriteTarget
+from kbcore.editing.renaming import rename
 from kbcore.rules import RULES
 from kbcore.watch.checking import _ALL_LONGEST_S, _CHANGED_LONGEST_S, _QUIET_S, Checking
 from kbcore.watch.events import Checked, Event
 from kbcore.watch.troubles import Troubles
 from tests.support.clocks import StoppedClock
-from tests.support.project import Project, req
+from tests.support.project import AUTHOR, Project, req
 
 TWO = {"docs/requirements/two.md": req("REQ-2", links="[REQ-1, NOBODY]")}
 
@@ -182,3 +184,25 @@ def test_what_else_a_file_states_stands_when_the_file_is_looked_at(scene: Scene)
     scene.change({"symbols.yaml": f"{symbols}- {{id: S-3, title: other, links: [REQ-1]}}\n"})
     scene.check()
     assert scene.standing() == before - {("orphans", "REQ-1")}
+
+
+def test_a_suspect_edge_whose_target_changes_moves_or_is_renamed_is_not_told_again(project: Project) -> None:
+    scene = Scene(project)
+    scene.check_all_that_is_due()
+    scene.change({"docs/requirements/end.md": req("REQ-9", title="Second")})
+    scene.check_all_that_is_due()
+    told = len(scene.told)
+    assert ("suspect-edge", "REQ-8") in scene.standing()
+    scene.change({"docs/requirements/end.md": req("REQ-9", title="Third")})
+    scene.check_all_that_is_due()
+    end = "docs/requirements/end.md"
+    scene.change({end: None, "docs/requirements/moved/end.md": (project.root / end).read_text()})
+    scene.check_all_that_is_due()
+    workspace = project.workspace()
+    writing = WriteTarget(workspace, "main", AUTHOR, workspace.store("main").read, follows_head=True)
+    rename(writing, "REQ-9", "REQ-10")
+    scene.checking.note_change()
+    scene.check_all_that_is_due()
+    news = [one for event in scene.told[told:] if isinstance(event, Checked) for one in (*event.new, *event.mended)]
+    assert ("suspect-edge", "REQ-8") in scene.standing()
+    assert [one for one in news if one.rule == "suspect-edge"] == []

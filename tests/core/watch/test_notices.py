@@ -13,7 +13,7 @@ from typing import Self
 import pytest
 
 from kbcore.watch import inotify
-from kbcore.watch.hearing import folders_below
+from kbcore.watch.inotify_coverage import folders_below
 from kbcore.watch.notices import NoNotices, Notices
 from tests.support.fenced import as_somebody, with_few_watches
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.extract.globs import matches
+from kbcore.text.globs import matches
 from kbcore.watch.places import Places, places_of
 from tests.support.histories import laws
 from tests.support.places import CACHES_NAME, STORES_NAME, stores_at

@@ -13,7 +13,12 @@ IDS = ("A", "B", "docs/a.md")
 
 
 def violation(key: str, rule: str = "orphan", source: str = "") -> Violation:
-    return Violation(rule, "warning", key, f"{key} is odd.", "", source)
+    return Violation(rule, "warning", key, f"{key} is odd.", "", source, values=(source,))
+
+
+def suspect(to_id: str, seq: int, source: str = "a.md", line: int = 0) -> Violation:
+    message = f"A depends_on {to_id}, but {to_id} has changed at seq {seq}."
+    return Violation("suspect-edge", "warning", "A", message, "", source, values=("depends_on", to_id), line=line)
 
 
 _one = st.builds(violation, st.sampled_from(IDS), st.sampled_from(["orphan", "secret"]), st.sampled_from(["", "A"]))
@@ -59,3 +64,30 @@ def test_a_violation_whose_hint_changes_neither_comes_nor_goes() -> None:
     assert set(ledger.standing) == {new, violation("B")}
     assert ledger.update([old, violation("B")]) == Turn((), ())
     assert ledger.standing == (old, violation("B"))
+
+
+def test_a_violation_with_another_message_file_or_line_neither_comes_nor_goes() -> None:
+    ledger = Ledger()
+    ledger.update([suspect("B", 15)])
+    for now in (suspect("B", 16), suspect("B", 16, "moved/a.md"), suspect("B", 16, "moved/a.md", 7)):
+        assert ledger.update([now], {"A", "B"}) == Turn((), ())
+        assert ledger.standing == (now,)
+        assert ledger.update([now]) == Turn((), ())
+
+
+def test_a_violation_of_what_was_renamed_neither_comes_nor_goes() -> None:
+    ledger = Ledger()
+    ledger.update([suspect("B", 15), violation("B")])
+    now = [suspect("C", 15), violation("C")]
+    assert ledger.names_not_found(now) == {"A", "depends_on", "B", ""}
+    assert ledger.names_not_found(now, {"B"}) == {"B", ""}
+    assert ledger.update(now, present={"B": "C"}) == Turn((), ())
+    assert ledger.standing == tuple(now)
+
+
+def test_of_two_violations_of_one_key_the_one_that_is_not_found_is_mended() -> None:
+    ledger = Ledger()
+    first, second = suspect("B", 15, line=3), suspect("B", 15, line=9)
+    ledger.update([first, second])
+    assert ledger.update([second]) == Turn((), (first,))
+    assert ledger.update([first, second]) == Turn((first,), ())

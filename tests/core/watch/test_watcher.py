@@ -11,7 +11,6 @@ from typing import ClassVar, Literal
 
 import pytest
 
-from kbcore import branches
 from kbcore.clock import SystemClock
 from kbcore.errors import (
     AlreadyWatched,
@@ -22,11 +21,12 @@ from kbcore.errors import (
     NotInitialised,
     StoreWentBack,
 )
-from kbcore.history import undo
+from kbcore.maintenance import epochs
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
-from kbcore.upkeep import epochs
-from kbcore.watch import pauses, taking
+from kbcore.store import branches
+from kbcore.store.history import undo
+from kbcore.watch import pauses, sync_step
 from kbcore.watch.backlog import DOUBT_S
 from kbcore.watch.events import Checked, Event, Listening, Polling, Resumed, Synced, Waiting
 from kbcore.watch.notices import Notices
@@ -168,8 +168,8 @@ def test_a_burst_is_one_record_and_a_flood_is_few(watched: Watched) -> None:
 
 
 def test_nothing_is_written_unless_something_changed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
-    syncs, sync = [], taking.sync
-    monkeypatch.setattr(taking, "sync", lambda *given: syncs.append(given) or sync(*given))
+    syncs, sync = [], sync_step.sync
+    monkeypatch.setattr(sync_step, "sync", lambda *given: syncs.append(given) or sync(*given))
     (watched.root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
     watched.until(lambda: watched.is_quiet(CALM_S))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.kml.export import export

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kbcore.config import KipLimits
+from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip.asking import prepared
 from kbcore.kip.binding import read

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kbcore.errors import BranchMoved
-from kbcore.history.compare import diff
-from kbcore.history.undo import revert, rollback
 from kbcore.kip import kml
 from kbcore.kip.binding import read
 from kbcore.query import Query, page_of
+from kbcore.store.history.compare import diff
+from kbcore.store.history.undo import revert, rollback
 from tests.support.kip_writing import Kip
 from tests.support.project import AUTHOR
 

@@ -107,12 +107,13 @@ def test_values_of_earlier_merges_stay_readable(people):
     assert found == {"Person:third": 2, "Person:gone": 1}
 
 
-def test_a_dry_run_tells_the_conflicts_and_counts_nothing(people):
+def test_a_dry_run_tells_what_the_merge_answers_and_writes_nothing(people):
     people.write("kept", {"n": 1}, said("k", 0.3))
     people.write("gone", {"n": 2}, said("g", 0.9))
     told = people(MERGE, BOTH, dry_run=True)
-    assert (told.pop("merged"), len(told.pop("conflicts")), set(told.values())) == (False, 2, {0})
+    assert (told["dry_run"], told["merged"], told["merged_concepts"], len(told["conflicts"])) == (True, True, 1, 2)
     assert people.attributes("Person:kept") == {"n": 1}
+    assert {"dry_run": True, **people(MERGE, BOTH)} == told
 
 
 def test_a_receipt_lists_so_many_conflicts_and_counts_the_rest(people):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kbcore.concepts import CORE_CONCEPTS
 from kbcore.ids import link_id
+from kbcore.model.concepts import CORE_CONCEPTS
 from tests.support.kip_writing import Kip
 
 ALICE = '{type: "Person", name: "Alice"}'
@@ -180,7 +180,8 @@ def test_types_and_predicates_are_usable_in_the_statement_that_defines_them(kip:
 
 def test_a_dry_run_checks_everything_and_writes_nothing(kip: Kip) -> None:
     told = kip(f"UPSERT {{ CONCEPT {{ {ALICE} }} }}", dry_run=True)
-    assert told == {"blocks": 1, "upsert_concept_nodes": [], "upsert_proposition_links": []}
+    ids = ["Person:Alice"]
+    assert told == {"dry_run": True, "blocks": 1, "upsert_concept_nodes": ids, "upsert_proposition_links": []}
     assert kip.seq() == 0
     error = kip.refusal('UPSERT { CONCEPT { {type: "Requirement", name: "R"} } }', dry_run=True)
     assert error["code"] == "KIP_2002"

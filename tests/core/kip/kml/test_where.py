@@ -269,7 +269,7 @@ def test_update_takes_so_many_as_its_limit_and_counts_what_changed(known: Kip) -
     assert known(text + " LIMIT 2") == {"updated": 2, "matched": 2}
     assert known(text) == {"updated": 1, "matched": 3}
     assert known(text) == {"updated": 0, "matched": 3}
-    assert known(text, dry_run=True) == {"updated": 0, "matched": 0}
+    assert known(text, dry_run=True) == {"dry_run": True, "updated": 0, "matched": 3}
     assert known.seq() == 3
 
 

@@ -1,0 +1,176 @@
+"""Examples for the help of commands: what people do most, as they would type it. Each line is parsed by the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "init": (("kb init", "set up KB, with its git hooks"), ("kb init --no-hooks", "without them")),
+    "sync": (
+        ("kb sync", "take in what has changed"),
+        ("kb sync --dry-run docs/adr", "see what one folder would change"),
+    ),
+    "watch": (("kb watch --check", "keep the violations on screen while you write"),),
+    "status": (("kb status", "see whether a sync would find something"),),
+    "query": (
+        ("kb query req --lacks verified_by", "requirements without a test"),
+        ("kb query --text 'log in' --status open", "what is open and speaks of it"),
+        ("kb query --where 'priority=must OR priority=should' --count", "how many are one or the other"),
+        ("kb query --from REQ-1 --depth 2", "what can be reached from there in two steps"),
+    ),
+    "show": (
+        ("kb show REQ-1", "an entity, its edges and what happened to it"),
+        ("kb show 12", "the twelfth record, before and after"),
+    ),
+    "kip": (
+        ("kb kip", "a prompt, with history and completion"),
+        ("kb kip 'DESCRIBE PRIMER'", "one command"),
+        ("kb kip -f notes.kip --dry-run", "see whether a file of commands would do"),
+    ),
+    "sleep": (
+        ("kb sleep --dry-run", "see what a cycle would do"),
+        ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),
+    ),
+    "new": (
+        ("kb new req --title 'Log in with a passkey'", "write its document, with the next free id"),
+        ("kb new adr", "write it in the editor"),
+        ("kb new symbol --title login --id src/auth.py#login", "an entity of the store"),
+    ),
+    "confirm": (
+        ("kb confirm REQ-1", "all suspect edges of one entity"),
+        ("kb confirm REQ-1 verified_by TEST-2", "one edge"),
+    ),
+    "set": (
+        ("kb set REQ-1 status=done owner=ann", "two fields, as one record"),
+        ("kb set REQ-1 tags+=web --dry-run", "see how a list would change"),
+        ("kb set REQ-1 owner=", "remove a field"),
+    ),
+    "rename": (("kb rename REQ-1 REQ-AUTH-1 --dry-run", "see which files would change, and how"),),
+    "link": (
+        ("kb link REQ-1 verified_by TEST-2", "state an edge"),
+        ("kb link REQ-1 relates_to:see_also REQ-2", "one with a kind"),
+    ),
+    "unlink": (("kb unlink REQ-1 verified_by TEST-2", "remove an edge that a client stated"),),
+    "id next": (
+        ("kb id next req", "the next free id of requirements, reserved for an hour"),
+        ("kb id next req --prefix REQ-AUTH-", "of a series of its own"),
+    ),
+    "apply": (
+        ("kb apply changes.yaml --dry-run", "see what a file would change"),
+        ("kb apply - < changes.json", "from another program"),
+        ("kb apply export.json --import", "with the times and authors that `kb export` wrote"),
+    ),
+    "delete": (
+        ("kb delete REQ-9 --dry-run", "see what would go"),
+        ("kb delete --edge REQ-1 verified_by TEST-2", "remove one edge"),
+    ),
+    "check": (
+        ("kb check", "run all rules"),
+        ("kb check --rule must-coverage --fail-on warning", "one rule, strictly"),
+    ),
+    "coverage": (
+        ("kb coverage --by tag", "how far each topic is"),
+        ("kb coverage --lacks verified --fail-under verified=80", "what has no test, as a gate for CI"),
+    ),
+    "impact": (("kb impact REQ-1", "what a change of it affects, and which tests to run"),),
+    "graph": (("kb graph REQ-1 --depth 2", "what is around it, as Mermaid"),),
+    "log": (
+        ("kb log REQ-1", "what happened to one entity"),
+        ("kb log --oneline --source mcp --since 2026-01-31", "what agents did since then"),
+    ),
+    "diff": (
+        ("kb diff 12", "what changed after record 12"),
+        ("kb diff 2026-01-31 2026-02-28", "what changed in a month"),
+    ),
+    "revert": (("kb revert 12", "undo one record; `kb log` shows which"),),
+    "rollback": (
+        ("kb rollback 12", "bring everything back to how it stood after record 12"),
+        ("kb rollback yesterday --dry-run", "see what that would change"),
+    ),
+    "branch list": (("kb branch list", "the branches that have a store"),),
+    "branch ensure": (("kb branch ensure feature --from main", "give a branch the records of another"),),
+    "branch trash": (("kb branch trash --verify", "prove each store in the trash"),),
+    "branch restore": (("kb branch restore feature", "bring a store back from the trash"),),
+    "branch diff": (("kb branch diff main feature", "what a branch changed"),),
+    "gc": (("kb gc --dry-run", "see which stores would go"),),
+    "compact": (("kb compact", "make opening a long history quicker"),),
+    "export": (
+        ("kb export all.json", "everything, as a changeset"),
+        ("kb export - --format jsonl", "a line for each, for another program"),
+        ("kb export old.json --at 12", "as everything stood after record 12"),
+    ),
+    "backup": (
+        ("kb backup ../kb.backup", "all branches, with their history"),
+        ("kb backup main.backup --only main", "one branch"),
+    ),
+    "restore": (
+        ("kb restore ../kb.backup --dry-run", "prove a backup, and see what would be done"),
+        ("kb restore ../kb.backup --only main --replace", "one branch; the present store goes to the trash"),
+    ),
+    "verify": (("kb verify", "prove every record, for example before a backup"),),
+    "doctor": (("kb doctor", "find out why something does not work"),),
+    "hooks install": (("kb hooks install", "keep the store in step with what git checks out"),),
+    "hooks status": (("kb hooks status", "see which hooks run KB"),),
+    "config list": (("kb config list", "every setting, and which of them the file states"),),
+    "config get": (("kb config get kip.rowLimit", "one setting"),),
+    "config set": (
+        ("kb config set rules.orphans off", "a rule that shall not run"),
+        ("kb config set extractors.manifest.paths '[\"docs/symbols.yaml\"]'", "a list, as JSON"),
+    ),
+    "config unset": (("kb config unset rules.orphans", "the default of the rule again"),),
+    "schema": (("kb schema req", "what a requirement may hold"),),
+    "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
+}
+"""By the full name of the command: a line, and what it is for."""
+
+_REMOVED: Final = "git deletes a branch, and `kb gc` moves the stores of branches that are gone to the trash."
+INSTEAD_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
+    "branch": {
+        **dict.fromkeys(("delete", "remove", "rm"), _REMOVED),
+        **dict.fromkeys(("ls", "show"), "`kb branch` lists the branches."),
+        **dict.fromkeys(("create", "new", "add"), "git makes a branch, and the first command on it its store."),
+    },
+    "hooks": {
+        **dict.fromkeys(("ls", "list", "show"), "`kb hooks` lists them."),
+        **dict.fromkeys(("remove", "rm", "delete"), "`kb hooks uninstall` removes them."),
+        **dict.fromkeys(("add", "init"), "`kb hooks install` installs them."),
+    },
+    "config": {
+        **dict.fromkeys(("ls", "show"), "`kb config` lists the settings."),
+        **dict.fromkeys(("remove", "rm", "delete"), "`kb config unset` removes one."),
+    },
+}
+"""What to say of a word that is no command of a group, where another command does what it means."""
+
+SYNONYMS: Final[dict[str, str]] = {
+    **dict.fromkeys(("upsert", "put"), "apply"),
+    "import": "apply restore",
+    "edit": "set apply",
+    **dict.fromkeys(("add", "create"), "new"),
+    **dict.fromkeys(("find", "get", "list", "ls", "search", "select"), "query"),
+    **dict.fromkeys(("history", "blame"), "log"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("lint", "test", "validate"), "check"),
+    **dict.fromkeys(("refresh", "scan", "update", "pull"), "sync"),
+    **dict.fromkeys(("cat", "view"), "show"),
+    "reset": "rollback",
+    "undo": "revert",
+    "fsck": "verify",
+    "setup": "init",
+    "server": "mcp",
+    "types": "schema",
+    "settings": "config",
+    "branches": "branch",
+    "commit": "sync apply",
+    "dump": "export",
+}
+"""Words that other programs have for a command, and the commands that do it here."""
+INSTEAD: Final[dict[str, str]] = {
+    "version": "`kb --version` shows it.",
+    "merge": "Git merges the files, and `kb sync` takes them in; `kb branch diff` shows what else a branch holds.",
+    "clone": "Git clones the repository, and `kb sync` takes in its files.",
+    "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
+    "completion": "`kb --install-completion` sets it up for the shell.",
+}
+"""Words for what is not a command of KB, and what does it instead."""

@@ -1,0 +1,121 @@
+"""Reads a branch as it was at a point that an option names, or as it is; and which records options select."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from kbcore.ids import check_branch_name
+from kbcore.text.escaping import in_quotes
+
+if TYPE_CHECKING:
+    import typer
+
+    from kbcli.invocation.context import Opened, Session
+    from kbcore.query.subject import Subject
+    from kbcore.store.history.log import Selection
+    from kbcore.store.history.moment import Meant
+    from kbcore.store.history.when import When
+    from kbcore.sync.overlay import FileState
+    from kbcore.view.view import View
+
+T = TypeVar("T")
+
+
+def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> tuple[T, FileState]:
+    """Return ``use(view, seq)`` for the seq that is meant, and how the answer relates to the files.
+
+    Raises: as ``when.point_in`` and ``moment.read_at``.
+    """
+    if at is None:
+        return opened.read(lambda view: use(view, view.seq))
+    return read_as_meant(opened, opened.point(at), use)
+
+
+def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) -> tuple[T, FileState]:
+    """Return ``use(view, seq)`` for the seq that a point means, and how the answer relates to the files.
+
+    Says which record is meant, unless that is plain. Raises: as ``moment.read_at``.
+    """
+    from kbcore.store.history.moment import read_meant
+    from kbcore.sync.overlay import as_of
+
+    def answer(view: View, found: Meant) -> tuple[T, FileState]:
+        return use(view, found.seq), as_of(found.seq, found.said)
+
+    answered, files = read_meant(opened.store, point, answer, notes=opened.session.notes)
+    opened.session.tell_point(files)
+    return answered, files
+
+
+class Filters(NamedTuple):
+    """Which records the options of a command select, as they were typed; an empty one leaves none out."""
+
+    actor: str = ""
+    source: str = ""
+    session: str = ""
+    since: str = ""
+    until: str = ""
+
+    def read(self, opened: Opened) -> Selection:
+        """Return the records that are meant. Raises: as ``when.point_in``."""
+        from kbcore.store.history.log import Selection
+
+        since, until = (opened.point(one) if one else None for one in (self.since, self.until))
+        return Selection(self.actor, self.source, self.session, since, until)
+
+    def named(self) -> list[str]:
+        """Return the options that are given."""
+        return [f"--{name}" for name, value in zip(self._fields, self, strict=True) if value]
+
+
+def refuse_empty(ctx: typer.Context) -> None:
+    """Refuse an argument or option of a command that is typed and empty: it would mean all.
+
+    Raises: ``InvalidQuery``.
+    """
+    from kbcore.errors import InvalidQuery
+
+    for one in ctx.command.params:
+        value = ctx.params.get(one.name or "")
+        source = ctx.get_parameter_source(one.name or "")
+        if isinstance(value, str) and not value.strip() and source is not None and source.name == "COMMANDLINE":
+            name = one.opts[0] if one.param_type_name == "option" else str(getattr(one, "metavar", None) or one.name)
+            raise InvalidQuery(f"{name} is empty.", hint="Leave it out to limit nothing, or give it a value.")
+
+
+def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, str]:
+    """Return what answers for a range ``A..B``, and both ends: the store is that of B, where B is a branch with one.
+
+    An end that is left out is the head. Raises: as ``Session.open_to_read``.
+    """
+    first, last = ends
+    is_branch = last and check_branch_name(last) is None and session.workspace.folders.has_store(last)
+    return session.open_to_read(last if is_branch else None), first, "" if is_branch else last
+
+
+def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
+    """Return an entity as of a seq, and say where it has another id there.
+
+    Raises: ``NotFound`` with the nearest id, or what became of it.
+    """
+    from kbcore.errors import NotFound
+    from kbcore.query.former import called
+    from kbcore.query.known import nearest_id
+    from kbcore.query.subject import find
+
+    at = None if seq == view.seq else seq
+    former = called(view, [id_], at)
+    session.tell_called(former, at)
+    found = find(view.rows, former.get(id_, id_), at)
+    if found:
+        return found
+    if seq == view.seq:
+        from kbcore.store.history.log import missing
+
+        raise missing(view, id_)
+    near = nearest_id(view.rows, id_)
+    hint = (
+        f"Did you mean {in_quotes(near)}?" if near not in {"", id_} else f"`kb log {id_}` shows when it came and went."
+    )
+    raise NotFound(f"There was no entity {in_quotes(id_)} at seq {seq}.", hint=hint)

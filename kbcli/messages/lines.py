@@ -1,0 +1,146 @@
+"""What was done, in words: one line that names the branch, the seq and the counts. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from kbcore.limits import KIB
+from kbcore.text.escaping import escape_controls
+from kbcore.text.wording import pluralize, some_of
+
+if TYPE_CHECKING:
+    from kbcli.hooks import HookResult
+    from kbcore.store.answers import EdgeCounts, Outcome
+    from kbcore.store.branches import Ensured
+    from kbcore.store.facts_export import Export
+    from kbcore.sync.overlay import FileState
+
+_RENAMES: Final = 3
+"""So many renames are named in the line of a change."""
+
+
+def outcome_line(outcome: Outcome) -> str:
+    """Return what a changeset did or would do."""
+    where = f"{outcome.branch} at seq {outcome.seq}"
+    if outcome.duplicate:
+        return escape_controls(f"{where}: this changeset was applied before, nothing was written again.")
+    changes = changes_of(outcome)
+    if not changes:
+        return escape_controls(f"{where}: {'only what is known of files' if outcome.applied else 'nothing to change'}.")
+    return escape_controls(f"{'Would change ' if outcome.dry_run else ''}{where}: {changes}.")
+
+
+def has_changes(outcome: Outcome) -> bool:
+    """Tell whether any entity or edge changed, as opposed to what is known of files."""
+    return bool(changes_of(outcome))
+
+
+def changes_of(outcome: Outcome) -> str:
+    """Return what changed of entities and edges, or nothing."""
+    parts = [
+        f"{len(ids)} {verb}"
+        for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
+        if ids
+    ]
+    if outcome.renamed:
+        parts.append(f"{len(outcome.renamed)} renamed ({renames_of(outcome.renamed)})")
+    edges = edge_counts(outcome.edges)
+    return ", ".join(parts) + (("; " if parts else "") + edges if edges else "")
+
+
+def renames_of(renamed: Mapping[str, str]) -> str:
+    """Return which entities got which id; some of them where there are many."""
+    return some_of([f"{old} -> {new}" for old, new in renamed.items()], _RENAMES)
+
+
+def edge_counts(edges: EdgeCounts) -> str:
+    """Return how many edges were made, changed and removed, or nothing."""
+    found = [
+        f"{number} {verb}"
+        for verb, number in (("created", edges.created), ("updated", edges.updated), ("deleted", edges.deleted))
+        if number
+    ]
+    return f"edges: {', '.join(found)}" if found else ""
+
+
+def unread(number: int) -> str:
+    """Return how many files could not be read whole, and what says why."""
+    return f"{pluralize(number, 'file')} could not be read whole; `kb check --rule unreadable-source` says why."
+
+
+def files_line(branch: str, state: FileState) -> str:
+    """Return what is to be said of how an answer relates to the files; "" where it is as everybody expects."""
+    if state.freshness == "overlay":
+        number = state.pending_files or 0
+        verb = "differs" if number == 1 else "differ"
+        return (
+            f"{pluralize(number, 'file')} {verb} from the records of {branch}; the answer has what the files say. "
+            "`kb sync` records it."
+        )
+    if state.is_past:
+        return f"The answer is of the records of {branch} as of seq {state.seq}, not of the files."
+    if state.freshness == "unknown":
+        return f"The answer is of the records of {branch} alone, not of the files. {state.reason}"
+    return ""
+
+
+def ensured_line(ensured: Ensured) -> str:
+    """Return what is to be said of a branch whose store was looked for: where a new one came from, or nothing."""
+    copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
+    return escape_controls(ensured.notice or copied)
+
+
+def missing_line(branch: str, other: str, missing: Export) -> str:
+    """Return what is to be said of what clients wrote on a branch and another has not; "" where that is nothing."""
+    brought, left_out = len(missing.entities) + len(missing.edges), missing.waiting
+    count = brought + left_out + len(missing.renamed)
+    if not count:
+        return ""
+    verb = "is" if count == 1 else "are"
+    facts = f"{pluralize(count, 'fact')} that clients wrote on {branch} {verb} not on {other}"
+    if brought:
+        first, second = shlex.quote(branch), shlex.quote(other)
+        command = f"`kb export --branch {first} --not-on {second} | kb apply --branch {second} -`"
+        them = f"{brought} of them" if brought < count else "it" if brought == 1 else "them"
+        facts = f"{facts}: {command} brings {them}"
+    said = [facts, *([left_out_words(branch, other)] if left_out else []), *not_renamed_words(branch, other, missing)]
+    return f"{'. '.join(said)}."
+
+
+def not_renamed_words(branch: str, other: str, missing: Export) -> list[str]:
+    """Return a sentence, without its full stop, for each entity of clients that is renamed on a branch alone."""
+    said = [
+        f"{now} is called {old} on {other}: `kb rename {old} {now} --branch {shlex.quote(other)}` renames it there too"
+        for old, now in sorted(missing.renamed.items())
+    ]
+    more = len(said) - _RENAMES
+    return [*said[:_RENAMES], f"{more} more have another id on {branch} than on {other}"] if more > 0 else said
+
+
+def left_out_words(branch: str, other: str) -> str:
+    """Return why some of what clients wrote on a branch cannot be brought to another."""
+    shown = f"`kb branch diff {shlex.quote(branch)} {shlex.quote(other)}` shows both"
+    return f"What {other} lacks the entity for, or has changed by itself, is left out: {shown}"
+
+
+def hook_line(result: HookResult) -> str:
+    """Return how one git hook stands."""
+    done = "" if result.action in {"none", "kept"} else f", {result.action}"
+    return escape_controls(f"Hook {result.event}: {result.state}{done} ({hook_place(result)})")
+
+
+def hook_place(result: HookResult) -> str:
+    """Return where a git hook is."""
+    return f"hook.kb-{result.event} in {result.path}" if result.way == "config" else result.path
+
+
+def size(length_bytes: int) -> str:
+    """Return a number of bytes for people, as ``1.4 MiB``."""
+    number, unit = float(length_bytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if number < KIB:
+            break
+        number, unit = number / KIB, larger
+    return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

@@ -1,0 +1,61 @@
+"""What to say where there is nothing to show: why, and the next step. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kbcli.messages.options import OPTIONS
+from kbcore.text.escaping import escape_controls, in_quotes
+
+if TYPE_CHECKING:
+    from kbcore.query import Query
+    from kbcore.query.empty_result import Filter
+
+
+def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Filter]) -> list[str]:
+    """Return why a query has no answer: nothing stood then, or which filters keep everything out.
+
+    ``seq`` is what the answer speaks of, and ``at`` the point that was asked for.
+    """
+    if not seq:
+        return [nothing_stands(at)]
+    if query.text:
+        return [escape_controls(one.lacking()) for one in filters]
+    if not filters:
+        return [f"There is no {'edge' if query.is_edge else 'entity'}."]
+    return [f"No {'edge' if query.is_edge else 'entity'} matches.", *map(escape_controls, _reasons(query, filters))]
+
+
+def nothing_stands(at: str | None) -> str:
+    """Return why there is nothing at seq 0. ``at`` is the point that was asked for, None for the head."""
+    if at is None:
+        return "The branch holds nothing yet: `kb sync` takes in documents, and `kb apply` a changeset."
+    return "Seq 0 is before the first record; nothing stood then."
+
+
+def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
+    for one in filters:
+        if one.unknown:
+            yield f"  {one.lacking()}"
+        if one.against:
+            way = "Leave out `--reverse`." if query.reverse else "Add `--reverse`, or `^` to a --follow."
+            yield f"  Against the direction of the edges: {one.against:,}. {way}"
+    if len(filters) > 1:
+        for one in filters:
+            if one.total:
+                yield f"  Without {_option(one)}: {one.total:,}."
+    elif filters[0].name == "type":
+        yield f"  There is no {filters[0].value} yet; of all other types there are {filters[0].total:,}."
+    elif filters[0].name == "where" and not filters[0].unknown:
+        yield f"  Without {_option(filters[0])}: {filters[0].total:,}."
+    elif filters[0].name == "from" and not filters[0].against:
+        followed = " of those to follow" if query.follow else ""
+        known = f"`kb show {shlex.quote(query.from_id)}` shows all it has"
+        yield f"  No edge{followed} leads from {in_quotes(query.from_id)} either way: {known}."
+
+
+def _option(one: Filter) -> str:
+    value = one.value if one.name == "type" else f"{OPTIONS[one.name]} {shlex.quote(one.value)}"
+    return f"`{value}`"

@@ -1,0 +1,72 @@
+"""The options that are typed for the arguments and members of a request, as messages and places name them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kbcore.errors import KBError, Problem
+
+if TYPE_CHECKING:
+    from kbcli.terminal.output import Output
+
+OPTIONS: Final = {
+    "type": "TYPE",
+    "ids": "--id",
+    "tags": "--tag",
+    "next_cursor": "--cursor",
+    **{
+        name: f"--{name}"
+        for name in (
+            *("status", "where", "has", "lacks", "text", "from", "follow", "depth", "reverse", "edges"),
+            *("at", "sort", "fields", "count", "limit", "cursor"),
+        )
+    },
+}
+"""What is typed for each argument of a query."""
+
+_PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
+
+
+def option(name: str) -> str:
+    """Return what is typed for an argument of a query."""
+    return OPTIONS.get(name, name)
+
+
+@contextlib.contextmanager
+def placed(
+    output: Output, options: Mapping[str, str] = OPTIONS, hints: Mapping[tuple[str, str], str] | None = None
+) -> Iterator[None]:
+    """Let errors of the block name options as places, not members of a request, which ``options`` maps to them.
+
+    ``hints`` are remedies in the words of the command, by the code of a problem and the member that it is about.
+    A program that reads JSON gets the path, and the remedy of the request.
+    """
+    try:
+        yield
+    except KBError as error:
+        if not output.is_json:
+            said = [_remedy(one, hints or {}) for one in error.details]
+            if said and {*said} != {one.hint for one in error.details} and len({*said}) == 1:
+                error.hint = said[0]
+            error.details = tuple(_typed(one, options, hint) for one, hint in zip(error.details, said, strict=True))
+        raise
+
+
+def _remedy(problem: Problem, hints: Mapping[tuple[str, str], str]) -> str:
+    """Return the remedy of a problem in the words of the command, or its own."""
+    return hints.get((problem.code, problem.path.rpartition(".")[2]), problem.hint)
+
+
+def _typed(problem: Problem, options: Mapping[str, str], hint: str) -> Problem:
+    """Return a problem with the option as its place; an argument without an option has none.
+
+    The message names the value of such an argument.
+    """
+    found = _PLACE.fullmatch(problem.path)
+    path = options.get(found[1], problem.path) if found else problem.path
+    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", hint=hint)

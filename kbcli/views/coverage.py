@@ -1,0 +1,204 @@
+"""A report of coverage in every format: JSON, a table, Markdown and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kbcli.messages.nothing import nothing_stands
+from kbcli.terminal import tables
+from kbcore.model.schema import ASPECTS
+from kbcore.query.coverage import By, CoverageGroup, Covered, Requirement, Tally, Unknown, groups, lacking
+from kbcore.text.escaping import in_quotes, json_text
+from kbcore.text.suggest import is_it
+from kbcore.text.wording import pluralize
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Session
+    from kbcore.sync.overlay import FileState
+
+_SHOWN_IDS: Final = 2
+_NONE: Final = "(none)"
+_NO_REQUIREMENTS: Final = (
+    "There are no requirements yet: documents in docs/requirements/ become some with `kb sync`, "
+    "entities of type req with `kb apply`."
+)
+_ASPECT_HEAD: Final = tuple(name.upper() for name in ASPECTS)
+_SHORT_HEAD: Final = ("SPEC", "VERIF", "IMPL")
+_STATES: Final = {"yes": "yes", "no": "no", "not_applicable": "n/a"}
+_NUMBERS: Final = ("yes", "no", "not_applicable", "percent")
+
+
+class CoverageReport(msgspec.Struct, frozen=True):
+    """What was asked and found. ``lacked`` are the aspects that every row must lack."""
+
+    seq: int
+    by: By
+    covered: Covered
+    components: dict[str, tuple[str, ...]]
+    lacked: tuple[str, ...]
+    is_filtered: bool
+    at: str | None = None
+    """The point that was asked for."""
+    unknown: tuple[Unknown, ...] = ()
+    """Filters of which no requirement knows anything; looked up where none matches."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether no requirement matches, not even a retired one."""
+        return not self.covered.requirements and not self.covered.retired
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """Return the requirements that are rows."""
+        return lacking(self.covered, self.lacked).requirements
+
+    @property
+    def groups(self) -> list[CoverageGroup]:
+        """Return the groups that are rows."""
+        found = groups(self.covered, self.by, self.components)
+        return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
+
+
+def tell(session: Session, branch: str, report: CoverageReport, files: FileState, format_: str) -> None:
+    """Write a report for people, or in the format of another program."""
+    output = session.output
+    output.is_paged = format_ == "table"
+    if output.is_json:
+        output.document({"branch": branch} | files.as_json() | _document(report))
+        return
+    if format_ == "csv":
+        output.stream(tables.comma_separated(*_columns(report)))
+    elif format_ == "tsv":
+        columns, values = _columns(report)
+        output.stream(f"{line}\n" for line in tables.tab_separated([name.upper() for name in columns], values))
+        _tell_rest(session, report, has_rows=bool(values))
+    else:
+        head, rows = _rows(report)
+        if rows and format_ == "markdown":
+            output.stream(tables.markdown(head, rows))
+        elif rows:
+            if _is_cut(head, rows, output.width):
+                head, rows = _rows(report, is_short=True)
+            output.data("".join(line + "\n" for line in output.table(head, rows)))
+        _tell_rest(session, report, has_rows=bool(rows))
+    session.tell_files(branch, files)
+
+
+def _document(report: CoverageReport) -> dict[str, Any]:
+    rows = (
+        {"requirements": [msgspec.to_builtins(one) for one in report.requirements]}
+        if report.by == "requirement"
+        else {"groups": [{"name": one.name, **one.as_json()} for one in report.groups]}
+    )
+    return {
+        "by": report.by,
+        "total": report.covered.total.as_json(),
+        "retired": report.covered.retired,
+        **rows,
+    }
+
+
+def _is_cut(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> bool:
+    """Tell whether a table is too wide for what it is about: the names of the aspects, and the total of each."""
+    shown = tables.laid_out(head, rows, width)
+    at = head.index(_ASPECT_HEAD[0])
+    numbers = slice(at, at + len(_ASPECT_HEAD))
+    return any(
+        cell not in "\n".join(lines)
+        for row, lines in ((head, shown[0]), (rows[-1], shown[-1]))
+        for cell in row[numbers]
+    )
+
+
+def _rows(report: CoverageReport, *, is_short: bool = False) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the rows of a table; with ``is_short`` states as one word, shares in percent, and nothing else."""
+    total = report.covered.total
+    aspects = _SHORT_HEAD if is_short else _ASPECT_HEAD
+    said = _share if is_short else _tally
+    sums = tuple(said(total.tallies[name]) for name in ASPECTS)
+    if report.by == "requirement":
+        if is_short:
+            head: tuple[str, ...] = ("ID", *aspects)
+            rows = [(one.id, *(_STATES[one.state(name)] for name in ASPECTS)) for one in report.requirements]
+            last: tuple[str, ...] = ("TOTAL", *sums)
+        else:
+            head = ("ID", *aspects, "PRIORITY", "TITLE")
+            rows = [
+                (one.id, *(_cell(one, name) for name in ASPECTS), one.priority, one.title)
+                for one in report.requirements
+            ]
+            last = ("TOTAL", *sums, "", pluralize(total.requirements, "requirement"))
+    else:
+        head = (report.by.upper(), "REQUIREMENTS", *aspects)
+        rows = [
+            (_named(one.name), str(one.requirements), *(said(one.tallies[name]) for name in ASPECTS))
+            for one in report.groups
+        ]
+        last = ("TOTAL", str(total.requirements), *sums)
+    return head, [*rows, last] if rows else []
+
+
+def _cell(one: Requirement, aspect: str) -> str:
+    ids: Sequence[str] = getattr(one, aspect)
+    if ids:
+        more = f" +{len(ids) - _SHOWN_IDS}" if len(ids) > _SHOWN_IDS else ""
+        return ", ".join(ids[:_SHOWN_IDS]) + more
+    return f"n/a: {one.not_applicable[aspect]}" if aspect in one.not_applicable else "no"
+
+
+def _tally(tally: Tally) -> str:
+    share = f"{tally.yes}/{tally.needed} {_share(tally)}" if tally.needed else ""
+    waived = f"{tally.not_applicable} n/a" if tally.not_applicable else ""
+    return ", ".join(part for part in (share, waived) if part) or "-"
+
+
+def _share(tally: Tally) -> str:
+    return f"{tally.percent:g}%" if tally.needed else "-"
+
+
+def _columns(report: CoverageReport) -> tuple[tuple[str, ...], list[list[str]]]:
+    """Return a report as other programs want it: states as words, numbers each in a column."""
+    if report.by == "requirement":
+        head = ("id", "title", "status", "priority", "tags", *ASPECTS, *(f"{name}_by" for name in ASPECTS))
+        return (*head, "not_applicable"), [
+            [
+                *(one.id, one.title, one.status, one.priority, json_text(one.tags)),
+                *(one.state(name) for name in ASPECTS),
+                *(json_text(getattr(one, name)) for name in ASPECTS),
+                json_text(one.not_applicable),
+            ]
+            for one in report.requirements
+        ]
+    columns = (report.by, "requirements", *(f"{name}_{number}" for name in ASPECTS for number in _NUMBERS))
+    return columns, [
+        [one.name or "", str(one.requirements), *_numbers([one.tallies[name] for name in ASPECTS])]
+        for one in report.groups
+    ]
+
+
+def _named(name: str | None) -> str:
+    """Return what a group is called; one that is called like the rest stands in quotation marks."""
+    return _NONE if name is None else in_quotes(name) if name == _NONE else name
+
+
+def _numbers(tallies: Sequence[Tally]) -> list[str]:
+    values = [tally.as_json()[number] for tally in tallies for number in _NUMBERS]
+    return ["" if value is None else str(value) for value in values]
+
+
+def _tell_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> None:
+    covered, output = report.covered, session.output
+    if not report.seq:
+        output.note(nothing_stands(report.at))
+    elif report.is_empty:
+        output.note("No requirement matches." if report.is_filtered else _NO_REQUIREMENTS)
+        for one in report.unknown:
+            output.note(f"  No requirement has the {one.name} {in_quotes(one.value)}. {is_it(one.near)}".rstrip())
+    elif not has_rows:
+        what = " and ".join(report.lacked)
+        output.note(f"None that matches lacks being {what}." if what else "Every requirement that matches is retired.")
+    if covered.retired:
+        output.note(f"{pluralize(covered.retired, 'retired requirement')} left out.")

@@ -1,0 +1,181 @@
+"""``kb show ID`` for people: an entity with its fields, its edges both ways, what is wrong with it, and its history."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from kbcli.messages import records
+from kbcli.messages.changes import BARE, SIGNS, element_pairs, field_lines, short_time
+from kbcli.terminal import colours
+from kbcli.terminal.tables import pairs
+from kbcore.limits import MAX_SEARCHED_CHARS
+from kbcore.model.graph import FORMER_IDS
+from kbcore.text.escaping import escape_controls
+
+if TYPE_CHECKING:
+    from kbcli.terminal.output import Output
+    from kbcore.model.graph import Node
+    from kbcore.rules import CheckReport
+    from kbcore.store.history.touched import Touched
+
+Json = Mapping[str, Any]
+
+EDGES: Final = 20
+"""Edges each way that the page shows."""
+RECORDS: Final = 5
+"""Records of its history that the page shows."""
+VIOLATIONS: Final = 10
+NAMED: Final = 3
+"""Edges that are named of what one record changed."""
+_HEADING: Final = frozenset({"stale", "stale_files", "status"})
+"""Members that stand in the heading, or below it."""
+_INDENT: Final = "  "
+_HEAD: Final = ("EDGE", "ID", "STATUS", "TITLE", "CONFIDENCE", "STATED IN")
+
+
+class Around:
+    """What the page shows beside the entity: the other ends of its edges, what the rules found, and what changed."""
+
+    def __init__(
+        self,
+        not_listed: Sequence[str],
+        others: Mapping[str, Node],
+        report: CheckReport | None,
+        changes: Mapping[int, Json],
+        edges: Mapping[int, Sequence[Touched]],
+    ) -> None:
+        self.not_listed = not_listed
+        """What its history does not list, a sentence each."""
+        self.others = others
+        self.report = report
+        """What the rules found; None for an entity as it was earlier, of which none is run."""
+        self.changes = changes
+        """Changes of the entity itself, by seq."""
+        self.edges = edges
+        """Edges of it that records changed, by seq; one more than is shown where there are more."""
+
+
+def lines(output: Output, found: Json, around: Around) -> list[str]:
+    """Return the page."""
+    entity = found["entity"]
+    return [
+        *_heading(output, entity),
+        *_edges(output, entity["id"], found["edges"], around),
+        *_violations(output, around.report),
+        *_history(output, entity["id"], found, around),
+        *(_body(output, found["body"]) if "body" in found else ()),
+    ]
+
+
+def _heading(output: Output, entity: Json) -> Iterator[str]:
+    key, status = escape_controls(entity["id"]), escape_controls(entity.get("status", ""))
+    style = colours.of_status(status)
+    title = escape_controls(entity.get("title", ""))
+    yield output.styled(key, "bold")
+    yield from output.wrapped(title, _INDENT) if title else ()
+    shown = output.styled(status, style) if style else status
+    parts = [escape_controls(entity["type"]), *([shown] if shown else []), f"version {entity['version']}"]
+    yield _INDENT + " · ".join(parts)
+    for path in entity.get("stale_files", ()):
+        yield (
+            _INDENT
+            + output.styled("stale:", "yellow")
+            + escape_controls(f" may be older than {path}, which could not be read whole")
+        )
+    kept = {name: member for name, member in entity.items() if name not in _HEADING and name != "version"}
+    yield ""
+    yield from pairs(element_pairs(kept, also=("created_at", "updated_at")), output.width, _INDENT)
+
+
+def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> Iterator[str]:
+    going = [edge for edge in edges if edge["from"] == key]
+    coming = [edge for edge in edges if edge["from"] != key]
+    for title, end, own, part in (("Edges from it", "to", "from", going), ("Edges to it", "from", "to", coming)):
+        if part:
+            yield from _section(output, title, len(part))
+            yield from output.table(_HEAD, [_row(edge, edge[end], around) for edge in part[:EDGES]], indent=_INDENT)
+            command = f"kb query edge --where {own}={shlex.quote(key)}"
+            yield from _more(len(part) - EDGES, f"{command} --limit {len(part)}")
+    if not edges:
+        yield from _section(output, "Edges", 0)
+        yield f"{_INDENT}none, either way"
+
+
+def _row(edge: Json, other: str, around: Around) -> tuple[str, ...]:
+    name = f"{edge['type']}:{edge['kind']}" if edge.get("kind") else edge["type"] or BARE
+    node = around.others.get(other)
+    fields = node.fields if node else {}
+    status = colours.UNRESOLVED if edge.get("unresolved") else str(fields.get("status", ""))
+    confidence = "" if edge.get("confidence") is None else str(edge["confidence"])
+    return name, other, status, str(fields.get("title", "")), confidence, ", ".join(edge["sources"])
+
+
+def _violations(output: Output, report: CheckReport | None) -> Iterator[str]:
+    if report is None:
+        return
+    if report.violations:
+        yield from _section(output, "Violations", len(report.violations))
+    for one in report.violations[:VIOLATIONS]:
+        severity = output.styled(one.severity, colours.SEVERITIES[one.severity])
+        yield output.flowed(f"{_INDENT}{severity} {escape_controls(f'{one.message} [{one.rule}]')}")
+        if one.hint:
+            yield output.flowed(_INDENT * 2 + escape_controls(one.hint))
+    yield from _more(len(report.violations) - VIOLATIONS, "kb check")
+
+
+def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[str]:
+    history = found["history"]
+    yield from _section(output, "History", len(history))
+    for record in history[:RECORDS]:
+        who = escape_controls(f"{record['actor']} through {record['source']}")
+        seq = output.styled(str(record["seq"]), "yellow")
+        said = f"{_INDENT}{seq}  {short_time(record['at'])}  {who}  {escape_controls(records.why(record))}"
+        yield output.flowed(said.rstrip())
+        yield from (f"{_INDENT}    {line}" for line in _changed(output, record["seq"], around))
+    if len(history) > RECORDS:
+        yield from _more(len(history) - RECORDS, f"kb log {shlex.quote(key)}")
+    else:
+        yield from (f"{_INDENT}{sentence}" for sentence in around.not_listed)
+
+
+def _changed(output: Output, seq: int, around: Around) -> Iterator[str]:
+    """Yield what one record changed of the entity and of its edges."""
+    change = around.changes.get(seq)
+    if change and change["change"] == "renamed":
+        yield output.styled(escape_controls(f"{SIGNS['renamed'][0]} renamed from {change['was']}"), SIGNS["renamed"][1])
+        change = {**change, "fields": {key: sides for key, sides in change["fields"].items() if key != FORMER_IDS}}
+    if change and change["change"] in {"updated", "renamed"}:
+        yield from field_lines(output, change)
+    elif change:
+        sign, style = SIGNS[change["change"]]
+        yield output.styled(f"{sign} {change['change']}", style)
+    edges = around.edges.get(seq, ())
+    for one in edges[:NAMED]:
+        sign, style = SIGNS[one.change]
+        yield output.styled(escape_controls(f"{sign} {records.name(one)}"), style)
+    if len(edges) > NAMED:
+        yield f"… and more edges: kb show {seq}"
+
+
+def _body(output: Output, body: str | None) -> Iterator[str]:
+    if body is not None and not body.strip():
+        return
+    yield from _section(output, "Document", 0)
+    if body is None:
+        yield output.flowed(f"{_INDENT}not at hand: neither the worktree nor the last commit has it as it was recorded")
+        return
+    for line in body.strip("\n").splitlines():
+        yield output.flowed(f"{_INDENT}{escape_controls(line)}".rstrip())
+    if len(body) == MAX_SEARCHED_CHARS:
+        yield output.flowed(f"{_INDENT}… the first {MAX_SEARCHED_CHARS:,} characters; the file has the rest")
+
+
+def _section(output: Output, title: str, count: int) -> list[str]:
+    return ["", output.styled(title, "bold") + (f" ({count})" if count else "")]
+
+
+def _more(count: int, command: str) -> Iterator[str]:
+    if count > 0:
+        yield escape_controls(f"{_INDENT}… {count} more: {command}")

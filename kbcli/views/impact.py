@@ -1,0 +1,134 @@
+"""The impact of a change in every format: JSON, tables and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kbcli.terminal import tables
+from kbcli.terminal.path_tables import with_paths
+from kbcore.limits import MAX_PAGE_ROWS
+from kbcore.query.impact import Affected, Impact
+from kbcore.query.walk import path_text
+from kbcore.text.escaping import escape_controls
+from kbcore.text.wording import pluralize
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Session
+    from kbcli.terminal.output import Output
+
+_PARTS: Final = (
+    ("direct", "Affected directly"),
+    ("transitive", "Affected through others"),
+    ("tests", "Tests to run"),
+    ("related", "Related, to be looked at"),
+    ("decisions", "Decisions that bind"),
+)
+_SHOWN_IDS: Final = 3
+_PATH: Final = "PATH"
+_TSV_HEAD: Final = ("PART", "ID", "TYPE", "STATUS", "TITLE", "OWNER", _PATH)
+
+
+class _Section(NamedTuple):
+    """One part of the answer as a table."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+    total: int
+
+
+def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: str) -> None:
+    """Write the impact for people, on a terminal or as Markdown."""
+    output = session.output
+    output.is_paged = format_ == "table"
+    if format_ == "tsv":
+        output.stream(f"{line}\n" for line in tables.tab_separated(_TSV_HEAD, _tsv_rows(found, limit)))
+        _tell_limits(session, found, depth=depth, limit=limit)
+        return
+    start = found.start
+    title = escape_controls(f"{start.id} ({start.type}) {start.title}").rstrip()
+    is_markdown = format_ == "markdown"
+    heading = f"# {tables.markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
+    sentence = f"\n{_sentence(found)}" if is_markdown else output.flowed(f"  {_sentence(found)}")
+    output.data(f"{heading}\n{sentence}\n")
+    for section in _sections(found, limit):
+        more = f", {len(section.rows)} of them here" if len(section.rows) < section.total else ""
+        heading = f"{section.title} ({section.total}{more})"
+        output.data(f"\n## {heading}\n\n" if is_markdown else f"\n{output.styled(heading, 'bold')}\n")
+        output.stream(tables.markdown(section.head, section.rows) if is_markdown else _table(output, section))
+    _tell_limits(session, found, depth=depth, limit=limit)
+
+
+def _sentence(found: Impact) -> str:
+    affected = len(found.direct) + len(found.transitive)
+    if not affected and not found.tests:
+        return "A change of it affects nothing that is known here."
+    entities = pluralize(affected, "entity") if affected else "nothing else"
+    tests = pluralize(len(found.tests), "test") if found.tests else "no test"
+    return f"A change of it affects {entities}; {tests} to run."
+
+
+def _sections(found: Impact, limit: int) -> list[_Section]:
+    parts = [(title, getattr(found, name)) for name, title in _PARTS]
+    sections = [_section(title, part, limit) for title, part in parts if part]
+    people: list[tuple[str, ...]] = [(one.owner, _ids(one.ids)) for one in found.people]
+    if people:
+        sections.append(_Section("People to ask", ("OWNER", "OF"), people[:limit], len(people)))
+    return sections
+
+
+def _section(title: str, part: Sequence[Affected], limit: int) -> _Section:
+    shown = part[:limit]
+    has_owners = any(one.subject.owner for one in shown)
+    rows = [
+        (
+            *(one.subject.id, one.subject.type, one.subject.status, one.subject.title),
+            *((one.subject.owner,) if has_owners else ()),
+            path_text(one.path),
+        )
+        for one in shown
+    ]
+    head = ("ID", "TYPE", "STATUS", "TITLE", *(("OWNER",) if has_owners else ()), _PATH)
+    return _Section(title, head, list(rows), len(part))
+
+
+def _table(output: Output, section: _Section) -> Iterator[str]:
+    lines = with_paths if section.head[-1] == _PATH else tables.aligned
+    return (f"{line}\n" for line in lines(section.head, section.rows, output.width))
+
+
+def _tsv_rows(found: Impact, limit: int) -> Iterator[tuple[str, ...]]:
+    """Yield all parts as rows of one table; of people there is the name, and what they own."""
+    for part, _ in _PARTS:
+        for one in getattr(found, part)[:limit]:
+            known = one.subject
+            yield part, known.id, known.type, known.status, known.title, known.owner, path_text(one.path)
+    for person in found.people[:limit]:
+        for id_ in person.ids[:limit]:
+            yield "people", id_, "", "", "", person.owner, ""
+
+
+def _ids(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - _SHOWN_IDS} more" if len(ids) > _SHOWN_IDS else ""
+    return ", ".join(ids[:_SHOWN_IDS]) + more
+
+
+def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> None:
+    output = session.output
+    most = max(len(found.people), *(len(getattr(found, name)) for name, _ in _PARTS))
+    if most > limit:
+        output.note_always(cut_at(limit, most))
+    if found.goes_on:
+        output.note(f"It goes on beyond what is shown (--depth {depth}).")
+    if not (found.direct or found.transitive or found.tests):
+        output.note(
+            escape_controls(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")
+        )
+
+
+def cut_at(limit: int, most: int) -> str:
+    """Return what is said where the longest part, of ``most`` rows, is cut: also the option that shows more of it."""
+    return f"Parts are cut at {limit}" + (
+        f"; for more: --limit {min(most, MAX_PAGE_ROWS)}" if limit < MAX_PAGE_ROWS else "."
+    )

@@ -1,0 +1,82 @@
+"""A report as JUnit XML, as CI servers read it: a suite for each rule, a case for each violation.
+
+Red is what makes the command fail: a violation below ``--fail-on`` is skipped with its message, and a rule that could
+not run is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from kbcli.views.reports.told import ReportContent
+from kbcore.rules import RuleRun, Violation
+from kbcore.text.escaping import escape_controls
+
+_NAME_CHARS: Final = 200
+_NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What XML 1.0 cannot hold in any spelling, whatever ``visible`` leaves."""
+
+
+def text(told: ReportContent) -> str:
+    """Return the report as one XML document."""
+    found: dict[str, list[Violation]] = {run.id: [] for run in told.report.rules}
+    for one in told.report.violations:
+        found[one.rule].append(one)
+    suites = [_suite(told, run, found[run.id]) for run in told.report.rules]
+    top = ET.Element("testsuites", {"name": "kb check", **_totals(suites)})
+    top.extend(suites)
+    ET.indent(top)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(top, encoding="unicode")}\n'
+
+
+def _suite(told: ReportContent, run: RuleRun, violations: list[Violation]) -> ET.Element:
+    cases = []
+    named: Counter[str] = Counter()
+    for one in violations:
+        name = _safe(one.sentence)[:_NAME_CHARS]
+        named[name] += 1
+        cases.append(_case(told, one, name if named[name] == 1 else f"{name} ({named[name]})"))
+    if not cases:
+        cases = [_whole(run)]
+    tags = Counter(outcome.tag for case in cases for outcome in case)
+    counts = {"tests": len(cases), "failures": tags["failure"], "errors": tags["error"], "skipped": tags["skipped"]}
+    suite = ET.Element("testsuite", {"name": run.id, **{name: str(number) for name, number in counts.items()}})
+    suite.set("time", "0")
+    suite.extend(cases)
+    return suite
+
+
+def _totals(suites: list[ET.Element]) -> dict[str, str]:
+    names = ("tests", "failures", "errors", "skipped")
+    totals = {name: str(sum(int(suite.attrib[name]) for suite in suites)) for name in names}
+    return totals | {"time": "0"}
+
+
+def _case(told: ReportContent, one: Violation, name: str) -> ET.Element:
+    case = ET.Element("testcase", {"classname": f"kb.{one.rule}", "name": name, "time": "0"})
+    if one.source:
+        case.set("file", _safe(one.source))
+    if one.line:
+        case.set("line", str(one.line))
+    said = {"message": _safe(one.message), "type": one.severity}
+    outcome = ET.SubElement(case, "failure" if told.counts(one) else "skipped", said)
+    place = f"{one.source}:{one.line}" if one.line else one.source
+    outcome.text = "\n".join(_safe(part) for part in (place, one.sentence, one.hint) if part)
+    return case
+
+
+def _whole(run: RuleRun) -> ET.Element:
+    """Return the one case of a rule without violations: it passed, could not run, did not apply, or is off."""
+    case = ET.Element("testcase", {"classname": f"kb.{run.id}", "name": run.id, "time": "0"})
+    if run.status == "not_run":
+        ET.SubElement(case, "error", {"message": _safe(run.reason), "type": "not_run"}).text = _safe(run.reason)
+    elif run.status in {"off", "not_applicable"}:
+        ET.SubElement(case, "skipped", {"message": _safe(run.reason)})
+    return case
+
+
+def _safe(text: str) -> str:
+    return _NO_XML.sub(lambda found: f"\\u{ord(found[0]):04x}", escape_controls(text))

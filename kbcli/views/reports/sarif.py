@@ -1,0 +1,95 @@
+"""A report as SARIF 2.1.0, which code scanning and editors read.
+
+A violation keeps its fingerprint for as long as the same is wrong, whatever line it moves to and however it is worded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+from urllib.parse import quote
+
+from kbcli.views.reports.told import ReportContent, sentences
+from kbcore import __version__
+from kbcore.checks.introduced.identity import fingerprint
+from kbcore.rules import RuleRun, Violation
+from kbcore.text.escaping import escape_controls, json_text
+
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_ROOT: Final = "SRCROOT"
+_NO_FILE: Final = ".kb/config.json"
+"""Where a violation is shown that no file states: code scanning refuses a result without a file."""
+
+_FINGERPRINT: Final = "kbViolation/v2"
+
+
+def text(told: ReportContent) -> str:
+    """Return the report as one SARIF log with one run."""
+    rules = {run.id: index for index, run in enumerate(told.report.rules)}
+    not_run = [run for run in told.report.rules if run.status == "not_run"]
+    invocation: dict[str, Any] = {"executionSuccessful": not not_run}
+    if not_run:
+        invocation["toolExecutionNotifications"] = [_notification(run, rules) for run in not_run]
+    driver = {"name": "KB", "version": __version__, "rules": [_rule(run, told) for run in told.report.rules]}
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The top of the repository."}}},
+        "columnKind": "unicodeCodePoints",
+        "results": _results(told, rules),
+        "properties": {"branch": escape_controls(told.branch), "seq": told.seq, "mended": told.mended},
+    }
+    return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
+
+
+def _rule(run: RuleRun, told: ReportContent) -> dict[str, Any]:
+    description = escape_controls(told.descriptions.get(run.id, "")) or run.id
+    return {
+        "id": run.id,
+        "shortDescription": {"text": description},
+        "defaultConfiguration": {"enabled": run.status != "off", "level": run.severity},
+    }
+
+
+def _notification(run: RuleRun, rules: dict[str, int]) -> dict[str, Any]:
+    return {
+        "level": "error",
+        "message": {"text": escape_controls(f"The rule {run.id} could not run: {run.reason}")},
+        "associatedRule": {"id": run.id, "index": rules[run.id]},
+    }
+
+
+def _results(told: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]:
+    seen: Counter[str] = Counter()
+    found = []
+    for one in told.report.violations:
+        mark = fingerprint(one)
+        seen[mark] += 1
+        # Two that say the same are told apart by their order.
+        mark = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
+        found.append(
+            {
+                "ruleId": one.rule,
+                "ruleIndex": rules[one.rule],
+                "level": one.severity,
+                "message": {"text": escape_controls(sentences(one))},
+                "locations": [_location(one)],
+                "partialFingerprints": {_FINGERPRINT: mark},
+            }
+        )
+    return found
+
+
+def _location(one: Violation) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(one.source or _NO_FILE), "uriBaseId": _ROOT}}
+    if one.line:
+        place["region"] = {"startLine": one.line}
+    location: dict[str, Any] = {"physicalLocation": place}
+    if one.id:
+        location["logicalLocations"] = [{"name": escape_controls(one.id)}]
+    return location
+
+
+def _uri(path: str) -> str:
+    """Return a path from the root as a relative reference; a colon in its first part would begin a scheme."""
+    return quote(path, safe="/~!$&'()*+,;=@", errors="surrogatepass")

@@ -1,0 +1,92 @@
+"""A report for people: rules with errors first, of each a few violations, the place first as compilers write it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+from kbcli.messages.violations import placed_line, short_line
+from kbcli.terminal.output import Output
+from kbcli.views.reports.told import ReportContent, summary
+from kbcore.checks.grouping import FEW, Alike, RuleGroup, by_rule, grouped
+from kbcore.limits import MAX_PAGE_ROWS
+from kbcore.rules import Violation
+from kbcore.text.escaping import escape_controls
+from kbcore.text.wording import pluralize
+
+_INDENT: Final = "  "
+_NAMED: Final = 3
+"""So many others are named of those that are alike."""
+
+
+def shown(violations: Sequence[Violation], limit: int | None) -> list[Violation]:
+    """Return the violations that a text has a line for; only their lines in files are of use."""
+    return [one.first for group in grouped(violations, limit) for one in group.shown]
+
+
+def tell(output: Output, told: ReportContent) -> None:
+    """Write the report; rules that could not run are warnings on standard error."""
+    output.is_paged = True
+    for group in grouped(told.report.violations, told.limit):
+        colour: Literal["red", "yellow"] = "red" if group.severity == "error" else "yellow"
+        count = f"{'at least ' * group.is_cut}{group.total}"
+        output.data(f"{output.styled(group.severity, colour)} {escape_controls(group.rule)}: {count}\n")
+        for one in group.shown:
+            said = placed_line(one.first) + escape_controls(_alike(one))
+            output.data("".join(f"{part}\n" for part in output.wrapped(said, _INDENT)))
+        if rest := _rest(group, told.command):
+            output.data("".join(f"{part}\n" for part in output.wrapped(escape_controls(rest), _INDENT)))
+    warn_of_rules(output, told)
+    output.say(escape_controls(summary(told)))
+
+
+def tell_short(output: Output, told: ReportContent) -> None:
+    """Write one line for each violation."""
+    output.is_paged = True
+    violations = told.report.violations
+    if told.limit is not None:
+        violations = [one for found in by_rule(violations).values() for one in found[: told.limit]]
+    elif output.is_terminal:
+        violations = violations[: FEW * FEW]
+    output.stream(f"{short_line(one)}\n" for one in violations)
+    warn_of_rules(output, told)
+    output.note(escape_controls(summary(told)))
+    if len(violations) < len(told.report.violations):
+        output.note_always(f"{len(violations)} of {len(told.report.violations)} shown; for more: --limit N")
+
+
+def _alike(alike: Alike) -> str:
+    """Return how many violations of the same kind there are, with some of their ids."""
+    if not alike.others:
+        return ""
+    names = list(dict.fromkeys(one.id for one in alike.others))
+    listed = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else '.'}"
+    what = f"The same ({alike.shared})" if alike.shared else "The same"
+    return f" {what} {len(alike.others):,} more times: {listed}"
+
+
+def _rest(group: RuleGroup, command: str) -> str:
+    """Return how to see each violation of a rule, where some have no line of their own."""
+    if len(group.shown) == group.total:
+        return ""
+    hidden = group.hidden
+    every = f"--limit {group.total}" if group.total <= MAX_PAGE_ROWS else "--format short"
+    return f"{f'{hidden:,} more; ' if hidden else ''}each one: {command} --rule {group.rule} {every}"
+
+
+def warn_of_rules(output: Output, told: ReportContent) -> None:
+    """Warn of each rule that could not run; note which took long, and which had nothing to look at, by reason."""
+    idle: dict[str, list[str]] = {}
+    for run in told.report.rules:
+        if run.status == "not_run":
+            output.warn(escape_controls(f"the rule {run.id} could not run: {run.reason}"))
+        elif run.status == "not_applicable":
+            idle.setdefault(run.reason, []).append(run.id)
+    slow = sorted((run for run in told.report.rules if run.is_slow), key=lambda run: -run.seconds)
+    if slow:
+        output.note(
+            escape_controls(f"Rules that took longest: {', '.join(f'{run.id} {run.seconds:.1f} s' for run in slow)}.")
+        )
+    for reason, names in idle.items():
+        which = f"The rule {names[0]} was" if len(names) == 1 else f"{pluralize(len(names), 'rule')} were"
+        output.note(escape_controls(f"{which} not run: {reason}"))

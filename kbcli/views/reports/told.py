@@ -1,0 +1,85 @@
+"""What a report of ``kb check`` is told with, whatever the format: where it holds, lines of files, words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from kbcore.checks.grouping import is_cut
+from kbcore.checks.introduced.symbols import Comment
+from kbcore.rules import CheckReport, Violation
+from kbcore.rules.registry import FailOn
+from kbcore.text.wording import pluralize, some_of
+
+_COMMENTS_SHOWN: Final = 10
+_TARGETS_SHOWN: Final = 3
+
+
+class ReportContent(msgspec.Struct, frozen=True):
+    """A report and what belongs to it. Texts are as they were stored: each format makes them safe for its readers."""
+
+    branch: str
+    seq: int
+    report: CheckReport
+    fail_on: FailOn = "error"
+    descriptions: Mapping[str, str] = {}
+    """What each rule says, by its name."""
+    against: str = ""
+    """What the report was compared with, as in ``since seq 3``; then it holds only what is new."""
+    pending_files: int = 0
+    """How many files differ from the records; the report is of what they say."""
+    mended: int = 0
+    """How many violations stood there and do not stand any more."""
+    targets: tuple[str, ...] = ()
+    """The files, folders and ids that were named; none where all of the branch was judged."""
+    limit: int | None = None
+    """So many violations of each rule at most; None for the first few."""
+    command: str = "kb check"
+    """What was asked for, without a rule and a limit."""
+    comments: tuple[Comment, ...] = ()
+    """What comments in source code say and no fact does, as far as a rule counted it."""
+
+    def counts(self, violation: Violation) -> bool:
+        """Tell whether a violation is at least as bad as what makes the command fail."""
+        return self.fail_on != "never" and violation.severity in {"error", self.fail_on}
+
+
+def summary(told: ReportContent) -> str:
+    """Return the last line: where, how many errors and warnings, and how many rules ran."""
+    report = told.report
+    runs = [run.status for run in report.rules]
+    how = f"{pluralize(runs.count('ran'), 'rule')} ran"
+    how += f", {runs.count('not_run')} could not run" if "not_run" in runs else ""
+    how += f", {runs.count('not_applicable')} not applicable" if "not_applicable" in runs else ""
+    errors = sum(one.severity == "error" for one in report.violations)
+    warnings = len(report.violations) - errors
+    new = "new " if told.against else ""
+    found = [pluralize(errors, f"{new}error")] * bool(errors) + [pluralize(warnings, f"{new}warning")] * bool(warnings)
+    mended = f", {told.mended} mended" if told.mended else ""
+    mended += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
+    mended += f", {report.of_other_severity} of another severity not shown" if report.of_other_severity else ""
+    mended += f", {report.suppressed} suppressed" if report.suppressed else ""
+    where = f"{told.branch} at seq {told.seq}"
+    where += f" with {pluralize(told.pending_files, 'pending file')}" if told.pending_files else ""
+    where += f", {told.against}" if told.against else ""
+    where += f", of what concerns {some_of(told.targets, _TARGETS_SHOWN)}" if told.targets else ""
+    least = "at least " if is_cut(report.violations) else ""
+    return f"{where}: {least}{', '.join(found) or f'no {new}violations'}{mended} ({how})"
+
+
+def comments_line(told: ReportContent) -> str:
+    """Return what was read of comments, where, and that KB does not know it; nothing where nothing was."""
+    if not told.comments:
+        return ""
+    named = some_of([f"{one.file}:{one.line} ({one.id})" for one in told.comments], _COMMENTS_SHOWN)
+    verb = "counts" if len(told.comments) == 1 else "count"
+    said = f"{pluralize(len(told.comments), 'comment')} `kb: implements` {verb} for this check only: {named}."
+    return f"{said} `kb coverage` and `kb impact` do not know of them; an `implements` edge in a manifest is a fact."
+
+
+def sentences(violation: Violation) -> str:
+    """Return what a violation says and the remedy, as sentences that follow each other."""
+    said = violation.sentence
+    return f"{said}{'' if said.endswith(('.', '!', '?')) else '.'} {violation.hint}".strip()

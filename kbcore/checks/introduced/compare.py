@@ -1,0 +1,81 @@
+"""Two reports compared: what the later one holds and the earlier one does not, and what was mended. Pure.
+
+A rule that could not run over either state is reported as not run: nothing can be said of what it would have found.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from kbcore.checks.introduced.identity import Identity, exact, identity, renamed
+from kbcore.rules import CheckReport, RuleRun, Violation
+from kbcore.rules.registry import is_ok
+
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class Introduced(msgspec.Struct, frozen=True):
+    """What is new, as a report, and the violations that stood before and do not stand any more."""
+
+    report: CheckReport
+    mended: tuple[Violation, ...] = ()
+
+
+def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
+    """Return what is new, and what was mended, of these entities alone."""
+    new = [one for one in found.report.violations if one.id in ids]
+    report = CheckReport(is_ok(new, found.report.rules), new, found.report.rules)
+    return Introduced(report, tuple(one for one in found.mended if one.id in ids))
+
+
+def introduced(
+    before: CheckReport, after: CheckReport, names: Collection[str] = (), present: Mapping[str, str] = _NONE
+) -> Introduced:
+    """Return what ``after`` reports and ``before`` does not.
+
+    ``names`` are numbers that name something, and ``present`` the later ids of what was renamed between the two. What
+    is the same in the same line is matched first, then what is the same (``identity``), then what was renamed and has
+    the same rule, code, field and values, one for one.
+    """
+    broken = {run.id: run.reason for run in before.rules if run.status == "not_run"}
+    runs = [_run_on_both(run, broken.get(run.id)) for run in after.rules]
+    compared = {run.id for run in runs if run.status != "not_run"}
+    old = [one for one in before.violations if one.rule in compared]
+    new = [one for one in after.violations if one.rule in compared]
+    old, new = _apart(old, new, [exact(one) for one in old], [exact(one) for one in new])
+    old, new = _apart(old, new, [identity(one, names) for one in old], [identity(one, names) for one in new])
+    if present:
+        is_named = [bool(present.keys() & {one.id, *one.values}) for one in old]
+        named = [one for one, it_is in zip(old, is_named, strict=True) if it_is]
+        others = [one for one, it_is in zip(old, is_named, strict=True) if not it_is]
+        named, new = _apart(named, new, [renamed(one, present) for one in named], [renamed(one, {}) for one in new])
+        old = [*others, *named]
+    return Introduced(CheckReport(is_ok(new, runs), new, runs), tuple(old))
+
+
+def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
+    if reason is None or run.status == "not_run":
+        return run
+    return msgspec.structs.replace(run, status="not_run", reason=f"over the state before the change: {reason}")
+
+
+def _apart(
+    old: list[Violation], new: list[Violation], old_keys: list[Identity], new_keys: list[Identity]
+) -> tuple[list[Violation], list[Violation]]:
+    """Return what is left of both when those of one key were taken away in pairs."""
+    return _left(old, old_keys, Counter(new_keys)), _left(new, new_keys, Counter(old_keys))
+
+
+def _left(violations: list[Violation], keys: list[Identity], matched: Counter[Identity]) -> list[Violation]:
+    left = []
+    for one, key in zip(violations, keys, strict=True):
+        if matched[key]:
+            matched[key] -= 1
+        else:
+            left.append(one)
+    return left

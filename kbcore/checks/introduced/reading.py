@@ -1,0 +1,25 @@
+"""What the files of a worktree state now, for as long as they are what a state has taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from kbcore.extract.facts import Facts
+from kbcore.store.workspace import Workspace
+from kbcore.sync.pending import wanted
+from kbcore.sync.scan import found_at
+from kbcore.view.view import View
+
+
+def facts_now(workspace: Workspace, view: View, branch: str, paths: Collection[str]) -> Callable[[str], Facts | None]:
+    """Return what gives the facts of one of these files; None where it is not what the branch has taken in."""
+    if not workspace.repo.has_worktree or workspace.head().branch != branch:
+        return lambda _: None
+    wants = wanted(workspace)
+    taken_in = {one.path: one.hash for one in view.sources(sorted(paths))}
+
+    def facts(path: str) -> Facts | None:
+        found = found_at(workspace.repo.worktree, wants, path)
+        return found.facts if found and taken_in.get(path) == found.hash else None
+
+    return facts

@@ -1,0 +1,229 @@
+"""The state before and after a change of few elements, asked by key; and the edges that the change made suspect.
+
+A side is what a view answers with the changed elements put as they are on that side. Nothing is scanned, and what SQL
+would have to load first is left alone where possible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from typing import Literal
+
+from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes
+from kbcore.rules.few import COLUMNS, Edge, Look, edge_of
+from kbcore.rules.rule import BranchFiles
+from kbcore.rules.stale_edges import ORDERING, StaleEdge, content_of, earlier_rows, renames_among, stale_edges
+from kbcore.view.database import among
+from kbcore.view.history import NODES
+from kbcore.view.tables import Likeness
+from kbcore.view.view import View
+
+
+class _Read:
+    """What both sides have in common: what was read of the view of links that did not change."""
+
+    def __init__(self, view: View, changes: Changes) -> None:
+        self.links: dict[tuple[str, str], list[Edge]] = {}
+        changed = {one.key for one in changes.links}
+        new = {one.key for one in changes.nodes if one.before is None or one.after is None}
+        others = [link for link in view.touching(sorted(new)) if link.id not in changed] if new else []
+        self.alone = new - {end for link in others for end in (link.from_id, link.to_id)}
+        """Ids that came or went, and at which no link is but the changed ones."""
+
+
+class ViewSide:
+    """One side of the changes. ``view`` is of the state before or after them; ``tree`` gives the branch's files."""
+
+    def __init__(
+        self,
+        view: View,
+        changes: Changes,
+        name: Literal["before", "after"],
+        read: _Read,
+        tree: Callable[[], BranchFiles],
+    ) -> None:
+        self._view = view
+        self._tree = tree
+        self._read = read
+        self._nodes: dict[str, Node | None] = {one.key: getattr(one, name) for one in changes.nodes}
+        links: dict[str, Link | None] = {one.key: getattr(one, name) for one in changes.links}
+        self._links = {key: edge_of(link) if link is not None else None for key, link in links.items()}
+        self._sources: dict[str, SourceFile | None] = {one.key: getattr(one, name) for one in changes.sources}
+
+    def nodes(self, ids: Collection[str]) -> dict[str, Node]:
+        """Return the nodes with these ids, as far as they exist."""
+        found = {id_: node for id_ in ids if (node := self._nodes.get(id_)) is not None}
+        rest = [id_ for id_ in ids if id_ not in self._nodes]
+        return found | {node.id: node for node in self._view.nodes(rest)} if rest else found
+
+    def links(self, ids: Collection[str]) -> dict[str, Edge]:
+        """Return the links with these ids, as far as they exist."""
+        found = {id_: edge for id_ in ids if (edge := self._links.get(id_)) is not None}
+        rest = [id_ for id_ in ids if id_ not in self._links and id_.startswith("link:")]
+        return found | {link.id: edge_of(link) for link in self._view.links(rest)} if rest else found
+
+    def out_of(self, ids: Collection[str], type_: str = "") -> list[Edge]:
+        """Return the links that lead from these ids, standing or not; of one type, or of any."""
+        return self._at("from_id", ids, type_)
+
+    def into(self, ids: Collection[str], type_: str = "") -> list[Edge]:
+        """Return the links that lead to these ids, standing or not; of one type, or of any."""
+        return self._at("to_id", ids, type_)
+
+    def _at(self, column: Literal["from_id", "to_id"], ids: Collection[str], type_: str) -> list[Edge]:
+        known = self._read.links
+        rest = sorted({id_ for id_ in ids if id_ not in self._read.alone and (column, id_) not in known})
+        if rest:
+            wanted = set(rest)
+
+            def is_at(link: Link) -> bool:
+                return getattr(link, column) in wanted
+
+            # A second condition, on the type, would have the database leave the index alone.
+            condition, params = among(rest)
+            found: defaultdict[str, list[Edge]] = defaultdict(list)
+            for row in self._view.cells("link", COLUMNS, (f"{column} {condition}", params), is_at):
+                edge = Edge(*row)
+                if edge.id not in self._links:
+                    found[getattr(edge, column)].append(edge)
+            known |= {(column, id_): found[id_] for id_ in rest}
+        edges = [edge for id_ in set(ids) for edge in known.get((column, id_), ())]
+        edges += [edge for edge in self._links.values() if edge is not None and getattr(edge, column) in ids]
+        return [edge for edge in edges if edge.type == type_] if type_ else edges
+
+    def has_edges(self) -> bool:
+        """Tell whether any link stands."""
+        if any(edge is not None and edge.stands for edge in self._links.values()):
+            return True
+        # So many rows of the base may be replaced by what came after it.
+        most = 1 + self._view.tail_rows + len(self._links)
+        rows = self._view.cells("link", ("id",), (f"stands limit {most}", ()), lambda link: link.stands)
+        return any(id_ not in self._links for (id_,) in rows)
+
+    def sources(self, paths: Collection[str]) -> list[SourceFile]:
+        """Return the source files with these paths, as far as they were read."""
+        named = {path for path in paths if path}
+        found = [one for path in sorted(named) if (one := self._sources.get(path)) is not None]
+        rest = sorted(named - self._sources.keys())
+        return [*found, *self._view.sources(rest)] if rest else found
+
+    def missing(self, paths: Collection[str]) -> set[str]:
+        """Return those of these paths at which there is no file of the repository."""
+        return self._tree().missing(paths) if paths else set()
+
+    def alike(self, likeness: Likeness, keys: Collection[str]) -> list[Node]:
+        """Return the nodes that have one of these texts in common."""
+        found = [node for node in self._view.alike(likeness, sorted(keys)) if node.id not in self._nodes]
+        changed = (node for node in self._nodes.values() if node is not None)
+        return [*found, *(node for node in changed if not {*keys}.isdisjoint(likeness.keys(node)))]
+
+
+class Sides:
+    """Both sides of what the record at a seq of a view changed."""
+
+    def __init__(self, view: View, changes: Changes, seq: int, schema: Schema, tree: Callable[[], BranchFiles]) -> None:
+        self._view = view
+        self._changes = changes
+        self._schema = schema
+        self._seq = seq
+        read = _Read(view, changes)
+        self._after = ViewSide(view, changes, "after", read, tree)
+        self._before = ViewSide(view, changes, "before", read, tree)
+
+    def after(self) -> Look:
+        """Return what the rules look at after the change."""
+        return Look(self._after, self._changes, self._schema, self._made_suspect)
+
+    def before(self) -> Look:
+        """Return what they look at before it. What was suspect already is left out of the other side."""
+        return Look(self._before, self._changes, self._schema, list)
+
+    def _made_suspect(self) -> list[StaleEdge]:
+        turned = {
+            one.key: one.before
+            for one in self._changes.nodes
+            if one.before is not None and one.after is not None and content_of(one.before) != content_of(one.after)
+        }
+        targets = self._reworded() | turned
+        changed = {one.key for one in self._changes.links}
+        edges = [
+            edge
+            for edge in (self._after.into(targets) if targets else ())
+            if edge.stands and edge.type not in ORDERING and edge.id not in changed and edge.from_id not in turned
+        ]
+        if not edges:
+            return []
+        nodes = self._after.nodes({edge.from_id for edge in edges})
+        paths = {path for edge in edges for path in edge.files} | {node.path for node in nodes.values()}
+        said = {one.path: one.version for one in self._after.sources(paths)}
+        read = {one.path: one.version for one in self._before.sources({one.path for one in targets.values()})}
+        by_rename = renames_among(self._view.rows, {edge.version for edge in edges})
+        found, unclear = [], []
+        for edge in edges:
+            target, node = targets[edge.to_id], nodes.get(edge.from_id)
+            files = [*edge.files, *([node.path] if node else [])]
+            last = max([node.version if node else 0, *(said.get(path, 0) for path in files)])
+            is_own = last <= edge.version and edge.version not in by_rename
+            if is_own and edge.to_id in turned and max(target.version, read.get(target.path, 0)) <= edge.version:
+                found.append(self._suspect(edge, edge.version))
+            else:
+                unclear.append((edge, is_own))
+        return found + self._by_history(unclear, targets) if unclear else found
+
+    def _reworded(self) -> dict[str, Node]:
+        """Return the entities whose documents, which define nothing else, have another text, as they were before."""
+        paths = {
+            one.key
+            for one in self._changes.sources
+            if one.before is not None
+            and one.after is not None
+            and one.before.hash != one.after.hash
+            and one.after.extractor.startswith("markdown/")
+        }
+        if not paths:
+            return {}
+        after = self._after.nodes(self._view.stated_by(sorted(paths))[0]).values()
+        defined = Counter(node.path for node in after)
+        ids = {node.id for node in after if node.path in paths and defined[node.path] == 1}
+        return self._before.nodes(ids)
+
+    def _suspect(self, edge: Edge, confirmed_seq: int) -> StaleEdge:
+        return StaleEdge(
+            edge.id, edge.type, edge.kind, edge.from_id, edge.to_id, edge.files, confirmed_seq, self._seq, text_path=""
+        )
+
+    def _by_history(self, unclear: list[tuple[Edge, bool]], targets: dict[str, Node]) -> list[StaleEdge]:
+        """Return those of these edges that are suspect and were not before.
+
+        Of each it is known whether it was certainly last confirmed by its own version. Then it was suspect before if
+        its target did not say any more what it said at that version; a few more are found by looking at both states.
+        """
+        past = self._past({edge.to_id for edge, is_own in unclear if is_own})
+
+        def was_as_confirmed(edge: Edge) -> bool:
+            target = targets[edge.to_id]
+            return content_of(_at(past[edge.to_id], edge.version, target)) == content_of(target)
+
+        likely = [edge.id for edge, is_own in unclear if not is_own or was_as_confirmed(edge)]
+        now = [one for one in stale_edges(self._view.rows, likely) if not one.unproven] if likely else []
+        if not now:
+            return []
+        was = {one.id for one in stale_edges(self._view.rows, [one.id for one in now], seq=self._seq - 1)}
+        return [one for one in now if one.id not in was]
+
+    def _past(self, ids: Collection[str]) -> dict[str, list[Node]]:
+        """Return the earlier versions of nodes, the newest first, under each id that they had."""
+        if not ids:
+            return {}
+        found: dict[str, list[Node]] = {id_: [] for id_ in ids}
+        for id_, *row in earlier_rows(self._view.rows, ids, NODES.columns):
+            found[id_].append(NODES.element(row))
+        return found
+
+
+def _at(versions: Iterable[Node], seq: int, newest: Node) -> Node:
+    """Return the one of an entity's versions that was in force at a seq; ``newest`` where none is known."""
+    return next((one for one in versions if one.version <= seq), newest)

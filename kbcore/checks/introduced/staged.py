@@ -1,0 +1,159 @@
+"""What a commit of the index would introduce: ``kb check --staged``, for a hook that runs before a commit.
+
+The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to a
+store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import gc_pause, limits
+from kbcore.checks import judge
+from kbcore.checks.introduced.compare import Introduced
+from kbcore.checks.introduced.judging import apart
+from kbcore.checks.introduced.symbols import (
+    IMPLEMENTS,
+    Comment,
+    Staged,
+    StagedFile,
+    StagedSymbol,
+    comments_in,
+    named_in,
+    rule_of,
+)
+from kbcore.extract.facts import Facts
+from kbcore.git import Tree, blobs
+from kbcore.git.kept import kept_of
+from kbcore.model.state import Changes
+from kbcore.rules import missing_file, staged_symbol
+from kbcore.store.apply import nearest_id
+from kbcore.store.workspace import Workspace
+from kbcore.sync.documents import Documents
+from kbcore.text.globs import glob_set
+from kbcore.view.scratch_copy import scratch_copy
+from kbcore.view.view import View
+
+_OVER_FILES: Final = frozenset({missing_file.RULE.id, staged_symbol.RULE.id})
+"""Rules that look at more than what is stated."""
+_BINARY: Final = b"\0"
+_SYMBOLS: Final = f"""
+with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
+select s.id, s.path, s.file, exists (
+  select 1 from link l where l.stands and l.type = '{IMPLEMENTS}' and l.from_id = s.id
+) from symbol s
+where s.id in (select unnest($1::varchar[])) or s.file in (select unnest($2::varchar[]))
+order by s.id
+"""  # noqa: S608 - no text from outside
+
+
+_IMPLEMENTED: Final = f"""
+select distinct json_extract_string(s.attributes, '$.file'), l.to_id from node s join link l on l.from_id = s.id
+where s.type = 'symbol' and l.stands and l.type = '{IMPLEMENTS}'
+  and json_extract_string(s.attributes, '$.file') in (select unnest($1::varchar[]))
+"""  # noqa: S608 - no text from outside
+
+
+class StagedOutcome(msgspec.Struct, frozen=True):
+    """What is new, how many files are staged, and what gives the facts that a staged document states, by its path."""
+
+    found: Introduced
+    staged: int
+    facts: Callable[[str], Facts | None]
+    comments: tuple[Comment, ...] = ()
+    """What the rule over staged symbols counted although no fact says it."""
+
+
+def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> StagedOutcome:
+    """Return the violations that a commit of the index would introduce; ``view`` is that of the branch checked out.
+
+    ``only`` names the rules to run. Rules over what is stated are not run where the commit changes nothing of that.
+
+    Raises: as ``run_checks``; ``GitUnusable``; ``InvalidQuery`` while a merge is not resolved; ``StorageError``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    commit = workspace.head().commit
+    if commit and not blobs.is_anything_staged(repo, env, commit):
+        report = judge(workspace, view, kept_of(repo, env, {}), only=only, extra=[staged_symbol.RULE], idle=_idle)
+        return StagedOutcome(Introduced(report), 0, lambda _: None)
+    before: Tree = blobs.tree_of(repo, env, commit) if commit else {}
+    after = blobs.staged_tree(repo, env, before)
+    staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
+    removed = before.keys() - after.keys()
+    documents = Documents(workspace)
+    with gc_pause.paused():
+        known = documents.differing(view, before)
+        is_stated = documents.is_stated_by([*staged, *removed], after)
+        idle = _busy if is_stated else _idle_but_for_files
+        with scratch_copy(view, view.seq) if known or is_stated else contextlib.nullcontext(view) as copy:
+            documents.take(copy, known)
+            was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
+            changes = documents.take_in(copy, after) if is_stated else Changes()
+            looked_at = _staged(workspace, copy, after, staged, (documents, changes))
+            rule = rule_of(looked_at)
+            now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)
+            found = apart(was, now, copy, copy)
+    has_run = any((run.id, run.status) == (staged_symbol.RULE.id, "ran") for run in found.report.rules)
+    comments = comments_in(looked_at) if has_run else ()
+    return StagedOutcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after), comments)
+
+
+def _busy(_: str) -> str:
+    return ""
+
+
+def _idle(_: str) -> str:
+    return "Nothing is staged."
+
+
+def _idle_but_for_files(rule: str) -> str:
+    return "" if rule in _OVER_FILES else "No document is staged, so nothing is stated otherwise."
+
+
+def _staged(
+    workspace: Workspace, copy: View, after: Tree, staged: Sequence[str], taken_in: tuple[Documents, Changes]
+) -> Staged:
+    """Return what the rule over staged symbols looks at, in the state that the commit would make."""
+    documents, changes = taken_in
+    made = [
+        one.key
+        for one in changes.nodes
+        if one.after and one.after.type == "symbol" and _says_more(one.before, one.after)
+    ]
+    rows = copy.rows(_SYMBOLS, [made, staged])
+    symbols = tuple(StagedSymbol(key, path or "", file or "", implements) for key, path, file, implements in rows)
+    globs = glob_set(workspace.config.staged_symbols)
+    wanted = {path for path in staged if globs.first(path) is not None}
+    lacking = {one.file for one in symbols if not one.implements}
+    listed = {one.file for one in symbols}.intersection(staged)
+    looked_at = wanted | lacking | listed
+    paths = [path for path in after if path in looked_at]
+    files = _files(documents, after, paths, wanted)
+    named = sorted({key for file in files.values() for key in named_in(file.text)})
+    types: dict[str, Any] = dict(
+        copy.rows("select id, type from node where id in (select unnest($1::varchar[]))", [named])
+    )
+    renamed = copy.renamed(set(named) - types.keys())
+    types |= {node.id: node.fields["type"] for node in copy.nodes(sorted({*renamed.values()}))}
+    types |= {former: types[now] for former, now in renamed.items()}
+    implemented = frozenset(copy.rows(_IMPLEMENTED, [list(files)]))
+    return Staged(files, symbols, types, lambda word: nearest_id(copy, word), workspace.schema, implemented, renamed)
+
+
+def _says_more(before: Any, after: Any) -> bool:
+    """Tell whether a symbol is new, or says something else than before."""
+    return before is None or before.fields != after.fields
+
+
+def _files(documents: Documents, after: Tree, paths: Sequence[str], wanted: Collection[str]) -> dict[str, StagedFile]:
+    texts = documents.texts_of(after[path].id for path in paths)
+    found = {}
+    for path in paths:
+        data = texts.get(after[path].id)
+        text = "" if data is None or _BINARY in data[: limits.KIB] else data.decode("utf-8", "replace")
+        found[path] = StagedFile(path, text, path in wanted)
+    return found

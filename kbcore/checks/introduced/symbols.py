@@ -1,0 +1,178 @@
+"""Rule ``staged-symbol``: what is staged of the source code says which requirement it is for. Pure.
+
+A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``,
+whatever marks a comment in its language. Ids are parted by commas; quotation marks, backticks and brackets around one,
+and what ends a sentence or the comment, are none of it; words that follow the id are prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kbcore.model.schema import Schema
+from kbcore.rules import Finding, Rule, RuleContext, staged_symbol
+from kbcore.text.escaping import in_quotes
+
+IMPLEMENTS: Final = "implements"
+
+_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
+_CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
+"""What ends a comment on its line, whatever the language."""
+
+_AROUND: Final = " \t.:;!()[]{}<>\"'`"
+_SHOWN: Final = 80
+_MAX_HINTS: Final = 20
+"""Each nearest id costs a look at all of them."""
+
+
+class NamedId(msgspec.Struct, frozen=True):
+    """An id that a comment names, and the line that it stands in."""
+
+    id: str
+    line: int
+
+
+class Comment(msgspec.Struct, frozen=True):
+    """A requirement that a comment names, in this line of a file. No fact says so: only this rule counts it."""
+
+    file: str
+    line: int
+    id: str
+
+
+class StagedFile(msgspec.Struct, frozen=True):
+    """A file of source code. ``is_wanted``: it is staged, and the configuration asks that it names a requirement."""
+
+    path: str
+    text: str
+    is_wanted: bool
+
+
+class StagedSymbol(msgspec.Struct, frozen=True):
+    """A symbol of a staged file, or a staged one: where it is stated, and the file that it is in ("" for none)."""
+
+    id: str
+    source: str
+    file: str
+    implements: bool
+
+
+class Staged(msgspec.Struct, frozen=True):
+    """What the rule looks at. ``files`` has, by path, each file that is staged or holds one of the symbols."""
+
+    files: Mapping[str, StagedFile]
+    symbols: tuple[StagedSymbol, ...]
+    types: Mapping[str, str]
+    """The type of each entity that a comment names, as far as there is one."""
+    nearest: Callable[[str], str]
+    schema: Schema
+    implemented: frozenset[tuple[str, str]] = frozenset()
+    """Each file with a requirement that one of its symbols implements by an edge."""
+    renamed: Mapping[str, str] = {}
+    """The present id of each former one that a comment names; ``types`` has both."""
+
+
+def named_in(text: str) -> list[str]:
+    """Return, for each id that comments name, both the text up to the next comma and its first word."""
+    return [spelling for _, item in _items(text) for spelling in _spellings(item)]
+
+
+def comments_in(staged: Staged) -> tuple[Comment, ...]:
+    """Return the requirements that comments name and no edge of a symbol of their file leads to, in order of files."""
+    found = [
+        Comment(file.path, one.line, one.id)
+        for file in staged.files.values()
+        for one in _named(file, staged)
+        if _fits(staged, one) and (file.path, one.id) not in staged.implemented
+    ]
+    return tuple(sorted(found, key=lambda one: (one.file, one.line)))
+
+
+def rule_of(staged: Staged) -> Rule:
+    """Return the rule over what is staged."""
+    return msgspec.structs.replace(staged_symbol.RULE, run=lambda context: list(_findings(staged, context)))
+
+
+def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
+    covered = set()
+    hints_left = _MAX_HINTS
+    for file in staged.files.values():
+        named = _named(file, staged)
+        if named:  # what names the wrong thing is told as that, once
+            covered.add(file.path)
+        for one in named:
+            if not _fits(staged, one):
+                yield _unfit(staged, file, one, may_guess=hints_left > 0)
+                hints_left -= 1
+    told = set()
+    for symbol in staged.symbols:
+        told.add(symbol.file)
+        if not symbol.implements and symbol.file not in covered:
+            yield _lacking(symbol)
+    for file in staged.files.values():
+        if file.is_wanted and file.path not in covered | told:
+            hint = "Write a comment `kb: implements ID` into it, or list its symbols in a manifest."
+            yield Finding(file.path, "The file names no requirement.", hint, file.path)
+
+
+def _lacking(symbol: StagedSymbol) -> Finding:
+    where = f", or write a comment `kb: implements ID` into {symbol.file}" if symbol.file else ""
+    hint = f"State below it which requirement it implements{where}."
+    if symbol.source:
+        hint = f"State in {symbol.source} which requirement it implements{where}."
+    return Finding(symbol.id, f"{symbol.id} implements no requirement.", hint, symbol.source or symbol.file)
+
+
+def _unfit(staged: Staged, file: StagedFile, one: NamedId, *, may_guess: bool) -> Finding:
+    shown = one.id[:_SHOWN]
+    kind = staged.types.get(one.id)
+    said = f"The comment names {in_quotes(shown)}"
+    if kind is not None:
+        targets = " or ".join(staged.schema.edges[IMPLEMENTS].to_types)
+        return Finding(
+            file.path,
+            f"{said}, which is a {kind}, not a {targets}.",
+            "Name a requirement.",
+            file.path,
+            values=(one.id,),
+            line=one.line,
+        )
+    near = staged.nearest(one.id) if may_guess else ""
+    hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
+    message = f"{said}, and there is no such requirement."
+    return Finding(file.path, message, hint, file.path, values=(one.id,), line=one.line)
+
+
+def _fits(staged: Staged, one: NamedId) -> bool:
+    kind = staged.types.get(one.id)
+    return kind is not None and kind in staged.schema.edges[IMPLEMENTS].to_types
+
+
+def _named(file: StagedFile, staged: Staged) -> list[NamedId]:
+    """Return the ids that the comments of a file name: of both ways to read an id, the one that there is."""
+    found = []
+    for line, item in _items(file.text):
+        spellings = _spellings(item)
+        known = next((one for one in spellings if one in staged.types), spellings[-1] if spellings else "")
+        found.append(NamedId(staged.renamed.get(known, known), line))
+    return found
+
+
+def _items(text: str) -> Iterator[tuple[int, str]]:
+    """Yield what stands between the commas of each comment, with its line; an empty comment names the empty id."""
+    line, at = 1, 0
+    for found in _COMMENT.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        listed = _CLOSER.split(found[1], maxsplit=1)[0]
+        yield from ((line, item.strip()) for item in listed.split(",") if item.strip() or "," not in listed)
+
+
+def _spellings(item: str) -> list[str]:
+    """Return how an id may be meant: as it stands, without what surrounds it, or as the first word, the last of all."""
+    words = item.split()
+    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].strip(_AROUND)])) if words else []

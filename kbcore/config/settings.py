@@ -1,0 +1,313 @@
+"""The settings of a project, ``.kb/config.json``: read from its text, complete with KB's defaults. Pure.
+
+Every key is optional; a key, a name or a value that KB does not know is refused, all of them at once. What is KB's own
+is known here; for other names, and only then, the project's own files and packages are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final, Literal, cast
+
+import msgspec
+
+from kbcore import limits
+from kbcore.config.sleep import SleepSettings, read_sleep
+from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract import settings as extractor_settings
+from kbcore.ids import check_branch_name
+from kbcore.model.rule_settings import (
+    Parameters,
+    RuleSetting,
+    Suppression,
+    check_params,
+    read_params,
+    read_suppressions,
+)
+from kbcore.model.schema import CORE
+from kbcore.text.globs import globs_in
+from kbcore.text.suggest import did_you_mean, nearest
+from kbcore.text.validator import ConfigNode, number_hint, read_json, refuse
+
+RuleLevel = Literal["error", "warning", "off"]
+RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
+
+
+class KipLimits(msgspec.Struct, frozen=True):
+    """How much one KIP command may take: solutions held at once, and seconds; and which setting decided each."""
+
+    rows: int = limits.KIP_ROWS
+    time_s: float = limits.KIP_TIME_S
+    rows_by: str = "`kip.rowLimit`"
+    time_by: str = "`kip.timeLimitSeconds`"
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The settings in force.
+
+    ``extractors`` holds what the file says to each extractor, by its name; what that means, and what holds
+    where it says nothing, is the extractor's. ``switched_off`` names the extractors that shall not run.
+    ``rules`` holds only the rules whose level the project changes.
+    """
+
+    default_branch: str | None = None
+    extractors: dict[str, dict[str, Any]] = {}
+    switched_off: tuple[str, ...] = ()
+    rules: dict[str, RuleLevel] = {}
+    rules_at: dict[str, str] = {}
+    """File and line of each of these."""
+    rule_params: dict[str, dict[str, RuleSetting]] = {}
+    suppressions: tuple[Suppression, ...] = ()
+    """What is not to be reported, and why."""
+    rule_time_s: float = limits.RULE_TIME_S
+    """How long the SQL of one rule of the project's own may run."""
+    lock_wait_s: float = limits.LOCK_WAIT_S
+    kip: KipLimits = KipLimits()
+    sleep: SleepSettings = SleepSettings()
+    staged_symbols: tuple[str, ...] = ()
+    """Globs of the source files that must name a requirement once they are staged."""
+
+
+DEFAULT: Final = Config()
+"""The settings of a project that has no file, or an empty one."""
+
+OF_THE_USER: Final = "store"
+"""A key of the user's settings that a repository might want to set, and must not."""
+_RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds", "suppress")
+_MOST_ABSENT: Final = 50
+"""So many extractors may be named that no installed package has."""
+
+_KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
+_KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
+
+
+class NameSources(msgspec.Struct, frozen=True):
+    """Where to ask for names that are not KB's own; each is called only when the settings hold such a name.
+
+    Each may raise ``InvalidConfig``: then its problems are told with those of the settings.
+    """
+
+    own_rules: Callable[[], Collection[str]]
+    """KB's own rules; asked for when the settings name any rule."""
+    parameters: Callable[[], Parameters]
+    """The rules of the project, and their parameters."""
+    extractors: Callable[[], Collection[str]]
+    """All extractors, those of other packages included."""
+    entity_types: Callable[[], Collection[str]]
+    """All entity types of the schema in force."""
+
+
+class _Doubt(msgspec.Struct, frozen=True):
+    """A name to ask for, and its place; the name that parameters have is that of their rule."""
+
+    what: Literal["rule", "parameters", "extractor", "entity type"]
+    name: str
+    spot: ConfigNode
+
+
+class ReadSettings(msgspec.Struct, frozen=True):
+    """What a text says: the settings, what is wrong with them, and the names that ``settle`` has to ask for."""
+
+    config: Config
+    problems: tuple[Problem, ...] = ()
+    doubts: tuple[_Doubt, ...] = ()
+
+
+def parse_config(text: str, path: str) -> Config:
+    """Return the settings in a text, whatever names of rules, extractors and types that are not KB's own it holds.
+
+    Raises:
+        InvalidConfig: as ``settle``.
+    """
+    return settle(read_config(text, path))
+
+
+def read_config(text: str, path: str) -> ReadSettings:
+    """Return what a text says that was read from ``path``, as messages shall name it. The same text reads the same."""
+    problems: list[Problem] = []
+    doubts: list[_Doubt] = []
+    root = read_json(text, path, problems)
+    found = root.known_members((*_KEYS, OF_THE_USER), "setting") if root else {}
+    if OF_THE_USER in found:
+        message = f"`{OF_THE_USER}` is a setting of the user, not of a repository."
+        hint = "Take it out: a repository does not decide that. It counts in your own kb/config.json alone."
+        found[OF_THE_USER].wrong("setting_of_the_user", message, hint)
+    extractors = _extractors(found.get("extractors"), doubts)
+    config = Config(
+        default_branch=_branch(found.get("defaultBranch")),
+        extractors={name: members for name, members in extractors.items() if members is not None},
+        switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
+        rules=_rules(found.get("rules"), doubts),
+        rules_at=_places(found.get("rules")),
+        rule_params=_params(found.get("ruleParams"), doubts),
+        suppressions=_suppressions(found.get("suppress"), doubts),
+        rule_time_s=_seconds(
+            found.get("ruleTimeLimitSeconds"),
+            DEFAULT.rule_time_s,
+            limits.MAX_RULE_TIME_S,
+            minimum=limits.MIN_RULE_TIME_S,
+        ),
+        lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, limits.MAX_LOCK_WAIT_S),
+        kip=_kip(found.get("kip")),
+        sleep=read_sleep(found.get("sleep")),
+        staged_symbols=_staged(found.get("staged")),
+    )
+    return ReadSettings(config, tuple(problems), tuple(doubts))
+
+
+def settle(reading: ReadSettings, known: NameSources | None = None) -> Config:
+    """Return the settings, once nothing is wrong with them; without ``known``, names in doubt pass.
+
+    Raises:
+        InvalidConfig: with every problem, each with file, line and JSON path.
+    """
+    problems = list(reading.problems)
+    if known is not None and reading.doubts:
+        _settle_doubts(reading.doubts, known, problems)
+    refuse(problems)
+    return reading.config
+
+
+def _settle_doubts(doubts: Collection[_Doubt], known: NameSources, problems: list[Problem]) -> None:
+    own_rules = known.own_rules() if any(doubt.what in {"rule", "parameters"} for doubt in doubts) else ()
+    doubts = [doubt for doubt in doubts if doubt.what != "rule" or doubt.name not in own_rules]
+    asked = {
+        "rule": ("unknown_rule", known.parameters),
+        "extractor": ("unknown_extractor", known.extractors),
+        "entity type": ("unknown_type", known.entity_types),
+    }
+    for what, (code, ask) in asked.items():
+        named = [doubt for doubt in doubts if doubt.what == what]
+        try:
+            names = {*_own_names(what), *(own_rules if what == "rule" else ()), *ask()} if named else set()
+        except InvalidConfig as error:
+            if what != "extractor":  # a broken package is named by what needs extractors, and stops nothing else
+                problems += error.details or [Problem("$", error.code, error.message, error.hint, named[0].spot.source)]
+            continue
+        unknown = [one for one in named if one.name not in names]
+        for doubt in unknown:
+            is_short = len(unknown) <= _MOST_ABSENT and len(doubt.name) <= limits.MAX_NAME_CHARS
+            if what == "extractor" and is_short and not nearest(doubt.name, names):
+                continue  # a package may not be installed here: whoever reads files says so
+            spot = msgspec.structs.replace(doubt.spot, problems=problems)
+            spot.unknown(code, what, doubt.name, names)
+    _settle_params([doubt for doubt in doubts if doubt.what == "parameters"], known, frozenset(own_rules), problems)
+
+
+def _settle_params(
+    doubts: Collection[_Doubt], known: NameSources, own_rules: frozenset[str], problems: list[Problem]
+) -> None:
+    try:
+        parameters = known.parameters() if doubts else {}
+    except InvalidConfig as error:
+        # Whoever asks for rules is told of their files; once is enough.
+        problems += [one for one in error.details if one not in problems]
+        return
+    for doubt in doubts:
+        spot = msgspec.structs.replace(doubt.spot, problems=problems)
+        check_params(doubt.name, spot, parameters, own_rules)
+
+
+def _own_names(what: str) -> Collection[str]:
+    """Return the names that are KB's own, where they are known without asking."""
+    return {"extractor": extractor_settings.BUILT_IN, "entity type": CORE.entities}.get(what, ())
+
+
+def default_branch_fault(name: str) -> str | None:
+    """Return why git makes no branch of this name, or None when it may."""
+    if name.startswith("-"):
+        return "git takes a name that starts with '-' for an option"
+    if name in {"HEAD", "@"}:
+        return f"git has another meaning for {name!r}"
+    return check_branch_name(name)
+
+
+def _branch(spot: ConfigNode | None) -> str | None:
+    if spot is None or spot.value is None:
+        return None
+    if not isinstance(spot.value, str):
+        spot.must_be("the name of a branch, or null", "With null, origin's HEAD decides, else `main`.")
+        return None
+    reason = default_branch_fault(spot.value)
+    if reason:
+        spot.wrong(
+            "bad_branch",
+            f"`defaultBranch` cannot name a branch: {reason}.",
+            "Name it as `git branch` shows it.",
+        )
+    return spot.value
+
+
+def _extractors(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict[str, Any] | None]:
+    """Return what is said to each extractor; None to one that is switched off."""
+    found: dict[str, dict[str, Any] | None] = {}
+    for name, settings in spot.members().items() if spot else ():
+        is_own = name in extractor_settings.BUILT_IN
+        if not is_own:
+            doubts.append(_Doubt("extractor", name, settings))
+        if settings.value is False:
+            found[name] = None
+        elif not isinstance(settings.value, dict):
+            settings.must_be("an object with its settings, or false to switch it off")
+        else:
+            found[name] = settings.value
+            types = extractor_settings.check(name, settings) if is_own else []
+            doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
+    return found
+
+
+def _rules(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:
+    found: dict[str, RuleLevel] = {}
+    for name, level in spot.members().items() if spot else ():
+        doubts.append(_Doubt("rule", name, level))
+        if level.value not in RULE_LEVELS:
+            hint = did_you_mean(level.value, RULE_LEVELS) if isinstance(level.value, str) else ""
+            level.must_be("error, warning or off", hint or 'Write "error", "warning" or "off".')
+        else:
+            found[name] = cast("RuleLevel", level.value)
+    return found
+
+
+def _suppressions(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[Suppression, ...]:
+    found = read_suppressions(spot)
+    doubts += [_Doubt("rule", one.rule, place) for one, place in found]
+    return tuple(one for one, _ in found)
+
+
+def _places(spot: ConfigNode | None) -> dict[str, str]:
+    members = spot.value if spot and isinstance(spot.value, dict) else {}
+    return {name: level.source for name, level in spot.members().items()} if spot and members else {}
+
+
+def _params(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict[str, RuleSetting]]:
+    members = spot.value if spot and isinstance(spot.value, dict) else {}
+    if spot and members:
+        doubts += [
+            _Doubt("parameters", name, one) for name, one in spot.members().items() if isinstance(one.value, dict)
+        ]
+    return read_params(spot)
+
+
+def _kip(spot: ConfigNode | None) -> KipLimits:
+    found = spot.known_members(_KIP_KEYS, "setting of KIP") if spot else {}
+    rows = found.get("rowLimit")
+    if rows and not (type(rows.value) is int and 1 <= rows.value <= limits.MAX_KIP_ROWS):
+        rows.must_be(f"a whole number from 1 to {limits.MAX_KIP_ROWS}", number_hint(rows.value))
+        rows = None
+    time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, limits.MAX_KIP_TIME_S)
+    return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
+
+
+def _staged(spot: ConfigNode | None) -> tuple[str, ...]:
+    symbols = spot.known_members(("symbols",), "setting of staged").get("symbols") if spot else None
+    return globs_in(symbols) if symbols else ()
+
+
+def _seconds(spot: ConfigNode | None, default: float, maximum: float, *, minimum: float = 0) -> float:
+    if spot is None:
+        return default
+    value = spot.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not minimum <= value <= maximum:
+        spot.must_be(f"a number of seconds from {minimum:g} to {maximum:g}", number_hint(value))
+        return default
+    return float(value)

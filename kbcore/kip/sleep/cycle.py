@@ -1,0 +1,236 @@
+"""One cycle: its phases in order, each committed as one changeset, and what is told of it.
+
+A process that ends in the middle leaves whole phases. What a phase did is in the state that it left, so that running
+again does what is still to be done, and nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import InvalidQuery, KBError
+from kbcore.kip.kml.intent import Intent, changeset_of
+from kbcore.kip.kml.refusals import DraftSources
+from kbcore.kip.sleep.assess import Assessment, assess
+from kbcore.kip.sleep.finish import SOURCE, last_cycle
+from kbcore.kip.sleep.lock import alone, hours_left
+from kbcore.kip.sleep.memory import Memory
+from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
+from kbcore.kip.sleep.phases import NUMBERS, PHASES
+from kbcore.kip.sleep.worklist import WorklistPage, page
+from kbcore.model.changeset import digest_of
+from kbcore.model.state import Draft, Stamp
+from kbcore.store import dry_run
+from kbcore.store.apply import planner
+from kbcore.store.branch_store import Author, Request
+from kbcore.store.workspace import Workspace
+from kbcore.text.wording import some_of
+from kbcore.view.view import View
+
+T = TypeVar("T")
+
+
+class SleepOptions(msgspec.Struct, frozen=True):
+    """How to sleep: which phases (none named: all of them), only tried or not, and whether within the interval too."""
+
+    phases: tuple[int, ...] = ()
+    dry_run: bool = False
+    force: bool = False
+
+
+class CycleReport(msgspec.Struct, frozen=True):
+    """What a cycle did. ``waits_hours`` is how long it is too early; nothing was done then.
+
+    ``seq`` is the head after it. What is only tried moves no head: its phases have the seqs that they would get.
+    """
+
+    branch: str
+    seq: int
+    cycle: str
+    dry_run: bool
+    last_cycle: str
+    waits_hours: float
+    phases: tuple[Done, ...]
+    before: Assessment
+    after: Assessment
+    work: WorklistPage
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+def run(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    options: SleepOptions,
+    *,
+    follows_head: bool,
+) -> CycleReport:
+    """Carry out a cycle on a branch, or the phases that are named, or only say what it would do.
+
+    Raises: ``InvalidQuery`` for a phase that there is not; ``AlreadyAsleep``; what ``BranchStore.commit`` raises: the
+    phases before are written then, each whole, and the error names them.
+    """
+    unknown = sorted({*options.phases} - {*NUMBERS})
+    if unknown:
+        hint = f"Phases are numbered from {NUMBERS[0]} to {NUMBERS[-1]}."
+        raise InvalidQuery(f"There is no phase {unknown[0]}.", hint=hint)
+    author = msgspec.structs.replace(author, source=SOURCE)
+    if options.dry_run:
+        view = dry_run.unshared_view(workspace, branch)
+        try:
+            head = workspace.store(branch).head()
+            return view.ask(head, lambda own: _Cycle(workspace, branch, _Trial(workspace, own, author)).run(options))
+        finally:
+            view.close()
+    with alone(workspace, branch):
+        return _Cycle(workspace, branch, _Real(workspace, branch, author, follows_head=follows_head)).run(options)
+
+
+class _Trial:
+    """Where a cycle that is only tried reads and writes: a view that nobody else sees."""
+
+    is_real: Final = False
+
+    def __init__(self, workspace: Workspace, view: View, author: Author) -> None:
+        self.view = view
+        self.author = author
+        self.now = workspace.machine.clock.now()
+
+    def read(self, use: Callable[[View], T]) -> T:
+        return use(self.view)
+
+    def commit(self, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
+        return dry_run.take(self.view, self.author, request, plan, self.now)
+
+
+class _Real:
+    """Where a cycle reads and writes: the store of the branch."""
+
+    is_real: Final = True
+
+    def __init__(self, workspace: Workspace, branch: str, author: Author, *, follows_head: bool) -> None:
+        self.branch = branch
+        self.workspace = workspace
+        self.author = author
+        self.guard = workspace.guard(branch) if follows_head else None
+        self.head_commit = workspace.head_commit(branch)
+        self.now = workspace.machine.clock.now()
+
+    def read(self, use: Callable[[View], T]) -> T:
+        return self.workspace.store(self.branch).read(use)
+
+    def commit(self, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
+        outcome = self.workspace.store(self.branch).commit(
+            self.author, request, plan, guard=self.guard, head_commit=self.head_commit, branch=self.branch
+        )
+        return outcome.applied
+
+
+class _Cycle:
+    """A cycle on its way; ``place`` is where it reads and writes."""
+
+    def __init__(self, workspace: Workspace, branch: str, place: _Trial | _Real) -> None:
+        self.workspace = workspace
+        self.branch = branch
+        self.place = place
+
+    def memory(self, view: View) -> Memory:
+        workspace = self.workspace
+        return Memory(view, view.schema(workspace.schema), workspace.config.sleep, self.place.now)
+
+    def run(self, options: SleepOptions) -> CycleReport:
+        head, before, last = self.place.read(lambda view: (view.seq, *_look(self.memory(view))))
+        left = 0.0
+        if self.place.is_real and not options.force and not options.phases:
+            left = hours_left(last, self.place.now, self.workspace.config.sleep.interval_hours)
+        wanted: Collection[int] = () if left else options.phases or NUMBERS
+        done: list[Done] = []
+        try:
+            done += (self.carried_out(phase) for phase in PHASES if phase.number in wanted)
+            seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
+        except KBError as error:
+            if self.place.is_real:
+                _add_progress(error, done, [phase for phase in PHASES if phase.number in wanted][len(done) :])
+            raise
+        return CycleReport(
+            branch=self.branch,
+            seq=seq if self.place.is_real else head,
+            cycle=self.place.now,
+            dry_run=not self.place.is_real,
+            last_cycle=last,
+            waits_hours=round(left, 2),
+            phases=tuple(done),
+            before=before,
+            after=after,
+            work=work,
+        )
+
+    def _told(self, view: View) -> tuple[Assessment, WorklistPage]:
+        memory = self.memory(view)
+        return assess(memory), page(memory, self.branch)
+
+    def carried_out(self, phase: Phase) -> Done:
+        """Carry out one phase, as one changeset or none."""
+        if phase.plan is None:
+            return Done(phase.number, phase.name, 0, {}, {}, ())
+        steps: list[PhaseResult] = []
+        seqs: list[int] = []
+
+        def plan(view: View, stamp: Stamp) -> Draft:
+            memory = self.memory(view)
+            step = phase.plan(memory) if phase.plan else PhaseResult(memory.work())
+            steps.append(step)
+            seqs.append(stamp.seq)
+            return self.draft(view, stamp, step)
+
+        request = Request(
+            digest=digest_of("sleep", {"phase": phase.number, "cycle": self.place.now}),
+            message=phase.message,
+            limit_bytes=limits.MAX_RECORD_BYTES,
+            lock_wait_s=self.workspace.config.lock_wait_s,
+            plans_ahead=True,
+        )
+        is_written = self.place.commit(request, plan)
+        step = steps[-1]
+        seq = seqs[-1] if is_written else 0
+        return Done(phase.number, phase.name, seq, step.done, step.left, tuple(step.issues[: limits.MAX_PROBLEMS]))
+
+    def draft(self, view: View, stamp: Stamp, step: PhaseResult) -> Draft:
+        """Return what the changeset of a phase comes to, by the way that KIP's own commands go."""
+        intent = Intent(lambda _: {}, step.concepts, step.propositions)
+        most = 2 * limits.MAX_SLEEP_ITEMS
+        changeset = changeset_of(step.work, intent, DraftSources(), most=most, most_deleted=most)
+        # What a phase asks for cannot be named: its plan is of use at the same head only.
+        plan = planner(changeset, self.workspace, warns_of_overwriting=False)
+        return msgspec.structs.replace(plan(view, stamp), reads=None)
+
+
+def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -> None:
+    """Have an error say which phases of the cycle were written before it, and which were not carried out."""
+    written = [one for one in done if one.seq]
+    if not written:
+        return
+    rows = some_of([f"{one.phase} {one.name} (record {one.seq})" for one in written], len(written))
+    not_done = some_of([f"{one.number} {one.name}" for one in left], len(left)) or "none"
+    error.applied = "yes" if error.applied == "no" else error.applied
+    error.message = (
+        f"{error.message.rstrip('.')}. These phases were written before: {rows}; not carried out: {not_done}."
+    )
+    error.hint = f"{error.hint} Run `kb sleep` again: it does what is left, and nothing twice.".lstrip()
+    error.data |= {
+        "phases_written": [{"phase": one.phase, "name": one.name, "seq": one.seq} for one in written],
+        "phases_left": [one.number for one in left],
+    }
+    error.args = (error.message,)
+
+
+def _look(memory: Memory) -> tuple[Assessment, str]:
+    return assess(memory), last_cycle(memory)

@@ -1,0 +1,70 @@
+"""Phase 9: the cycle is written down: when it was, and what the records of all its phases changed.
+
+The journal knows what was done since the cycle before, also where a process ended in the middle of it or a phase ran by
+itself; the maintenance log sums that up.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.kip.names import concept_id
+from kbcore.kip.sleep.assess import assess
+from kbcore.kip.sleep.memory import Memory
+from kbcore.kip.sleep.phase import PhaseResult
+from kbcore.kip.sleep.writing import edit
+from kbcore.model.concepts import DEFINING, PERSON, SYSTEM
+
+LAST: Final = "last_sleep_cycle"
+LOG: Final = "maintenance_log"
+SOURCE: Final = "sleep"
+"""The source of the records of a cycle, as the log shows it."""
+
+SYSTEM_ID: Final = concept_id(PERSON, SYSTEM)
+_RECORDS: Final = """select message, created + updated + deleted + edges from record
+where source = 'sleep' and seq > (
+  select coalesce(max(seq), 0) from record where source = 'sleep' and message like 'sleep 9 %'
+) order by seq
+"""
+_MEMORY: Final = """select exists(from mine) or exists(from node where type in (select unnest($4::varchar[])))
+or exists(from link where stands and len(files) = 0 and type in (select unnest($3::varchar[])))"""
+"""Whether anybody wrote a concept, a definition or a proposition; what files state is no memory."""
+
+
+def last_cycle(memory: Memory) -> str:
+    """Return when the last cycle ended, "" where there was none."""
+    rows = memory.view.rows("select attributes ->> '$.last_sleep_cycle' from node where id = ?", [SYSTEM_ID])
+    return str(rows[0][0] or "") if rows else ""
+
+
+def plan(memory: Memory) -> PhaseResult:
+    """Return the entry of the maintenance log.
+
+    There is none where this cycle has written its own and nothing came since, nor where there is no memory: a project
+    that does not use KIP is left without ``$system``.
+    """
+    step = PhaseResult(memory.work())
+    records = memory.view.rows(_RECORDS)
+    system = step.work.node(SYSTEM_ID, 0)
+    if system is None or system.old is None or (last_cycle(memory) == memory.now and not records):
+        return step
+    if not records and not system.old.version and not memory.ask(_MEMORY, memory.predicates, sorted(DEFINING))[0][0]:
+        step.issues.append("There is no memory to keep in order yet, so that no log of its maintenance is begun.")
+        return step
+    entry = {
+        "timestamp": memory.now,
+        "actions_taken": "; ".join(f"{message.removeprefix('sleep ')} ({count})" for message, count in records)
+        or "nothing to do",
+        "items_processed": sum(count for _, count in records),
+        "issues_found": [f"{one.name} is {one.value:g}, target {one.target}" for one in _unmet(memory)],
+    }
+    log = system.old.fields.get(f"attributes.{LOG}")
+    entries: list[Any] = log if isinstance(log, list) else []
+    edit(step, system, {LAST: memory.now, LOG: [*entries, entry][-limits.MAX_SLEEP_LOG :]})
+    step.count("entries in the maintenance log")
+    return step
+
+
+def _unmet(memory: Memory) -> list[Any]:
+    return [one for one in assess(memory).metrics if not one.is_met and one.value is not None]

@@ -1,0 +1,76 @@
+"""A phase of the cycle: what it is called, and what it comes to on a memory. Plain data.
+
+A phase decides on the very view that its changeset is planned on, and writes at most one changeset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kbcore import limits
+from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.kml.work import CommandDrafts
+from kbcore.kip.sleep.memory import Memory
+
+
+class PhaseResult(msgspec.Struct):
+    """What a phase comes to: the drafts of what it writes, what it removes, and what a person is told of it.
+
+    ``done`` counts what it does, by what that is; ``left`` counts what it leaves alone, by why; ``issues`` are
+    sentences for a person.
+    """
+
+    work: CommandDrafts
+    done: dict[str, int] = {}
+    left: dict[str, int] = {}
+    issues: list[str] = []
+    concepts: tuple[NodeDraft, ...] = ()
+    propositions: tuple[LinkDraft, ...] = ()
+    items: int = 0
+    """Elements that the phase names; beyond ``limits.MAX_SLEEP_ITEMS`` it leaves what is left to the next cycle."""
+
+    @property
+    def room(self) -> int:
+        """Return how many more elements the phase may name."""
+        return limits.MAX_SLEEP_ITEMS - self.items
+
+    def count(self, what: str, number: int = 1) -> None:
+        """Count what is done."""
+        if number:
+            self.done[what] = self.done.get(what, 0) + number
+
+    def leave(self, why: str, number: int = 1) -> None:
+        """Count what is left alone."""
+        if number:
+            self.left[why] = self.left.get(why, 0) + number
+
+
+LATER = "left to the next cycle"
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """One phase: its number, its name, and what it does in a few words. ``plan`` is None for one that only looks."""
+
+    number: int
+    name: str
+    does: str
+    plan: Callable[[Memory], PhaseResult] | None = None
+
+    @property
+    def message(self) -> str:
+        """Return what the log says of its record."""
+        return f"sleep {self.number} {self.name}: {self.does}"
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What became of a phase: the seq of its record (0 where it wrote none), and what it counted."""
+
+    phase: int
+    name: str
+    seq: int
+    done: dict[str, Any]
+    left: dict[str, Any]
+    issues: tuple[str, ...]

@@ -1,0 +1,105 @@
+"""The cache of one branch as a diagnosis sees it: readable or not, and whether it knows of more than the journal.
+
+A cache is never needed for an answer, so nothing here is worse than a warning. A view that has seen records which the
+store lacks is reported for as long as it lies there: they may be got back from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kbcore.errors import Damaged, Incompatible, ViewDamaged
+from kbcore.limits import MIB
+from kbcore.maintenance.findings import DoctorFinding
+from kbcore.storage import files, journal, layout
+from kbcore.store.workspace import Workspace
+from kbcore.text.wording import pluralize
+from kbcore.view import text_index
+from kbcore.view.cache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, refuse_log
+
+_MAX_SHOWN: Final = 5
+
+
+def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    """Look at what is cached for a branch.
+
+    Raises: ``StorageError`` when the cache or the head cannot be read, ``UnknownBranch`` when the store went meanwhile.
+    """
+    fs, folder = workspace.machine.fs, workspace.folders.cache_of(branch)
+    if not files.is_directory(fs, folder):
+        return
+    with files.explained(folder, "list", reading=True):
+        names = sorted(fs.listdir(folder))
+    yield from witnesses(workspace, branch)
+    unfinished = [name for name in names if name.startswith(UNFINISHED)]
+    if unfinished:
+        message = f"{pluralize(len(unfinished), 'unfinished view')} of processes that ended early."
+        remedy = "Run `kb gc` when they are a day old: it removes them."
+        yield DoctorFinding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
+    if VIEW in names:
+        yield from _view(workspace, branch)
+    if TEXT in names:
+        yield from _text(workspace, branch)
+
+
+def witnesses(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    """Find the views that were set aside because they know of what the store of a branch does not have."""
+    for kept in ViewCache(workspace.machine.fs, workspace.folders.cache_of(branch)).kept():
+        path = str(kept.path)
+        message = f"{path} had seen records up to seq {kept.seq} that the store does not have."
+        yield DoctorFinding("cache", "warning", "view_ahead", message, _remedy(workspace, branch), branch, path)
+
+
+def _remedy(workspace: Workspace, branch: str) -> str:
+    restored = layout.restore_command(workspace.folders.directory_of(branch), branch)
+    return f"If that was meant, delete the file; if not, bring them back with {restored}."
+
+
+def _text(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    """Look at the index of text."""
+    path = workspace.folders.cache_of(branch) / TEXT
+    try:
+        refuse_log(workspace.machine.fs, path)
+        length_bytes = files.read_size(workspace.machine.fs, path) or 0
+        seq, entities = text_index.inspect(str(path))
+    except ViewDamaged as error:
+        reason = str(error).splitlines()[0]
+        remedy = "Nothing to do: it is built anew by the next search."
+        yield DoctorFinding(
+            "cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
+        )
+        return
+    message = f"The text index at seq {seq} holds {pluralize(entities, 'entity')} in {length_bytes / MIB:.1f} MiB."
+    yield DoctorFinding("cache", "ok", "text", message, "", branch)
+
+
+def _view(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    fs, directory, path = (
+        workspace.machine.fs,
+        workspace.folders.directory_of(branch),
+        workspace.folders.cache_of(branch) / VIEW,
+    )
+    try:
+        with open_view(fs, path) as cached:
+            basis, rows = cached.basis, cached.base_rows()
+    except ViewDamaged as error:
+        reason = str(error).splitlines()[0]
+        remedy = "Nothing to do: it is built anew when it is needed."
+        yield DoctorFinding(
+            "cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
+        )
+        return
+    try:
+        head = journal.read_head(fs, directory)
+    except (Damaged, Incompatible):  # the journal's own check says so, with its remedy
+        message = f"The view at seq {basis.seq} holds {pluralize(rows, 'row')}; there is no head to compare it with."
+        yield DoctorFinding("cache", "note", "view", message, branch=branch)
+        return
+    if is_ahead(basis, head):
+        message = f"The cached view has seen record {basis.seq}; the journal ends at {head.seq} without it."
+        yield DoctorFinding("cache", "warning", "view_ahead", message, _remedy(workspace, branch), branch, str(path))
+        return
+    yield DoctorFinding(
+        "cache", "ok", "view", f"The view at seq {basis.seq} holds {pluralize(rows, 'row')}.", "", branch
+    )

@@ -1,0 +1,184 @@
+"""What proofs and diagnoses come upon, as values that any front end can show. Plain data.
+
+A check that could not run is a finding of its own; silence always means that it ran and found nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
+from kbcore.storage import layout, verify
+
+Severity = Literal["ok", "note", "warning", "error", "not_checked"]
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "not_checked", "warning", "note", "ok")
+"""The gravest first."""
+
+_REMEDIES: Final = {
+    "append_in_progress": "Nothing to do: readers see the record when it is written whole.",
+    "beyond_head": "Nothing to do: the next write settles it.",
+    "quarantined": "Keep it until you know that nothing is missing; then delete it.",
+    "no_head": "What is said of the head comes first.",
+}
+_REFERRALS: Final = (Damaged.default_hint, HeadDamaged.default_hint)
+"""What errors say of `kb doctor`; a diagnosis says instead what that would say."""
+
+
+_JOURNAL: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})
+
+
+class DoctorFinding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that was looked at, and what to do about it.
+
+    ``check`` is the part of the diagnosis; ``code`` that of KB's error for it, or a word. ``line`` counts from 1,
+    ``offset`` in bytes from 0; -1 where there is none.
+    """
+
+    check: str
+    severity: Severity
+    code: str
+    message: str
+    remedy: str = ""
+    branch: str = ""
+    file: str = ""
+    line: int = -1
+    offset: int = -1
+
+
+def of_error(check: str, error: KBError, branch: str = "") -> DoctorFinding:
+    """Return the finding for an error that a check ran into: damage, or a check that could not run."""
+    data = error.data
+    return DoctorFinding(
+        check,
+        "error" if isinstance(error, Damaged) else "not_checked",
+        error.code,
+        error.message,
+        without_referral(error.hint),
+        branch,
+        str(data.get("file", "")),
+        int(data.get("line", -1)),
+        int(data.get("offset", -1)),
+    )
+
+
+def of_config(check: str, error: InvalidConfig) -> list[DoctorFinding]:
+    """Return a finding for each mistake in files that a person wrote."""
+    found = []
+    for one in error.details or [Problem("$", error.code, error.message, error.hint)]:
+        file, _, line = one.source.rpartition(":")
+        message = f"{one.source}: {one.message}".removeprefix(": ")
+        at = int(line) if line.isdecimal() else -1
+        found.append(
+            DoctorFinding(check, "error", error.code, message, one.hint or "Mend the file.", file=file, line=at)
+        )
+    return found
+
+
+def told_once(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:
+    """Return the findings, where a check that the settings stopped says just that: their own check says the rest."""
+    findings = list(findings)
+    known = {one.message for one in findings if one.check == "settings" and one.severity == "error"}
+    message, remedy = "This needs the settings, and they are not valid.", "Mend the settings first."
+    told = (
+        DoctorFinding(one.check, "not_checked", one.code, message, remedy, one.branch)
+        if one.check != "settings" and one.message in known
+        else one
+        for one in findings
+    )
+    return list(dict.fromkeys(told))
+
+
+def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records: bool = False) -> list[DoctorFinding]:
+    """Return what proving the files of a store found, each with its remedy.
+
+    ``lacks_records`` says that the store lacks acknowledged records as well: a salvage then has to be confirmed.
+    """
+    found = []
+    options = ("--yes",) if lacks_records else ()
+    for one in proof.findings:
+        severity: Severity = "error" if one.severity == "damage" else one.severity
+        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch, options)}".strip()
+        found.append(
+            DoctorFinding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
+        )
+    return found
+
+
+def without_referral(hint: str) -> str:
+    """Return a hint without the sentence that leads to `kb doctor`."""
+    for sentence in _REFERRALS:
+        hint = hint.removesuffix(sentence)
+    return hint.strip()
+
+
+def rebuild_command(branch: str) -> str:
+    """Return the command that makes a new head for a branch."""
+    return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
+
+
+def salvage_advice(branch: str, *options: str) -> str:
+    """Return what to do about damage where there is no backup."""
+    return (
+        f"Without a backup, run {layout.salvage_command(branch, *options)}: it keeps a copy of the store and every "
+        "record that is proven, and says which records are gone."
+    )
+
+
+def damaged_journals(findings: Iterable[DoctorFinding], branch: str) -> list[tuple[str, str]]:
+    """Return the code and the file of each damage to a journal of a branch."""
+    return [
+        (one.code, one.file)
+        for one in findings
+        if one.branch == branch and one.severity == "error" and one.code in _JOURNAL and one.file
+    ]
+
+
+def _remedy(found: verify.ProofFinding) -> str:
+    if found.code == "unreferenced":
+        is_own = layout.kind_of(Path(found.file).name) != "strange"
+        return "Leave it; nothing reads it." if is_own else "Look at the file; KB does not touch it."
+    return without_referral(found.hint) or _REMEDIES.get(found.code, "")
+
+
+def _way_out(
+    found: verify.ProofFinding, proof: verify.Proof, directory: Path, branch: str, options: tuple[str, ...]
+) -> str:
+    """Return what to do about damage where there is no backup, "" for what has its remedy already."""
+    if found.code == HeadDamaged.code and found.file == str(directory):
+        return ""  # it holds nothing that a head could be made of
+    if found.code == HeadDamaged.code:
+        made = "makes a new head out of the journal, keeps a copy of the store, and says what it cannot prove."
+        return f"Run {rebuild_command(branch)}: it {made}"
+    if found.code not in _JOURNAL or proof.head is None:
+        return ""
+    if _is_mixed(found, proof):
+        given_up = "for the records that are there, as if they were the right ones"
+        return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
+    return salvage_advice(branch, *options)
+
+
+def _is_mixed(found: verify.ProofFinding, proof: verify.Proof) -> bool:
+    """Tell whether the records are sound and end elsewhere than the head says: no record is at fault."""
+    is_last = proof.head is not None and Path(found.file).name == proof.head.head.file
+    return is_last and found.code == JournalCorrupt.code and found.line < 0
+
+
+def gravest_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
+    """Return findings in order of severity, otherwise as they came."""
+    return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))
+
+
+def is_sound(findings: Iterable[DoctorFinding]) -> bool:
+    """Tell whether everything was checked and nothing is wrong."""
+    return not any(one.severity in {"error", "not_checked"} for one in findings)
+
+
+def as_json(findings: Iterable[DoctorFinding]) -> list[dict[str, Any]]:
+    """Return findings as plain JSON values."""
+    return [msgspec.to_builtins(one) for one in findings]

@@ -1,0 +1,228 @@
+"""Prove one branch: every byte of the store, every record as facts, every snapshot by replay, and the cached view.
+
+Writes nothing, takes no lock, and raises nothing for the state of the store: every problem is a finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Any, Literal
+
+import msgspec
+
+from kbcore import interrupting, progress
+from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
+from kbcore.maintenance import intact_prefix
+from kbcore.maintenance.caches import witnesses
+from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof
+from kbcore.model import canonical
+from kbcore.storage import files, snapshot, verify
+from kbcore.storage.head import Head, SnapshotRef
+from kbcore.store.branches import lost
+from kbcore.store.workspace import Workspace
+from kbcore.view import replay
+from kbcore.view.cache import VIEW, is_ahead, is_usable, open_view
+from kbcore.view.fold import FoldStart, fold
+from kbcore.view.tables import ELEMENTS
+from kbcore.view.view import View
+
+_TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One part of a proof, and whether it could be carried out."""
+
+    name: Literal["journal", "replay", "snapshots", "view"]
+    status: Literal["ran", "not_run"]
+    reason: str = ""
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What a proof came to. ``good_seq`` is the last record up to which everything was proven."""
+
+    branch: str
+    seq: int | None
+    good_seq: int
+    history_from: int
+    records: int
+    snapshots: int
+    hash: str
+    checks: tuple[Check, ...]
+    findings: tuple[DoctorFinding, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """True when everything that was asked for was checked, and nothing is wrong."""
+        return is_sound(self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the proof as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return {**shown, "findings": as_json(self.findings), "ok": self.is_sound}
+
+
+class _Proof:
+    """A proof while it is carried out."""
+
+    def __init__(self, workspace: Workspace, branch: str) -> None:
+        self.workspace = workspace
+        self.branch = branch
+        self.fs = workspace.machine.fs
+        self.directory = workspace.folders.directory_of(branch)
+        self.findings: list[DoctorFinding] = []
+        self.checks: list[Check] = []
+        self.snapshots = 0
+
+    def found(self, severity: Severity, code: str, message: str, remedy: str = "", file: str = "") -> None:
+        self.findings.append(DoctorFinding("journal", severity, code, message, remedy, self.branch, file))
+
+    def failed(self, error: KBError) -> None:
+        """Note an error, unless proving the store has found the same already."""
+        found = of_error("journal", error, self.branch)
+        if not any((one.code, one.file, one.line) == (found.code, found.file, found.line) for one in self.findings):
+            self.findings.append(found)
+
+    def ran(self, name: Literal["journal", "replay", "snapshots", "view"]) -> None:
+        self.checks.append(Check(name, "ran"))
+
+    def not_run(self, name: Literal["journal", "replay", "snapshots", "view"], reason: str) -> None:
+        self.checks.append(Check(name, "not_run", reason))
+
+
+@interrupting.maintenance()
+def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False) -> Verified:
+    """Prove a branch; ``with_view`` compares the cached view with one that is built anew, row by row.
+
+    Raises: ``UnknownBranch`` when there is no store, ``StoreWentBack`` when there was one.
+    """
+    proof = _Proof(workspace, branch)
+    lost.refuse_gone(workspace, branch)
+    stored = verify.prove(proof.fs, proof.directory)
+    head, good_seq = stored.head, stored.good_seq
+    if head is not None and not stored.is_sound:
+        good_seq = intact_prefix.intact_seq(proof.fs, proof.directory, head)
+    proof.findings += of_proof(stored, proof.directory, branch)
+    if head is None:
+        for name in ("journal", "replay", "snapshots"):
+            proof.not_run(name, "The head file cannot be read.")
+    else:
+        loss = workspace.witness(branch).check(head)
+        if loss:
+            proof.failed(loss.error())
+        proof.ran("journal")
+        good_seq = _replay(proof, head, good_seq)
+        if with_view:
+            proof.findings += witnesses(workspace, branch)
+            _check_view(proof, head, good_seq)
+    return Verified(
+        branch=branch,
+        seq=head.seq if head else None,
+        good_seq=good_seq,
+        history_from=head.first_seq - 1 if head else 0,
+        records=max(stored.records_checked, good_seq - head.first_seq + 1 if head and not head.holes else 0),
+        snapshots=proof.snapshots,
+        hash=head.hash if head else "",
+        checks=tuple(proof.checks),
+        findings=tuple(proof.findings),
+    )
+
+
+def _replay(proof: _Proof, head: Head, good_seq: int) -> int:
+    """Fold every good record, compare each snapshot on the way, and return how far that went."""
+    try:
+        start = replay.start(proof.fs, proof.directory, head)
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        proof.failed(error)
+        proof.not_run("replay", "What the history begins with cannot be read.")
+        proof.not_run("snapshots", "Nothing could be replayed.")
+        return 0
+    reached, stopped = start.seq, None
+    snapshots = {ref.seq: ref for ref in head.snapshots if ref.seq > start.seq}
+    if start.seq:
+        reason = "cannot be replayed, because records are missing" if head.holes else "was pruned"
+        message = f"What happened up to seq {start.seq} {reason}: the snapshot there is not proven by replay."
+        proof.found("note", "history_pruned", message)
+    try:
+        for seq in _folding(proof, head, start, good_seq):
+            reached = seq
+            if seq in snapshots:
+                _compare_snapshot(proof, head, snapshots.pop(seq), start)
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        stopped = error
+        proof.failed(error)
+    if reached < head.seq:
+        proof.not_run("replay", f"Only the records up to seq {reached} are good{_why(stopped)}.")
+    else:
+        proof.ran("replay")
+    if snapshots:
+        proof.not_run("snapshots", f"{', '.join(ref.file for ref in snapshots.values())}: no replay leads there.")
+    else:
+        proof.ran("snapshots")
+    return reached
+
+
+def _why(stopped: KBError | None) -> str:
+    return f" ({stopped.code})" if stopped else ""
+
+
+def _folding(proof: _Proof, head: Head, start: FoldStart, until: int) -> Iterator[int]:
+    """Fold the records after ``start`` into its state, and yield each seq once its record is in."""
+    if until <= start.seq:
+        return
+    entries = replay.entries(proof.fs, proof.directory, head, until=until, skip=start.seq)
+    for entry in progress.track(entries, until - start.seq, "records replayed"):
+        fold(start.state, entry)
+        start.known.append(replay.known_of(entry))
+        yield entry.seq
+
+
+def _compare_snapshot(proof: _Proof, head: Head, ref: SnapshotRef, start: FoldStart) -> None:
+    """Compare a snapshot with the state that replay came to, byte by byte."""
+    path = str(proof.directory / ref.file)
+    replayed = canonical.lines(start.state, start.known)
+    try:
+        kept = snapshot.read(proof.fs, proof.directory, head, ref)
+        for number, (one, other) in enumerate(zip_longest(replayed, kept), start=1):
+            if one != other:
+                message = f"Fact {number} of {ref.file} is not what replay up to seq {ref.seq} comes to."
+                remedy = "Keep the store as it is and report this: the snapshot or the journal is not what KB wrote."
+                proof.found("error", "snapshot_differs", message, remedy, path)
+                return
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        proof.failed(error)
+        return
+    proof.snapshots += 1
+
+
+def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
+    """Compare the published view with one that is built anew up to where it stands."""
+    path = proof.workspace.folders.cache_of(proof.branch) / VIEW
+    if files.read_size(proof.fs, path) is None:
+        proof.not_run("view", "There is no cached view.")
+        return
+    remedy = f"Delete {path}; it is built anew when it is needed."
+    try:
+        with open_view(proof.fs, path) as cached:
+            if is_ahead(cached.basis, head):
+                message = f"The cached view has seen record {cached.seq}, which the journal does not have."
+                proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
+                return
+            if cached.seq > good_seq or not is_usable(cached.basis, head):
+                proof.not_run(
+                    "view", "The cached view is of another or an older history; it is built anew when needed."
+                )
+                return
+            with proof.workspace.store(proof.branch).view_until(cached.seq) as rebuilt:
+                differing = [table for table in _TABLES if _rows(cached, table) != _rows(rebuilt, table)]
+    except ViewDamaged as error:
+        proof.found("warning", "view_damaged", f"The cached view cannot be read: {error}", remedy, str(path))
+        return
+    if differing:
+        message = f"The cached view differs from one built anew, in {', '.join(differing)}."
+        proof.found("error", "view_differs", message, remedy, str(path))
+    proof.ran("view")
+
+
+def _rows(view: View, table: str) -> list[tuple[Any, ...]]:
+    return view.rows(f"select * from {table} order by all")  # noqa: S608 - a constant

@@ -1,0 +1,182 @@
+"""What one journal record says: who, when, why, and the operations. The vocabulary of the journal.
+
+Every operation carries values, never a whole state: the fields it sets or removes on the element it names, the
+source that states them (``src``: a file's path, or "" for the client), and ``base``, the version of the element
+that it was made on (0: it did not exist). A record with an operation or a member that this program does not know
+is refused, never skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import FormatTooNew, JournalCorrupt
+from kbcore.model.graph import CLIENT, NoteOnFile
+from kbcore.storage.places import MissingRecords
+
+VOCABULARY: Final = 2
+"""Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
+
+2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
+"""
+
+SYNC: Final = "sync"
+"""The source of the records that a sync writes: what is theirs was not anybody's own decision."""
+
+IMPORT: Final = "import"
+"""The source of the records of an import: times, authors and sources in them are those that its file gave."""
+
+
+class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
+    """What all operations share: the way they are written."""
+
+
+class PutNode(_Op, frozen=True, tag="put"):
+    """Set and remove fields of an entity, which comes into being if it does not exist."""
+
+    id: str
+    base: int
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    src: str = CLIENT
+
+
+class DropNode(_Op, frozen=True, tag="drop"):
+    """Remove an entity. Links of others to it stay, unresolved."""
+
+    id: str
+    base: int
+
+
+class StateLink(_Op, frozen=True, tag="link", rename={"from_id": "from", "to_id": "to"}):
+    """State an edge on behalf of a source, and set or remove its fields."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+    set: dict[str, Any] = {}
+    unset: tuple[str, ...] = ()
+    src: str = CLIENT
+    said: str = ""
+
+
+class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "to_id": "to"}):
+    """Withdraw one source's statement of an edge; with the last statement, the edge goes."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+    src: str = CLIENT
+
+
+class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "to_id": "to"}):
+    """Note that an edge was looked at and still holds: its version moves, and nothing else."""
+
+    type: str
+    from_id: str
+    to_id: str
+    base: int
+    kind: str = ""
+
+
+class ReadSource(_Op, frozen=True, tag="source"):
+    """Note that a file was read: the SHA-256 of its content and what was wrong with it."""
+
+    path: str
+    hash: str
+    extractor: str
+    base: int
+    is_ok: bool = True
+    problems: tuple[NoteOnFile, ...] = ()
+
+
+class ForgetSource(_Op, frozen=True, tag="forget"):
+    """Note that a file is gone."""
+
+    path: str
+    base: int
+
+
+EdgeOperation = StateLink | WithdrawLink | ConfirmLink
+Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource
+
+
+class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the operations of a record come from if no journal record proves them: a cached view.
+
+    ``seq`` and ``hash`` name the proven record that the view was folded up to.
+    """
+
+    seq: int
+    hash: str
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One validated changeset as it stands in the journal. ``digest`` is of the request's content."""
+
+    schema: int
+    changeset_id: str
+    digest: str
+    at: str
+    actor: str
+    source: str
+    tool: str
+    ops: tuple[Operation, ...]
+    message: str = ""
+    unchanged: tuple[str, ...] = ()
+    edges_unchanged: int = 0
+    warnings: tuple[str, ...] = ()
+    clock: str = ""
+    """The wall clock when it was behind the time of the record before (``clock.Moment``).
+
+    Equal to ``at``: it was behind by more than a day, and each earlier record with a later ``at`` was written by a
+    clock that was ahead.
+    """
+    repair: str = ""
+    """What recovery or a person did to the journal before this record."""
+    holes: tuple[MissingRecords, ...] = ()
+    """The records before this one that a salvage could not keep."""
+    unproven: Unproven | None = None
+    """Set if what this record writes is not proven."""
+    commit: str = ""
+    """The commit that was checked out in the worktree that wrote, 40 or 64 hex digits.
+
+    Absent where there was none (an unborn branch), where HEAD was on another branch than that of the record, and in a
+    note about the store itself.
+    """
+    session: str = ""
+    """What the writes of one client belong to: KB_SESSION, or the connection to the MCP server."""
+    epoch: str = ""
+    """The id that the store had when the record was acknowledged. With ``seq`` it names the record, in copies too."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Record)
+
+
+def encode(record: Record) -> bytes:
+    """Return the record as the JSON text that a journal line carries."""
+    return _encoder.encode(record)
+
+
+def decode(raw: bytes, *, seq: int) -> Record:
+    """Return the record of a journal line.
+
+    Raises: ``FormatTooNew`` for a vocabulary, operation or member that is not known here; ``JournalCorrupt``
+    for bytes that are no record at all, although their digest holds.
+    """
+    try:
+        record = _decoder.decode(raw)
+    except msgspec.ValidationError as error:
+        raise FormatTooNew(f"Record {seq} holds something that this KB does not know: {error}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalCorrupt(f"Record {seq} is not JSON: {error}.") from error
+    if record.schema > VOCABULARY:
+        raise FormatTooNew(f"Record {seq} uses vocabulary {record.schema}; this KB knows up to {VOCABULARY}.")
+    return record

@@ -1,0 +1,191 @@
+"""Renames: the operations that give an entity another id, and which changes are the rename of one. Pure.
+
+The history has a rename as an entity that goes and one that comes, of which one has the id of the other among its
+former ids, with all edges that have another id for it. ``joined`` makes one change of the two sides of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from kbcore.ids import link_id
+from kbcore.model import inverse
+from kbcore.model.graph import Link, Node, former_ids
+from kbcore.model.record import Operation
+from kbcore.model.state import Change, Changes, State
+
+E = TypeVar("E", Node, Link)
+
+
+def renamed_links(state: State, ids: Mapping[str, str]) -> list[tuple[Link, Link]]:
+    """Return each edge whose id changes with those of its ends, and the edge as it is afterwards.
+
+    ``ids`` has the later ids by the earlier ones. An edge about such an edge changes as well; ``state`` holds all of
+    them.
+    """
+    pairs = []
+    for link in state.links.values():
+        key = _later_id(link.id, state.links, ids)
+        if key == link.id:
+            continue
+        statements = tuple(
+            sorted(msgspec.structs.replace(one, said=ids.get(one.said, one.said)) for one in link.statements)
+        )
+        ends = {
+            "from_id": _later_id(link.from_id, state.links, ids),
+            "to_id": _later_id(link.to_id, state.links, ids),
+        }
+        pairs.append((link, msgspec.structs.replace(link, id=key, statements=statements, **ends)))
+    return pairs
+
+
+def _later_id(key: str, links: Mapping[str, Link], ids: Mapping[str, str]) -> str:
+    """Return the later id of an entity or an edge; that of an edge changes with those of its ends."""
+    link = links.get(key)
+    if key in ids or link is None:
+        return ids.get(key, key)
+    ends = _later_id(link.from_id, links, ids), _later_id(link.to_id, links, ids)
+    return key if ends == (link.from_id, link.to_id) else link_id(link.type, link.kind, *ends)
+
+
+def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
+    """Return the operations that make an entity another one with another id, with its edges.
+
+    Where an edge waits for the new id already, the two become one; what it states itself is kept.
+    """
+    return [*inverse.node_ops(None, wanted), *edge_ops(state, node.id, wanted.id), *inverse.node_ops(node, None)]
+
+
+def edge_ops(state: State, old: str, new: str) -> list[Operation]:
+    """Return the operations by which the edges of one id become those of another one; as ``rename_ops``."""
+    ops: list[Operation] = []
+    pairs = renamed_links(state, {old: new})
+    for _, after in pairs:
+        there = state.links.get(after.id)
+        ops += inverse.link_ops(there, joined_link(there, after) if there else after)
+    for before, _ in pairs:
+        ops += inverse.link_ops(before, None)
+    return ops
+
+
+def joined_link(there: Link, moved: Link) -> Link:
+    """Return an edge with what another one states besides."""
+    by_source = {one.src: one for one in (*moved.statements, *there.statements)}
+    fields = {**moved.fields, **there.fields}
+    owners = {name: (there if name in there.fields else moved).owners.get(name, "") for name in fields}
+    return msgspec.structs.replace(
+        there,
+        fields=fields,
+        owners={name: owner for name, owner in owners.items() if owner},
+        statements=tuple(sorted(by_source.values())),
+        created_at=min(there.created_at, moved.created_at),
+    )
+
+
+def renamed_back(node: Node, old: str, earlier: Sequence[str]) -> tuple[str, ...]:
+    """Return the former ids of an entity when the rename that took the id ``old`` from it is undone.
+
+    ``earlier`` are those that it had before that rename: its present id is among them where the rename undid another.
+    """
+    kept = {*former_ids(node), *({node.id} & {*earlier})} - {old}
+    return tuple(one for one in dict.fromkeys((*earlier, *former_ids(node))) if one in kept)
+
+
+def renamed_in(nodes: Iterable[Change[Node]]) -> dict[str, str]:
+    """Return the id that each entity had before these changes by the id that it has after them, where that is another.
+
+    To undo a rename is one as well: then the entity that goes has the other id among its former ones.
+    """
+    gone = {one.key: one.before for one in nodes if one.before is not None and one.after is None}
+    if not gone:
+        return {}
+    before = {former: key for key, node in sorted(gone.items()) for former in former_ids(node)}
+    found: dict[str, str] = {}
+    for one in nodes:
+        if one.before is None and one.after is not None:
+            names = [*reversed(former_ids(one.after)), before.get(one.key, "")]
+            old = next((name for name in names if name in gone), "")
+            if old:
+                found[one.key] = old
+                del gone[old]
+    return found
+
+
+def joined(changes: Changes) -> Changes:
+    """Return changes with one in the place of both sides of each rename; it has the later id as its key.
+
+    So it is with each edge that has another id for it; where that is all that happened to it, it is left out.
+    """
+    whole = paired(changes)
+    return msgspec.structs.replace(whole, links=tuple(one for one in whole.links if not _is_moved_alone(one)))
+
+
+def paired(changes: Changes) -> Changes:
+    """Return changes as ``joined`` does, with the edges too to which nothing happened but that they have another id."""
+    renamed = renamed_in(changes.nodes)
+    if not renamed:
+        return changes
+    moved = moved_links((one.before for one in changes.links if one.before is not None), renamed)
+    came = {one.key for one in changes.links if one.before is None}
+    gone = {one.key for one in changes.links if one.after is None}
+    links = {new: old for old, new in moved.items() if new in came and old in gone}
+    return Changes(_joined_by(changes.nodes, renamed), _joined_by(changes.links, links), changes.sources)
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """An entity or an edge that a record gave another id, and since when it had the one before.
+
+    Of an entity that is the seq that created it under that id, of an edge the seq that last wrote it.
+    """
+
+    was: str
+    now: str
+    since: int
+
+
+def moved_in(changes: Changes, renamed: Mapping[str, str]) -> list[Moved]:
+    """Return what these renames gave another id: the entities, and the edges that say the same as before.
+
+    ``renamed`` has the earlier ids of the entities by the later ones.
+    """
+    nodes = {one.key: one.before for one in changes.nodes if one.before is not None}
+    gone = {one.key: one.before for one in changes.links if one.before is not None and one.after is None}
+    left = {one.key: one.after for one in changes.links if one.after is not None}
+    found = [Moved(old, new, nodes[old].created_seq) for new, old in renamed.items()]
+    for old, new in moved_links(gone.values(), renamed).items():
+        before, after = gone[old], left.get(new)
+        if after is not None and (before.fields, before.stands) == (after.fields, after.stands):
+            found.append(Moved(old, new, before.version))
+    return found
+
+
+def moved_links(links: Iterable[Link], renamed: Mapping[str, str]) -> dict[str, str]:
+    """Return the id that each of these edges has after renames, where that is another one.
+
+    ``renamed`` has the earlier ids of entities by the later ones. An edge about such an edge has another id as well.
+    """
+    now = {old: new for new, old in renamed.items()}
+    by_id = {link.id: link for link in links}
+    return {key: new for key in by_id if (new := _later_id(key, by_id, now)) != key}
+
+
+def _is_moved_alone(change: Change[Link]) -> bool:
+    before, after = change.before, change.after
+    return before is not None and after is not None and before.id != after.id and _said(before) == _said(after)
+
+
+def _said(link: Link) -> tuple[object, ...]:
+    return link.fields, [one.source for one in link.statements], link.stands
+
+
+def _joined_by(changes: tuple[Change[E], ...], before: Mapping[str, str]) -> tuple[Change[E], ...]:
+    """Return changes with one in the place of two; ``before`` has the key before by the key after."""
+    elements, gone = {one.key: one.before for one in changes}, {*before.values()}
+    return tuple(
+        Change(one.key, elements[before[one.key]], one.after) if one.key in before else one
+        for one in changes
+        if one.key not in gone
+    )

@@ -1,0 +1,229 @@
+"""Coverage: which requirements are specified, verified and implemented, one by one and in groups.
+
+Of each aspect a requirement has it, lacks it, or need not have it; what is there counts, whatever is said about it. So
+the three numbers of a tally add up to its requirements, and a percentage is of those that need the aspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore.model.not_applicable import reason
+from kbcore.model.schema import ASPECTS
+from kbcore.model.statuses import RETIRED, has_status
+from kbcore.query import sql
+from kbcore.text.suggest import near_ones
+from kbcore.view.tables import Rows
+
+State = Literal["yes", "no", "not_applicable"]
+By = Literal["requirement", "component", "tag", "priority"]
+
+_ENDS: Final = {
+    "specified": ("specified_by", "from_id", "to_id"),
+    "verified": ("verified_by", "from_id", "to_id"),
+    "implemented": ("implements", "to_id", "from_id"),
+}
+"""The edge that shows each aspect, the end where the requirement is, and the other one."""
+_PRIORITIES: Final = ("must", "should", "could", "wont", "won't")
+"""Comes first, in this order; other priorities follow by name."""
+_HOLDERS: Final = ("from_id", "to_id"), ("to_id", "from_id")
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """A requirement, the ids of what shows each aspect, and why it need not have one."""
+
+    id: str
+    title: str
+    status: str
+    priority: str
+    tags: tuple[str, ...]
+    specified: tuple[str, ...]
+    verified: tuple[str, ...]
+    implemented: tuple[str, ...]
+    not_applicable: dict[str, str]
+
+    def state(self, aspect: str) -> State:
+        """Tell how it stands with an aspect."""
+        if getattr(self, aspect):
+            return "yes"
+        return "not_applicable" if aspect in self.not_applicable else "no"
+
+    def shown_by(self) -> dict[str, Any]:
+        """Return what shows each aspect, and why it need not have one, as JSON."""
+        shown: dict[str, Any] = {name: list(getattr(self, name)) for name in ASPECTS}
+        return shown | ({"not_applicable": self.not_applicable} if self.not_applicable else {})
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How many requirements have an aspect, lack it, and need not have it."""
+
+    yes: int
+    no: int
+    not_applicable: int
+
+    @property
+    def needed(self) -> int:
+        """Return how many need it."""
+        return self.yes + self.no
+
+    @property
+    def percent(self) -> float | None:
+        """Return how many of those that need it have it, rounded down to a tenth; None where none needs it."""
+        return self.yes * 1000 // self.needed / 10 if self.needed else None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the numbers as JSON."""
+        return {**msgspec.to_builtins(self), "percent": self.percent}
+
+
+class CoverageGroup(msgspec.Struct, frozen=True):
+    """Requirements that have something in common; ``name`` is None for those that have nothing of the kind."""
+
+    name: str | None
+    requirements: int
+    tallies: dict[str, Tally]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the group as JSON, without its name."""
+        return {"requirements": self.requirements, **{name: one.as_json() for name, one in self.tallies.items()}}
+
+
+class Covered(msgspec.Struct, frozen=True):
+    """The requirements that are asked about, in the order of ids, and how many are left out as retired."""
+
+    requirements: list[Requirement]
+    retired: int
+
+    @property
+    def total(self) -> CoverageGroup:
+        """Return the group of all of them, each once."""
+        return group_of(None, self.requirements)
+
+
+def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[str] = (), status: str = "") -> Covered:
+    """Return the requirements as of a seq (None: the head) that have all of these tags and the status.
+
+    With ``ids`` only those of them.
+
+    One statement, linear in requirements and their edges.
+    """
+    statement = sql.statement(at)
+    conditions = [f"list_contains(n.tags, {statement.bind(tag)})" for tag in tags]
+    conditions += [f"n.id {statement.among(ids)}"] if ids else []
+    conditions += [f"n.status = {statement.bind(status)}"] if status else []
+    shown = [
+        f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names
+        f"(select type as edge, from_id, to_id from {statement.link} where stands and type = '{edge}') group by 1, 2)"
+        for edge, near, far in _ENDS.values()
+    ]
+    joins = " ".join(f"left join {part} {name} on {name}.id = n.id" for name, part in zip(ASPECTS, shown, strict=True))
+    select = (
+        "select n.id, coalesce(n.title, ''), coalesce(n.status, ''), coalesce(n.priority, ''), n.tags, "  # noqa: S608
+        f"{', '.join(f'{name}.ids' for name in ASPECTS)}, "
+        f"{', '.join(reason('n.attributes', name) for name in ASPECTS)}, {has_status('n.status', RETIRED)} "
+        f"from {statement.node} n {joins} where {' and '.join(['n.type = ' + statement.bind('req'), *conditions])} "
+        "order by n.id"
+    )
+    found = rows(select, statement.params)
+    return Covered([_requirement(row) for row in found if not row[-1]], sum(bool(row[-1]) for row in found))
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """A tag or a status that no requirement has, and those like it that some have."""
+
+    name: Literal["tag", "status"]
+    value: str
+    near: tuple[str, ...]
+
+
+def unknown_filters(rows: Rows, at: int | None, *, tags: Sequence[str] = (), status: str = "") -> list[Unknown]:
+    """Return what of these filters no requirement has as of a seq (None: the head)."""
+    asked: list[tuple[Literal["tag", "status"], str, Sequence[str]]] = [
+        ("tag", "unnest(n.tags)", tags),
+        ("status", "n.status", [status] if status else []),
+    ]
+    found = []
+    for name, column, values in asked:
+        statement = sql.statement(at)
+        of_requirements = f"from {statement.node} n where n.type = {statement.bind('req')}"
+        known = [row[0] for row in rows(f"select distinct {column} {of_requirements}", statement.params)]
+        there = sorted(filter(None, known))
+        found += [Unknown(name, value, near_ones(value, there)) for value in values if value not in there]
+    return found
+
+
+def _requirement(row: Sequence[Any]) -> Requirement:
+    id_, title, status, priority, tags, *rest = row
+    ids, reasons = rest[: len(ASPECTS)], rest[len(ASPECTS) : 2 * len(ASPECTS)]
+    said = {name: why for name, why in zip(ASPECTS, reasons, strict=True) if why}
+    specified, verified, implemented = (tuple(one or ()) for one in ids)
+    return Requirement(id_, title, status, priority, tuple(tags or ()), specified, verified, implemented, said)
+
+
+def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
+    """Return the components that each requirement belongs to, in order.
+
+    It belongs to a component that itself, or a symbol that implements it, names: by an edge ``relates_to`` with the
+    component, either way, or by the attribute ``component``, a text or a list of texts. One statement.
+    """
+    statement = sql.statement(at)
+    link, node = statement.link, statement.node
+    named = "json_extract_string(n.attributes, '/component')"
+    listed = "json_extract_string(n.attributes, '$.component[*]')"
+    related = " union ".join(
+        f"select h.req, c.id from holder h join {link} l on l.{near} = h.id and l.stands "  # noqa: S608 - fixed names
+        f"and l.type = 'relates_to' join {node} c on c.id = l.{far} and c.type = 'component'"
+        for near, far in _HOLDERS
+    )
+    found = rows(
+        f"with holder as (select id as req, id from {node} where type = 'req' union "  # noqa: S608 - fixed names
+        f"select to_id, from_id from {link} where stands and type = 'implements'), "
+        f"named as (select h.req, unnest(case json_type(n.attributes, '/component') when 'ARRAY' then {listed} "
+        f"when 'VARCHAR' then [{named}] else [] end) as id from holder h join {node} n on n.id = h.id) "
+        f"select req, id from named where trim(id) != '' union {related} order by all",
+        statement.params,
+    )
+    components: dict[str, list[str]] = {}
+    for req, component in found:
+        components.setdefault(req, []).append(component)
+    return {req: tuple(names) for req, names in components.items()}
+
+
+def groups(covered: Covered, by: By, components: Mapping[str, Sequence[str]]) -> list[CoverageGroup]:
+    """Return the requirements in groups, those that belong nowhere last; one in several groups counts in each."""
+    names: Mapping[By, Callable[[Requirement], Iterable[str]]] = {
+        "requirement": lambda one: (one.id,),
+        "component": lambda one: components.get(one.id, ()),
+        "tag": lambda one: one.tags,
+        "priority": lambda one: (one.priority.lower(),) if one.priority else (),
+    }
+    members: dict[str | None, list[Requirement]] = {}
+    for requirement in covered.requirements:
+        found: list[str | None] = [*names[by](requirement)]
+        for name in found or [None]:
+            members.setdefault(name, []).append(requirement)
+    return [group_of(name, members[name]) for name in sorted(members, key=lambda name: _place(name, by))]
+
+
+def _place(name: str | None, by: By) -> tuple[bool, int, str]:
+    is_ranked = by == "priority" and name in _PRIORITIES
+    return name is None, _PRIORITIES.index(name or "") if is_ranked else len(_PRIORITIES), name or ""
+
+
+def group_of(name: str | None, requirements: Sequence[Requirement]) -> CoverageGroup:
+    """Return what can be said of some requirements together."""
+    states = {aspect: [one.state(aspect) for one in requirements] for aspect in ASPECTS}
+    tallies = {
+        aspect: Tally(found.count("yes"), found.count("no"), found.count("not_applicable"))
+        for aspect, found in states.items()
+    }
+    return CoverageGroup(name, len(requirements), tallies)
+
+
+def lacking(covered: Covered, aspects: Sequence[str]) -> Covered:
+    """Return only the requirements that lack every one of these aspects."""
+    kept = [one for one in covered.requirements if all(one.state(aspect) == "no" for aspect in aspects)]
+    return Covered(kept, covered.retired)

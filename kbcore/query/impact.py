@@ -1,0 +1,243 @@
+"""What a change of an entity affects, through every type of edge, as far as the schema says that effects go.
+
+An effect goes from one end of an edge to the other as ``EdgeType.impact`` says, and on from there, with two
+exceptions. It ends behind an edge that needs a kind, whose meaning only its author knows: what that leads to is
+related. And over an edge that works both ways between different types it does not come back to a sibling of where it
+came from: a changed symbol affects the requirement that it implements, but not the others that implement it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.model.schema import EdgeType, Schema
+from kbcore.query import sql
+from kbcore.query.subject import COLUMNS, Subject, subject_of
+from kbcore.query.walk import Path, PathStep, walked_json
+from kbcore.view.tables import Rows
+
+TEST: Final = "test"
+DECISION: Final = "adr"
+PARTS: Final = ("direct", "transitive", "tests", "related", "decisions")
+"""The lists of an impact that hold entities."""
+
+
+class Affected(msgspec.Struct, frozen=True):
+    """An entity, and one shortest way on which the effect comes to it; of a decision, from it backwards."""
+
+    subject: Subject
+    path: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """Return entity and way as JSON."""
+        return {**self.subject.as_json(), **walked_json(self.path)}
+
+
+class Person(msgspec.Struct, frozen=True):
+    """An owner of something that is changed or affected, with the ids of that."""
+
+    owner: str
+    ids: tuple[str, ...]
+
+
+class Impact(msgspec.Struct, frozen=True):
+    """What a change of ``start`` affects; every list is whole, nearest first, then by id.
+
+    ``direct`` and ``transitive`` hold what is affected in one step and in more, tests apart: those are ``tests`` to
+    run. ``related`` is tied to the start or to something affected by an edge of which only its kind says what it means.
+    ``decisions`` bind the start or something affected. With ``goes_on`` there is more beyond the depth or the limit.
+    """
+
+    start: Subject
+    direct: list[Affected]
+    transitive: list[Affected]
+    tests: list[Affected]
+    related: list[Affected]
+    decisions: list[Affected]
+    people: list[Person]
+    goes_on: bool
+
+
+class _Edge(msgspec.Struct, frozen=True):
+    """An edge as a level of the walk meets it."""
+
+    near: str
+    step: PathStep
+    far: Subject
+    is_binding: bool
+
+
+def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
+    """Return the impact as JSON: at most ``limit`` of each part, and how many there are."""
+    parts = {name: getattr(found, name) for name in PARTS}
+    people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
+    return {
+        "entity": found.start.as_json(),
+        "depth": depth,
+        **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
+        "people": people[:limit],
+        "totals": {**{name: len(part) for name, part in parts.items()}, "people": len(people)},
+        "goes_on": found.goes_on,
+    }
+
+
+def impact(
+    rows: Rows, schema: Schema, start: Subject, *, at: int | None = None, depth: int = limits.MAX_TRAVERSAL_DEPTH
+) -> Impact:
+    """Return what a change of an entity affects as of a seq (None: the head), in at most so many steps.
+
+    One statement a step; what is read is what the affected entities are tied to.
+    """
+    walk = _Walk(schema, start)
+    for step in range(depth + 1):
+        if not walk.frontier or walk.is_full:
+            break
+        edges = _edges(rows, schema, at, sorted({id_ for id_, _ in walk.frontier}))
+        walk.bind(edges)
+        if step < depth:
+            walk.advance(edges)
+        else:
+            walk.goes_on = walk.leads_on(edges)
+    return walk.answer()
+
+
+def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> list[_Edge]:
+    """Return every edge on which an effect leaves these entities, and every one by which a decision binds them."""
+    statement = sql.statement(at)
+    left = f"(select unnest({statement.bind(list(ids))}::varchar[]))"
+    parts = []
+    for is_binding, is_against in itertools.product((False, True), repeat=2):
+        names = _carrying(schema, is_against=is_against, is_binding=is_binding)
+        if names:
+            near, far = ("to_id", "from_id") if is_against else ("from_id", "to_id")
+            ends = f"{statement.link} e join {statement.node} n on n.id = e.{far}"
+            decides = f" and n.type = '{DECISION}'" if is_binding else ""
+            parts.append(
+                f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {is_binding}, e.{near} "  # noqa: S608 - fixed names
+                f"from {ends} where e.stands and e.type {statement.among(names)} and e.{near} in {left}{decides}"
+            )
+    found = rows(f"select * from ({' union all '.join(parts)}) order by all", statement.params) if parts else []  # noqa: S608
+    return [_Edge(row[-1], PathStep(*row[5:10]), subject_of(row), row[10]) for row in found]
+
+
+def _carrying(schema: Schema, *, is_against: bool, is_binding: bool) -> list[str]:
+    """Return the edge types along which, or against which, an effect leaves; or comes, from what binds."""
+    if is_binding:
+        return [one.name for one in schema.edges.values() if _carries(one, not is_against) and not one.needs_kind]
+    return [one.name for one in schema.edges.values() if _carries(one, is_against)]
+
+
+def _carries(edge: EdgeType, is_against: bool) -> bool:
+    """Tell whether an effect goes along an edge, or against it."""
+    return edge.impact in {"both", "from" if is_against else "to"}
+
+
+_Arrival = tuple[str, bool] | None
+"""The edge type over which an effect came and whether against it, where it may not go back over that type."""
+
+
+class _Walk:
+    """The effect so far: what it came to, on which way, and where it has just arrived."""
+
+    def __init__(self, schema: Schema, start: Subject) -> None:
+        self._schema = schema
+        self._start = start
+        self._paths: dict[str, Affected] = {start.id: Affected(start, ())}
+        self._related: dict[str, Affected] = {}
+        self._decisions: dict[str, Affected] = {}
+        self._seen: dict[str, set[_Arrival]] = {start.id: {None}}
+        self.frontier: list[tuple[str, _Arrival]] = [(start.id, None)]
+        self.goes_on = False
+
+    @property
+    def is_full(self) -> bool:
+        """Tell whether more is affected than is looked at."""
+        return len(self._paths) > limits.MAX_AFFECTED
+
+    def advance(self, edges: Sequence[_Edge]) -> None:
+        """Take one step on."""
+        leaving: dict[str, list[_Edge]] = {}
+        for edge in edges:
+            if not edge.is_binding:
+                leaving.setdefault(edge.near, []).append(edge)
+        here, self.frontier = self.frontier, []
+        for id_, arrival in here:
+            for edge in leaving.get(id_, ()):
+                if _may_leave(edge, arrival):
+                    self._take(edge)
+        self.frontier.sort(key=lambda one: (one[0], one[1] or ("", False)))
+
+    def _take(self, edge: _Edge) -> None:
+        definition = self._schema.edges[edge.step.type]
+        found = Affected(edge.far, (*self._paths[edge.near].path, edge.step))
+        if definition.needs_kind:
+            self._related.setdefault(edge.far.id, found)
+            return
+        arrival = (edge.step.type, edge.step.is_against) if _has_siblings(definition) else None
+        seen = self._seen.setdefault(edge.far.id, set())
+        if None not in seen and arrival not in seen:
+            seen.add(arrival)
+            self._paths.setdefault(edge.far.id, found)
+            self.frontier.append((edge.far.id, arrival))
+
+    def bind(self, edges: Iterable[_Edge]) -> None:
+        """Take in the decisions that bind what is affected."""
+        for edge in edges:
+            if edge.is_binding:
+                path = (*self._paths[edge.near].path, edge.step)
+                self._decisions.setdefault(edge.far.id, Affected(edge.far, path))
+
+    def leads_on(self, edges: Iterable[_Edge]) -> bool:
+        """Tell whether a further step would come to something new."""
+        arrivals: dict[str, list[_Arrival]] = {}
+        for id_, arrival in self.frontier:
+            arrivals.setdefault(id_, []).append(arrival)
+        return any(
+            not edge.is_binding
+            and edge.far.id not in self._paths
+            and edge.far.id not in self._related
+            and any(_may_leave(edge, arrival) for arrival in arrivals.get(edge.near, ()))
+            for edge in edges
+        )
+
+    def answer(self) -> Impact:
+        """Return all of it, in groups."""
+        affected = _ordered(one for id_, one in self._paths.items() if id_ != self._start.id)
+        others = [one for one in affected if one.subject.type != TEST]
+        related = _ordered(one for id_, one in self._related.items() if id_ not in self._paths)
+        decisions = _ordered(one for id_, one in self._decisions.items() if id_ not in self._paths)
+        return Impact(
+            self._start,
+            [one for one in others if len(one.path) == 1],
+            [one for one in others if len(one.path) > 1],
+            [one for one in affected if one.subject.type == TEST],
+            related,
+            decisions,
+            _people([self._start, *(one.subject for one in affected)]),
+            self.goes_on or self.is_full,
+        )
+
+
+def _may_leave(edge: _Edge, arrival: _Arrival) -> bool:
+    return arrival is None or (edge.step.type, not edge.step.is_against) != arrival
+
+
+def _has_siblings(edge: EdgeType) -> bool:
+    return edge.impact == "both" and not {*edge.from_types} & {*edge.to_types}
+
+
+def _ordered(found: Iterable[Affected]) -> list[Affected]:
+    return sorted(found, key=lambda one: (len(one.path), one.subject.id))
+
+
+def _people(subjects: Iterable[Subject]) -> list[Person]:
+    owned: dict[str, list[str]] = {}
+    for subject in subjects:
+        if subject.owner:
+            owned.setdefault(subject.owner, []).append(subject.id)
+    return [Person(owner, tuple(ids)) for owner, ids in sorted(owned.items())]

@@ -1,0 +1,239 @@
+"""Violations that a project accepts: suppressions with a reason, and the baseline. Pure.
+
+Both go by the rule, the code, the id, the field and the values of a violation, never by its message: other words in a
+message, or a line that moves, change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import InvalidConfig
+from kbcore.model.graph import UNKNOWN_STATUS, Node
+from kbcore.model.rule_settings import Suppression
+from kbcore.rules import CheckReport, Violation
+from kbcore.rules.registry import is_ok
+from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import matches
+from kbcore.text.suggest import did_you_mean
+
+ATTRIBUTE: Final = "suppress"
+"""The attribute of an entity that holds a reason for each rule that it need not keep."""
+FORMAT: Final = 1
+_EXAMPLE: Final = f"`{ATTRIBUTE}: {{RULE: why}}`"
+
+
+class Said(msgspec.Struct, frozen=True):
+    """The value of that attribute, and the file that states it; "" where a client wrote it."""
+
+    value: Any
+    file: str
+
+    @property
+    def reasons(self) -> Mapping[str, Any]:
+        """Return what counts: the reasons in a file. A client cannot take what it wrote out of the reports."""
+        return self.value if self.file and isinstance(self.value, dict) else {}
+
+
+Reasons = Mapping[str, Said]
+"""What entities say in that attribute, by their ids."""
+
+
+def said_by(node: Node) -> Said | None:
+    """Return what an entity says in that attribute."""
+    name = f"attributes.{ATTRIBUTE}"
+    return Said(node.fields[name], node.owners.get(name, "")) if name in node.fields else None
+
+
+class BaselineEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A violation as the baseline has it, and how many there are of it."""
+
+    rule: str
+    id: str = ""
+    code: str = ""
+    field: str = ""
+    values: tuple[str, ...] = ()
+    count: int = 1
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    violations: tuple[BaselineEntry, ...]
+
+
+Baseline = Counter[BaselineEntry]
+"""How many violations of each key are accepted; every key has the count 1."""
+
+
+def key_of(violation: Violation) -> BaselineEntry:
+    """Return what a violation is known by, in the baseline and wherever two reports are compared."""
+    return BaselineEntry(violation.rule, violation.id, violation.code, violation.field, violation.values)
+
+
+def read_baseline(text: str | None, file: str) -> Baseline:
+    """Return the baseline in the text of a file. Raises: ``InvalidConfig``."""
+    if text is None:
+        return Counter()
+    try:
+        found = msgspec.json.decode(text, type=_File)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        hint = "Restore it with git, or write it again: `kb check --write-baseline`."
+        raise InvalidConfig(f"{file} is no baseline: {error}", hint=hint) from error
+    if found.format != FORMAT:
+        raise InvalidConfig(f"{file} has the format {found.format}; this KB reads {FORMAT}.", hint="Update KB.")
+    kept: Baseline = Counter()
+    for entry in found.violations:
+        kept[msgspec.structs.replace(entry, count=1)] += max(entry.count, 0)
+    return kept
+
+
+def with_present_ids(baseline: Baseline, present: Mapping[str, str]) -> Baseline:
+    """Return a baseline with the present ids of what was renamed since it was written."""
+    if not present:
+        return baseline
+    kept: Baseline = Counter()
+    for entry, count in baseline.items():
+        kept[with_present_id(entry, present)] += count
+    return kept
+
+
+def with_present_id(entry: BaselineEntry, present: Mapping[str, str]) -> BaselineEntry:
+    """Return an entry with the present ids of what was renamed."""
+    values = tuple(present.get(one, one) for one in entry.values)
+    return msgspec.structs.replace(entry, id=present.get(entry.id, entry.id), values=values)
+
+
+def of_rules(baseline: Baseline, rules: Collection[str]) -> Baseline:
+    """Return what a baseline holds of these rules."""
+    return Counter({entry: count for entry, count in baseline.items() if entry.rule in rules})
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return the text of a baseline: in a fixed order, one entry on each line, as git merges it best."""
+    entries = [msgspec.structs.replace(entry, count=count) for entry, count in baseline.items()]
+    entries.sort(key=lambda one: (one.rule, one.id, one.code, one.field, one.values))
+    lines = ",\n".join("  " + json.dumps(msgspec.to_builtins(one), ensure_ascii=False) for one in entries)
+    return (
+        f'{{"format": {FORMAT}, "violations": [\n{lines}\n]}}\n'
+        if lines
+        else f'{{"format": {FORMAT}, "violations": []}}\n'
+    )
+
+
+def without_accepted(
+    report: CheckReport,
+    suppressions: Sequence[Suppression],
+    reasons_of: Callable[[list[str]], Reasons],
+    baseline: Baseline,
+    names: Collection[str],
+) -> CheckReport:
+    """Return a report without what is suppressed or in the baseline, both counted.
+
+    ``reasons_of`` returns what the entities of these ids say in their attribute ``suppress``; ``names`` are those of
+    all rules.
+    """
+    if not report.violations:
+        return report
+    reasons = reasons_of(sorted({one.id for one in report.violations}))
+    left = [_hinted(one, reasons, names) for one in report.violations if not _is_suppressed(one, suppressions, reasons)]
+    suppressed = len(report.violations) - len(left)
+    accepted = Counter(baseline)
+    new = []
+    for one in left:
+        key = key_of(one)
+        if accepted[key] > 0:
+            accepted[key] -= 1
+        else:
+            new.append(one)
+    return CheckReport(is_ok(new, report.rules), new, report.rules, suppressed, len(left) - len(new))
+
+
+class AcceptedFaults:
+    """What the settings, documents and the baseline accept of faults that a sync reports, which knows no edge types.
+
+    ``reasons`` are those of the entities that the faults are about, and ``statuses`` has the status of each of which a
+    sync says that it is not listed.
+    """
+
+    def __init__(
+        self,
+        suppressions: Sequence[Suppression],
+        baseline: Baseline,
+        reasons: Reasons = MappingProxyType({}),
+        statuses: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._suppressions = suppressions
+        self._reasons = reasons
+        self._statuses = statuses
+        self._left: Counter[tuple[str, str, str, tuple[str, ...]]] = Counter()
+        for entry, count in baseline.items():
+            self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
+
+    def accepts(self, rule: str, key: str, source: str, *, code: str = "", target: str = "") -> bool:
+        """Tell whether this is accepted; each entry of the baseline accepts as many as it counts."""
+        if _has_reason(rule, key, self._reasons) or _is_in_settings(rule, key, source, self._suppressions):
+            return True
+        entry = (rule, key, code, (target,) if target else ())
+        self._left[entry] -= 1
+        return self._left[entry] >= 0
+
+    def accepts_status(self, path: str, key: str) -> bool:
+        """Tell whether it is accepted that a file states a status of this entity that is not listed."""
+        return key in self._statuses and self.accepts(UNKNOWN_STATUS, key, path, target=self._statuses[key])
+
+
+def _is_in_settings(rule: str, key: str, source: str, suppressions: Sequence[Suppression]) -> bool:
+    return any(one.rule == rule and (one.id == key if one.id else matches(source, one.paths)) for one in suppressions)
+
+
+def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons: Reasons) -> bool:
+    return _has_reason(one.rule, one.id, reasons) or _is_in_settings(one.rule, one.id, one.source, suppressions)
+
+
+def _has_reason(rule: str, id_: str, reasons: Reasons) -> bool:
+    """Tell whether an entity says in its document why it need not keep a rule."""
+    said = reasons[id_].reasons.get(rule) if id_ in reasons else None
+    return isinstance(said, str) and bool(said.strip())
+
+
+def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violation:
+    """Return a violation that says why a suppression of its entity does not count, where one may be meant for it."""
+    said = reasons.get(one.id)
+    if said is None:
+        return one
+    named = said.value if isinstance(said.value, dict) else (one.rule,)
+    for rule, code, fault, remedy in faults_of(said, names):
+        is_its_own = one.rule in named and rule in ("", one.rule)
+        if is_its_own or (code == "unknown_rule" and one.rule not in named):
+            parts = (f"`{ATTRIBUTE}` {fault}.", remedy, one.hint)
+            return msgspec.structs.replace(one, hint=" ".join(part for part in parts if part))
+    return one
+
+
+def faults_of(said: Said, names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each part of an attribute that can suppress nothing.
+
+    That is the rule, "" for all of them; the code; what is wrong, as the end of a sentence about the attribute; the
+    remedy.
+    """
+    if not isinstance(said.value, dict):
+        yield "", "wrong_type", "is ignored: it is no mapping", f"It takes a reason for each rule, as in {_EXAMPLE}."
+    elif not said.file:
+        yield "", "client", "is ignored: a client wrote it", "It counts only in a document."
+    else:
+        for name, reason in said.value.items():
+            if name not in names:
+                yield (
+                    name,
+                    "unknown_rule",
+                    f"names {in_quotes(name)}, and there is no such rule",
+                    did_you_mean(name, names),
+                )
+            elif not isinstance(reason, str) or not reason.strip():
+                yield name, "no_reason", f"names {name} without a reason", "Write why."

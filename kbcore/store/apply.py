@@ -1,0 +1,378 @@
+"""Carry out what a client asks: plan it on the branch's state, and commit it while HEAD stays where it was."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from kbcore.errors import IntegrityViolation
+from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite, EntityWrite
+from kbcore.model.concepts import DEFINING, PREDICATE, TYPE, Concept, extended
+from kbcore.model.graph import Node, nested
+from kbcore.model.record import IMPORT
+from kbcore.model.schema import Schema
+from kbcore.model.state import Change, Draft, Stamp, State, StateReads
+from kbcore.query.known import nearest_id as nearest_known
+from kbcore.rules.stale_edges import stale_edges
+from kbcore.store import id_allocation
+from kbcore.store.answers import Outcome
+from kbcore.store.branch_store import Author, Request
+from kbcore.store.history.authorship import other_setters, writer_of
+from kbcore.store.planning.findings import PlanContext, Users, members_wanted
+from kbcore.store.planning.plan import plan as plan_changes
+from kbcore.store.planning.plan import reads
+from kbcore.store.planning.secrets import CODE as SECRET
+from kbcore.store.workspace import Workspace
+from kbcore.text.escaping import in_quotes
+from kbcore.view import numbering
+from kbcore.view.branch_definitions import definition_of
+from kbcore.view.view import View
+from kbcore.view.working_set import plan_until_stable
+
+MANY_ITEMS: Final = 500
+"""A changeset of more items is planned before the branch is locked."""
+
+MOST_PRELOADED: Final = 200
+"""The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
+
+NUMBERED: Final = 5
+"""How often a changeset gets other numbers, where another writer who did not ask for one wrote the same id."""
+
+AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
+
+Noting = Callable[[Draft], object]
+"""Is given each plan; the last is the one that is carried out."""
+
+
+def _not_noted(_: Draft) -> None:
+    """Do nothing with a plan."""
+
+
+class _InUse(Exception):
+    """The allocated id in the argument names an entity by now."""
+
+
+_USERS: Final = {
+    TYPE: """select id, count(*) over () from node
+where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+    PREDICATE: """select from_id || ' ' || type || ' ' || to_id, count(*) over () from link
+where stands and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+}
+
+Reading = Callable[[Callable[[View], Any]], Any]
+"""Returns what a function returns of a view of the branch with what its files say."""
+
+
+def apply_changeset(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    follows_head: bool,
+    read: Reading | None = None,
+    note: Noting = _not_noted,
+) -> Outcome:
+    """Commit a client's changeset to a branch.
+
+    With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
+    problems already is only planned, to find the others: it takes no lock, and its id is not looked up. An entity whose
+    id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use are looked
+    up, where the files of the worktree say more than the branch's own.
+
+    Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
+    allocate, as ``allocation.reserved``.
+    """
+    marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
+    if not marks:
+        return _carried_out(workspace, branch, author, changeset, follows_head=follows_head, note=note)
+    ask = read or workspace.store(branch).read
+    for _ in range(NUMBERED):
+        try:
+            return _numbered(
+                workspace, branch, author, changeset, marks=marks, ask=ask, follows_head=follows_head, note=note
+            )
+        except _InUse as error:
+            taken = error.args[0]
+    message = f"{in_quotes(taken)} was taken by another writer, as were the numbers before it."
+    raise IntegrityViolation(message, hint="Send it again.")
+
+
+def _numbered(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    marks: Sequence[str],
+    ask: Reading,
+    follows_head: bool,
+    note: Noting,
+) -> Outcome:
+    """Carry out a changeset with the next numbers in place of the marks. Raises ``_InUse`` where one is in use."""
+
+    def used(view: View) -> tuple[list[tuple[str, list[str]]], bool]:
+        prefixes = [str(numbering.marked_prefix(mark)) for mark in marks]
+        is_known = bool(changeset.changeset_id) and view.changeset(changeset.changeset_id) is not None
+        return [(one, [numbering.highest(view.rows, one)]) for one in prefixes], is_known
+
+    wanted, is_known = ask(used)
+    with contextlib.ExitStack() as stack:
+        if is_known or changeset.dry_run:
+            # Nothing will be written: the answer of the first time comes again, or what would be done is asked.
+            keys: list[str] = []
+            for prefix, known in wanted:
+                keys.append(id_allocation.known_next(workspace, prefix, [*known, *keys]))
+        else:
+            keys = stack.enter_context(id_allocation.reserved(workspace, wanted))
+        ids = dict(zip(marks, keys, strict=True))
+        given = _with_ids(changeset, ids)
+        outcome = _carried_out(
+            workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys)
+        )
+        if outcome.duplicate:
+            ids = _ids_given(changeset, marks, outcome.created)
+        return msgspec.structs.replace(outcome, ids=ids)
+
+
+def _ids_given(changeset: Changeset, marks: Sequence[str], created: Sequence[str]) -> dict[str, str]:
+    """Return which id each mark got when a changeset was carried out before; nothing where that is not certain.
+
+    The numbers of one prefix were given in the order of the marks.
+    """
+    named = {one.id for one in changeset.entities}
+    by_prefix: dict[str, list[str]] = {}
+    for mark in marks:
+        by_prefix.setdefault(str(numbering.marked_prefix(mark)), []).append(mark)
+    ids: dict[str, str] = {}
+    for prefix, its in by_prefix.items():
+        numbers = [(numbering.number_in(key, prefix), key) for key in created if key not in named]
+        found = sorted((number, key) for number, key in numbers if number is not None)
+        if len(found) != len(its):
+            return {}
+        ids |= {mark: key for mark, (_, key) in zip(its, found, strict=True)}
+    return ids
+
+
+def _with_ids(changeset: Changeset, ids: Mapping[str, str]) -> Changeset:
+    """Return a changeset with ids in place of marks, wherever it names them."""
+    swap = msgspec.structs.replace
+    entities = tuple(swap(one, id=ids.get(one.id, one.id)) for one in changeset.entities)
+    edges = tuple(_with_ends(one, ids) for one in changeset.edges)
+    return swap(changeset, entities=entities, edges=edges)
+
+
+def _carried_out(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    changeset: Changeset,
+    *,
+    follows_head: bool,
+    note: Noting,
+    fresh: Collection[str] = (),
+) -> Outcome:
+    request = Request(dry_run=True)
+    if not changeset.problems:
+        request = Request(
+            changeset_id=changeset.changeset_id,
+            digest=changeset.digest,
+            message=changeset.message,
+            dry_run=changeset.dry_run,
+            lock_wait_s=workspace.config.lock_wait_s,
+            plans_ahead=changeset.size > MANY_ITEMS,
+        )
+    store = workspace.store(branch)
+    guard = workspace.guard(branch) if follows_head else None
+    plan = planner(changeset, workspace, fresh=fresh)
+
+    def noted(view: View, stamp: Stamp) -> Draft:
+        draft = plan(view, stamp)
+        note(draft)
+        return draft
+
+    return store.commit(
+        author,
+        request,
+        noted,
+        guard=guard,
+        head_commit=workspace.head_commit(branch),
+        loads=preloading(changeset),
+        branch=branch,
+    )
+
+
+def importing(author: Author) -> Author:
+    """Return an author who imports: the record is marked as an import by its source."""
+    return msgspec.structs.replace(author, source=IMPORT)
+
+
+def preloading(changeset: Changeset) -> Callable[[View], object] | None:
+    """Return what loads the working set of a changeset while it waits for the lock; None where that may be large.
+
+    Others wait meanwhile, though the lock may be free. Whatever hangs on what is deleted is loaded with it.
+    """
+    if changeset.size > MOST_PRELOADED or changeset.entity_deletes:
+        return None
+    return lambda view: view.gather(reads(changeset))
+
+
+def planner(
+    asked: Changeset,
+    workspace: Workspace,
+    called: Callable[[str], str] = str,
+    *,
+    warns_of_overwriting: bool = True,
+    fresh: Collection[str] = (),
+) -> Callable[[View, Stamp], Draft]:
+    """Return the function that plans a changeset on a view, by the schema of its branch and a workspace's settings.
+
+    ``called`` returns what the client calls a type. ``warns_of_overwriting`` is False for a write whose purpose is to
+    overwrite what others have set. The planner raises ``_InUse`` if an id among ``fresh`` is in use.
+    """
+    level = workspace.config.rules.get(SECRET, "warning")
+
+    def draft(view: View, stamp: Stamp) -> Draft:
+        former = view.renamed(_named(asked))
+        changeset, warnings = _with_present_ids(asked, former)
+        schema = schema_after(view, workspace.schema, changeset)
+
+        def on(state: State) -> Draft:
+            around = PlanContext(
+                schema=schema,
+                stamp=stamp,
+                gone=_removed(view, changeset, state) if _needs_removals(changeset) else {},
+                suggest=lambda word: nearest_id(view, word),
+                secrets=level,
+                pruned=view.basis.history_from,
+                suspect=lambda ids: {one.id: one.changed_seq for one in stale_edges(view.rows, ids)},
+                called=called,
+                users=partial(users, view),
+                writer=partial(writer_of, view),
+                setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
+                former=former,
+                holders=lambda keys: {one.id: one.id for one in view.nodes([*keys])} | view.renamed(keys),
+            )
+            return plan_changes(changeset, state, around)
+
+        for node in view.nodes(list(fresh)) if fresh else ():
+            raise _InUse(node.id)
+        planned, state = plan_until_stable(view, reads(changeset), on)
+        # What uses a type that is defined anew, or defined no more, is looked for everywhere.
+        read = None if any(defines(change) for change in planned.changes.nodes) else StateReads(state.loaded)
+        said = (*warnings, *planned.warnings)
+        return msgspec.structs.replace(planned, loaded=state.loaded, reads=read, warnings=said)
+
+    return draft
+
+
+def _named(changeset: Changeset) -> list[str]:
+    """Return the ids that a changeset names."""
+    entities = [*(one.id for one in changeset.entities), *(one.id for one in changeset.entity_deletes)]
+    return [*entities, *_ends(changeset)]
+
+
+def _ends(changeset: Changeset) -> list[str]:
+    written = [end for one in changeset.edges for end in (one.from_id, one.to_id)]
+    return written + [end for one in changeset.edge_deletes for end in (one.from_id, one.to_id)]
+
+
+def _with_present_ids(changeset: Changeset, former: Mapping[str, str]) -> tuple[Changeset, list[str]]:
+    """Return a changeset that names renamed entities by their present ids, and what to say about that.
+
+    That holds for the ends of edges, and for items that can only be updates: an item that could make an entity with
+    the former id, and a deletion, name what they mean, and are refused.
+    """
+    written = Counter(former.get(item.id, item.id) for item in changeset.entities)
+    updated = {
+        item.id
+        for item in changeset.entities
+        if item.id in former
+        and written[former[item.id]] == 1
+        and (item.mode == "update" or (item.mode == "upsert" and "type" not in item.values))
+    }
+    ends = updated | (former.keys() & _ends(changeset))
+    if not ends:
+        return changeset, []
+    entities = tuple(
+        msgspec.structs.replace(item, id=former[item.id]) if item.id in updated else item for item in changeset.entities
+    )
+    edges = tuple(_with_ends(one, former) for one in changeset.edges)
+    deletes = tuple(_with_ends(one, former) for one in changeset.edge_deletes)
+    warnings = [f"{in_quotes(end)} is called {in_quotes(former[end])} now." for end in sorted(ends)]
+    return msgspec.structs.replace(changeset, entities=entities, edges=edges, edge_deletes=deletes), warnings
+
+
+def _with_ends(edge: AnyEdge, present: Mapping[str, str]) -> AnyEdge:
+    """Return an edge with present ids in place of others."""
+    from_id, to_id = present.get(edge.from_id, edge.from_id), present.get(edge.to_id, edge.to_id)
+    return msgspec.structs.replace(edge, from_id=from_id, to_id=to_id)
+
+
+def defines(change: Change[Node]) -> bool:
+    """Tell whether a change is one of what the branch defines of types, which what uses them depends on."""
+    return any(node is not None and node.type in DEFINING for node in (change.before, change.after))
+
+
+def users(view: View, kind: str, name: str, gone: Collection[str]) -> Users:
+    """Return what uses a type or predicate of the branch, besides the elements that go."""
+    rows = view.rows(_USERS[kind], [name, sorted(gone)])
+    return Users([row[0] for row in rows], rows[0][1] if rows else 0)
+
+
+def schema_after(view: View, project: Schema, changeset: Changeset) -> Schema:
+    """Return the schema of a branch with what a changeset itself defines, so that it can use that at once."""
+    known = view.definitions()
+    written = [item for item in changeset.entities if item.id in known or item.values.get("type") in DEFINING]
+    deleted = [item.id for item in changeset.entity_deletes if item.id in known]
+    if not written and not deleted:
+        return view.schema(project)
+    after = {key: definition_of(node) for key, node in known.items() if key not in deleted}
+    for item in written:
+        old = after.get(item.id)
+        kind = item.values.get("type", old.type if old else "")
+        if kind in DEFINING:
+            name = item.values.get("name", old.name if old else item.id.removeprefix(f"{kind}:"))
+            attributes = _attributes_after(item, old.attributes if old else {})
+            after[item.id] = Concept(kind, name, attributes)
+        else:
+            after.pop(item.id, None)
+    return extended(project, (after[key] for key in sorted(after)))
+
+
+def _attributes_after(item: EntityWrite, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a definition after an item; what planning refuses to remove may be missing."""
+    members, gone = members_wanted(item, {f"attributes.{name}": value for name, value in before.items()}, {})
+    after = {f"attributes.{name}": value for name, value in before.items() if f"attributes.{name}" not in gone}
+    return nested(after | members, "attributes")
+
+
+def _needs_removals(changeset: Changeset) -> bool:
+    items: list[EntityWrite | EdgeWrite] = [*changeset.entities, *changeset.edges]
+    return changeset.expected_seq is not None or any(item.mode == "update" for item in items)
+
+
+def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:
+    """Return, for what the changeset names and what does not exist now, the seq that removed it."""
+    nodes = [item.id for item in changeset.entities if item.id and item.id not in state.nodes]
+    links = [item.id for item in changeset.edges if item.id and item.id not in state.links]
+    return {**last_removals(view, "node", nodes), **last_removals(view, "link", links)}
+
+
+def last_removals(view: View, table: str, ids: Sequence[str]) -> dict[str, int]:
+    """Return, for ids of nodes or links that do not exist now, the seq that removed them."""
+    if not ids:
+        return {}
+    sql = f"select id, max(ended) from {table}_history where id in (select unnest(?::varchar[])) group by id"  # noqa: S608
+    rows: list[tuple[Any, ...]] = view.rows(sql, [list(ids)])
+    return dict(rows)
+
+
+def nearest_id(view: View, word: str) -> str:
+    """Return the entity id that is most like a mistyped one, or the empty text."""
+    return nearest_known(view.rows, word)

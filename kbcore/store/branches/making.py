@@ -1,0 +1,511 @@
+"""How a branch gets its store: made on first use, copied on demand, and done without by who only reads.
+
+A copy holds one head of what it was copied from. A renamed branch takes its store along: a commit under the former
+name is in the new store, or finds the branch moved.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from kbcore.errors import GitUnusable, InvalidQuery
+from kbcore.storage import branchdir, files, gitref, scratch
+from kbcore.storage.gitref import Verdict
+from kbcore.store import pointer, unread
+from kbcore.store.branch_store import BranchStore
+from kbcore.store.branches import lost, moves, settling, trash
+from kbcore.store.branches.choosing import Choice, choose, insist, unknown
+from kbcore.store.branches.origins import BranchOrigin, find_origin, find_renamed, left_over
+from kbcore.store.branches.stores import discard_cache, note_gone, repository_lock, store_lock, stores
+from kbcore.store.workspace import Workspace
+from kbcore.text.escaping import in_quotes
+from kbcore.view.cache import ViewCache
+
+
+class Ensured(msgspec.Struct, frozen=True):
+    """What ``ensure`` found or did: whether the store is new, and what it was copied from ("": it starts empty).
+
+    ``notice`` says what a person would not expect; with ``is_warning`` something may be lost, and nobody's wish for
+    fewer words keeps it back. ``is_doubted`` tells that the store may be of an earlier branch of this name.
+    """
+
+    branch: str
+    is_new: bool
+    copied_from: str = ""
+    notice: str = ""
+    is_warning: bool = False
+    is_doubted: bool = False
+
+
+def ensure(
+    workspace: Workspace,
+    branch: str,
+    *,
+    follows_head: bool = False,
+    accepts_loss: bool = False,
+) -> Ensured:
+    """Make sure that a branch has a store; a new one is a copy, history included, of what ``find_origin`` names.
+
+    With ``follows_head`` the branch was read from HEAD. No store is made for one that git has renamed or deleted since,
+    nor for one whose store is missing, unless ``accepts_loss``. The store of an earlier branch of this name, which git
+    has deleted since, makes room for a new one.
+
+    Raises: ``BranchMoved`` or ``UnknownBranch`` in the first case, ``StoreWentBack`` in the second; ``LockTimeout``,
+    ``ReadOnlyStore``, ``StorageFull`` and what reading the store that is copied raises.
+    """
+    if workspace.unmovable is not None:
+        raise workspace.unmovable
+    workspace.read_on.pop(branch, None)
+    if workspace.folders.has_store(branch) and (verdict := workspace.verdict_on(branch)) != "made_again":
+        return _found(workspace, branch, verdict)
+    note_gone(workspace)
+    with repository_lock(workspace, accepts_loss=accepts_loss):
+        has_former = workspace.folders.has_store(branch)
+        if has_former and (verdict := workspace.verdict_on(branch)) != "made_again":
+            return _found(workspace, branch, verdict)
+        if not accepts_loss or has_former:
+            lost.refuse(workspace, branch)
+        seen = workspace.ref_seen(branch)
+        if has_former:
+            made = _made_again(workspace, branch, follows_head=follows_head)
+        else:
+            made = _made(workspace, branch, follows_head=follows_head, accepts_loss=accepts_loss)
+        gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), seen)
+    pointer.point(workspace.folders, workspace.pool)
+    return made
+
+
+def keep(workspace: Workspace, branch: str) -> None:
+    """Note that the store that a branch has is its own, whatever git says of an earlier branch of this name.
+
+    Raises: ``UnknownBranch`` when it has none; ``GitUnusable``; ``ReadOnlyStore``, ``LockTimeout``.
+    """
+    with repository_lock(workspace):
+        if not workspace.folders.has_store(branch):
+            raise unknown(workspace, branch, f"{in_quotes(branch)} has no store.")
+        note_ref(workspace, branch)
+
+
+def note_ref(workspace: Workspace, branch: str) -> None:
+    """Note in the store of a branch what git has of it now. Raises: ``GitUnusable``."""
+    gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), workspace.ref_seen(branch))
+
+
+def _found(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool = True) -> Ensured:
+    """Return what to say of a store that is there; with ``notes_ref`` note what git has of its branch."""
+    if verdict == "same":
+        return Ensured(branch, is_new=False)
+    is_doubted = verdict == "doubtful"
+    if notes_ref:
+        _note_found(workspace, branch, is_doubted=is_doubted)
+    if not is_doubted:
+        return Ensured(branch, is_new=False)
+    return Ensured(branch, is_new=False, notice=str(_doubt(workspace, branch)), is_warning=True, is_doubted=True)
+
+
+def _note_found(workspace: Workspace, branch: str, *, is_doubted: bool) -> None:
+    """Note what git has of a branch; a doubt keeps the note that it comes from until a person settles it."""
+    fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
+    seen = gitref.read(fs, directory)
+    if not is_doubted or seen is None:
+        gitref.write(fs, directory, workspace.ref_seen(branch, is_doubted=is_doubted))
+    elif seen.is_gone and not seen.is_doubted:
+        # A branch that is only checked out gets a ref with its first commit, and what is written until then stays.
+        gitref.write(fs, directory, msgspec.structs.replace(seen, is_doubted=True))
+
+
+class Suspicion(msgspec.Struct, frozen=True):
+    """What is said of a store that is, or may be (``is_doubted``), of an earlier branch of its name, and what to do."""
+
+    message: str
+    remedy: str
+    is_doubted: bool
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.remedy}"
+
+
+def suspicion(workspace: Workspace, branch: str) -> Suspicion | None:
+    """Return what ``ensure`` would say or do because git has made a branch after its store; None as a rule.
+
+    Raises: ``GitUnusable``.
+    """
+    verdict = workspace.verdict_on(branch)
+    if verdict == "made_again":
+        message = f"git deleted {branch} and made it again since its store was last used."
+        remedy = (
+            f"The next command that writes, or a hook of git, gives {branch} a new store, and puts this one in the "
+            "trash."
+        )
+        return Suspicion(message, remedy, is_doubted=False)
+    return _doubt(workspace, branch) if verdict == "doubtful" else None
+
+
+def _doubt(workspace: Workspace, branch: str) -> Suspicion:
+    name, seen = shlex.quote(branch), gitref.read(workspace.machine.fs, workspace.folders.directory_of(branch))
+    if seen is not None and seen.is_gone:
+        reason = f"git had no branch {branch} at a time after its store was last used, and has one again"
+    else:
+        reason = f"git made {branch} after its store was last used, as far as the reflog tells"
+    remedy = (
+        f"If so, `kb branch ensure {name} --from {shlex.quote(workspace.default_branch)} --replace` puts it in the "
+        f"trash and copies that of {workspace.default_branch}; if it is right, `kb branch ensure {name} --keep`."
+    )
+    return Suspicion(f"{reason}: the store may be that of an earlier branch of this name.", remedy, is_doubted=True)
+
+
+def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ensured:
+    """Put the store of an earlier branch of this name in the trash, and make a new one in its place.
+
+    Where git renamed the earlier branch, its store goes to that one instead. The caller holds the repository lock. The
+    new store is whole before the other one is moved.
+    """
+    if heir := find_renamed(workspace, branch):
+        seen = workspace.ref_seen(heir)
+        moved = _made(workspace, heir, follows_head=False, accepts_loss=False)
+        gitref.write(workspace.machine.fs, workspace.folders.directory_of(heir), seen)
+        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=False)
+        return msgspec.structs.replace(made, notice=f"{moved.notice} {_begins(made)} {made.notice}".rstrip())
+    origin = _origin(workspace, branch, follows_head=follows_head)
+    if origin is None:
+        lost.refuse(workspace, workspace.default_branch)
+        made = _empty(workspace, branch)
+    else:
+        _copy(workspace, workspace.folders.directory_of(origin.branch), branch, view_of=origin.branch)
+        made = Ensured(branch, is_new=True, copied_from=origin.branch, notice=origin.notice)
+    lost.settle(workspace, branch)
+    said = (
+        f"git deleted {branch} and made it again since its store was last used: that store is in the trash. "
+        f"{_begins(made)} `kb branch restore {shlex.quote(branch)}` brings the other back."
+    )
+    notice = f"{said} {origin.notice if origin else ''}".rstrip()
+    return msgspec.structs.replace(made, notice=notice, is_warning=True)
+
+
+def _begins(made: Ensured) -> str:
+    """Return what the new store of a branch holds, where there was another one before."""
+    contents = f"copied from {made.copied_from}" if made.copied_from else "which is empty"
+    return f"{made.branch} has a new store, {contents}."
+
+
+def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool) -> Ensured:
+    """Make the store of a branch that has none. The caller holds the repository lock."""
+    origin = _origin(workspace, branch, follows_head=follows_head)
+    if origin is None:
+        if not accepts_loss:
+            lost.refuse(workspace, workspace.default_branch)
+        return _empty(workspace, branch)
+    source = workspace.folders.directory_of(origin.branch)
+    if origin.is_former:
+        # Who is committing under the former name either ends before the copy is made, or is refused after it.
+        with store_lock(workspace, source):
+            _copy(workspace, source, branch, view_of=origin.branch)
+            # Noted before the other one goes: from then on nothing else says that the records were acknowledged.
+            lost.settle(workspace, branch)
+            moves.throw_away(workspace, source)
+        discard_cache(workspace, origin.branch)
+        workspace.place.forget(source.name)
+        notice = origin.notice
+    else:
+        _copy(workspace, source, branch, view_of=origin.branch)
+        said = " ".join(filter(None, [origin.notice, trash.remembered(workspace, branch)]))
+        notice = said and f"{branch} has a store now, copied from {origin.branch}. {said}"
+    return Ensured(branch, is_new=True, copied_from=origin.branch, notice=notice)
+
+
+def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool = False) -> Ensured:
+    """Make the store of a branch a copy of a named one: of another branch's, or of the last one in the trash.
+
+    With ``replaces`` a store that the branch has already goes to the trash, once the copy is whole.
+
+    Raises: ``InvalidQuery`` when it has one and is to keep it; ``UnknownBranch`` for a source that there is not;
+    ``StoreWentBack`` when acknowledged records of the branch are missing; ``JournalCorrupt`` for a store in the trash
+    that does not prove; as ``ensure``.
+    """
+    if branch == source:
+        raise InvalidQuery(f"{branch} cannot be copied from itself.", hint="Name another branch with --from.")
+    note_gone(workspace)
+    with repository_lock(workspace):
+        is_in_use = workspace.folders.has_store(source)
+        found = None if is_in_use else trash.find(workspace, source)
+        directory = found.path if found else workspace.folders.directory_of(source)
+        if not is_in_use and found is None:
+            raise unknown(workspace, source, f"{in_quotes(source)} has no store, neither in use nor in the trash.")
+        if workspace.folders.has_store(branch) and not replaces:
+            raise InvalidQuery(
+                f"{branch} has a store already.",
+                hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
+            )
+        lost.refuse(workspace, branch)
+        if found:
+            trash.insist_sound(workspace, source, found)
+        seen = workspace.ref_seen(branch)
+        _copy(workspace, directory, branch, view_of=source if is_in_use else "")
+        gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), seen)
+        lost.settle(workspace, branch)
+    return Ensured(branch, is_new=True, copied_from=source)
+
+
+def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
+    """Return the store of the branch that a request means, made on first use.
+
+    Raises: as ``choose`` and ``ensure``.
+    """
+    choice = choose(workspace, named)
+    ensured = ensure(workspace, choice.branch, follows_head=choice.follows_head)
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+
+
+def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
+    """Return a store that answers for the branch that a request means; never to be written to.
+
+    Where a branch has no store of its own, that is the one that it will be copied from; the choice names the branch
+    that is meant.
+
+    Raises: as ``choose`` and ``for_reading``.
+    """
+    choice = choose(workspace, named)
+    ensured = for_reading(workspace, choice)
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+
+
+def for_reading(workspace: Workspace, choice: Choice) -> Ensured:
+    """Have ``workspace`` give what answers for a choice; see ``open_to_read``. Nothing is written to the stores.
+
+    A branch without a store is answered from the one that its store will be copied from, as ``answering`` of the
+    workspace says. Where there is none, that is an empty store which only this process has. The store of an earlier
+    branch of this name, which git has deleted since, stays where it is: only a writer puts it in the trash.
+
+    Raises: ``StoreWentBack`` where records are missing and nothing else answers; ``BranchMoved`` or ``UnknownBranch``
+    for a branch that git has renamed or deleted since it was chosen; ``GitUnusable``; what reading a head raises.
+    """
+    answering, ensured = _answering(workspace, choice)
+    if answering.branch != choice.branch:
+        workspace.read_on[choice.branch] = answering.branch
+    return ensured
+
+
+def open_to_try(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
+    """Return the store on which a dry run for the branch that a request means is planned; it takes no record.
+
+    Raises: as ``choose`` and ``for_trying``.
+    """
+    choice = choose(workspace, named)
+    ensured = for_trying(workspace, choice)
+    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+
+
+def for_writing(workspace: Workspace, choice: Choice, report: Callable[[Ensured], None]) -> None:
+    """Have the store of a branch made for the first record of this request, once nothing refuses that.
+
+    Until then the request is planned on what the store will be copied from. Where there is nothing to copy, the branch
+    was renamed, or records are missing, the store is made at once. ``report`` is called when it is made.
+
+    Raises: as ``ensure``.
+    """
+    branch, origin = choice.branch, None
+
+    def make() -> None:
+        # What made it may be this workspace renewed.
+        workspace.tried_on.pop(branch, None)
+        workspace.makes.pop(branch, None)
+        report(_remarked(workspace, ensure(workspace, branch, follows_head=choice.follows_head)))
+
+    if (
+        workspace.unmovable is None
+        and not workspace.folders.has_store(branch)
+        and lost.loss_of(workspace, branch) is None
+    ):
+        origin = _origin(workspace, branch, follows_head=choice.follows_head)
+    if origin is None or origin.is_former:
+        make()
+        return
+    workspace.tried_on[branch], workspace.makes[branch] = origin.branch, make
+
+
+def for_trying(workspace: Workspace, choice: Choice) -> Ensured:
+    """Have the writes of a dry run planned on what answers for a choice; see ``for_reading``. Nothing is written.
+
+    The branch is still the one that is meant: where it has no store, ``workspace`` gives, for it, the one that its
+    store will be copied from.
+
+    Raises: as ``for_reading``.
+    """
+    answering, ensured = _answering(workspace, choice)
+    if answering.branch != choice.branch:
+        workspace.tried_on[choice.branch] = answering.branch
+    return ensured
+
+
+def _answering(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    has_store = workspace.folders.has_store(choice.branch)
+    if workspace.unmovable is not None and has_store:
+        notice = (
+            f"{workspace.unmovable.message}. The stores are read in {workspace.folders.branches_dir}, where they are."
+        )
+        return choice, Ensured(choice.branch, is_new=False, notice=notice)
+    if not has_store:
+        return _without_store(workspace, choice)
+    verdict = workspace.verdict_on(choice.branch)
+    if verdict == "made_again":
+        return _of_earlier(workspace, choice)
+    return choice, _found(workspace, choice.branch, verdict, notes_ref=False)
+
+
+def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for one whose store is that of an earlier branch of its name.
+
+    Raises: ``StoreWentBack`` when records are missing from that store, and there is nothing else to read;
+    ``GitUnusable`` and what reading its head raises.
+    """
+    loss = lost.loss_of(workspace, choice.branch)
+    origin = find_origin(workspace, choice.branch)
+    if loss and origin is None:
+        raise lost.error_of(workspace, loss)
+    why = f"git deleted {choice.branch} and made it again since its store was last used"
+    then = "The next command that writes makes a new store, and puts that of the earlier branch in the trash."
+    if origin is None:
+        notice = f"{why}: this is the store of the earlier branch. {then}"
+        return choice, Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
+    notice = f"{why}: this is {origin.branch}, from which a new store will be copied. {then}"
+    if loss:
+        error = lost.error_of(workspace, loss)
+        notice = f"{error.message} This is {origin.branch}. {error.hint}"
+    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
+    return Choice(origin.branch, follows_head=False), ensured
+
+
+def _without_store(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
+    """Return the branch that answers for one that has no store.
+
+    Raises: as ``for_reading``.
+    """
+    branch = choice.branch
+    loss = lost.loss_of(workspace, branch)
+    try:
+        origin = _origin(workspace, branch, follows_head=choice.follows_head)
+        remembered = trash.remembered(workspace, branch)
+        if origin is None:
+            loss = lost.blocking(workspace, branch, lost.losses(workspace), is_copied=False)
+    except GitUnusable as error:
+        raise (lost.error_of(workspace, loss) if loss else error) from error
+    if origin is None and loss:
+        raise lost.error_of(workspace, loss)
+    if origin is None:
+        return choice, _read_as_empty(workspace, branch)
+    if loss:
+        missed = lost.error_of(workspace, loss)
+        said = f"{missed.message} This is {origin.branch}. {missed.hint}"
+    elif origin.is_former:
+        said = f"git renamed {origin.branch} to {branch}: this is the store of {origin.branch}, which goes to {branch}"
+        said += " at its first write."
+    else:
+        said = f"{branch} has no store yet: this is {origin.branch}, from which the first write copies it."
+        said = f"{said} {origin.notice}".rstrip()
+    ensured = Ensured(branch, is_new=False, notice=f"{said} {remembered}".rstrip(), is_warning=bool(loss))
+    return Choice(origin.branch, follows_head=False), ensured
+
+
+def _read_as_empty(workspace: Workspace, branch: str) -> Ensured:
+    """Have a branch without a store read as an empty one, in the private folder of this process.
+
+    Raises: ``GitUnusable``; ``StorageError`` and its kin when that folder cannot be written.
+    """
+    machine, place = workspace.machine, workspace.folders.directory_of(branch)
+    notice, is_warning = _said_of_empty(workspace, branch)
+    if place not in workspace.pool.empty_stores:
+        with files.explained(place, "make"):
+            folder = Path(scratch.made_private_folder(), f"empty-{secrets.token_hex(8)}")
+        files.make_directory(machine.fs, folder)
+        directory = folder / place.name
+        branchdir.create(machine.fs, directory, machine.clock, branch=branch)
+        workspace.pool.empty_stores[place] = directory
+    return Ensured(branch, is_new=False, notice=notice, is_warning=is_warning)
+
+
+def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> BranchOrigin | None:
+    """Return what the store of a branch is made from, once git is not about to call it otherwise.
+
+    Raises: ``BranchMoved`` or ``UnknownBranch`` when there is no such branch any more.
+    """
+
+    def ask() -> BranchOrigin | None:
+        insist(workspace, branch, follows_head=follows_head)
+        return find_origin(workspace, branch)
+
+    def is_doubtful(origin: BranchOrigin | None) -> bool:
+        is_own = origin is not None and origin.is_former
+        return not is_own and settling.may_be_former(workspace, branch)
+
+    return settling.settled(workspace, ask, is_doubtful)[0]
+
+
+def _remarked(workspace: Workspace, ensured: Ensured) -> Ensured:
+    """Return the same with what git has left beside a store that was there before."""
+    if ensured.is_new or ensured.notice:
+        return ensured
+    return msgspec.structs.replace(ensured, notice=left_over(workspace, ensured.branch))
+
+
+def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> None:
+    """Copy a store's directory, and let the branch begin with the view of the branch ``view_of``, if any.
+
+    What the branch has already is moved away only when the copy is whole.
+    """
+    fs = workspace.machine.fs
+    if workspace.folders.has_store(branch):
+        discard_cache(workspace, branch)
+    if view_of:
+        ViewCache(fs, workspace.folders.cache_of(branch)).begin_with(ViewCache(fs, workspace.folders.cache_of(view_of)))
+    _put(workspace, branch, lambda place: branchdir.copy(fs, source, place, branch=branch))
+
+
+def _put(workspace: Workspace, branch: str, make: Callable[[Path], object]) -> None:
+    """Make the store of a branch; where it has one, the new one is made beside it and takes its place when whole."""
+    target = workspace.folders.directory_of(branch)
+    if not workspace.folders.has_store(branch):
+        make(target)
+        return
+    place = branchdir.place_beside(target)
+    make(place)
+    try:
+        trash.replace(workspace, place, target)
+    finally:
+        branchdir.clear_unfinished(workspace.machine.fs, target.parent)
+
+
+def _empty(workspace: Workspace, branch: str) -> Ensured:
+    machine = workspace.machine
+    notice, is_warning = _said_of_empty(workspace, branch)
+
+    def create(place: Path) -> None:
+        branchdir.create(machine.fs, place, machine.clock, branch=branch, features=workspace.folders.store_features)
+
+    _put(workspace, branch, create)
+    return Ensured(branch, is_new=True, notice=notice, is_warning=is_warning)
+
+
+def _said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
+    """Return what to say of a branch that starts empty, and whether that is a warning.
+
+    Raises: ``GitUnusable``; ``StorageError`` and its kin.
+    """
+    not_read = unread.tracked_stores(workspace.folders)
+    default = workspace.default_branch
+    notice = "" if branch == default else f"The default branch {default} has no store yet; {branch} starts empty."
+    others = [name for name, _ in stores(workspace) if name != branch]
+    if others:
+        notice = notice or f"{branch} starts empty."
+        notice += (
+            f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
+            f"`kb branch ensure {shlex.quote(branch)} --from NAME --replace`."
+        )
+    if not_read:
+        notice = f"{notice or f'{branch} starts empty.'} {not_read}"
+    notice = " ".join(filter(None, [notice, trash.remembered(workspace, branch)]))
+    return notice, bool(not_read)

@@ -1,0 +1,216 @@
+"""Who set fields to what they are now, when, and why.
+
+Of an entity: the records that did it, with their fields. Of what a write overwrites: whether it was another writer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import NotFound
+from kbcore.ids import is_link_id
+from kbcore.model.graph import CLIENT, Link, Node
+from kbcore.model.state import Stamp
+from kbcore.model.values import is_same
+from kbcore.store.history.log import missing
+from kbcore.store.history.reach import first_record
+from kbcore.store.history.shown import Fields, node_fields
+from kbcore.store.history.touched import changes_of
+from kbcore.store.planning.findings import Overwritten, RecordedBy
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbcore.view.database import among
+from kbcore.view.history import LINKS, NODES, Later, Table
+from kbcore.view.view import View
+
+_VERSION: Final = "/[0-9][^/]*$"
+"""Of an actor that is a program, such as ``name/1.2``, what follows the name."""
+_MOST_VERSIONS: Final = 100
+"""Of an element that is overwritten, so many earlier versions are looked at for who set its fields."""
+
+
+class FieldWrite(msgspec.Struct, frozen=True):
+    """A record that set fields of an entity. ``seq`` is 0 for records that were pruned, or are missing.
+
+    ``fields`` maps each field to the file that states it, or to ``CLIENT``.
+    """
+
+    seq: int
+    fields: Mapping[str, str]
+    at: str = ""
+    actor: str = ""
+    message: str = ""
+    is_deletion: bool = False
+
+
+def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
+    """Return the records that set the fields of an entity to what they are, newest first.
+
+    With ``field`` it is the one record that set, or removed, that field or the last member of it. Of an entity that is
+    gone it is the record that deleted it.
+
+    Raises: ``NotFound`` for an id that was never here, and for a field that this entity never had.
+    """
+    changes = [*changes_of(view, key, 0).values()]
+    nodes = view.nodes([key])
+    if not changes and not nodes:
+        raise missing(view, key)
+    if changes and changes[-1].after is None:
+        return [_written(view, changes[-1].seq, {}, is_deletion=True)]
+    now = nodes[0] if nodes else changes[-1].after
+    if now is None:
+        raise missing(view, key)
+    fields = node_fields(now)
+    for name in ("created_at", "source"):  # they say when and through what, which each record says itself
+        fields.pop(name, None)
+    wanted = _members(field, fields) if field else set(fields)
+    found = _setters(changes, fields, wanted)
+    if field and not found:
+        found = _removers(changes, field)
+    if field and not found:
+        raise NotFound(f"{in_quotes(key)} has no {in_quotes(field)}.", hint=did_you_mean(field, fields))
+    seqs = sorted(found, reverse=True)
+    written = [_written(view, seq, {name: now.owners.get(name, CLIENT) for name in sorted(found[seq])}) for seq in seqs]
+    return written[:1] if field else written
+
+
+def _members(field: str, fields: Fields) -> set[str]:
+    return {name for name in fields if name == field or name.startswith(f"{field}.")}
+
+
+def _setters(changes: list[Later[Any]], fields: Fields, wanted: set[str]) -> dict[int, set[str]]:
+    """Return the wanted fields by the record that set them to what they are; 0 where no change did that is known."""
+    found: dict[int, set[str]] = {}
+    left = set(wanted)
+    for change in reversed(changes):
+        before = node_fields(change.before)
+        set_here = {name for name in left if name not in before or not is_same(before[name], fields[name])}
+        if set_here:
+            found[change.seq] = set_here
+            left -= set_here
+        if change.before is None or not left:
+            break
+    return found | ({0: left} if left else {})
+
+
+def _removers(changes: list[Later[Any]], field: str) -> dict[int, set[str]]:
+    """Return the last record after which the entity had this field, or a member of it, no more."""
+    for change in reversed(changes):
+        before, after = node_fields(change.before), node_fields(change.after)
+        gone = _members(field, before) - after.keys()
+        if gone:
+            return {change.seq: gone}
+    return {}
+
+
+def _written(view: View, seq: int, fields: Mapping[str, str], *, is_deletion: bool = False) -> FieldWrite:
+    rows = view.rows("select written_at, actor, message from record where seq = ?", [seq])
+    at, actor, message = rows[0] if rows else ("", "", "")
+    return FieldWrite(seq, fields, at or "", actor or "", message or "", is_deletion)
+
+
+def written_json(view: View, one: FieldWrite) -> dict[str, Any]:
+    """Return one such record as the front ends show it; what it does not say is left out."""
+    if not one.seq:
+        return {"before_seq": first_record(view), "fields": list(one.fields)}
+    shown: dict[str, Any] = {"seq": one.seq, "at": one.at, "actor": one.actor}
+    shown |= {"message": one.message} if one.message else {}
+    if one.is_deletion:
+        return shown | {"deleted": True}
+    files = sorted({owner for owner in one.fields.values() if owner != CLIENT})
+    return shown | {"fields": list(one.fields)} | ({"files": files} if files else {})
+
+
+def writer_of(view: View, seq: int) -> RecordedBy:
+    """Return who wrote the record at a seq."""
+    rows = view.rows("select actor from record where seq = ?", [seq])
+    return RecordedBy(seq, rows[0][0] or "") if rows else RecordedBy(seq)
+
+
+def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, RecordedBy]]:
+    """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
+
+    That is another actor, or the same one in another session: two windows of one agent have the same name. Another
+    version of the same program is not another actor, and a record without a session is of no other session. The last
+    ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is older than
+    these, its writer has no name.
+    """
+    seqs = {key: [one.before.version] for key, one in overwritten.items()}
+    changed = [key for key, one in overwritten.items() if one.before.version > one.before.created_seq]
+    for table, keys in _by_table(changed):
+        for key, version in _past_versions(view, table, "id, version", keys):
+            seqs[key].append(version)
+    wanted = sorted({seq for each in seqs.values() for seq in each})
+    rows = view.rows("select seq, actor, session from record where seq in (select unnest(?::bigint[]))", [wanted])
+    writers = {seq: RecordedBy(seq, actor or "", session or "") for seq, actor, session in rows}
+    certain = {
+        key for key in overwritten if any(_if_other(writers.get(seq, RecordedBy(seq)), stamp) for seq in seqs[key])
+    }
+    others = [key for key in overwritten if key in certain or len(seqs[key]) > _MOST_VERSIONS]
+    versions = {key: [overwritten[key].before] for key in others}
+    for table, keys in _by_table([key for key in others if len(seqs[key]) > 1]):
+        for row in _past_versions(view, table, table.columns, keys):
+            element = table.element(row)
+            versions[element.id].append(element)
+    setters = {}
+    for key, found in versions.items():
+        written = [(one, writers.get(one.version, RecordedBy(one.version))) for one in found]
+        by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
+        if key in certain or (any(by_field.values()) and _has_other_writer(view, key, stamp)):
+            setters[key] = {name: one for name, one in by_field.items() if one}
+    return setters
+
+
+def _has_other_writer(view: View, key: str, stamp: Stamp) -> bool:
+    """Tell whether any past version of an element is of another writer, however many there are."""
+    [(table, _)] = _by_table([key])
+    past = f"select version from {table.name}_history where id = ?"  # noqa: S608 - parameters
+    sql = f"select distinct actor, session from record where seq in ({past})"  # noqa: S608 - as above
+    return any(_if_other(RecordedBy(0, actor or "", session or ""), stamp) for actor, session in view.rows(sql, [key]))
+
+
+def _if_other(writer: RecordedBy, stamp: Stamp) -> RecordedBy | None:
+    """Return a writer who is not the one of a stamp, with the session only where the actor is the same; else None."""
+    if _program(writer.actor) != _program(stamp.actor):
+        return msgspec.structs.replace(writer, session="")
+    return writer if writer.session and stamp.session and writer.session != stamp.session else None
+
+
+def _program(actor: str) -> str:
+    """Return an actor without its version, if it is a program."""
+    return re.sub(_VERSION, "", actor)
+
+
+def _by_table(keys: Sequence[str]) -> list[tuple[Table[Any], list[str]]]:
+    """Return the tables that hold these elements, each with their ids."""
+    both = (
+        (NODES, [key for key in keys if not is_link_id(key)]),
+        (LINKS, [key for key in keys if is_link_id(key)]),
+    )
+    return [(table, found) for table, found in both if found]
+
+
+def _past_versions(view: View, table: Table[Any], columns: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return columns of the last earlier versions of each of these elements, the newest first."""
+    condition, keyed = among(keys)
+    last = f"order by version desc limit {_MOST_VERSIONS}"
+    if len(keys) > 1:  # a window takes several times as long
+        within = f"row_number() over (partition by id order by version desc) <= {_MOST_VERSIONS}"
+        last = f"qualify {within} order by version desc"
+    return view.rows(f"select {columns} from {table.name}_history where id {condition} {last}", keyed)  # noqa: S608 - parameters
+
+
+def _setter(versions: Sequence[tuple[Node | Link, RecordedBy]], name: str) -> RecordedBy:
+    """Return who set a field to its value in the newest of these versions."""
+    newest = versions[0][0]
+    first, writer = versions[0]
+    for element, its_writer in versions:
+        is_older_life = element.created_seq != newest.created_seq
+        if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
+            return writer
+        first, writer = element, its_writer
+    return writer if first.version == first.created_seq else RecordedBy(first.version)

@@ -1,0 +1,298 @@
+"""The audit trail: which records there are, and what one record changed, before and after.
+
+Answered from the view's history; only pruned records are out of reach, and every answer without them says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import HistoryPruned, NotFound
+from kbcore.ids import is_link_id
+from kbcore.model.graph import former_ids
+from kbcore.model.renames import joined
+from kbcore.model.state import Change
+from kbcore.query.former import called_again, removed_as
+from kbcore.store.branch_store import BranchStore
+from kbcore.store.history import moment, shown
+from kbcore.store.history.reach import check_record, first_record, not_listed
+from kbcore.store.history.touched import changes_of
+from kbcore.store.history.when import When
+from kbcore.store.planning.findings import edge_words
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it, near_ones
+from kbcore.view.gaps import out_of_reach
+from kbcore.view.history import (
+    LINKS,
+    NODES,
+    SOURCES,
+    Table,
+    changes_at,
+    changes_from,
+    count_changed,
+    renames_between,
+    seqs_of,
+)
+from kbcore.view.view import View
+
+_COLUMNS = (
+    "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
+    "created, updated, deleted, renamed, edges"
+)
+_AT_ONCE: Final = 1_000
+_TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
+_SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
+    NODES.name: ("entity", shown.entity_change),
+    LINKS.name: ("edge", shown.edge_change),
+    SOURCES.name: ("file", shown.file_change),
+}
+"""What an operation is called, and how it is shown, by the table of the element that it changed."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which records are meant; an empty member leaves none out."""
+
+    actor: str = ""
+    source: str = ""
+    """What they came through; ``mcp`` stands for every ``mcp:…``."""
+    session: str = ""
+    since: When | None = None
+    """After this point; of a time after the last record that was written before its first instant."""
+    until: When | None = None
+    """Up to this point; of a time up to its last instant."""
+
+    def bounds(self, view: View) -> tuple[int, int]:
+        """Return the last seq before what is meant, and the last seq of it. Raises: as ``moment.after``."""
+        low = moment.after(view, self.since) if self.since else 0
+        return low, moment.up_to(view, self.until) if self.until else view.recorded_seq
+
+    def conditions(self, view: View) -> tuple[list[str], list[Any]]:
+        """Return the conditions of SQL for the table of records, with their parameters. Raises: as ``bounds``."""
+        low, high = self.bounds(view)
+        found, params = ["file <> ''", "seq > ?", "seq <= ?"], list[Any]([low, high])
+        for column, wanted in (("actor", self.actor), ("session", self.session)):
+            if wanted:
+                found.append(f"{column} = ?")
+                params.append(wanted)
+        if self.source:
+            found.append("(source = ? or starts_with(source, ?))")
+            params += [self.source, f"{self.source}:"]
+        return found, params
+
+    def seqs(self, view: View) -> list[int]:
+        """Return the seqs of the records, in order. Raises: as ``bounds``."""
+        found, params = self.conditions(view)
+        sql = f"select seq from record where {' and '.join(found)} order by seq"  # noqa: S608 - constants
+        return [row[0] for row in view.rows(sql, params)]
+
+    def near_actors(self, view: View) -> str:
+        """Return a question for the actors that are like one of whom there is no record, "" where none is."""
+        if not self.actor:
+            return ""
+        actors = [row[0] for row in view.rows("select distinct actor from record order by actor limit 1000")]
+        return is_it(near_ones(self.actor, actors)) if self.actor not in actors else ""
+
+    def notes(self, view: View) -> list[str]:
+        """Return which instants or records the points mean."""
+        since = moment.said_of(view, self.since, is_since=True) if self.since else ""
+        until = moment.said_of(view, self.until, is_since=False) if self.until else ""
+        return [said for said in (since, until) if said]
+
+    def warnings(self, view: View) -> list[str]:
+        """Return what is to be said of the clocks near the points."""
+        return moment.clock_notes(view, *filter(None, (self.since, self.until)))
+
+
+EVERYTHING: Final = Selection()
+
+
+def log(
+    view: View,
+    selection: Selection = EVERYTHING,
+    *,
+    id: str = "",  # noqa: A002 - the word of the contract
+    limit: int | None = None,
+    before_seq: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return the records of a branch, newest first, in the shape of the contract.
+
+    Args:
+        view: the branch.
+        selection: only these records.
+        id: only records that changed this entity or an edge of it, or this edge; it may be gone by now.
+        limit: at most so many.
+        before_seq: only records before this one, to go on from an earlier page.
+
+    Raises: ``NotFound`` for an id that was never in this branch; as ``Selection.bounds``.
+    """
+    conditions, params = selection.conditions(view)
+    if id:
+        seqs = seqs_about(view, id)
+        conditions.append("seq in (select unnest(?::bigint[]))")
+        params.append(seqs)
+    if before_seq is not None:
+        conditions.append("seq < ?")
+        params.append(before_seq)
+    sql = f"select {_COLUMNS} from record where {' and '.join(conditions)} order by seq desc"  # noqa: S608 - constants
+    if limit is not None:
+        sql += " limit ?"
+        params.append(limit)
+    return [_record(row) for row in view.rows(sql, params)]
+
+
+def seqs_about(view: View, key: str) -> list[int]:
+    """Return the seqs of the records that changed an entity or an edge, under this id or one that it had before.
+
+    Raises: ``NotFound`` for an id that was never in this branch.
+    """
+    seqs = {seq for one in ids_of(view, key) for seq in seqs_of(view, one)}
+    if not seqs:
+        raise missing(view, key)
+    return sorted(seqs)
+
+
+def ids_of(view: View, key: str) -> list[str]:
+    """Return the id of an entity or an edge, and those that the entity had before, also where it was renamed back."""
+    nodes = view.nodes([key])
+    had = (one.before.id for one in (changes_of(view, key, 0) if nodes else {}).values() if one.before)
+    return [*dict.fromkeys((key, *(former for node in nodes for former in former_ids(node)), *had))]
+
+
+def missing(view: View, key: str) -> NotFound:
+    """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
+    now = view.renamed([key]).get(key)
+    if now:
+        return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"`kb show {now}` shows it.")
+    gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
+    if gone is not None and gone > view.recorded_seq:
+        hint = f"`kb log {key}` shows the records that speak of it."
+        return NotFound(f"{in_quotes(key)} is gone: no file states it any more, which is not recorded yet.", hint=hint)
+    if gone is not None:
+        again = called_again(view, key, gone)
+        if again:
+            message = f"{in_quotes(key)} is called {in_quotes(again)} since seq {gone}, which undid its rename."
+            return NotFound(message, hint=f"`kb show {again}` shows it.")
+        name, removed = removed_as(view, key, gone, view.recorded_seq)
+        was = f"{in_quotes(key)} was renamed to {in_quotes(name)}, which" if name else in_quotes(key)
+        return NotFound(f"{was} is gone since seq {removed}.", hint=f"`kb show {removed}` shows what happened.")
+    records = f"`kb log {key}` shows the records that speak of it."
+    if is_link_id(key) and view.links([key]):
+        return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
+    waiting = sorted(edge_words(link) for link in view.touching([key]))
+    if waiting:
+        more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+        return NotFound(f"There is no entity {in_quotes(key)}; an edge waits for it: {waiting[0]}{more}.", hint=records)
+    from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
+
+    hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))
+    said = not_listed(view).sentences()
+    if said:
+        first = first_record(view)
+        message = f"No entity {in_quotes(key)} was in this branch since seq {first}. {' '.join(said)}"
+        return NotFound(message, hint=hint)
+    return NotFound(f"No entity {in_quotes(key)} was ever in this branch.", hint=hint)
+
+
+def _record(row: tuple[Any, ...]) -> dict[str, Any]:
+    seq, changeset_id, at, clock, actor, source, message, repair, commit, session, *counts = row
+    created, updated, deleted, renamed, edges = counts
+    changed = {"created": created, "updated": updated, "deleted": deleted}
+    found = {
+        "seq": seq,
+        "changeset_id": changeset_id,
+        "at": at,
+        "actor": actor,
+        "source": source,
+        "message": message,
+        "summary": {**changed, **({"renamed": renamed} if renamed else {}), "edges": edges},
+    }
+    found |= {name: value for name, value in (("commit", commit), ("session", session)) if value}
+    # A clock of which an earlier one was ahead is right: the two are then the same.
+    found |= {"clock": clock} if clock and clock != at else {}
+    return {**found, "repair": repair} if repair else found
+
+
+def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
+    """Return one record with its operations, each with the element before and after, and the fields that differ.
+
+    Raises: as ``record_facts``.
+    """
+    check_record(view, seq)
+    facts = record_facts(store, view, seq)
+    changes = joined(changes_at(view, seq))
+    operations = [
+        *(_operation(NODES, change) for change in changes.nodes),
+        *(_operation(LINKS, change) for change in changes.links),
+        *(_operation(SOURCES, change) for change in changes.sources),
+    ]
+    return {**facts, "operations": operations}
+
+
+def stated_json(store: BranchStore, view: View, seq: int) -> dict[str, Any] | None:
+    """Return one record with what it states, where records before it are missing; None where it is missing itself.
+
+    The elements before and after are not proven: ``after`` has only what the record states, and ``partial`` says so.
+
+    Raises: what reading the journal raises.
+    """
+    record = store.record_at(view, seq)
+    if record is None:
+        return None
+    reason = out_of_reach(view.rows, view.basis.history_from, seq, is_record=True, is_unproven=True).message
+    operations = [shown.stated_operation(op) for op in record.ops]
+    return {**record_facts(store, view, seq), "partial": reason, "operations": operations}
+
+
+def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
+    """Return one record without its operations; its line has to be there.
+
+    Raises: what reading the journal raises.
+    """
+    row = view.rows(f"select {_COLUMNS}, tool, sum, epoch from record where seq = ?", [seq])[0]  # noqa: S608 - constants
+    tool, digest, epoch = row[-3:]
+    found = {**_record(row[:-3]), "tool": tool, "hash": digest, **({"epoch": epoch} if epoch else {})}
+    record = store.record_at(view, seq)
+    if record and record.warnings:
+        found["warnings"] = list(record.warnings)
+    if record and record.holes:
+        found["holes"] = msgspec.to_builtins(record.holes)
+    if record and record.unproven:
+        found["unproven"] = msgspec.to_builtins(record.unproven)
+    return found
+
+
+def operations_of(store: BranchStore, view: View, seq: int, *, ids: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return the operations of a record as ``kb show SEQ`` has them: with what it states where no more is proven.
+
+    With ``ids`` only those on these entities or edges, and on their edges. Raises: what reading the journal raises.
+    """
+    try:
+        check_record(view, seq)
+        found = [one for _, one in operations_from(view, seq, 0, at_once=_AT_ONCE)]
+    except HistoryPruned:
+        found = (stated_json(store, view, seq) or {"operations": []})["operations"]
+    return [one for one in found if not ids or any(one.get(name) in ids for name in ("id", "was", "from", "to"))]
+
+
+def operations_from(view: View, seq: int, place: int, *, at_once: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the operations of a record as ``record_json`` shows them, from a place on, each with the place after it.
+
+    A place is how many come before; ``at_once`` are read at a time. Raises: ``NotFound``, ``HistoryPruned``.
+    """
+    check_record(view, seq)
+    for after, table, change in changes_from(view, _TABLES, seq - 1, seq, place=place, at_once=at_once):
+        yield after, _operation(table, change)
+
+
+def count_operations(view: View, seq: int) -> int:
+    """Return how many operations a record has."""
+    left_out = len(renames_between(view, seq - 1, seq).left_out)
+    return sum(sum(count_changed(view, table, seq - 1, seq)) for table in _TABLES) - left_out
+
+
+def _operation(table: Table[Any], change: Change[Any]) -> dict[str, Any]:
+    name, show = _SHOWN[table.name]
+    return {"element": name, **show(change)}

@@ -1,0 +1,290 @@
+"""The elements as an undo wants them, the operations that lead there, and the refusal with all that is against it.
+
+An edge is never broken in silence, and nothing that was broken before stands against an undo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from kbcore import limits, progress
+from kbcore.errors import Problem, RevertConflict
+from kbcore.ids import link_id
+from kbcore.model import inverse
+from kbcore.model.bare_links import resolve
+from kbcore.model.folding import apply
+from kbcore.model.graph import CLIENT, Link, Node, SourceFile, Statement
+from kbcore.model.inverse import SAYS
+from kbcore.model.read_set import ReadSet, needs
+from kbcore.model.record import Operation, StateLink, WithdrawLink
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes, Stamp, State
+from kbcore.store.history.broken import Base, BrokenEdge, broken_by, stood_at, types_of
+from kbcore.store.history.names import RenamesSince
+from kbcore.store.history.shown import edge_name
+from kbcore.store.history.undone import RENAMED, Conflict, files_of
+from kbcore.store.planning.findings import edge_words
+from kbcore.text.wording import more_problems, shortened, some_of
+from kbcore.view.view import View
+from kbcore.view.working_set import plan_until_stable
+
+_SHOWN_CHARS = 60
+_SHOWN_FILES = 10
+_SHOWN_SEQS = 10
+_SHOWN_GONE = 10
+_BROKEN = "Remove the edge first, or use --force to leave it as it is."
+_USED = "Remove what uses it first, or use --force to leave it as it is."
+
+
+class Restoration(msgspec.Struct):
+    """For each element, by key, what stands now and what is to stand; and which later changes are against it."""
+
+    nodes: dict[str, tuple[Node | None, Node | None]]
+    links: dict[str, tuple[Link | None, Link | None]]
+    sources: dict[str, tuple[SourceFile | None, SourceFile | None]]
+    conflicts: list[Conflict] = []
+    restamped: set[str] = set()
+    """Entities of which nothing but the time of the update was changed, and is to be put back."""
+    has_confirmed: bool = False
+    """Whether a record confirmed an edge, of which there is nothing to put back."""
+    gone: dict[str, int] = {}
+    """What the records made and others removed since, by key: the records that did."""
+    changed_links: dict[str, Link] = {}
+    """Edges as the records left them, by key."""
+    names: RenamesSince | None = None
+    """The renames since the first record that is undone."""
+
+    def operations(self) -> tuple[Operation, ...]:
+        """Return the operations that lead from what stands to what is wanted."""
+        ops: list[Operation] = []
+        for key, (node, node_wanted) in progress.track(self.nodes.items(), len(self.nodes), "entities planned"):
+            ops += inverse.node_ops(node, node_wanted, restamp=key in self.restamped)
+        for link, link_wanted in progress.track(self.links.values(), len(self.links), "edges planned"):
+            ops += inverse.link_ops(link, link_wanted)
+        for source, source_wanted in self.sources.values():
+            ops += inverse.source_ops(source, source_wanted)
+        return tuple(ops)
+
+    def files(self) -> list[str]:
+        """Return the files whose facts are changed, in order."""
+        found: set[str] = set()
+        for node, node_wanted in self.nodes.values():
+            if _is_of_files(node) or _is_of_files(node_wanted):
+                found |= files_of(inverse.node_units(node), inverse.node_units(node_wanted))
+        for link, link_wanted in self.links.values():
+            if _is_of_files(link) or _is_of_files(link_wanted):
+                found |= files_of(inverse.link_units(link), inverse.link_units(link_wanted))
+        return sorted(found)
+
+    def words(self, key: str) -> str:
+        """Return an element as a person reads it."""
+        link = self.edge(key)
+        return edge_words(link) if link else key
+
+    def edge(self, key: str) -> Link | None:
+        """Return the edge with a key, as it is, as it is wanted or as the records left it; None for an entity."""
+        now, wanted = self.links.get(key, (None, None))
+        return now or wanted or self.changed_links.get(key)
+
+
+def _is_of_files(element: Node | Link | None) -> bool:
+    """Tell whether a file states anything of an element."""
+    if element is None:
+        return False
+    return bool(element.owners) or (
+        isinstance(element, Link) and any(statement.src != CLIENT for statement in element.statements)
+    )
+
+
+class Way(msgspec.Struct, frozen=True):
+    """The operations of an undo, what they change, and what was loaded of the state to find that."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    loaded: ReadSet
+    broken: list[BrokenEdge]
+    """The edges that they would break."""
+
+
+def operations(view: View, found: Restoration, stamp: Stamp, schema: Schema, since: int) -> Way:
+    """Return the operations that lead to what is wanted.
+
+    Bare links whose ends come, go or get another type are given the edge that they then mean, as in every other
+    changeset; but one that gets back the edge and the types of its ends that it had before the undone records keeps it.
+    ``since`` is the first record that is undone: what was broken before it may come back.
+    """
+    ops = found.operations()
+    nodes, links = frozenset(found.nodes), frozenset(found.links)
+
+    def plan(state: State) -> _Planned:
+        after = _copied(state)
+        changes = apply(after, stamp, ops)
+        turned = _turned(changes)
+        bare = resolve(after, turned, schema)
+        if bare:
+            bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
+        if not bare:
+            return _Planned(ops, changes, after)
+        after, all_ops = _copied(state), (*ops, *(_on(state, op) for op in bare))
+        return _Planned(all_ops, apply(after, stamp, all_ops), after)
+
+    planned, state = plan_until_stable(view, needs(ops) | ReadSet(nodes, links, nodes | links, frozenset()), plan)
+    broken = broken_by(view, state, planned.after, schema, (since - 1, found.names))
+    return Way(planned.ops, planned.changes, state.loaded, broken)
+
+
+def _as_before(view: View, after: State, bare: Sequence[Operation], base: Base) -> Callable[[Link, Statement], bool]:
+    """Return what tells whether a bare link, one of those that would get another edge, is as it was before.
+
+    Its edge and the types of its ends count. Its file does not: it may have moved.
+    """
+    keys = {link_id(op.type, op.kind, op.from_id, op.to_id) for op in bare if isinstance(op, WithdrawLink)}
+    then = stood_at(view, [after.links[key] for key in keys], base)
+
+    def is_as_before(link: Link, statement: Statement) -> bool:
+        old = then.links.get(link.id)
+        is_stated = old is not None and any(one.said == statement.said for one in old.statements)
+        return is_stated and types_of(then, link) == types_of(after, link)
+
+    return is_as_before
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    """The operations of an undo, what they change, and the state that they lead to."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+    after: State
+
+
+def _copied(state: State) -> State:
+    return State(state.nodes.values(), state.links.values(), state.sources.values())
+
+
+def _turned(changes: Changes) -> dict[str, str | None]:
+    """Return the type after it of each entity that comes, goes (None) or gets another type."""
+    return {
+        change.key: change.after.type if change.after else None
+        for change in changes.nodes
+        if not (change.before and change.after and change.before.type == change.after.type)
+    }
+
+
+def _on(state: State, op: Operation) -> Operation:
+    """Return an operation with the version that its edge has before the record."""
+    if not isinstance(op, StateLink | WithdrawLink):
+        return op
+    old = state.links.get(link_id(op.type, op.kind, op.from_id, op.to_id))
+    return msgspec.structs.replace(op, base=old.version if old else 0)
+
+
+def refuse(
+    seqs: Sequence[int], found: Restoration, broken: Sequence[BrokenEdge], used: Sequence[tuple[str, str]]
+) -> None:
+    """Refuse the undo if anything stands against it; ``used`` are definitions in use that would go, and by what.
+
+    Raises: ``RevertConflict`` with all of it.
+    """
+    left = [*map(_broken_problem, broken), *(Problem(key, "in_use", message, _USED) for key, message in used)]
+    problems = [*(_problem(found, one) for one in found.conflicts), *left]
+    if not problems:
+        return
+    more = more_problems(len(problems) - 1)
+    what = f"Record {seqs[0]}" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))}"
+    raise RevertConflict(
+        f"{what} cannot be undone: {problems[0].message}{more}",
+        hint=_remedy(seqs, found.conflicts, left),
+        details=problems[: limits.MAX_PROBLEMS],
+        data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},
+    )
+
+
+def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[Problem]) -> str:
+    """Return what to do about all of it at once, so that no advice fails on the next problem.
+
+    ``left`` are the problems with what would be left behind.
+    """
+    if not conflicts:
+        return left[0].hint
+    later = {one.seq for one in conflicts}
+    forced = "" if any(one.change == RENAMED for one in conflicts) else "; --force takes the old values over them"
+    together = sorted({*seqs, *later}, reverse=True)
+    named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
+    way = ", or --force leaves it" if forced else ""
+    more = f" What would remain is to be removed first{way}." if left else ""
+    return f"{named} undoes the later changes as well{forced}.{more}"
+
+
+def _problem(found: Restoration, conflict: Conflict) -> Problem:
+    words, seq = found.words(conflict.key), conflict.seq
+    if conflict.change == RENAMED:
+        message = f"{conflict.before} was renamed to {conflict.after} by record {seq}."
+        return Problem(words, "later_change", message, f"Revert record {seq} first or as well.")
+    field = f"who states {words}" if conflict.field.startswith(SAYS) else f"`{conflict.field}` of {words}"
+    message = {
+        "created": f"Record {seq} made {words} anew.",
+        "deleted": f"Record {seq} removed {words}.",
+        "updated": f"Record {seq} changed {field} from {_short(conflict.before)} to {_short(conflict.after)}.",
+    }[conflict.change]
+    hint = f"Revert record {seq} as well, or use --force to take the old values all the same."
+    return Problem(f"{words}.{conflict.field}".rstrip("."), "later_change", message, hint, conflict.source)
+
+
+def _broken_problem(one: BrokenEdge) -> Problem:
+    words = edge_words(one.link)
+    changed = f", last changed by record {one.seq}," if one.seq else ""
+    message = f"The edge {words}{changed} would be broken: {one.why}."
+    return Problem(words, "broken_edge", message, _BROKEN, one.link.statements[0].src)
+
+
+def _conflict_json(found: Restoration, conflict: Conflict) -> dict[str, Any]:
+    name = edge_name(found.edge(conflict.key))
+    shown: dict[str, Any] = {"seq": conflict.seq, **({"edge": name} if name else {"id": conflict.key})}
+    shown["change"] = conflict.change
+    if conflict.change == RENAMED:
+        shown["to"] = conflict.after
+    if conflict.field:
+        field = "sources" if conflict.field.startswith(SAYS) else conflict.field
+        shown |= {"field": field, "before": conflict.before, "after": conflict.after}
+    return shown
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return shortened(msgspec.json.encode(value).decode(), _SHOWN_CHARS)
+
+
+def undone_already(seqs: Sequence[int], found: Restoration, ops: Sequence[Operation]) -> tuple[str, ...]:
+    """Return what to say of what records made and others removed since, and where nothing is left to be undone."""
+    said = []
+    if not ops and not found.has_confirmed:
+        named = f"Record {seqs[0]} is" if len(seqs) == 1 else f"Records {', '.join(map(str, sorted(seqs)))} are"
+        said.append(f"{named} undone already: nothing of what was changed is left to undo.")
+    entities = {found.gone[key] for key in found.gone if key in found.nodes}
+    gone = [
+        f"{found.words(key)} (removed by record {seq})"
+        for key, seq in found.gone.items()
+        if key in found.nodes or seq not in entities
+    ]
+    if gone:
+        said.append(f"Not there any more, so not undone: {some_of(gone, _SHOWN_GONE)}.")
+    return tuple(said)
+
+
+def sentences(found: Restoration, restored: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the warnings that an undo comes with: what files state they will state again, and what is not undone.
+
+    ``restored`` are files that become again as they were.
+    """
+    kept = ("That edges were confirmed is not undone: it says nothing that could be taken back.",)
+    confirmed = kept if found.has_confirmed else ()
+    files = [path for path in found.files() if path not in restored]
+    if not files:
+        return confirmed
+    named = some_of(files, _SHOWN_FILES)
+    remedy = "The next `kb sync` takes them as the files state them; change the files to make it last."
+    return (f"This changes facts of files: {named}. {remedy}", *confirmed)

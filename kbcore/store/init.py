@@ -1,0 +1,181 @@
+"""Lays out ``.kb`` in a repository: settings, schema, folders, and the default branch's store.
+
+Idempotent: a second run changes nothing, and what a project wrote itself is never overwritten. Only ``core.yaml`` is
+KB's own and is written anew whenever it differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore import git, interrupting, limits
+from kbcore.config.schema_files import CORE_FILE
+from kbcore.config.settings import default_branch_fault, parse_config
+from kbcore.config.template import default_config_text
+from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
+from kbcore.git import Repository
+from kbcore.model.schema_text import core_schema_text
+from kbcore.storage import files
+from kbcore.store import branches, pointer, relocation
+from kbcore.store.branches import Ensured
+from kbcore.store.branches.stores import make_data_dir
+from kbcore.store.folders import BRANCHES, CACHE
+from kbcore.store.kb_folder import KB
+from kbcore.store.pool import Machine, StorePool
+from kbcore.store.workspace import CONFIG, IGNORE, RULES, SCHEMA, Workspace
+from kbcore.text.escaping import in_quotes
+
+_IGNORED: Final = (f"/{BRANCHES}", f"/{CACHE}/")
+"""``/branches`` without a slash at its end: a pattern with one does not match a link."""
+_FALLBACKS: Final = ("main", "master")
+
+
+class Laid(msgspec.Struct, frozen=True):
+    """What was made, changed and left as it was, as paths from the top of the main worktree."""
+
+    workspace: Workspace
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    kept: tuple[str, ...]
+    ensured: Ensured
+
+
+class _Layout:
+    """Writes files, and keeps account of it."""
+
+    def __init__(self, machine: Machine, root: Path) -> None:
+        self.fs = machine.fs
+        self.root = root
+        self.made: dict[str, list[str]] = {"created": [], "updated": [], "kept": []}
+
+    def folder(self, path: Path, make: Callable[[], object] | None = None) -> None:
+        """Make a folder, unless it is there; ``make`` does it where the folder needs more than to be made."""
+        is_there = files.is_directory(self.fs, path)
+        (make or partial(files.make_directory, self.fs, path))()
+        self._note("kept" if is_there else "created", path, "/")
+
+    def text(self, path: Path) -> str | None:
+        """Return what stands in a file, None when there is none."""
+        data = files.read_file(self.fs, path, limits.MAX_CONFIG_BYTES)
+        try:
+            return None if data is None else data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidConfig(f"{self.name(path)} is not UTF-8.", hint="Save it as UTF-8.") from error
+
+    def file(self, path: Path, text: str) -> None:
+        """Bring a file to this text."""
+        old = self.text(path)
+        if old != text:
+            files.publish_file(self.fs, path, text.encode())
+        self._note("created" if old is None else "kept" if old == text else "updated", path)
+
+    def keep(self, path: Path) -> None:
+        """Note that a file of the project stays as it is."""
+        self._note("kept", path)
+
+    def name(self, path: Path) -> str:
+        """Return how messages name a path."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+    def _note(self, what: str, path: Path, ending: str = "") -> None:
+        self.made[what].append(self.name(path) + ending)
+
+
+def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch: str | None = None) -> Laid:
+    """Set up KB in a repository, and make the store of its default branch.
+
+    Without ``default_branch`` an existing configuration decides, then origin's HEAD, then what is there: ``main``,
+    ``master``, or the branch that is checked out.
+
+    Raises: ``InvalidQuery`` for a name that cannot be a branch, or that an existing configuration contradicts;
+    ``InvalidConfig``; ``GitUnusable``; ``StoreWentBack`` where the stores were and are missing, with the settings laid
+    out; ``StorageError`` and its kin when something cannot be written.
+    """
+    if default_branch is not None and (reason := default_branch_fault(default_branch)):
+        raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
+    workspace = Workspace(repo, machine, pool)
+    workspace.head()  # a repository that git cannot read is told of before anything is made
+    interrupting.note_change()
+    layout = _Layout(machine, repo.kb_root)
+    settings = workspace.settings_dir
+    for folder in dict.fromkeys([workspace.folders.kb_dir, settings]):
+        _make_own_folder(layout, folder)
+    _write_config(layout, workspace, default_branch)
+    for folder in (settings / SCHEMA, settings / RULES):
+        layout.folder(folder)
+    layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
+    for place in dict.fromkeys([settings, workspace.folders.kb_dir]):
+        layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
+    workspace.moved = relocation.settle(workspace.folders, workspace.pool, lambda: workspace.config.lock_wait_s)
+    layout.folder(workspace.folders.data_dir, partial(make_data_dir, workspace))
+    files.make_directory(machine.fs, workspace.folders.cache_dir)
+    fresh = Workspace(repo, machine, pool)
+    ensured = branches.ensure(fresh, fresh.default_branch)
+    made = layout.made
+    pointer.point(fresh.folders, pool)
+    # A new repository is when the notes of repositories grow in number. `kb gc` names those that cannot be judged.
+    fresh.place.sweep(machine.clock.epoch_ns())
+    return Laid(fresh, tuple(made["created"]), tuple(made["updated"]), tuple(made["kept"]), ensured)
+
+
+def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
+    """Make the folder that everything else is in; where that fails, there is no KB yet that a hint could speak of."""
+    try:
+        layout.folder(kb_dir)
+    except ReadOnlyStore as error:
+        hint = f"Run `kb init` as a user who may write in {kb_dir.parent}; nothing was made."
+        raise ReadOnlyStore(error.message, hint=hint) from error
+    except StorageError as error:
+        if error.hint != StorageError.default_hint:
+            raise
+        hint = f"KB keeps everything in a folder {kb_dir.name}: move away what has this name."
+        raise StorageError(error.message, hint=hint) from error
+
+
+def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:
+    path = workspace.settings_dir / CONFIG
+    text = layout.text(path)
+    if text is None:
+        layout.file(path, default_config_text(default_branch or _fitting_branch(workspace)))
+        return
+    stated = parse_config(text, f"{KB}/{CONFIG}").default_branch
+    if default_branch is None or stated == default_branch:
+        layout.keep(path)
+    elif text == default_config_text(stated):
+        layout.file(path, default_config_text(default_branch))
+    else:
+        says = "sets no `defaultBranch`" if stated is None else f"says `defaultBranch`: {json.dumps(stated)}"
+        raise InvalidQuery(
+            f"{KB}/{CONFIG} is your own and {says}.",
+            hint=f"Set `defaultBranch` to {json.dumps(default_branch)} there, then run `kb init` again.",
+        )
+
+
+def _fitting_branch(workspace: Workspace) -> str | None:
+    """Return the branch to write into a new configuration; None where KB finds it by itself."""
+    repo, env = workspace.repo, workspace.machine.env
+    derived = git.default_branch(repo, env)
+    there = git.local_branches(repo, env)
+    head = workspace.head()
+    current = head.branch if head.kind in {"branch", "unborn", "rebasing"} else None
+    if derived != _FALLBACKS[0] or derived in there or derived == current:
+        return None
+    return next((name for name in _FALLBACKS if name in there), current)
+
+
+def _ignoring(text: str | None) -> str:
+    """Return the ignore file with KB's lines in it; others stay."""
+    if text is None:
+        return "# What KB derives or keeps for each branch; the rest of this folder belongs into git.\n" + "".join(
+            f"{line}\n" for line in _IGNORED
+        )
+    lines = text.splitlines()
+    missing = [line for line in _IGNORED if not {line, line.strip("/"), line.lstrip("/"), line.rstrip("/")} & {*lines}]
+    ending = "" if not text or text.endswith("\n") or not missing else "\n"
+    return text + ending + "".join(f"{line}\n" for line in missing)

@@ -1,0 +1,278 @@
+"""What planning gathers on its way: operations, warnings, and problems, which together refuse the changeset.
+
+Each thing that is wrong is said once: what only follows from another problem is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, NotFound, Problem, StaleBase
+from kbcore.ids import is_link_id
+from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
+from kbcore.model.graph import OBJECT_FIELDS, Link, Node
+from kbcore.model.record import Operation
+from kbcore.model.schema import Schema
+from kbcore.model.state import Stamp, State
+from kbcore.text.escaping import in_quotes, json_text
+from kbcore.text.secrets import secrets_in
+from kbcore.text.wording import pluralize, shortened, some_of
+
+_MAX_HINTS: Final = 20
+"""Each nearest id costs a look at all of them."""
+_MAX_LOOKED_UP: Final = 200
+_MAX_OVERWRITTEN: Final = 20
+_MAX_FIELDS: Final = 5
+_MAX_VALUE_CHARS: Final = 60
+"""Limits on the warnings of what is overwritten: elements looked up and named, fields of each, the text of a value."""
+_REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
+    (frozenset({"not_found"}), NotFound, "names what is not there"),
+    (frozenset({"exists"}), StaleBase, "is to create what exists already"),
+    (frozenset({"stale"}), StaleBase, "names what changed after it was read"),
+    (frozenset({"derived_fact"}), DerivedFact, "names what a file states"),
+    (
+        frozenset({"unknown_entity", "endpoint_type", "in_use", "former_id"}),
+        IntegrityViolation,
+        "would break a reference",
+    ),
+)
+"""Codes of problems, the error that they make and its words; first what a client has to mend first. Any other code
+makes the changeset invalid."""
+_EXISTS: Final = 'Take other ids for what is new; what exists is changed with the mode "update".'
+"""The remedy where several elements that are to be created exist."""
+
+
+class Users(msgspec.Struct, frozen=True):
+    """What uses a definition: the first of them, in words, and how many there are."""
+
+    first: Sequence[str] = ()
+    number: int = 0
+
+
+class RecordedBy(msgspec.Struct, frozen=True):
+    """Who wrote the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier.
+
+    ``session`` is set where that alone distinguishes this writer from the one who asks.
+    """
+
+    seq: int
+    actor: str = ""
+    session: str = ""
+
+    def words(self) -> str:
+        """Return the writer as part of a sentence."""
+        if not self.actor:
+            return f"at seq {self.seq} or earlier"
+        session = f" in session {in_quotes(self.session)}" if self.session else ""
+        return f"by {in_quotes(self.actor)}{session} at seq {self.seq}"
+
+
+class Overwritten(msgspec.Struct, frozen=True):
+    """An element of which a changeset gives other values to fields that have one."""
+
+    words: str
+    before: Node | Link
+    fields: tuple[str, ...]
+
+
+class PlanContext(msgspec.Struct, frozen=True):
+    """What a plan needs to know beside the state.
+
+    ``gone`` maps an id that the changeset names and that no longer exists to the seq that removed it;
+    ``suggest`` returns the nearest known entity id to a mistyped one, or ""; ``secrets`` is the level of the project's
+    rule ``secret``; removals up to the seq ``pruned`` are not known any more.
+    """
+
+    schema: Schema
+    stamp: Stamp
+    gone: Mapping[str, int]
+    suggest: Callable[[str], str]
+    secrets: Literal["error", "warning", "off"] = "warning"
+    pruned: int = 0
+    suspect: Callable[[Sequence[str]], Mapping[str, int]] = lambda _: {}
+    """Returns those of these edges, by id, whose target has changed since they were last confirmed; with the seq."""
+    called: Callable[[str], str] = str
+    """Returns what the client calls a type."""
+    former: Mapping[str, str] = {}
+    """The present id of each named entity that does not exist under the id that is named."""
+    holders: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {}
+    """Returns the entity that each of these ids names, or named before."""
+    users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
+    """Returns what else than these elements uses what a definition of this type and name defines."""
+    writer: Callable[[int], RecordedBy] = RecordedBy
+    """Returns who wrote the record at a seq."""
+    setters: Callable[[Mapping[str, Overwritten]], Mapping[str, Mapping[str, RecordedBy]]] = lambda _: {}
+    """Returns who set fields that are overwritten to what they are, by id and field, where it was another actor, or
+    another session of the same one."""
+
+
+class PlanBuilder:
+    """The plan of one changeset while it grows.
+
+    ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
+    that are at fault themselves, so that nobody knows what they would be; ``repeated`` are the edges that are written
+    as they stand, by place; ``written`` are the ids of all items; ``claimed`` maps each former id that
+    they state to the first of them; ``overwritten`` are the elements whose fields get other values, by id.
+    """
+
+    def __init__(self, state: State, around: PlanContext, changeset: Changeset) -> None:
+        self.state = state
+        self.around = around
+        self.schema = around.schema
+        self.problems: list[Problem] = list(changeset.problems)
+        self.doubtful: set[str] = set()
+        self._unread = changeset.unread
+        self.warnings: list[str] = []
+        self.ops: list[Operation] = []
+        self.types: dict[str, str | None] = {}
+        self.withdrawn: set[str] = set()
+        self.written = {item.id for item in changeset.entities}
+        self.claimed: dict[str, str] = {}
+        self.repeated: dict[str, Link] = {}
+        self.overwritten: dict[str, Overwritten] = {}
+        self._hints_left = _MAX_HINTS
+
+    def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "") -> None:
+        """Note a problem at a JSON path; ``source`` is the file that states the fact, if one does."""
+        self.problems.append(Problem(path, code, message, hint, source))
+
+    def check_owned(self, path: str, key: str, owners: Mapping[str, str], names: Iterable[str]) -> None:
+        """Note a problem for each of these fields that a file states."""
+        for name in names:
+            if name in owners:
+                file = in_quotes(owners[name])
+                message = f"`{name}` of {in_quotes(key)} is stated by {file}."
+                hint = f"Edit {file} and sync; fields that it does not state are free."
+                self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
+
+    def check_source(self, path: str, values: Mapping[str, Any]) -> None:
+        """Note a problem when a client gives a file that KB reads as the source of what it states itself."""
+        source = values.get("source")
+        if source in self.state.sources:
+            message = f"`source` cannot be {in_quotes(source)}: what a file states, the file states itself."
+            self.wrong(f"{path}.source", "foreign_source", message, "Leave `source` out, or name your own program.")
+
+    def note_overwritten(self, before: Node | Link | None, words: str, names: Iterable[str]) -> None:
+        """Note which of these fields of an element have a value already."""
+        fields = before.fields if before else {}
+        there = tuple(name for name in names if name in fields)
+        if before and there:
+            self.overwritten[before.id] = Overwritten(words, before, there)
+
+    def warn_overwritten(self) -> None:
+        """Add a warning for each element of which the changeset overwrites what another actor or session had set."""
+        if not self.overwritten or self.problems:
+            return
+        elements = dict(islice(self.overwritten.items(), _MAX_LOOKED_UP))
+        setters = self.around.setters(elements)
+        warnings = [_overwritten_words(one, setters[key]) for key, one in elements.items() if setters.get(key)]
+        self.warnings += warnings[:_MAX_OVERWRITTEN]
+        if len(warnings) > _MAX_OVERWRITTEN:
+            left = pluralize(len(warnings) - _MAX_OVERWRITTEN, "more element")
+            self.warnings.append(f"Of {left} it overwrites what another actor or session had set.")
+        if len(self.overwritten) > _MAX_LOOKED_UP:
+            left = pluralize(len(self.overwritten) - _MAX_LOOKED_UP, "more element")
+            self.warnings.append(f"It changes fields of {left}; who had set those was not looked up.")
+
+    def hint_for_id(self, word: str) -> str:
+        """Return a hint with the nearest known id, or the empty text."""
+        if self._hints_left == 0:
+            return ""
+        self._hints_left -= 1
+        near = self.around.suggest(word)
+        return f"Did you mean {in_quotes(near)}? " if near else ""
+
+    def is_doubtful(self, key: str) -> bool:
+        """Tell whether an id may be meant by an item that is at fault itself."""
+        return key in self.doubtful or ("edges" if is_link_id(key) else "entities") in self._unread
+
+    def refuse(self) -> None:
+        """Raise the error that fits the problems, if there are any; all of them are in its details.
+
+        Raises: ``InvalidChangeset``, ``NotFound``, ``StaleBase``, ``DerivedFact`` or ``IntegrityViolation``.
+        """
+        if not self.problems:
+            return
+        error, what = _error_for({problem.code for problem in self.problems})
+        hints = {problem.hint for problem in self.problems}
+        if len(hints) > 1 and all(problem.code == "exists" for problem in self.problems):
+            hints = {_EXISTS}
+        found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."
+        raise error(
+            f"The changeset {what}: {found}",
+            hint=hints.pop() if len(hints) == 1 else "",
+            details=self.problems[: limits.MAX_PROBLEMS],
+        )
+
+
+def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
+    """Return the class for a mixture of problems, and its words."""
+    if codes <= frozenset[str]().union(*(known for known, _, _ in _REFUSALS)):
+        for known, error, what in _REFUSALS:
+            if codes & known:
+                return error, what
+    return InvalidChangeset, "cannot be taken as it is"
+
+
+class Ends(Protocol):
+    """What has the ends and the type of an edge, whether it stands or is asked for."""
+
+    @property
+    def from_id(self) -> str:
+        """Return where it comes from."""
+
+    @property
+    def to_id(self) -> str:
+        """Return where it leads to."""
+
+    @property
+    def type(self) -> str:
+        """Return its type, "" for a bare link."""
+
+
+def edge_words(edge: Ends) -> str:
+    """Return an edge as a person reads it."""
+    return f"{edge.from_id} {edge.type or 'links to'} {edge.to_id}"
+
+
+def _overwritten_words(one: Overwritten, setters: Mapping[str, RecordedBy]) -> str:
+    changed = [
+        f"`{name}` was {_value_words(name, one.before.fields[name])}, set {setters[name].words()}"
+        for name in one.fields
+        if name in setters
+    ]
+    other = "session" if all(writer.session for writer in setters.values()) else "actor"
+    return f"This overwrites what another {other} had set of {one.words}: {some_of(changed, _MAX_FIELDS)}."
+
+
+def _value_words(name: str, value: Any) -> str:
+    if next(secrets_in(value, name), None) is not None:
+        return "what looks like a secret"
+    text = in_quotes(value) if isinstance(value, str) else json_text(value)
+    return shortened(text, _MAX_VALUE_CHARS)
+
+
+def members_wanted(
+    item: EntityWrite | EdgeWrite, fields: Mapping[str, Any], owners: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return which attributes and metadata an item sets and which it removes, by the names of flat fields.
+
+    An object that takes the place of the old one leaves what a file states and the client does not name.
+    """
+    wanted: dict[str, Any] = {}
+    gone: list[str] = []
+    for prefix in OBJECT_FIELDS:
+        members = item.objects.get(prefix, {})
+        named = {f"{prefix}.{key}": value for key, value in members.items()}
+        if prefix in item.removed or (prefix in item.objects and item.replaces):
+            wanted |= named
+            gone += [one for one in fields if one.startswith(f"{prefix}.") and one not in named and one not in owners]
+        else:
+            wanted |= {name: value for name, value in named.items() if value is not None}
+            gone += [name for name, value in named.items() if value is None and name in fields]
+    return wanted, gone

@@ -1,0 +1,131 @@
+"""What one process has open: its machine, and the stores of branches with what it remembers of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kbcore import git
+from kbcore.clock import Clock
+from kbcore.errors import ReadOnlyStore
+from kbcore.git import BirthCache, HeadCache, IdCache, Repository, RepositoryCache
+from kbcore.storage import witness
+from kbcore.storage.fs import Fs
+from kbcore.storage.witness import BranchWitness, NotesFolder
+
+if TYPE_CHECKING:
+    from kbcore.store.branch_store import BranchStore, Publishing
+
+MAX_WARM_VIEWS: Final = 4
+"""A warm view takes about 8 MiB and a thread; few people and agents go back and forth between more branches."""
+
+
+class Machine:
+    """What KB takes from its machine: files, time, and the environment for git. Tests pass their own."""
+
+    def __init__(self, fs: Fs, clock: Clock, env: Mapping[str, str]) -> None:
+        self.fs = fs
+        self.clock = clock
+        self.env = env
+
+
+class CachePlaces(NamedTuple):
+    """Where the views of a branch are cached, where they usually are, and what one may hold in memory."""
+
+    own: Path
+    usual: Path
+    memory_bytes: int
+
+
+class StorePool:
+    """The branch stores that one process has open, for all its threads; a long-lived one keeps its last views warm.
+
+    A store that was opened once stays known, so that what it noticed is told once. Its view costs memory and threads
+    (``MAX_WARM_VIEWS``), and is let go when that many other branches were asked for after it.
+    """
+
+    def __init__(
+        self, publishing: Publishing = "at_once", on_due: Callable[[BranchStore], object] = lambda _: None
+    ) -> None:
+        """``publishing`` says when views are published; ``on_due`` is called for a store when its view is to be."""
+        self._publishing: Publishing = publishing
+        self._on_due = on_due
+        self._gate = threading.Lock()
+        self._stores: dict[Path, BranchStore] = {}
+        """The one asked for last comes last."""
+        self.heads = HeadCache()
+        self.repositories = RepositoryCache()
+        self.trusted: set[Repository] = set()
+        """Those that are this user's, or that git took for safe when it was asked."""
+        self.empty_stores: dict[Path, Path] = {}
+        """Empty stores of this process, by the place where the store would be that can neither be found nor made."""
+        self.pointed: set[tuple[Path, str]] = set()
+        """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
+        self.births: BirthCache = {}
+        self._ids = IdCache()
+        self._places: dict[Path, NotesFolder] = {}
+        self._witnesses: dict[Path, BranchWitness] = {}
+        self.settled: dict[Path, tuple[object, ...]] = {}
+        """How `.kb` looked from outside when there was nothing to do for ``relocation``."""
+
+    def place(self, machine: Machine, repo: Repository) -> NotesFolder:
+        """Return where the branches of a repository are noted, the same one every time."""
+        place = self._places.get(repo.common_dir)
+        if place is None:
+            about = witness.NotedRepository(
+                repo.common_dir, self._ids.read, lambda made: git.write_id(repo, machine.env, made)
+            )
+            place = self._places.setdefault(repo.common_dir, NotesFolder(machine.fs, machine.env, about))
+        return place
+
+    def witness(self, machine: Machine, repo: Repository, directory: Path) -> BranchWitness:
+        """Return the witness of a branch directory, the same one every time."""
+        found = self._witnesses.get(directory)
+        if found is None:
+            made = BranchWitness(machine.fs, directory, self.place(machine, repo))
+            found = self._witnesses.setdefault(directory, made)
+        return found
+
+    def get(
+        self,
+        machine: Machine,
+        directory: Path,
+        cache: CachePlaces,
+        witness: BranchWitness | None,
+        refused: Callable[[ReadOnlyStore], ReadOnlyStore],
+    ) -> BranchStore:
+        """Return the store of a branch directory, the same one every time.
+
+        It keeps ``refused`` of the first request, which therefore must not use what was read for that request.
+        """
+        from kbcore.store.branch_store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
+        from kbcore.view.cache import ViewCache  # noqa: PLC0415 - as above
+
+        with self._gate:
+            store = self._stores.pop(directory, None)
+            if store is None:
+                views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
+                store = BranchStore(
+                    machine.fs,
+                    machine.clock,
+                    directory,
+                    views,
+                    witness,
+                    refused=refused,
+                    publishing=self._publishing,
+                    on_due=self._on_due,
+                )
+            self._stores[directory] = store
+            for outdated in [*self._stores.values()][:-MAX_WARM_VIEWS]:
+                # Does nothing to a view that some request is using: its turn to go comes with the next request.
+                outdated.close()
+            return store
+
+    def close(self) -> None:
+        """Let go of every view that no request is using."""
+        with self._gate:
+            for store in self._stores.values():
+                store.close()
+            self._stores.clear()

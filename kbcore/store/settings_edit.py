@@ -1,0 +1,109 @@
+"""Changes the settings file of a repository: one setting at a time, under a lock, and never to what is wrong."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.errors import InvalidConfig, NotInitialised, Problem, StorageError
+from kbcore.storage import files
+from kbcore.storage.lock import held
+from kbcore.storage.replacing import replace_file
+from kbcore.store.workspace import CONFIG, Workspace
+from kbcore.text.json_edit import NotJson, with_member, without_member
+
+_LOCK: Final = "config.lock"
+_COMMAND: Final = "kb config"
+_OF_GLOBS: Final = frozenset({"paths", "ignore"})
+"""Settings of extractors that are globs."""
+
+
+def set_setting(workspace: Workspace, name: str, value: Any) -> bool:
+    """Set one setting; all else in the file stays as it is. Return whether the file was changed.
+
+    Raises: ``NotInitialised`` where there is no KB; ``InvalidConfig`` for a value that the setting does not take;
+        ``LockTimeout``; ``StorageError``.
+    """
+    return _changed(workspace, lambda text: with_member(text, name.split("."), value))
+
+
+def unset_setting(workspace: Workspace, name: str) -> bool:
+    """Remove one setting, or all whose names begin so. Return whether the file stated it.
+
+    Raises: as ``set_setting``.
+    """
+    return _changed(workspace, lambda text: without_member(text, name.split(".")))
+
+
+def folders_in(workspace: Workspace, name: str, value: Any) -> list[str]:
+    """Return the globs in the value of a setting that name a folder: such a glob fits no file in it."""
+    if not _OF_GLOBS & {*name.split(".")}:
+        return []
+    return [glob for glob in _texts(value) if glob and (workspace.repo.worktree / glob).is_dir()]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(one)
+
+
+def _changed(workspace: Workspace, change: Callable[[str], str]) -> bool:
+    name = f"{workspace.settings_name}/{CONFIG}"
+    if not workspace.settings_dir.is_dir():
+        raise NotInitialised(f"There is no {name}.")
+    fs, folder = workspace.machine.fs, workspace.folders.cache_dir
+    for one in (folder.parent, folder):
+        files.make_directory(fs, one)
+    # The settings may be what is wrong: how long to wait is not looked up in them.
+    with held(fs, workspace.machine.clock, folder / _LOCK, wait_s=limits.LOCK_WAIT_S, command=_COMMAND):
+        text = workspace.config_text()
+        try:
+            changed = change(text or "{}\n")
+        except NotJson as error:
+            raise InvalidConfig(f"{name}:{error.line}: {error}.", hint="Correct the file by hand first.") from error
+        _check(workspace, text, changed)
+        if changed == (text or "{}\n"):
+            return False
+        # Through a link: a settings file may be one, to a file of the same folder.
+        path = Path(os.path.realpath(workspace.settings_dir / CONFIG))
+        try:
+            mode = stat.S_IMODE(path.stat().st_mode) if text is not None else 0o644
+            replace_file(path, changed.encode(), mode)
+        except OSError as error:
+            raise StorageError(f"{name} cannot be written: {error.strerror}.") from error
+    return True
+
+
+def _check(workspace: Workspace, before: str | None, after: str) -> None:
+    """Raise what is wrong with a changed text: what the change makes wrong without a line, else what was wrong before.
+
+    Raises: ``InvalidConfig``.
+    """
+    problems = _problems(workspace, after)
+    if not problems:
+        return
+    earlier = {_key(one): one for one in _problems(workspace, before or "{}")}
+    made = [Problem(one.path, one.code, one.message, one.hint) for one in problems if _key(one) not in earlier]
+    shown = made or [earlier[_key(one)] for one in problems]
+    first = shown[0]
+    more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
+    place = f"{first.source}: " if first.source else ""
+    raise InvalidConfig(f"{place}{first.message}{more}", hint=first.hint, details=shown)
+
+
+def _problems(workspace: Workspace, text: str) -> list[Problem]:
+    try:
+        workspace.config_in(text)
+    except InvalidConfig as error:
+        return list(error.details) or [Problem("$", "invalid", error.message, error.hint)]
+    return []
+
+
+def _key(problem: Problem) -> tuple[str, str]:
+    return problem.path, problem.message

@@ -1,0 +1,98 @@
+"""What the state of a branch says of files: what is wrong in them, what could not be read whole, and open links."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.model.graph import Link, NoteOnFile, SourceFile, Statement
+from kbcore.sync.answer import Located
+from kbcore.text.problems import FileProblem, Severity
+from kbcore.view.database import among
+from kbcore.view.tables import SOURCE, WAITS_FOR_PAGE, source_of, waits_for_page
+from kbcore.view.view import View
+
+_statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """What the state says of files: what is wrong in them, which could not be read whole, and open links."""
+
+    problems: tuple[Located, ...]
+    stale: tuple[str, ...]
+    unresolved: tuple[tuple[str, str, str], ...]
+
+
+NOTHING_KNOWN: Final = Remains((), (), ())
+"""Where the state could not be asked."""
+
+
+def remains(view: View, paths: Collection[str] | None = None) -> Remains:
+    """Return what a state says of the files that it has taken in, or of those at these paths."""
+    return Remains(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))
+
+
+def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str, ...]:
+    """Return the files, in order, that could not be read whole the last time: facts known from them may be old.
+
+    ``paths`` limits the question, for example to the owners of the entities that are to be shown.
+    """
+
+    def is_stale(source: SourceFile) -> bool:
+        return not source.is_ok and (paths is None or source.path in paths)
+
+    return tuple(sorted(path for (path,) in view.cells("source", ["path"], _at("not is_ok and path", paths), is_stale)))
+
+
+def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
+    """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources.
+
+    A link in a text to a page that is no entity is none of them.
+    """
+
+    def waits(link: Link) -> bool:
+        return not link.stands and not waits_for_page(link) and (paths is None or link.statements[0].source in paths)
+
+    columns = ("id", "from_id", "to_id", "type", "source", "statements")
+    links = view.cells("link", columns, _at(f"not stands and not {WAITS_FOR_PAGE} and source", paths), waits)
+    there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
+    found = []
+    for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):
+        # A bare link may stand the other way round than its document says it.
+        said = {one.said for one in _statements.decode(statements) if one.source == source}
+        is_turned = to_id in said if said - {""} else to_id in there and from_id not in there
+        found.append((to_id, from_id, source) if is_turned else (from_id, to_id, source))
+    return tuple(found)
+
+
+def _existing(view: View, ids: Collection[str]) -> set[str]:
+    """Return those of these ids that entities have."""
+    condition, params = among(sorted(ids))
+    return {key for (key,) in view.cells("node", ["id"], (f"id {condition}", params), lambda node: node.id in ids)}
+
+
+def _at(column: str, paths: Collection[str] | None) -> tuple[str, list[Any]]:
+    """Return the condition that a column is one of these paths, or is there at all (None), and its parameters."""
+    condition, params = ("is not null", []) if paths is None else among(sorted(paths) or [""])
+    return f"{column} {condition}", params
+
+
+def _known_problems(view: View, paths: Collection[str] | None) -> tuple[Located, ...]:
+    """Return what was found wrong in files when they were last read, in order of path."""
+
+    def has_some(source: SourceFile) -> bool:
+        return bool(source.problems) and (paths is None or source.path in paths)
+
+    rows = view.cells("source", list(SOURCE), _at("problems::varchar <> '[]' and path", paths), has_some)
+    return tuple(
+        (source.path, FileProblem(one.line, one.code, one.message, one.hint, _severity(one), id=one.id))
+        for source in sorted(map(source_of, rows), key=lambda source: source.path)
+        for one in source.problems
+    )
+
+
+def _severity(note: NoteOnFile) -> Severity:
+    """Return how bad a noted problem is; a word that this version does not know counts as an error."""
+    return "warning" if note.severity == "warning" else "error"

@@ -1,0 +1,170 @@
+"""The file, and its line, that states a fact: looked for only when a refusal has to name it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
+from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.ids import is_link_id
+from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
+from kbcore.model.graph import CLIENT, Link
+from kbcore.store.apply import Reading
+from kbcore.store.planning.findings import edge_words
+from kbcore.store.workspace import Workspace
+from kbcore.sync.pending import wanted
+from kbcore.sync.scan import read_named
+from kbcore.text.escaping import in_quotes
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
+DERIVED: Final = DerivedFact.code
+"""The code of a problem with a fact that a file states."""
+
+_NOT_THERE: Final = frozenset({"unknown_entity", "not_found", "missing_field"})
+"""Codes of problems with an entity that no record has."""
+SYNC_FIRST: Final = "Run `kb sync` first."
+
+
+def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
+    """Return the file that states each of these entities and edges that no record has.
+
+    "" for what only clients state: a rename in files gives it another id.
+    """
+
+    def stated_by(link: Link) -> str:
+        return next((one.src for one in link.statements if one.src != CLIENT), "")
+
+    def on(view: View) -> dict[str, str]:
+        links = view.links(sorted(filter(is_link_id, ids)))
+        nodes = view.nodes(sorted(key for key in ids if not is_link_id(key)))
+        files = {link.id: stated_by(link) for link in links if link.created_seq > view.recorded_seq}
+        return files | {node.id: node.path for node in nodes if node.created_seq > view.recorded_seq}
+
+    found: dict[str, str] = read(on) if ids else {}
+    return found
+
+
+def unrecorded_words(words: str, path: str) -> str:
+    """Return that a file states an element, in words, that no record has; "" where only clients state it."""
+    if not path:
+        return f"A rename in files makes {words}, but it is not recorded yet."
+    return f"{in_quotes(path)} states {words}, but it is not recorded yet."
+
+
+def check_unrecorded(read: Reading, changeset: Changeset, missing: Callable[[Sequence[str]], Collection[str]]) -> None:
+    """Refuse to create what a file states that is not recorded yet, also by an upsert of an entity that no record has.
+
+    ``missing`` returns those of these entities that no record has.
+
+    Raises: ``NotSynced``.
+    """
+    upserted = [one.id for one in changeset.entities if one.mode == "upsert" and "type" in one.values and one.id]
+    created = missing(upserted) if upserted else ()
+    places = {
+        one.id: (f"{one.path}.id", in_quotes(one.id))
+        for one in changeset.entities
+        if one.mode == "create" or one.id in created
+    }
+    places |= {one.id: (one.path, edge_words(one)) for one in changeset.edges if one.mode == "create"}
+    places.pop("", None)
+    files = unrecorded(read, places.keys())
+    if files:
+        problems = [
+            Problem(places[key][0], NotSynced.code, unrecorded_words(places[key][1], path), SYNC_FIRST, path)
+            for key, path in sorted(files.items())
+        ]
+        raise NotSynced(
+            f"The changeset is to create what exists already: {problems[0].message}", hint=SYNC_FIRST, details=problems
+        )
+
+
+def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | NotFound) -> Rejected | NotFound:
+    """Return a refusal that names the files of what is missing because no record has it yet."""
+    edges: list[EdgeWrite | EdgeDelete] = [*changeset.edges, *changeset.edge_deletes]
+    ids = {f"{edge.path}.from": [edge.from_id] for edge in changeset.edges}
+    ids |= {f"{edge.path}.to": [edge.to_id] for edge in changeset.edges}
+    ids |= {edge.path: [edge.from_id, edge.to_id, edge.id] for edge in edges}
+    ids |= {item.path: [item.id] for item in changeset.entities}
+    ids |= {item.path: [item.id] for item in changeset.entity_deletes}
+    words = {edge.id: edge_words(edge) for edge in edges}
+
+    def ids_of(problem: Problem) -> list[str]:
+        place = problem.path if problem.path in ids else problem.path.rpartition(".")[0]
+        return ids.get(place, []) if problem.code in _NOT_THERE else []
+
+    files = unrecorded(read, {key for problem in refused.details for key in ids_of(problem) if key})
+    if not files:
+        return refused
+    details: dict[tuple[str, ...], Problem] = {}
+    for problem in refused.details:
+        key = next((one for one in ids_of(problem) if one in files), "")
+        if not key:
+            details[problem.path, problem.code, problem.message] = problem
+        elif (key,) not in details:  # of an entity with several fields missing it is said once
+            said = unrecorded_words(words.get(key, in_quotes(key)), files[key])
+            details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
+    found = [*details.values()]
+    what = refused.message.partition(": ")[0]
+    hints = {problem.hint for problem in found}
+    error = NotSynced if all(len(key) == 1 for key in details) else type(refused)
+    return error(
+        f"{what}: {found[0].message if len(found) == 1 else f'{len(found)} problems.'}",
+        hint=hints.pop() if len(hints) == 1 else "",
+        details=found,
+        data=refused.data,
+    )
+
+
+def with_places(
+    workspace: Workspace,
+    changeset: Changeset,
+    refused: Rejected | NotFound,
+    *,
+    branch: str,
+    read: Reading | None = None,
+) -> Rejected | NotFound:
+    """Return a refusal that names files where these state what it is about; the same one where they do not."""
+    if isinstance(refused, Rejected) and any(problem.code == DERIVED for problem in refused.details):
+        refused = with_lines(workspace, changeset, refused, branch=branch)
+    return refused if read is None else with_unrecorded(read, changeset, refused)
+
+
+def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *, branch: str) -> Rejected:
+    """Return a refusal whose problems with facts of files name file and line, as far as these can be read now.
+
+    A branch that is not checked out has no files here: its refusals name the file alone.
+    """
+    if not workspace.repo.has_worktree or workspace.head().branch != branch:
+        return refused
+    ids = {item.path: item.id for item in changeset.entities} | {
+        item.path: item.id for item in changeset.entity_deletes
+    }
+    facts: dict[str, Facts] = {}
+    details = []
+    for problem in refused.details:
+        is_derived = problem.code == DERIVED
+        if is_derived and problem.source not in facts:
+            facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
+        details.append(_located(problem, facts[problem.source], ids) if is_derived else problem)
+    message = refused.message.replace(refused.details[0].message, details[0].message) if details else refused.message
+    return type(refused)(message, hint=refused.hint, details=details, data=refused.data)
+
+
+def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:
+    item, _, field = problem.path.partition("].")
+    key = ids.get(f"{item}]" if field else problem.path)
+    for entity in facts.entities:
+        if entity.id == key:
+            place = f"{problem.source}:{_line(entity, field)}"
+            message = problem.message.replace(in_quotes(problem.source), in_quotes(place))
+            return msgspec.structs.replace(problem, message=message, source=place)
+    return problem
+
+
+def _line(entity: StatedEntity, field: str) -> int:
+    return entity.lines.get(field, entity.line)

@@ -1,0 +1,64 @@
+"""Numbers and lists as sentences have them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from kbcore.text.escaping import in_quotes
+
+_TO_IES: Final = re.compile(r"(?<=[^aeiou])y$")
+_HISSING: Final = ("ch", "s", "sh", "x")
+
+
+def pluralize(number: int, noun: str) -> str:
+    """Return ``1 file``, ``2 files`` or ``2 more entities``; ``noun`` is one of them, with the words before it."""
+    if number == 1:
+        return f"1 {noun}"
+    plural = _TO_IES.sub("ies", noun)
+    return f"{number} {plural}{'' if plural != noun else 'es' if noun.endswith(_HISSING) else 's'}"
+
+
+def no_status_of(status: str, type_name: str) -> str:
+    """Return the sentence of a problem of a file with a status that its type does not have."""
+    return f"{in_quotes(status)} is no status of a {type_name}."
+
+
+def is_or_are(number: int) -> str:
+    """Return the verb for so many."""
+    return "is" if number == 1 else "are"
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return names as a choice: ``a, b or c``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def some_of(names: Sequence[str], most: int, number: int = 0) -> str:
+    """Return the first so many of some names, and how many more there are: ``a, b and 3 more``.
+
+    ``number`` is how many there are where ``names`` has only the first of them.
+    """
+    left = max(len(names), number) - len(names[:most])
+    return ", ".join(names[:most]) + (f" and {left} more" if left else "")
+
+
+def more_problems(number: int) -> str:
+    """Return a sentence on the problems besides the one that is told, with a space in front; nothing without any."""
+    return f" {pluralize(number, 'more problem')} {is_or_are(number)} listed." if number else ""
+
+
+def more_without_effect(number: int, *, is_more: bool = True) -> str:
+    """Return a sentence on the suppressions without effect that are not shown, besides others if ``is_more``."""
+    what = "more suppression" if is_more else "suppression"
+    return f"{pluralize(number, what)} {'has' if number == 1 else 'have'} no effect."
+
+
+def shortened(text: str, most_chars: int) -> str:
+    """Return the beginning of a text that has more characters than these, with an ellipsis for the rest.
+
+    For sentences; what is to fit columns of a terminal is cut where lines are laid out.
+    """
+    return text if len(text) <= most_chars else f"{text[:most_chars]}…"

@@ -1,0 +1,51 @@
+"""What a sync had said of entities, from the view's history: whose file it found gone, and whose status it had set.
+
+What was pruned is not known any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kbcore.model.graph import Node
+from kbcore.model.record import SYNC
+from kbcore.view.database import among
+from kbcore.view.tables import ELEMENTS, node_of
+from kbcore.view.view import View
+
+
+def gone_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
+    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were.
+
+    None asks for all such entities. Those that went before the history begins are not known any more.
+    """
+    wanted = sorted(set(keys or ()))
+    if (keys is not None and not wanted) or not view.seq:
+        return {}
+    condition, keyed = among(wanted) if keys is not None else ("is not null", [])
+    columns = ", ".join(ELEMENTS["node"][1])
+    rows = view.rows(
+        f"select {columns} from (select * from node_history where id {condition} "
+        "qualify row_number() over (partition by id order by ended desc) = 1) "
+        "where id not in (select id from node) and ended in (select seq from record where source = ?)",
+        [*keyed, SYNC],
+    )
+    return {row[0]: node_of(row) for row in rows}
+
+
+def statuses_by_sync(view: View, keys: Collection[str]) -> frozenset[str]:
+    """Return those of these ids whose status, now or when they went, a sync had set; what was pruned is not known."""
+    if not keys or not view.seq:
+        return frozenset()
+    condition, keyed = among(sorted(keys))
+    rows = view.rows(
+        f"with version as (select id, status, version, null as ended from node where id {condition} "
+        f"union all select id, status, version, ended from node_history where id {condition}), "
+        "last as (select id, status from version "
+        "qualify row_number() over (partition by id order by ended desc nulls first) = 1), "
+        "first as (select id, coalesce(max(version.ended) filter (version.status is distinct from last.status), "
+        "min(version.version)) as seq from version join last using (id) group by id) "
+        "select id from first join record using (seq) where record.source = ?",
+        [*keyed, *keyed, SYNC],
+    )
+    return frozenset(row[0] for row in rows)

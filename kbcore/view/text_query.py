@@ -1,0 +1,194 @@
+"""What a text asks for, and how it becomes matches of FTS5. Pure.
+
+The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. It is given
+as a share of the best that the words of a text can have, each by one term; where an entity scores more than that,
+because it holds several terms for a word or a rare one, as a share of the highest score of all that are found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kbcore.text.terms import NUMBERED, token
+
+SATURATION: Final = 1.2
+"""The constant k1 of FTS5's bm25: a word counts at most one and this many times what it is worth."""
+_LEAST_WORTH: Final = 1e-6
+"""What FTS5 takes for a word that more than half of the entities hold."""
+LOOSE_SHARE: Final = 0.8
+"""What an entity counts that holds other forms of the words, or words that begin with the last one, is at most such a
+share of what it would count with the words themselves."""
+FILLERS: Final = 50
+FILLER_TERMS: Final = 30
+"""An index has so many more rows than entities, of so many terms that nobody can ask for. They keep the statistics of a
+small store from taking whatever half of its few entities hold for worthless."""
+PARTIAL_SHARE: Final = 0.5
+"""What holds only some of the words is found when it scores at least such a share of the best."""
+_TELLING_SHARE: Final = 0.5
+_COMMON_SHARE: Final = 5
+
+
+class Alternative(msgspec.Struct, frozen=True):
+    """A term that stands for a word: that very term, or all that begin with it."""
+
+    term: str
+    is_beginning: bool = False
+
+    @property
+    def expression(self) -> str:
+        """Return it as an expression of FTS5. Only a term from a damaged index can hold a quote."""
+        quoted = token(self.term).replace('"', '""')
+        return f'"{quoted}"{" *" if self.is_beginning else ""}'
+
+
+class Match(msgspec.Struct, frozen=True):
+    """An expression of FTS5, and what the scores of what it finds are multiplied by."""
+
+    expression: str
+    factor: float = 1.0
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """What is looked for: whatever any of the matches finds, by the best of its scores.
+
+    ``exact`` are the numbers, within the index, of the entities that come first whatever their score. What scores less
+    than ``least_share`` of the best is left out. A score is given as a share of ``best``, or of the highest score where
+    that is more.
+    """
+
+    matches: tuple[Match, ...]
+    exact: tuple[int, ...] = ()
+    least_share: float = 0
+    best: float = 0
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A word that was asked for. ``held_by`` counts the entities that hold it or a form of it.
+
+    ``text`` is its term, and ``typed`` what was typed where that is something else, as ``größe`` for ``grosse``.
+    ``forms`` are other forms of it. ``corrected`` names what was looked for in its place, a typo away, because nothing
+    holds it as it is; ``also`` what was looked for besides it. ``near`` are ids like a numbered name that nothing has.
+    A stop word (``is_stop``) is not looked for, and a light one is left out where nothing holds all of the words.
+    """
+
+    text: str
+    alternatives: tuple[Alternative, ...]
+    held_by: int = 0
+    forms: tuple[str, ...] = ()
+    corrected: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    is_stop: bool = False
+    is_light: bool = False
+    typed: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The word as an answer names it."""
+        return self.typed or self.text
+
+    @property
+    def is_numbered(self) -> bool:
+        """Tell whether it is a numbered name that was taken as one word."""
+        return NUMBERED.fullmatch(self.text) is not None
+
+    @property
+    def is_loose(self) -> bool:
+        """Tell whether more than the very terms stand for it."""
+        return bool(self.forms) or any(one.is_beginning for one in self.alternatives)
+
+    @property
+    def exact(self) -> tuple[Alternative, ...]:
+        """The terms that stand for it, without those that only begin with it and without its other forms."""
+        return tuple(one for one in self.alternatives if not one.is_beginning)
+
+    @property
+    def loose(self) -> tuple[Alternative, ...]:
+        """The terms that stand for it, other forms among them; none that the beginning finds anyway."""
+        begins = tuple(one.term for one in self.alternatives if one.is_beginning)
+        listed = (*self.alternatives, *map(Alternative, self.forms))
+        return tuple(one for one in listed if one.is_beginning or not (begins and one.term.startswith(begins)))
+
+
+class TextSearch(msgspec.Struct, frozen=True):
+    """A text as it was understood: its words, and the entities of the whole branch.
+
+    ``lacking`` counts those of which the documents are not at hand, so that only their fields can be searched.
+    ``basis`` is the same for the same entities with the same documents: only then are two answers in one order.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    entities: int
+    lacking: int = 0
+    basis: str = ""
+
+    @property
+    def asked(self) -> tuple[Word, ...]:
+        """The words that are looked for."""
+        return tuple(word for word in self.words if not word.is_stop and (word.held_by or not word.is_light))
+
+    @property
+    def known(self) -> tuple[Word, ...]:
+        """The words that some entity holds."""
+        return tuple(word for word in self.asked if word.held_by)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The words that nothing holds."""
+        return tuple(word.shown for word in self.asked if not word.held_by)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Tell whether too little of the text is known for anything to be relevant.
+
+        That is less than half of its words, or less than a third of what they count, one that nothing holds counting as
+        one that a single entity holds; unless one that is known tells much by itself.
+        """
+        rarest = rarity(1, self.entities)
+        counts = [rarity(word.held_by, self.entities) for word in self.known]
+        is_little = 2 * len(counts) < len(self.asked) or 2 * sum(counts) < len(self.unknown) * rarest
+        return not counts or (is_little and max(counts) < _TELLING_SHARE * rarest)
+
+    @property
+    def telling(self) -> tuple[Word, ...]:
+        """The known words, where others are left without light ones and those that a fifth of all entities hold."""
+        heavy = tuple(word for word in self.known if not word.is_light)
+        rare = tuple(word for word in heavy if _COMMON_SHARE * word.held_by <= self.entities)
+        return rare or heavy or self.known
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The ids that the whole text is, besides its own spelling: a numbered name whatever its zeros in front."""
+        if len(self.words) != 1 or not self.words[0].is_numbered:
+            return ()
+        return tuple(one.term for one in self.words[0].alternatives if not one.is_beginning)
+
+
+def rarity(held_by: int, entities: int) -> float:
+    """Return how much a word tells that so many of the entities hold."""
+    return math.log(1 + (entities - held_by + 0.5) / (held_by + 0.5))
+
+
+def worth(held_by: int, entities: int) -> float:
+    """Return what FTS5 lets a term count that so many of the entities hold."""
+    return max(_LEAST_WORTH, math.log((entities + FILLERS - held_by + 0.5) / (held_by + 0.5)))
+
+
+def best_of(words: Iterable[Word], entities: int) -> float:
+    """Return the best that words can count, each by one term that is as common as the word itself."""
+    return (1 + SATURATION) * sum(worth(word.held_by, entities) for word in words)
+
+
+def any_of(alternatives: Iterable[Alternative]) -> str:
+    """Return the expression for what holds one of these terms."""
+    return f"({' OR '.join(one.expression for one in alternatives)})"
+
+
+def all_of(words: Iterable[Word], *, is_loose: bool) -> str:
+    """Return the expression for what holds all words."""
+    return " AND ".join(any_of(word.loose if is_loose else word.exact) for word in words)

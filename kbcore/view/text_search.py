@@ -1,0 +1,250 @@
+"""Text search of one branch: its index, kept in the cache and caught up with the view that is asked.
+
+The index is built by the first search that needs it, never by a write. It is published as the view is: under a
+temporary name, then renamed, and never changed after. Losing it costs time, and one that is damaged is thrown away.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kbcore import interrupting, limits
+from kbcore.errors import ResourceLimit, StorageError, ViewDamaged
+from kbcore.model.graph import Node
+from kbcore.storage.fs import Fs
+from kbcore.view import text_documents, text_index
+from kbcore.view.cache import FORMER_TEXT, TEXT, ViewCache, log_beside
+from kbcore.view.text_documents import Reader
+from kbcore.view.text_index import TextIndex
+from kbcore.view.view import View
+
+BODIES: Final = ".bodies.duckdb"
+"""Beside the folders of the branches, whose names never begin with a dot."""
+
+_TAIL_ROWS: Final = 32
+_SHARE: Final = 100
+"""What was taken in since the published index is worth publishing from so many entities on, and from a hundredth of a
+large index on: every process that begins splits the words of all of them again."""
+_FEW_BODIES: Final = 1000
+"""With so many kept documents a new one is kept at once, of more when they are a hundredth of the rest."""
+_SHOWN_CHARS: Final = 200_000
+"""As much of a document is looked at for a snippet."""
+
+
+class _Indexes:
+    """The indexes of one view: of its head, with how many entities it took in since it was published, and of a seq."""
+
+    def __init__(self) -> None:
+        self.head: TextIndex | None = None
+        self.seq = 0
+        self.taken_in = 0
+        self.past: tuple[int, TextIndex] | None = None
+
+
+class BranchTexts:
+    """What one process knows of the text index of a branch. Each view has an index of its own, for one thread."""
+
+    def __init__(self, fs: Fs, cache: ViewCache) -> None:
+        self._fs = fs
+        self._cache = cache
+        self.path = cache.directory / TEXT
+        self.bodies_path = cache.directory.parent / BODIES
+        self._is_refusing = False
+        self._known = weakref.WeakKeyDictionary[View, _Indexes]()
+
+    def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
+        """Return an index of the entities of a view, as of a seq.
+
+        ``read`` reads documents. Those that were not at hand before are tried again, once for each state of the branch.
+        """
+        known = self._known.get(view)
+        if known is None:
+            self._open_bodies(view)
+            known = self._known[view] = _Indexes()
+        with interrupting.maintenance():
+            if at is None:
+                return self._at_head(view, known, read)
+            if known.past is None or known.past[0] != at:
+                known.past = None
+                known.past = at, text_index.build(view, ":memory:", read, at)
+            return known.past[1]
+
+    def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
+        """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
+        paths = sorted({node.path for node in entities if node.path})
+        if not paths:
+            return {}
+        hashes = text_documents.hashes(view, paths, at)
+        found = text_documents.bodies(view, sorted(set(hashes.values())), _SHOWN_CHARS)
+        gone = [(path, digest) for path, digest in hashes.items() if digest not in found]
+        found |= dict(read(gone))
+        return {node.id: found[hashes[node.path]] for node in entities if hashes.get(node.path, "") in found}
+
+    def forget(self, held: Collection[str], *, dry_run: bool = False) -> int:
+        """Drop the kept documents but those with these hashes, and return how many those are."""
+        length_bytes = self._size_of(self.bodies_path)
+        target = self._new_file() if length_bytes is not None and not dry_run else None
+        if length_bytes is None or (target is None and not dry_run):
+            return 0
+        path = str(self.bodies_path)
+        try:
+            gone = text_documents.forget(path, str(target or ""), sorted(held), self._cache.room, length_bytes)
+        except ViewDamaged:
+            gone = 0
+        if target and gone:
+            self._move_in(target, self.bodies_path)
+        elif target:
+            self._discard(target)
+        return gone
+
+    def distrust(self) -> None:
+        """Throw away the files: something that was read in a search is damaged."""
+        self._known.clear()
+        self._discard(self.path, self.bodies_path)
+
+    def _at_head(self, view: View, known: _Indexes, read: Reader) -> TextIndex:
+        index, known.head = known.head, None  # what fails half way is not used again
+        is_first = index is None
+        if index is None:
+            index, known.taken_in = self._open(view) or self._build(view, read), 0
+            known.seq = index.stamp().seq
+        if is_first or known.seq != view.seq:
+            index = self._caught_up(view, known, index, read)
+        known.head, known.seq = index, view.seq
+        return index
+
+    def _caught_up(self, view: View, known: _Indexes, index: TextIndex, read: Reader) -> TextIndex:
+        """Return an index that has what changed since the one that is given, which may be written anew for it."""
+        changed = text_index.changed_since(view, index, known.seq, read)
+        if not changed:
+            return index
+        if index.is_published:
+            index = self._changeable(view, index) or self._build(view, read)
+        if not index.is_published:
+            text_index.take_in(view, index, changed, read)
+            known.taken_in += len(changed)
+        if view.is_overlaid:
+            return index  # what is in no record is in no file either
+        if known.taken_in >= max(_TAIL_ROWS, index.counts()[0] // _SHARE):
+            index, known.taken_in = self._published(index), 0
+        fresh, kept = text_documents.bodies_share(view)
+        if fresh and fresh >= (kept - _FEW_BODIES) // _SHARE:
+            self._keep_bodies(view)
+        return index
+
+    def _changeable(self, view: View, index: TextIndex) -> TextIndex | None:
+        """Return a copy that can be changed; None for a large index of records alone, which is built in a file instead.
+
+        For a view with an overlay a large index is copied to a file that has no name any more.
+        """
+        if not index.is_large:
+            return index.copied()
+        if not view.is_overlaid:
+            return None
+        copied: list[TextIndex] = []
+        target = self._new_file()
+        if target is None or not self._is_written(target, lambda: copied.append(index.copied(str(target)))):
+            return index.copied()
+        self._discard(target)
+        return copied[0]
+
+    def _published(self, index: TextIndex) -> TextIndex:
+        """Write an index to the cache and return the published one, or the index itself where that cannot be done."""
+        target = self._new_file()
+        if target is None or not self._is_written(target, lambda: index.copied(str(target)).close()):
+            return index
+        published = TextIndex(str(target), is_published=True)
+        self._move_in(target, self.path)
+        return published
+
+    def _open_bodies(self, view: View) -> None:
+        length_bytes = self._size_of(self.bodies_path)
+        try:
+            path = "" if length_bytes is None else str(self.bodies_path)
+            text_documents.attach_bodies(view, path, length_bytes)
+        except ViewDamaged as error:
+            self._cache.distrust(self.bodies_path, error)
+            text_documents.attach_bodies(view, "")
+
+    def _open(self, view: View) -> TextIndex | None:
+        """Return the published index; None where there is none of this history."""
+        length_bytes = self._size_of(self.path)
+        if length_bytes is None:
+            return None
+        try:
+            return text_index.opened(view, str(self.path))
+        except ViewDamaged as error:
+            self._cache.distrust(self.path, error)
+            return None
+
+    def _build(self, view: View, read: Reader) -> TextIndex:
+        """Return a new index: a published one of the records, or one in memory where the cache cannot be written."""
+        at = view.recorded_seq if view.is_overlaid else None
+        target = self._new_file() if view.recorded_seq else None
+        if target is None or not self._is_written(
+            target, lambda: text_index.build(view, str(target), read, at).close()
+        ):
+            return text_index.build(view, ":memory:", read)
+        index = TextIndex(str(target), is_published=True)
+        self._move_in(target, self.path)
+        self._discard(self.path.with_name(FORMER_TEXT))
+        self._keep_bodies(view)
+        return index
+
+    def _keep_bodies(self, view: View) -> None:
+        """Keep the documents that this process has read, for all branches and processes."""
+        target = self._new_file() if text_documents.bodies_share(view)[0] else None
+        if target is None:
+            return
+        self._open_bodies(view)  # another process may have kept some since
+        if self._is_written(
+            target, lambda: text_documents.keep_bodies(view, str(target), limits.MAX_KEPT_BODIES_BYTES)
+        ):
+            self._move_in(target, self.bodies_path)
+        else:
+            self._open_bodies(view)
+
+    def _new_file(self) -> Path | None:
+        return None if self._is_refusing else self._cache.new_file()
+
+    def _is_written(self, target: Path, write: Callable[[], None]) -> bool:
+        """Write a file and tell whether that went well.
+
+        Where it did not, a full disk for one, the search goes on in memory, and nobody tries again in this process.
+        """
+        try:
+            write()
+        except (ViewDamaged, ResourceLimit):
+            self._is_refusing = True
+            self._discard(target)
+            return False
+        except BaseException:
+            self._discard(target)
+            raise
+        return True
+
+    def _move_in(self, target: Path, path: Path) -> None:
+        """Give a finished file its name. Where that fails, the process goes on with the file that it has open."""
+        try:
+            self._fs.replace(target, path)
+        except OSError:
+            self._is_refusing = True
+            self._discard(target)
+
+    def _size_of(self, path: Path) -> int | None:
+        """Return the size of a file of ours, None for none; one with a log beside it was written by another program."""
+        try:
+            length_bytes = self._cache.size_of(path)
+            if length_bytes is None or log_beside(self._fs, path) is None:
+                return length_bytes
+        except StorageError:
+            return None
+        self._discard(path)
+        return None
+
+    def _discard(self, *paths: Path) -> None:
+        for path in paths:
+            self._cache.drop(path)

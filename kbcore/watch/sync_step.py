@@ -1,0 +1,185 @@
+"""What a watcher takes in: a sync of what is due, on the branch that is checked out, and what is told of it.
+
+What cannot be done now is put back and tried again; a store that lost what was seen of it is not written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from kbcore.errors import (
+    BranchMoved,
+    CommitUncertain,
+    Damaged,
+    GitUnusable,
+    InvalidConfig,
+    KBError,
+    LimitExceeded,
+    NotInitialised,
+    StoreWentBack,
+    Unavailable,
+    UnknownBranch,
+)
+from kbcore.git.operations import is_stepping
+from kbcore.store import branches
+from kbcore.store.branch_store import Author
+from kbcore.store.branches import lost
+from kbcore.store.workspace import Workspace, check_initialised
+from kbcore.sync.answer import SyncAnswer
+from kbcore.sync.run import SyncOptions, sync
+from kbcore.watch.backlog import Backlog, PendingWork
+from kbcore.watch.foreign_writes import Foreign, foreign_since
+from kbcore.watch.pauses import Retry
+from kbcore.watch.settings import Settings
+from kbcore.watch.troubles import Troubles
+from kbcore.watch.worktree import is_removed
+
+_DOUBT_RETRY_S: Final = 1.0
+"""From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
+
+_STEP_S: Final = 0.2
+"""So often it is seen whether a rebase is through, or has stopped."""
+
+_PASSING = (
+    BranchMoved,
+    UnknownBranch,
+    Unavailable,
+    CommitUncertain,
+    GitUnusable,
+    InvalidConfig,
+    LimitExceeded,
+    NotInitialised,
+)
+"""What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
+
+_MOMENTARY = (BranchMoved, StoreWentBack)
+"""What may be so between two steps of somebody else: git changes the branch, or a store takes the place of another."""
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What a sync came to. ``is_new``: it is the first on its branch, of which ``notice`` says where it came from."""
+
+    answer: SyncAnswer
+    is_new: bool
+    notice: str
+
+
+class Taking:
+    """The syncs of one watcher, all by one author."""
+
+    def __init__(self, author: Author, backlog: Backlog, settings: Settings, troubles: Troubles) -> None:
+        self._author = author
+        self._backlog = backlog
+        self._settings = settings
+        self._troubles = troubles
+        self._told: set[str] = set()
+        self._retry = Retry()
+        self.branch = ""
+        """The branch that is followed; "" at the beginning."""
+        self.seq = -1
+        """Where its store ended when it was last synced."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether something was put back that could not be done yet."""
+        return self._retry.is_behind
+
+    def foreign(self, workspace: Workspace) -> Foreign:
+        """Return what others have written since the last sync; where that cannot be read, the next sync says why."""
+        try:
+            return foreign_since(workspace.store(self.branch), self.seq)
+        except KBError:
+            return Foreign(None)
+
+    def take_in(self, workspace: Workspace, work: PendingWork, why: str = "") -> Taken | None:
+        """Sync what is due; None when that cannot be done now, and the work was put back.
+
+        ``why`` is said with what comes of it, if anything does.
+
+        Raises: ``NotARepository``, ``GitUnusable`` when the worktree was removed; the errors of a damaged store.
+        """
+        try:
+            branch = workspace.head().branch
+            check_initialised(workspace)
+            is_new = branch != self.branch
+            if is_new:
+                self._settings.forget()
+            if not self._may_begin(workspace, work, branch):
+                return None
+            ensured = branches.ensure(workspace, branch, follows_head=True)
+            answer = sync(workspace, branch, self._author, _options(work, is_new=is_new))
+            store = workspace.store(branch)
+            self._settings.saw(workspace)
+        except _PASSING as error:
+            self._wait_for(workspace, work, error)
+            return None
+        except Damaged:
+            if not self.branch or self._retry.next_s > _DOUBT_RETRY_S:
+                raise
+            self._put_back(workspace, work)
+            return None
+        self._troubles.end("syncing")
+        self._retry.end()
+        self.branch, self.seq = branch, answer.outcome.seq
+        self._backlog.hold(answer.doubted, work.since_s, workspace.machine.clock.monotonic_s())
+        is_said = is_new and not ensured.is_warning
+        notices = self._untold(filter(None, ["" if is_said else ensured.notice, *store.warnings, *store.notices]))
+        if why and answer.outcome.applied:
+            notices = (*notices, why)
+        return Taken(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
+
+    def _may_begin(self, workspace: Workspace, work: PendingWork, branch: str) -> bool:
+        """Tell whether nothing was lost, git takes no steps of a rebase and no settings are being saved.
+
+        Else the work is put back. The steps are no states of the branch: what they take away would go, and come back.
+        """
+        try:
+            lost.refuse(workspace, branch)
+        except StoreWentBack as error:
+            self._wait_for(workspace, work, error)
+            return False
+        clock = workspace.machine.clock
+        if is_stepping(workspace.repo, clock.epoch_ns()):
+            self._backlog.put_back(work, clock.monotonic_s(), _STEP_S)
+            return False
+        self._settings.forget(work.believed)
+        if self._settings.are_being_saved():
+            self._backlog.put_back(work, clock.monotonic_s(), 0.0)
+            return False
+        return True
+
+    def _untold(self, notices: Iterable[str]) -> tuple[str, ...]:
+        """Return those of these notices that were not told yet, each once."""
+        fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._told)
+        self._told.update(fresh)
+        return fresh
+
+    def _wait_for(self, workspace: Workspace, work: PendingWork, error: KBError) -> None:
+        """Put work back until the trouble is over. What may be so for a moment alone is no trouble yet.
+
+        Raises: the error itself when it comes of a worktree that was removed.
+        """
+        if isinstance(error, GitUnusable) and is_removed(workspace):
+            raise error
+        if not isinstance(error, _MOMENTARY) or self._retry.is_behind:
+            self._troubles.begin("syncing", error)
+        self._put_back(workspace, work)
+
+    def _put_back(self, workspace: Workspace, work: PendingWork) -> None:
+        self._backlog.put_back(work, workspace.machine.clock.monotonic_s(), self._retry.take_s())
+
+
+def _options(work: PendingWork, *, is_new: bool) -> SyncOptions:
+    """Return what a sync has to look at; of a branch that is new to the watcher everything, and as it is."""
+    if is_new:
+        return SyncOptions()
+    touched = None if work.paths is None else (*work.paths, *work.doubt)
+    return SyncOptions(touched=touched, believed=work.believed)
+
+
+def _with_warnings(answer: SyncAnswer, more: tuple[str, ...]) -> SyncAnswer:
+    outcome = msgspec.structs.replace(answer.outcome, warnings=(*answer.outcome.warnings, *more))
+    return msgspec.structs.replace(answer, outcome=outcome)

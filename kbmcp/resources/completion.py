@@ -1,0 +1,86 @@
+"""Completes the arguments of prompts and the ids in the URIs of resources, from what is stored now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import mcp_types as types
+
+from kbcore.errors import InvalidQuery, NotFound
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean
+from kbmcp.resources import prompts, resource_list
+from kbmcp.resources.prompts import Values
+from kbmcp.tools.call import Client, Service
+from kbmcp.tools.run_call import Job, run_call
+
+if TYPE_CHECKING:
+    from kbcore.query.completion import Likely
+    from kbcore.view.view import View
+
+MAX_VALUES: Final = 100
+"""So many values the protocol allows in one answer."""
+_TYPED_CHARS: Final = 200
+"""Longer than any id."""
+
+Given = Mapping[str, str]
+"""The arguments that the user has filled in already."""
+
+
+def _sources() -> Mapping[Values, Callable[[View, str, Given], Likely]]:
+    from kbcore.query import completion
+
+    return {
+        "entities": lambda view, typed, _: completion.entity_ids(view, typed, most=MAX_VALUES),
+        "requirements": lambda view, typed, _: completion.entity_ids(view, typed, type="req", most=MAX_VALUES),
+        "tags": lambda view, typed, _: completion.tags(view, typed, most=MAX_VALUES),
+        "actors": lambda view, typed, _: completion.actors(view, typed, most=MAX_VALUES),
+        "seqs": lambda view, typed, given: completion.seqs(view, typed, actor=given.get("actor", ""), most=MAX_VALUES),
+    }
+
+
+async def complete(service: Service, client: Client, params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Return what may be meant by what was typed.
+
+    Raises: ``MCPError`` where there is nothing of that name to complete, or nothing can be read.
+    """
+    typed = params.argument.value[:_TYPED_CHARS]
+    given = (params.context.arguments if params.context else None) or {}
+
+    def prepare() -> Job:
+        values = _values(service, params)
+        if not values:
+            return Job(lambda _: {"values": [], "total": 0})
+        source = _sources()[values]
+
+        def run_in(view: View) -> Likely:
+            return source(view, typed, given)
+
+        return Job(lambda call: _shown(call.read(run_in)))
+
+    outcome = await run_call(service, client, "kb.query", prepare)
+    if outcome.error is not None:
+        raise prompts.refusal(outcome.error, outcome.payload)
+    found, total = outcome.payload["values"], outcome.payload["total"]
+    return types.CompleteResult(completion=types.Completion(values=found, total=total, has_more=total > len(found)))
+
+
+def _shown(likely: Likely) -> dict[str, object]:
+    return {"values": list(likely.values), "total": likely.total}
+
+
+def _values(service: Service, params: types.CompleteRequestParams) -> Values:
+    """Return what completes the argument that is asked for. Raises: ``InvalidQuery``, ``NotFound``."""
+    name = params.argument.name
+    if isinstance(params.ref, types.ResourceTemplateReference):
+        templates = [one.uri_template for one in resource_list.templates()]
+        if params.ref.uri not in templates:
+            hint = did_you_mean(params.ref.uri, templates)
+            raise NotFound(f"There is no resource template {in_quotes(params.ref.uri[:200])}.", hint=hint)
+        known: dict[str, Values] = {"id": "entities"}
+    else:
+        known = {one.name: one.values for one in prompts.find(service, params.ref.name).arguments}
+    if name not in known:
+        raise InvalidQuery(f"There is no argument {in_quotes(name[:100])}.", hint=did_you_mean(name, known))
+    return known[name]

@@ -1,0 +1,226 @@
+"""The resources: what each is called, says of itself and holds; and how a URI is read.
+
+A resource holds what a tool would answer, for clients that show or pin documents: the tools alone suffice. Nothing that
+is stored changes a name, a description or a URI.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final, Literal
+
+import mcp_types as types
+import msgspec
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from kbcore import limits
+from kbcore.errors import NotFound, Rejected
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import is_it, near_ones
+from kbmcp.resources.memory_prompts import PAGES, TOOLSET, page_at
+from kbmcp.resources.prompt_guidance import for_server
+from kbmcp.tools import argument_models, check, query, sleep
+from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
+from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.run_call import Job, run_call
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
+_JSON: Final = "application/json"
+MARKDOWN: Final = "text/markdown"
+_ENTITY: Final = "kb://entity/"
+_LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
+"""Characters: an id of four-byte characters takes twelve for each."""
+_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
+_NO_SUCH_RESOURCE: Final = -32002
+"""What the revisions with a handshake say; later ones count it among the wrong parameters."""
+
+What = Literal["head", "schema", "check", "work", "entity", "page", "tools"]
+
+
+class RequestedResource(msgspec.Struct, frozen=True):
+    """What a URI stands for; ``id`` is that of the entity, or the URI of a page, which never changes.
+
+    The list of tools has no URI, but can be followed too.
+    """
+
+    what: What
+    id: str = ""
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A resource, or with ``{id}`` in its URI one for each entity."""
+
+    uri: str
+    title: str
+    description: str
+    read: Callable[[Call, str], Payload]
+    toolset: str = "core"
+    """Offered with this group of tools; ``core`` is offered always."""
+
+
+def _head(call: Call, _: str) -> Payload:
+    return call.answer(lambda view: _counted(call, view))
+
+
+def _counted(call: Call, view: View) -> Payload:
+    from kbcore.kip.sleep.due import due
+    from kbcore.query import Query, page_of
+
+    entities, edges = (page_of(view, Query(type=type_, limit=1), call.branch).total for type_ in ("", "edge"))
+    record = {"branch": call.branch, "seq": view.seq, "hash": view.recorded.sum, "at": view.recorded.at}
+    found = due(call.workspace, view)
+    return {**record, "entities": entities, "edges": edges} | ({"sleep": found.as_json()} if found else {})
+
+
+def _schema(call: Call, _: str) -> Payload:
+    from kbcore.model.schema_text import schema_json
+
+    whole = call.answer(
+        lambda view: {"branch": call.branch, "seq": view.seq, **schema_json(view.schema(call.workspace.schema))}
+    )
+    if length_of(whole) <= PAGE_CHARS:
+        return whole
+    note = "Long parts are left out; `kb schema TYPE` shows one type in full: ask the user to run it."
+    shown: Payload = cut_deep(whole, PAGE_CHARS - len(note) - 20)
+    return shown | {"note": note}
+
+
+def _check(call: Call, _: str) -> Payload:
+    return check.check(call, argument_models.CheckArguments(), [])
+
+
+def _entity(call: Call, key: str) -> Payload:
+    from kbcore.store.apply import nearest_id
+
+    shown = query.query(call, argument_models.QueryArguments(ids=[key], edges=True), [])
+    if not shown["entities"]:
+        near = call.read(lambda view: nearest_id(view, key))
+        hint = f"Did you mean {in_quotes(near)}?" if near else ""
+        raise NotFound(f"There is no entity {in_quotes(key)}.", hint=hint)
+    return shown
+
+
+RESOURCES: Final[dict[What, Resource]] = {
+    "head": Resource(
+        "kb://head",
+        "Head",
+        "The branch, its last acknowledged record, how many entities and edges it has, and whether its memory asks for "
+        "a sleep cycle.",
+        _head,
+    ),
+    "schema": Resource(
+        "kb://schema", "Schema", "The types of entities and edges: KB's own and the project's.", _schema
+    ),
+    "check": Resource("kb://check", "Check", "What breaks the rules, worst first.", _check),
+    "work": Resource(
+        "kb://kip/work",
+        "Work on the memory",
+        "What the memory needs judgement for, each with the KIP commands that answer it: the first page.",
+        lambda call, _: sleep.work(call, argument_models.SleepArguments(), ()),
+        toolset=TOOLSET,
+    ),
+    "entity": Resource(
+        _ENTITY + "{id}", "Entity", "One entity, with its edges both ways; percent-encode the id.", _entity
+    ),
+}
+
+
+def listed(service: Service) -> list[types.Resource]:
+    """Return the resources that have one URI, always in the same order."""
+    own = [
+        types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
+        for what, one in RESOURCES.items()
+        if "{" not in one.uri and _is_offered(one.toolset, service.options.toolsets)
+    ]
+    pages = [
+        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=MARKDOWN)
+        for name, one in PAGES.items()
+        if TOOLSET in service.options.toolsets
+    ]
+    return [*own, *pages]
+
+
+def templates() -> list[types.ResourceTemplate]:
+    """Return the resources that have one URI for each entity."""
+    return [
+        types.ResourceTemplate(
+            uri_template=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON
+        )
+        for what, one in RESOURCES.items()
+        if "{" in one.uri
+    ]
+
+
+def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
+    """Return what a URI stands for on a server of these toolsets, whether or not there is such an entity.
+
+    Raises: ``NotFound``, which names what the server offers, or what it must be started with to offer this one.
+    """
+    wanted = next((RequestedResource(what) for what, one in RESOURCES.items() if uri == one.uri), None)
+    wanted = wanted or (RequestedResource("page", uri) if page_at(uri) else None)
+    if wanted:
+        toolset = TOOLSET if wanted.what == "page" else RESOURCES[wanted.what].toolset
+        if not _is_offered(toolset, toolsets):
+            hint = f"Start the server with --toolsets core,{toolset}."
+            raise NotFound(f"{uri} is in the toolset {toolset}, which this server does not offer.", hint=hint)
+        return wanted
+    key = _decoded(uri.removeprefix(_ENTITY)) if uri.startswith(_ENTITY) and len(uri) <= _LONGEST_URI else ""
+    if key:
+        return RequestedResource("entity", key)
+    shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
+    known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
+    known += [one.uri for one in PAGES.values() if TOOLSET in toolsets]
+    hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
+    raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
+
+
+def _is_offered(toolset: str, toolsets: Collection[str]) -> bool:
+    return toolset in {"core", *toolsets}
+
+
+def _decoded(text: str) -> str:
+    """Return the id in a URI, or the empty text where it cannot be one. What is not encoded stands for itself."""
+    try:
+        return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode()).decode()
+    except UnicodeError:
+        return ""
+
+
+async def read(service: Service, client: Client, uri: str, protocol: str) -> types.ReadResourceResult:
+    """Return what a resource holds when the turn of this request has come.
+
+    Raises: ``MCPError``, which holds the JSON of the error as its data.
+    """
+    page = page_at(uri) if TOOLSET in service.options.toolsets else None
+    if page:
+        text = for_server(page.text, is_read_only=service.options.is_read_only)
+        content = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
+        return types.ReadResourceResult(contents=[content])
+
+    def prepare() -> Job:
+        wanted = find(uri, service.options.toolsets)
+        return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))
+
+    outcome = await run_call(service, client, "kb.query", prepare)
+    if outcome.error is not None:
+        raise refusal(outcome.error, outcome.payload, protocol)
+    content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(DATA_NOTE | outcome.payload))
+    return types.ReadResourceResult(contents=[content])
+
+
+def refusal(error: Exception, payload: Payload, protocol: str) -> MCPError:
+    """Return the protocol's error, in a revision of the protocol, for an error that ``payload`` explains."""
+    code = types.INVALID_PARAMS if isinstance(error, NotFound | Rejected) else types.INTERNAL_ERROR
+    if isinstance(error, NotFound) and protocol not in MODERN_PROTOCOL_VERSIONS:
+        code = _NO_SUCH_RESOURCE
+    return MCPError(code=code, message=payload["error"]["message"], data=payload)
+
+
+def uri_of(key: str) -> str:
+    """Return the URI of an entity: what is no letter, digit or one of ``-._~`` is percent-encoded as UTF-8."""
+    return _ENTITY + _ENCODED.sub(lambda found: b"%%%02X" % found[0][0], key.encode()).decode()

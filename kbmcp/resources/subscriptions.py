@@ -1,0 +1,204 @@
+"""Who follows which resource, and telling them when it has changed.
+
+Nothing runs while nobody follows anything. What is followed has a mark from before its subscription was confirmed, so
+that no change after that is missed; several changes between two looks are told as one.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+
+from kbcore.errors import KBError, LimitExceeded, NotFound
+from kbcore.process_limits import exhausted
+from kbmcp.resources import resource_digests, resource_list
+from kbmcp.resources.resource_digests import Mark, Sight
+from kbmcp.resources.resource_list import RequestedResource
+from kbmcp.tools import hints
+from kbmcp.tools.call import Service
+from kbmcp.tools.refusals import explain
+
+LOOK_S: Final = 0.5
+"""How often is looked whether anything has changed, while somebody follows something."""
+
+_SHARE: Final = 10
+"""Looking takes at most one part in so many of the time, as long as that is no longer than ``_LONGEST_S``."""
+
+_LONGEST_S: Final = 5.0
+
+MAX_FOLLOWED: Final = 1000
+"""Resources that one client may follow."""
+
+_TOOLS: Final = RequestedResource("tools")
+
+
+class Updates(Protocol):
+    """Whom to tell of an update, in the revisions of the protocol with a handshake."""
+
+    async def send_resource_updated(self, uri: str) -> None:
+        """Tell the client that a resource has changed."""
+
+
+class Subscriptions:
+    """What the one client of this process follows, in either era of the protocol."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._subscribed: dict[str, tuple[RequestedResource, Updates]] = {}
+        """By the URIs that ``resources/subscribe`` named."""
+        self._listening: dict[object, dict[str, RequestedResource]] = {}
+        """What each ``subscriptions/listen`` that is open follows, by URI; the tools have the empty one."""
+        self._bus = InMemorySubscriptionBus()
+        self._streams = ListenHandler(self._bus)
+        self._turn = anyio.Lock()
+        """Held while is looked, compared and told."""
+        self._is_wanted = anyio.Event()
+        self._sight: Sight | None = None
+        """What was last seen; None where that was not the same for all marks."""
+        self._marks: dict[RequestedResource, Mark] = {}
+        self._took_s = 0.0
+        self._is_ended = False
+
+    async def watch(self) -> None:
+        """Look again and again while something is followed; runs until it is cancelled."""
+        while True:
+            await self._is_wanted.wait()
+            try:
+                await self._look()
+            except Exception as error:  # noqa: BLE001 - a bug: told in full on standard error, and nobody waits in vain
+                if exhausted(error, may_be_written=False):  # the next look may get what this one did not
+                    await anyio.sleep(_LONGEST_S)
+                    continue
+                traceback.print_exc(file=sys.stderr)
+                self._subscribed.clear()
+                self._streams.close()
+            if not self._followed():
+                self._is_wanted = anyio.Event()
+            await anyio.sleep(min(max(LOOK_S, _SHARE * self._took_s), _LONGEST_S))
+
+    async def subscribe(self, uri: str, session: Updates, protocol: str) -> None:
+        """Follow a resource for a client of the era with a handshake. Raises: ``MCPError``."""
+        try:
+            wanted = resource_list.find(uri, self._service.options.toolsets)
+            await self._begin({uri: wanted})
+        except KBError as error:
+            raise self._refusal(error, protocol) from error
+        self._subscribed[uri] = wanted, session
+
+    def unsubscribe(self, uri: str) -> None:
+        """Follow a resource no more."""
+        self._subscribed.pop(uri, None)
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve one stream of the era without a handshake, until the client or the server ends it.
+
+        What can never happen is left out of what is confirmed. Raises: ``MCPError``.
+        """
+        asked = params.notifications
+        followed = _resources_among(asked.resource_subscriptions or (), self._service.options.toolsets)
+        kept = types.SubscriptionFilter(
+            tools_list_changed=asked.tools_list_changed,
+            resources_list_changed=asked.resources_list_changed,
+            resource_subscriptions=list(followed),
+        )
+        if asked.tools_list_changed:
+            followed[""] = _TOOLS
+        try:
+            await self._begin(followed)
+        except KBError as error:
+            raise self._refusal(error, ctx.protocol_version) from error
+        if self._is_ended:
+            return types.SubscriptionsListenResult(_meta={SUBSCRIPTION_ID_META_KEY: ctx.request_id})
+        stream = object()
+        self._listening[stream] = followed
+        try:
+            return await self._streams(ctx, params.model_copy(update={"notifications": kept}))
+        finally:
+            del self._listening[stream]
+
+    def end(self) -> None:
+        """End every stream: the server reads no more, and answers what is open."""
+        self._is_ended = True
+        self._streams.close()
+
+    def _followed(self) -> dict[str, RequestedResource]:
+        """Return all that is followed, by URI."""
+        followed = {uri: wanted for uri, (wanted, _) in self._subscribed.items()}
+        for more in self._listening.values():
+            followed |= more
+        return followed
+
+    async def _begin(self, new: dict[str, RequestedResource]) -> None:
+        """Take marks of what is to be followed from now on. Raises: ``LimitExceeded``."""
+        if len(self._followed() | new) > MAX_FOLLOWED:
+            hint = "Follow less, or kb://head, which changes with every record."
+            raise LimitExceeded(f"One client may follow {MAX_FOLLOWED} resources. None was added.", hint=hint)
+        if not new:
+            return
+        async with self._turn:
+            followed = set(self._followed().values())
+            try:
+                sight, marks = await anyio.to_thread.run_sync(self._seen, set(new.values()) - followed)
+            except (MemoryError, RuntimeError) as error:
+                raise exhausted(error, may_be_written=False) or error from error
+            if not followed:
+                self._sight, self._marks = sight, {}
+            elif sight != self._sight:
+                self._sight = None
+            self._marks |= marks
+        self._is_wanted.set()
+
+    async def _look(self) -> None:
+        """See what has changed since it was last looked at, and tell of it."""
+        async with self._turn:
+            followed, began_s = self._followed(), anyio.current_time()
+            sight, marks = await anyio.to_thread.run_sync(self._seen, set(followed.values()), self._sight)
+            self._took_s = anyio.current_time() - began_s
+            before = self._marks
+            self._sight, self._marks = sight, {one: before[one] for one in followed.values()} | marks
+            for uri, wanted in followed.items():
+                if before[wanted] != self._marks[wanted]:
+                    await self._tell(uri, wanted)
+
+    def _seen(
+        self, wanted: set[RequestedResource], known: Sight | None = None
+    ) -> tuple[Sight, dict[RequestedResource, Mark]]:
+        """Return what is to be seen now, and a mark of each, or none if all is as known. Runs in a worker thread."""
+        sight = resource_digests.sight_of(self._service)
+        return sight, {} if sight == known else resource_digests.marks_of(self._service, sight, wanted)
+
+    async def _tell(self, uri: str, wanted: RequestedResource) -> None:
+        if uri in self._subscribed:
+            await self._subscribed[uri][1].send_resource_updated(uri)
+        await self._bus.publish(ToolsListChanged() if wanted == _TOOLS else ResourceUpdated(uri))
+
+    def _refusal(self, error: KBError, protocol: str) -> MCPError:
+        is_dotted = self._service.options.is_dotted
+        payload = explain(error, hints.hint_for(error, "kb.query"), {}, writes=False, is_dotted=is_dotted)
+        return resource_list.refusal(error, payload, protocol)
+
+
+def _resources_among(uris: Iterable[str], toolsets: Collection[str]) -> dict[str, RequestedResource]:
+    found: dict[str, RequestedResource] = {}
+    for uri in uris:
+        with suppress(NotFound):
+            found[uri] = resource_list.find(uri, toolsets)
+    return found

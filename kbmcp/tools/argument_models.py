@@ -1,0 +1,408 @@
+"""The arguments of the tools: their models, what is wrong with those that do not fit, and the published schemas.
+
+Nothing is coerced and nothing unknown is ignored. A changeset is read by the core, which reports all that is wrong with
+it at once; here its shape is only described.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import mcp_types as types
+import msgspec
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from kbcore import limits
+from kbcore.errors import Problem
+from kbcore.model.changeset import Mode
+from kbcore.model.request_reader import kind_of
+from kbcore.text.escaping import escape_controls
+from kbcore.text.suggest import nearest
+from kbcore.text.wording import one_of
+
+Schema = dict[str, Any]
+
+_ENTITY_TYPES: Final = {"x-names": "entities"}
+_EDGE_TYPES: Final = {"x-names": "edges"}
+_ANY_TYPE: Final = {"x-names": "either"}
+"""Marks in a model for the names of the live schema."""
+
+_TEXTS: Final = {"x-texts": True}
+"""The mark of what is published as a list of texts, although more is understood."""
+
+_TEXT: Final = {"x-text": True}
+"""The mark of what is published as a text, although a number is understood: clients of strict schemas send one kind."""
+
+_NUMBER: Final = {"x-number": True}
+"""The mark of what is published as a whole number, although a text is understood, for the same reason."""
+
+_LIMIT_NOTHING: Final = {"message"}
+Texts = list[str]
+
+
+def _without_default(schema: Schema) -> None:
+    del schema["default"]
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class SchemaNames(msgspec.Struct, frozen=True):
+    """The names that the live schema knows, for the enums of the published schemas; empty for too many of them."""
+
+    entities: tuple[str, ...]
+    edges: tuple[str, ...]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class QueryArguments(_Model):
+    """What ``kb_query`` takes; the members are those of ``kbcore.query.Query``."""
+
+    type: Annotated[str, Field(description="`edge` for edges", json_schema_extra=_ANY_TYPE)] = ""
+    ids: Texts = []
+    tags: Texts = []
+    status: str = ""
+    where: Annotated[
+        list[Any] | dict[str, Any], Field(description="KEY=VALUE; != < <= > >= ~ ^= OR", json_schema_extra=_TEXTS)
+    ] = []
+    has: Annotated[Texts, Field(description="EDGE, EDGE:ID or ^EDGE")] = []
+    lacks: Texts = []
+    text: Annotated[str, Field(description="words")] = ""
+    from_: Annotated[str, Field(alias="from", description="walk from it")] = ""
+    follow: Texts = []
+    depth: int = 1
+    reverse: bool = False
+    edges: Annotated[bool, Field(description="add edges")] = False
+    provenance: bool = False
+    count: bool = False
+    at: Annotated[int | str | None, Field(description="seq, time or git revision", json_schema_extra=_TEXT)] = None
+    sort: Annotated[str, Field(description="KEY or -KEY")] = ""
+    fields: Texts = []
+    body: Annotated[bool, Field(description="text too")] = False
+    coverage: Annotated[bool, Field(description="of requirements")] = False
+    impact: Annotated[bool, Field(description="of changing it")] = False
+    limit: int = limits.DEFAULT_PAGE_ROWS
+    cursor: str = ""
+    queries: Annotated[list[dict[str, Any]], Field(description="several at once")] = []
+
+
+class _EntityShape(_Model):
+    id: str
+    type: Annotated[str, Field(json_schema_extra=_ENTITY_TYPES)] = ""
+    title: str = ""
+    status: str = ""
+    tags: Texts | None = None
+    owner: str | None = None
+    priority: str | None = None
+    severity: str | None = None
+    links: Annotated[Texts | None, Field(description="URLs")] = None
+    text_ref: Annotated[str | None, Field(description="path#anchor")] = None
+    attributes: Annotated[dict[str, Any] | None, Field(description="other facts")] = None
+    metadata: dict[str, Any] | None = None
+
+
+class _EdgeShape(_Model):
+    type: Annotated[str, Field(json_schema_extra=_EDGE_TYPES)]
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+    kind: Annotated[str, Field(description="for relates_to")] = ""
+    confidence: Annotated[float | None, Field(description="0 to 1")] = None
+
+
+class UpsertArguments(_Model):
+    """What ``kb_upsert`` takes, as it is published. The changeset in it is read by ``kbcore.model.changeset`` alone."""
+
+    entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
+    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
+    message: str = ""
+    changeset_id: Annotated[str, Field(description="applied once")] = ""
+    expected_seq: Annotated[int | None, Field(description="refuse if changed")] = None
+    mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
+    expect_branch: str = ""
+    dry_run: bool = False
+    sync: Annotated[bool, Field(description="record files first")] = False
+    rename: Annotated[dict[str, Any], Field(description="old id: new id")] = {}
+
+
+class _EntityKey(_Model):
+    id: str
+    expected_version: int
+
+
+class _EdgeKey(_Model):
+    type: str
+    from_: Annotated[str, Field(alias="from")]
+    to: str
+    kind: str = ""
+
+
+class DeleteArguments(_Model):
+    """What ``kb_delete`` takes; its changeset as in ``UpsertArguments``."""
+
+    entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
+    edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey"})] = []
+    cascade: bool = False
+    message: str = ""
+    expect_branch: str = ""
+    dry_run: bool = False
+
+
+class CheckArguments(_Model):
+    """What ``kb_check`` takes: the rules to run and what to report on; none means all."""
+
+    rules: Texts = []
+    ids: Texts = []
+    paths: Texts = []
+    severity: Literal["error", "warning"] | None = None
+    statistics: bool = False
+    limit: int | None = None
+    cursor: str = ""
+
+
+class HistoryArguments(_Model):
+    """What ``kb_history`` takes."""
+
+    action: Literal["log", "show", "diff", "who", "revert", "rollback"]
+    id: str = ""
+    field: str = ""
+    seq: Annotated[int | str | None, Field(description="record; diff: from", json_schema_extra=_NUMBER)] = None
+    to: Annotated[int | str | None, Field(description="like `at`", json_schema_extra=_TEXT)] = None
+    since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    until: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    actor: str = ""
+    session: str = ""
+    limit: int = 20
+    cursor: str = ""
+    message: str = ""
+    dry_run: bool = False
+    files: bool = False
+    expect_branch: str = ""
+
+
+class SleepArguments(_Model):
+    """What ``kb_sleep`` takes; ``kind`` is one of those of ``kbcore.kip.sleep.worklist``, None for all."""
+
+    action: Literal["list", "try", "run"] = "list"
+    kind: Literal["task", "duplicate", "event", "unsorted", "domain"] | None = None
+    limit: Annotated[int, Field(json_schema_extra={"minimum": 1, "maximum": limits.MAX_SLEEP_PAGE})] = 20
+    cursor: Annotated[str, Field(description="next_cursor")] = ""
+    force: Annotated[bool, Field(description="run: also within the interval since the last cycle")] = False
+    expect_branch: str = ""
+
+
+_SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
+
+_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
+_MUST: Final = "must be "
+_MUST_BE: Final = {
+    "string_type": f"{_MUST}a string",
+    "int_type": f"{_MUST}an integer",
+    "float_type": f"{_MUST}a number",
+    "bool_type": f"{_MUST}true or false",
+    "list_type": f"{_MUST}a list",
+    "dict_type": f"{_MUST}an object",
+    "model_type": f"{_MUST}an object",
+    "model_attributes_type": f"{_MUST}an object",
+}
+"""By the type of pydantic's error."""
+
+_EXPECTED: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+}
+
+
+@contextmanager
+def naming_wrong_params(
+    method: str, params: Mapping[str, Any], models: Container[str], as_bug: Callable[[Exception], Exception]
+) -> Iterator[None]:
+    """Name the wrong parameters of a request in its answer; the SDK's own answer names none.
+
+    ``models`` are the names of those that check the parameters. What another model finds is no fault of the request,
+    for which the SDK would take it: ``as_bug`` returns what to raise instead.
+
+    Raises: ``MCPError``; what ``as_bug`` returns.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        if error.title not in models:
+            raise as_bug(error) from error
+        raise MCPError(code=types.INVALID_PARAMS, message=_wrong_params(method, params, error)) from error
+
+
+def _wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
+    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
+    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
+    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
+    deepest = max(found, key=lambda one: one[0].count("."))[0]
+    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
+    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
+    return _WRONG_PARAMS.format(method, f"`{escape_controls(deepest)}` {said}")
+
+
+def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
+    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
+    path = "params"
+    value: Any = params
+    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
+    is_missing = fault["type"] == "missing" and not steps
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            path, value = f"{path}[{step}]", value[step]
+        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
+            path, is_missing = f"{path}.{step}", True
+    if is_missing:
+        return path, "is missing"
+    if fault["type"] == "literal_error":
+        return path, f"{_MUST}{fault['ctx']['expected']}"
+    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")
+
+
+def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:
+    """Return the arguments, and everything that is wrong with them. A null stands for an absent argument.
+
+    What is wrong is left out of the arguments, so that the rest can be looked at as well; None where they make no
+    sense without it.
+    """
+    present = {name: value for name, value in given.items() if value is not None}
+    empty = _empty_problems(model, present)
+    for problem in empty:
+        del present[problem.path.removeprefix("$.")]
+    try:
+        return model.model_validate(present), empty
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=True, include_input=False)
+    problems: dict[str, Problem] = {}
+    for fault in faults:
+        path, value = _place(given, fault["loc"])
+        problem = _problem(model, path, value, fault)
+        before = problems.get(path)
+        if before and before.code == problem.code == "wrong_type":
+            kinds = f"{before.message.split(', not ')[0]} or {_EXPECTED[fault['type']]}"
+            problem = msgspec.structs.replace(before, message=f"{kinds}, not {kind_of(value)}.")
+        problems[path] = problem
+    wrong = {fault["loc"][0] for fault in faults}
+    found = [*problems.values(), *empty]
+    try:
+        return model.model_validate({name: present[name] for name in present if name not in wrong}), found
+    except ValidationError:
+        return None, found
+
+
+def _empty_problems(model: type[BaseModel], present: Mapping[str, Any]) -> list[Problem]:
+    """Return what is wrong with arguments that hold nothing. Those that limit nothing may be empty."""
+    from kbcore.query import empty_problems
+
+    limiting = {field.alias or name for name, field in model.model_fields.items() if not field.is_required()}
+    return empty_problems({name: present[name] for name in present if name in limiting - _LIMIT_NOTHING})
+
+
+def names_of(model: type[BaseModel]) -> list[str]:
+    """Return the names of the arguments, as a client writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _place(given: Any, location: tuple[int | str, ...]) -> tuple[str, Any]:
+    """Return the JSON path of a fault and the value there; what pydantic adds about unions is no part of it."""
+    path, value = "$", given
+    for step in location:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int):
+            path, value = f"{path}[{step}]", value[step]
+        elif path == "$":
+            path, value = f"$.{step}", None
+    return path, value
+
+
+def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Problem:
+    name, allowed = path[2:], f"Allowed: {', '.join(names_of(model))}."
+    if fault["type"] == "extra_forbidden":
+        near = nearest(name, names_of(model))
+        hint = f"Did you mean {near!r}? " if near else ""
+        return Problem(path, "unknown_argument", f"There is no argument {name!r}.", hint + allowed)
+    if fault["type"] == "missing":
+        values = one_of(model.model_json_schema(by_alias=True)["properties"][name].get("enum", [""]))
+        return Problem(path, "missing_argument", f"`{name}` is missing{values and f': {values}'}.", allowed)
+    if fault["type"] == "literal_error":
+        return Problem(path, "bad_value", f"`{name}` must be {fault['ctx']['expected']}.", "")
+    expected = _EXPECTED.get(fault["type"])
+    if expected is None:
+        return Problem(path, "bad_value", f"`{name}`: {fault['msg']}.", "")
+    hint = ""
+    if expected == "a whole number" and isinstance(value, str) and value.isdecimal():
+        hint = f"Write {value} without quotes."
+    elif expected == "a list" and isinstance(value, str):
+        hint = "Put it in brackets, even if it is only one."
+    return Problem(path, "wrong_type", f"`{name}` must be {expected}, not {kind_of(value)}.", hint)
+
+
+def published(model: type[BaseModel], names: SchemaNames, hidden: Collection[str] = ()) -> Schema:
+    """Return the JSON Schema that clients see: local, without titles, with the names of the live schema as enums.
+
+    ``hidden`` are arguments, and values of an argument, that are not offered.
+    """
+    whole = _tidy(model.model_json_schema(by_alias=True), names)
+    whole["properties"] = {name: part for name, part in whole["properties"].items() if name not in hidden}
+    for part in whole["properties"].values():
+        if "enum" in part:
+            part["enum"] = [value for value in part["enum"] if value not in hidden]
+        choices = [choice for choice in part.get("anyOf", []) if choice != {"type": "null"}]
+        if len(choices) == 1:  # a null argument is an absent one; only inside a changeset does it mean something
+            part.pop("anyOf")
+            part.update(choices[0])
+        elif choices:
+            part["anyOf"] = choices
+    return whole
+
+
+def _tidy(part: Schema, names: SchemaNames) -> Schema:
+    """Return a schema of pydantic's without what says nothing to a client, and with its marks filled in."""
+    if "x-texts" in part:
+        return {"description": part["description"], "type": "array", "items": {"type": "string"}}
+    if "x-text" in part:
+        return {key: part[key] for key in ("description",) if key in part} | {"type": "string"}
+    if "x-number" in part:
+        return {"description": part["description"], "type": "integer"}
+    kept = {key: _member(key, value, names) for key, value in part.items() if not _says_nothing(key, value)}
+    if "x-names" in kept and (listed := kept.pop("x-names")):
+        kept["enum"] = listed
+    if "x-items" in kept:
+        kept["items"] = kept.pop("x-items")
+    if "properties" in kept:
+        kept.pop("description", "")  # the docstring of the model, which speaks to its readers
+    return kept
+
+
+def _member(key: str, value: Any, names: SchemaNames) -> Any:
+    if key == "properties":
+        return {name: _tidy(member, names) for name, member in value.items()}
+    if key == "x-names":
+        either = (*names.entities, "edge") if names.entities else ()
+        return list({"entities": names.entities, "edges": names.edges, "either": either}[value])
+    if key == "x-items":
+        shown = _tidy(_SHAPES[value].model_json_schema(by_alias=True), names)
+        shown.pop("additionalProperties", None)  # there are more members than the ones worth showing
+        return shown
+    if isinstance(value, list):
+        return [_tidy(item, names) if isinstance(item, dict) else item for item in value]
+    return _tidy(value, names) if isinstance(value, dict) else value
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    return key == "title" or (key == "default" and not value) or (key == "additionalProperties" and value is not False)

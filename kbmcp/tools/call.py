@@ -1,0 +1,363 @@
+"""One tool call's surroundings: the workspace and the branch as this request finds them, and who asks.
+
+Only the branch stores, with their views, outlive a call. Everything of the core that is costly to import is imported by
+the first call, not before: the first reply of the server waits for none of it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+from anyio import CapacityLimiter, from_thread
+
+from kbcore import __version__, limits
+from kbcore.errors import KBError, UnexpectedBranch
+from kbmcp.protocol.call_queue import CallQueue
+from kbmcp.protocol.running_calls import Publisher, Works
+from kbmcp.tools.answers import Payload, escape_and_cut
+
+if TYPE_CHECKING:
+    from kbcore.model.schema import Schema
+    from kbcore.store.branch_store import Author, BranchStore
+    from kbcore.store.branches import Choice, Ensured
+    from kbcore.store.pool import Machine, StorePool
+    from kbcore.store.workspace import Workspace
+    from kbcore.sync.overlay import FileState, WorktreeFiles
+    from kbcore.view.view import View
+
+T = TypeVar("T")
+
+_MAX_CLIENT_CHARS: Final = 80
+_MAX_REPOSITORY_CHARS: Final = 60
+_CALLS_AT_ONCE: Final = 24
+"""Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
+``MAX_VIEWS`` readers."""
+
+
+class ServerOptions(msgspec.Struct, frozen=True):
+    """How the server was started. ``branch`` is the one to serve, None for the one that is checked out."""
+
+    start: Path
+    branch: str | None = None
+    is_dotted: bool = False
+    is_read_only: bool = False
+    env: Mapping[str, str] = {}
+    toolsets: tuple[str, ...] = ("core",)
+    """The groups of tools, and of prompts and resources, that are offered."""
+
+    @property
+    def has_core(self) -> bool:
+        """Tell whether the tools of the toolset core are offered, so that remedies may name them."""
+        return "core" in self.toolsets
+
+
+Report = Callable[[float, float, str], Awaitable[None]]
+"""Sends how much is done, of how much, in words."""
+
+
+class Client(msgspec.Struct, frozen=True):
+    """Who is at the other end, as it says itself; and where it hears of the progress of this call, if it asked."""
+
+    name: str = ""
+    version: str = ""
+    report: Report | None = None
+
+
+class Arrival(msgspec.Struct, frozen=True):
+    """What a call that has come concerns."""
+
+    workspace: Workspace
+    choice: Choice
+
+    @property
+    def directory(self) -> Path:
+        """Where the store of its branch is, or will be."""
+        return self.workspace.folders.directory_of(self.choice.branch)
+
+
+class Call(msgspec.Struct, frozen=True):
+    """An open call. ``notice`` is what the first use of a branch has to say."""
+
+    workspace: Workspace
+    files: WorktreeFiles
+    branch: str
+    follows_head: bool
+    author: Author
+    notice: str
+    is_dotted: bool
+    """How this server lists its tools: what is told to the client names them so."""
+    repository: str = ""
+    """The name of the repository, for the answer."""
+    is_read_only: bool = False
+    has_core: bool = True
+    notes: list[str] = []
+    """What is to be said with the answer of this call alone."""
+
+    @property
+    def store(self) -> BranchStore:
+        """Return what answers for the branch now: another store before the first record than after it."""
+        return self.workspace.store(self.branch)
+
+    @property
+    def answered_from(self) -> dict[str, str]:
+        """Return the member of the answer that names the branch whose store answers, where that is another one."""
+        return self.workspace.answered_from(self.branch)
+
+    def read(self, use: Callable[[View], T], *, time_s: float = limits.FILES_S) -> T:
+        """Return ``use(view)`` on a view with what the files of the worktree say."""
+        return self.files.read(self.workspace, self.branch, lambda view, _: use(view), time_s=time_s)
+
+    def answer(self, use: Callable[[View], Payload], *, time_s: float = limits.FILES_S) -> Payload:
+        """Do as ``read`` for a document, which says how it relates to the files."""
+
+        def on(view: View, state: FileState) -> Payload:
+            return use(view) | state.as_json()
+
+        return self.files.read(self.workspace, self.branch, on, time_s=time_s)
+
+    def page(self, use: Callable[[View], Payload]) -> Payload:
+        """Do as ``answer`` for a page of which a cursor may ask as of an earlier seq."""
+        branch, time_s = self.branch, limits.FILES_S
+        shown, state = self.files.read_page(self.workspace, branch, use, lambda one: int(one["seq"]), time_s=time_s)
+        return shown | state.as_json()
+
+
+class Service:
+    """What all calls of one process share: the stores that are open, whose turn it is on each, and the threads."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self.options = options
+        self.session = options.env.get("KB_SESSION", "").strip() or secrets.token_hex(8)
+        """What the records of this connection belong to."""
+        self._gate = threading.Lock()
+        """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
+        self.turns = CallQueue()
+        self.works = Works()
+        self.publisher = Publisher()
+        self.after_read: Callable[[Call, Payload], None] | None = None
+        """Looks at each call that read, and at its answer, while the call is open."""
+        self.threads = CapacityLimiter(_CALLS_AT_ONCE)
+        self._shared: tuple[Machine, StorePool] | None = None
+        self._files: WorktreeFiles | None = None
+        self._last: Path | None = None
+        """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
+        self._moved: list[str] = []
+        """What is to be said of stores of an older layout that this process moved."""
+        self._doubts: set[str] = set()
+        """What was said of stores that may be of an earlier branch."""
+        self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
+
+    def arrive(self, expect_branch: str = "") -> Arrival:
+        """Return what a call concerns, as it is found when the call has come.
+
+        Raises: ``UnexpectedBranch`` when it is not the expected one; as opening a workspace and choosing a branch.
+        """
+        from kbcore.store import branches
+
+        workspace = self.workspace()
+        choice = branches.choose(workspace, self.options.branch)
+        if expect_branch and choice.branch != expect_branch:
+            raise UnexpectedBranch(
+                f"The branch is {choice.branch}, not {expect_branch} as expected.",
+                data={"expected": expect_branch, "branch": choice.branch},
+            )
+        return Arrival(workspace, choice)
+
+    @contextmanager
+    def open(self, client: Client, arrival: Arrival, *, writes: bool, dry_run: bool) -> Iterator[Call]:
+        """Give the surroundings of a call that has its turn at its branch.
+
+        A call that only reads makes no store: it is answered from what that of the branch will be copied from. On the
+        same is planned what a call writes, and the store is made for its first record; a dry run makes none.
+
+        Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
+        first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
+        in force now that the turn has come.
+
+        Raises: what opening a branch raises.
+        """
+        from kbcore.store import branches
+
+        from_thread.check_cancelled()
+        workspace, choice = arrival.workspace.renewed(), arrival.choice
+        notice, notes = "", list[str]()
+        if writes and not dry_run:
+            branches.for_writing(workspace, choice, lambda ensured: notes.append(self._first_use(ensured)))
+        else:
+            notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
+        used = workspace.answering(choice.branch)
+        with ExitStack() as turns:
+            if used != choice.branch:
+                # It has a store, so nobody who has its turn waits for another.
+                turns.enter_context(self.turns.taken(workspace.folders.directory_of(used), reads=True))
+            yield Call(
+                workspace=workspace,
+                files=self.files,
+                branch=choice.branch,
+                follows_head=choice.follows_head,
+                author=author(client, self.session),
+                notice=notice or self._left_over(workspace, choice.branch),
+                is_dotted=self.options.is_dotted,
+                repository=repository_name(workspace),
+                is_read_only=self.options.is_read_only,
+                has_core=self.options.has_core,
+                notes=notes,
+            )
+
+    def _left_over(self, workspace: Workspace, branch: str) -> str:
+        """Return what git has left beside the store of a branch, asked when calls come to it from another."""
+        from kbcore.store import branches
+
+        with self._gate:
+            directory = workspace.folders.directory_of(branch)
+            is_new, self._last = directory != self._last, directory
+        return branches.left_over(workspace, branch) if is_new else ""
+
+    def answering(self, workspace: Workspace) -> str:
+        """Return the branch whose store answers what is read now, without making one; ``workspace`` gives that store.
+
+        Raises: ``GitUnusable``; as ``branches.for_reading``.
+        """
+        from kbcore.store import branches
+
+        branch = self.options.branch or workspace.head().branch
+        if workspace.folders.has_store(branch) and workspace.verdict_on(branch) != "made_again":
+            return branch
+        self._served(workspace, branches.Choice(branch, follows_head=False), writes=False, dry_run=False)
+        return workspace.answering(branch)
+
+    def look(self, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of what answers now, with what its files say; makes no store.
+
+        Raises: as opening a workspace, ``answering`` and reading a store.
+        """
+        workspace = self.workspace()
+        branch = self.options.branch or workspace.head().branch
+        with self.turns.taken(workspace.folders.directory_of(self.answering(workspace)), reads=True):
+            return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
+
+    @property
+    def files(self) -> WorktreeFiles:
+        """Return the files of the worktree, as this process follows them."""
+        from kbcore.sync.overlay import WorktreeFiles
+        from kbcore.watch.changed import listen
+
+        with self._gate:
+            if self._files is None:
+                self._files = WorktreeFiles(listen)
+            return self._files
+
+    def place(self) -> dict[str, Any]:
+        """Return the repository and the branch that a call now speaks of, and its seq, as far as they can be known."""
+        from kbcore.store import branches
+
+        found: dict[str, Any] = {}
+        with suppress(KBError):
+            workspace = self.workspace()
+            found["repository"] = repository_name(workspace)
+            found["branch"] = branches.choose(workspace, self.options.branch).branch
+            found["seq"] = workspace.store(found["branch"]).head().seq
+        return found
+
+    def news(self, call: Call) -> str:
+        """Return what is to be said beside the answer of a call.
+
+        That is how the branch got its store, what this answer is to be read with, and what reading the store came upon
+        and was not said before. What is missing from the store is said with every answer.
+        """
+        with self._gate:
+            notices = call.store.notices
+            first = self._told.get(call.store, 0)
+            # While records are missing there are no notices: those of before are not said again.
+            self._told[call.store] = max(first, len(notices))
+            moved, self._moved = self._moved, []
+            return " ".join(
+                [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(filter(None, call.notes))]
+            ).strip()
+
+    def workspace(self) -> Workspace:
+        """Return the workspace as it is now. Raises: as opening a workspace."""
+        from kbcore.clock import SystemClock
+        from kbcore.git import SharedModes
+        from kbcore.storage.fs import RealFs
+        from kbcore.store.pool import Machine, StorePool
+        from kbcore.store.workspace import open_workspace
+
+        with self._gate:
+            if self._shared is None:
+                env = self.options.env
+                machine = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env)
+                self._shared = machine, StorePool("beside", self.publisher.add)
+            machine, pool = self._shared
+        workspace = open_workspace(self.options.start, machine, pool)
+        if workspace.moved:
+            with self._gate:
+                self._moved.append(workspace.moved)
+        return workspace
+
+    def schema(self) -> Schema:
+        """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
+        return self.workspace().schema
+
+    def close(self) -> None:
+        """Stop publishing, and close every view."""
+        self.publisher.stop()
+        with self._gate:
+            if self._files is not None:
+                self._files.close()
+            if self._shared is not None:
+                self._shared[1].close()
+
+    def _served(self, workspace: Workspace, choice: Choice, *, writes: bool, dry_run: bool) -> str:
+        """Have ``workspace`` give the store that answers, and return what is to be said about it.
+
+        A call that writes makes the store of its branch.
+
+        Raises: as ``branches.ensure``, or ``branches.for_reading``.
+        """
+        from kbcore.store import branches
+
+        if writes and dry_run:
+            return self._first_use(branches.for_trying(workspace, choice))
+        if writes:
+            return self._first_use(branches.ensure(workspace, choice.branch, follows_head=choice.follows_head))
+        return self._first_use(branches.for_reading(workspace, choice))
+
+    def _first_use(self, ensured: Ensured) -> str:
+        """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""
+        if ensured.is_doubted:
+            with self._gate:
+                is_said = ensured.notice in self._doubts
+                self._doubts.add(ensured.notice)
+            return "" if is_said else ensured.notice
+        if ensured.is_new and ensured.copied_from and not ensured.notice:
+            return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
+        return ensured.notice
+
+
+def repository_name(workspace: Workspace) -> str:
+    """Return what answers call the repository: the folder of the worktree, or of the repository that has none."""
+    repo = workspace.repo
+    folder = repo.worktree if repo.has_worktree else repo.common_dir
+    return escape_and_cut(folder.name, _MAX_REPOSITORY_CHARS)
+
+
+def author(client: Client, session: str) -> Author:
+    """Return who writes on behalf of a client: its name is foreign text, and is escaped and cut."""
+    from kbcore.store.branch_store import Author, session_name
+
+    name = escape_and_cut(client.name, _MAX_CLIENT_CHARS) or "unknown"
+    version = escape_and_cut(client.version, _MAX_CLIENT_CHARS)
+    return Author(
+        actor=f"{name}/{version}" if version else name,
+        source=f"mcp:{name}",
+        tool=f"kb/{__version__}",
+        session=session_name(session),
+    )

@@ -1,0 +1,276 @@
+"""Carries out ``kb_check``: runs the rules and gives what they found, worst first.
+
+Without a limit, equal problems are one entry, as in a report for people. With one, each violation is an entry, and a
+page begins after the last violation that was shown, so that none is missed or shown twice although the branch may
+change between two pages. A rule that could not run, or had nothing to look at, is named in every answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import FilesUnknown, InvalidQuery, NotFound, Problem
+from kbcore.store import unread
+from kbcore.text import cursor as cursors
+from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import more_without_effect, pluralize, some_of
+from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, fit, leading, length_of
+from kbmcp.tools.argument_models import CheckArguments
+from kbmcp.tools.call import Call
+from kbmcp.tools.hints import in_tool_words
+from kbmcp.tools.refusals import limit_problems, refused_arguments
+
+if TYPE_CHECKING:
+    from kbcore.rules.registry import CheckReport, RuleRun, Violation
+    from kbcore.sync.overlay import FileState
+    from kbcore.view.view import View
+
+Key = tuple[str, int, str, int, str, str]
+
+_NOTE_CHARS: Final = 900
+_MORE_CHARS: Final = 2_000
+_PAGE: Final = 100
+"""So many violations a page has where the cursor is given without a limit."""
+_PLACES: Final = 4
+"""So many others are named of those that are equal."""
+_NAMED: Final = 5
+"""So many paths are named in a note."""
+_ONLY_COUNTS: Final = "`statistics` counts every violation."
+_LATER: Final = (
+    "If git has begun something, `git status` says how to end it; call this tool again then. Until then, run "
+    "`kb check --recorded` to judge the records alone."
+)
+
+
+def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Payload:
+    """Return a page of what breaks the rules.
+
+    Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
+    fit; ``NotFound`` where only rules, ids or paths are unknown, of one of these arguments; ``InvalidConfig``.
+    """
+    from kbcore.sync.pending import faults_of, nothing_read
+
+    found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
+    if asked.statistics and (asked.limit is not None or asked.cursor):
+        found.append(Problem("$.statistics", "contradiction", _ONLY_COUNTS, "Leave out `limit` and `cursor`."))
+
+    def judged(view: View, state: FileState) -> Payload:
+        is_unknown = state.freshness == "unknown" and not state.is_asked
+        if found and is_unknown:
+            raise refused_arguments(found)
+        if is_unknown:
+            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
+        shown = _page(call, asked, view, _meant(call, asked, view, found)) | state.as_json()
+        said = [f"{fault.message} {fault.hint}" for fault in faults_of(call.workspace)]
+        if not state.seq and state.freshness == "current":
+            said.append(nothing_read(call.workspace))
+        call.notes.extend(one for one in said if one)
+        return shown
+
+    return call.files.read(call.workspace, call.branch, judged, time_s=limits.FILES_CHECK_S)
+
+
+class _Meant(NamedTuple):
+    """What to report on: ids, with those that the paths stand for, and the paths of which nothing is known."""
+
+    ids: list[str]
+    unknown: list[str]
+
+
+def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Problem]) -> _Meant:
+    """Return what the arguments mean in the branch.
+
+    Raises: ``InvalidQuery`` with everything that is wrong with the arguments, the ``problems`` that are known already
+    among it; ``NotFound`` where only rules, ids or paths are unknown, of one of these arguments; ``InvalidConfig``.
+    """
+    from kbcore.checks import check_ids, check_rules
+    from kbcore.checks.targets import files_of_repository, targets_of
+    from kbcore.query.former import called, said
+
+    workspace = call.workspace
+    present = called(view, asked.ids)
+    ids, unknown, errors = [present.get(one, one) for one in asked.ids], list[str](), list[InvalidQuery | NotFound]()
+    wrong = [*problems]
+
+    @contextmanager
+    def noting(argument: str, code: str) -> Iterator[None]:
+        try:
+            yield
+        except (InvalidQuery, NotFound) as error:
+            errors.append(error)
+            own = error.details or [Problem(f"$.{argument}", code, error.message, error.hint)]
+            wrong.extend(msgspec.structs.replace(one, path=one.path.replace("$.targets", "$.paths")) for one in own)
+
+    with noting("rules", "unknown_rule"):
+        check_rules(workspace, asked.rules)
+    with noting("ids", "unknown_id"):
+        check_ids(view, ids)
+    with noting("paths", "unknown_id"):
+        if asked.paths:
+            root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir
+            found = targets_of(view, asked.paths, root, root, lambda paths: files_of_repository(workspace, paths))
+            ids, unknown = [*ids, *found.ids, *found.unknown], found.unknown
+    if asked.cursor and not asked.statistics:
+        with noting("cursor", "bad_value"):
+            cursors.decode(asked.cursor, _mark(call, asked))
+    if len(errors) == 1 and len(wrong) == max(1, len(errors[0].details)):
+        raise errors[0]
+    if wrong:
+        raise refused_arguments(wrong)
+    call.notes.extend(said(present))
+    return _Meant(ids, unknown)
+
+
+def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Payload:
+    from kbcore.checks import idle_suppressions, run_checks
+    from kbcore.checks.grouping import is_cut, statistics
+    from kbcore.rules.registry import of_severity
+
+    report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=meant.ids, may_be_unknown=True)
+    report = of_severity(report, asked.severity) if asked.severity else report
+    notes = []
+    if meant.unknown:
+        named = some_of([in_quotes(path) for path in meant.unknown], _NAMED)
+        notes.append(f"Not judged, as nothing is known from it: {named}."[: _NOTE_CHARS // 3])
+    shown: Payload = {
+        "branch": call.branch,
+        "seq": view.seq,
+        "ok": report.ok,
+        "total": len(report.violations),
+        "violations": [],
+        "rules_run": sum(run.status == "ran" for run in report.rules),
+    }
+    notable = [_run_json(run) for run in report.rules if run.status in {"not_run", "not_applicable"} or run.is_slow]
+    shown |= {"rules": notable} if notable else {}
+    counts = {"suppressed": report.suppressed, "in_baseline": report.in_baseline}
+    counts["of_other_severity"] = report.of_other_severity
+    shown |= {name: count for name, count in counts.items() if count}
+    shown = cut_deep(shown, PAGE_CHARS // 2)
+    if asked.statistics:
+        del shown["violations"]
+        found = [dict(zip(("rule", "severity", "count"), row, strict=True)) for row in statistics(report.violations)]
+        shown = fit(shown | {"statistics": found}, [("statistics", shown)])
+    elif asked.limit is not None or asked.cursor:
+        notes.insert(0, _listed(call, asked, view, report, shown))
+    else:
+        notes.insert(0, _grouped(call, view, report, shown))
+    if is_cut(report.violations):
+        notes.append("A file has more problems than KB keeps: the counts have one for all the others of it.")
+    if not (asked.ids or asked.paths):
+        idle = [f"{one.path}: {one.message} {one.hint}".rstrip() for one in idle_suppressions(call.workspace, view)]
+        notes.append(_first(idle, _NOTE_CHARS // 3))
+    # Named in a check, because nothing else reads what lies there.
+    notes.append(" ".join(map(str, unread.beside(call.workspace.folders)))[: _NOTE_CHARS // 2])
+    if said := " ".join(filter(None, notes)):
+        shown["note"] = said
+    return shown
+
+
+def _first(idle: Sequence[str], most_chars: int) -> str:
+    """Return the first suppressions without effect, as many as find room, and how many more there are."""
+    ends = [*accumulate(len(one) + 1 for one in idle)]
+    if not idle or ends[-1] <= most_chars:
+        return " ".join(idle)
+    kept = sum(end + len(more_without_effect(len(idle))) <= most_chars for end in ends)
+    return " ".join([*idle[:kept], more_without_effect(len(idle) - kept, is_more=kept > 0)])
+
+
+def _with_lines(call: Call, view: View, violations: Sequence[Violation]) -> list[Violation]:
+    from kbcore.checks.introduced.lines import with_lines
+    from kbcore.checks.introduced.reading import facts_now
+
+    sources = {one.source for one in violations if one.source}
+    return with_lines(violations, facts_now(call.workspace, view, call.branch, sources))
+
+
+def _grouped(call: Call, view: View, report: CheckReport, shown: Payload) -> str:
+    """Fill in an entry for each rule and equal problem, as a report for people has them; returns what to say of it."""
+    from kbcore.checks.grouping import grouped
+
+    groups = grouped(report.violations)
+    entries = [one for group in groups for one in group.shown]
+    named = [one for entry in entries for one in (entry.first, *entry.others[:_PLACES])]
+    line_of = dict(zip(named, _with_lines(call, view, named), strict=True))
+    rows: list[Any] = []
+    for entry in entries:
+        row = violation_json(call, line_of[entry.first])
+        if entry.others:
+            others = [_place_json(line_of[one]) for one in entry.others[:_PLACES]]
+            row |= {"count": 1 + len(entry.others), "others": others}
+        rows.append(row)
+    room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS - _MORE_CHARS
+    shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
+    left = Counter({group.rule: group.hidden for group in groups if group.hidden})
+    for entry in entries[len(shown["violations"]) :]:
+        left[entry.first.rule] += 1 + len(entry.others)
+    if left:
+        shown["more"] = cut_deep(dict(left), _MORE_CHARS)
+    if left or any("count" in row for row in shown["violations"]):
+        return "Equal problems are one entry; `limit`, with `rules` or `paths`, lists each violation by itself."
+    return ""
+
+
+def _place_json(one: Violation) -> Payload:
+    """Return which entity a violation is about and where, without what its entry says already."""
+    place: Payload = {"id": one.id}
+    place |= {"source": one.source} if one.source not in {"", one.id} else {}
+    return place | ({"line": one.line} if one.line else {})
+
+
+def _listed(call: Call, asked: CheckArguments, view: View, report: CheckReport, shown: Payload) -> str:
+    """Fill in a page of violations, each by itself, and the cursor of the next; returns what to say of it."""
+    digest = _mark(call, asked)
+    keyed = [(_key(report, one), one) for one in report.violations]
+    keyed.sort(key=lambda pair: pair[0])
+    left = keyed
+    if asked.cursor:
+        last = _decoder.decode(cursors.decode(asked.cursor, digest).last)
+        left = [pair for pair in keyed if pair[0] > last]
+    page = _with_lines(call, view, [one for _, one in left[: asked.limit or _PAGE]])
+    rows: list[Any] = [violation_json(call, one) for one in page]
+    shown |= {"next_cursor": None} if keyed else {}
+    room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS
+    shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
+    count = len(shown["violations"])
+    if count == len(left):
+        return ""
+    last = msgspec.json.encode(left[count - 1][0]).decode()
+    shown["next_cursor"] = cursors.encode(cursors.Cursor(digest, view.seq, len(keyed), last))
+    many = pluralize(len(left), "violation")
+    return f"{count} of {many} shown; for more, repeat the call with this next_cursor as `cursor`."
+
+
+def _mark(call: Call, asked: CheckArguments) -> str:
+    """Return what stands for the call in its cursors."""
+    return cursors.request_mark((call.branch, asked.rules, asked.ids, asked.paths, asked.severity))
+
+
+def violation_json(call: Call, one: Violation) -> Payload:
+    """Return a violation as JSON, its remedy in the words of the tools."""
+    found: Payload = msgspec.to_builtins(one)
+    return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
+
+
+def _run_json(run: RuleRun) -> Payload:
+    """Return how a rule was run as JSON; its time only where an agent should know of it."""
+    found: Payload = msgspec.to_builtins(run)
+    if not run.is_slow:
+        del found["seconds"]
+    return found
+
+
+_decoder = msgspec.json.Decoder(Key)
+
+
+def _key(report: CheckReport, one: Violation) -> Key:
+    from kbcore.rules.rule import in_order
+
+    order = [run.id for run in report.rules]
+    return (one.severity, order.index(one.rule), one.id, one.line, in_order(one.message), one.source)

@@ -1,0 +1,194 @@
+"""Carries out ``kb_upsert`` and ``kb_delete``: a request is read whole, then planned and committed in one step.
+
+What is around the changeset is checked here, the changeset by the core, which refuses it with the faults of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from kbcore.errors import KBError, Problem
+from kbcore.model.changeset import Changeset, parse, parse_deletion
+from kbcore.text.escaping import in_quotes
+from kbmcp.tools import argument_models
+from kbmcp.tools.answers import Payload, fit
+from kbmcp.tools.call import Call
+from kbmcp.tools.hints import in_tool_words
+
+if TYPE_CHECKING:
+    from kbcore.store.answers import Outcome
+    from kbcore.sync.answer import SyncAnswer
+
+_AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
+"""The arguments of a write that are no part of its changeset."""
+_NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
+_RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
+_ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
+_OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
+"""What applies to a changeset only: the record of a sync has a message and an id of its own."""
+_MOST_BESIDE_ERROR: Final = 10
+"""So many warnings of a sync are said beside the error of the changeset that came with it."""
+_LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
+
+
+class Write(msgspec.Struct, frozen=True):
+    """A write as it was asked for. With ``sync`` what the files say is recorded first."""
+
+    changeset: Changeset
+    expect_branch: str = ""
+    sync: bool = False
+    rename: tuple[str, str] | None = None
+    """The id of an entity, and the one that it is to have."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Tell whether it is only planned."""
+        return self.changeset.dry_run
+
+
+def read_upsert(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
+    """Return what ``kb_upsert`` is asked to write; what is wrong with it is among the changeset's problems.
+
+    Raises: ``LimitExceeded``.
+    """
+    return _read(arguments, argument_models.UpsertArguments, parse)
+
+
+def read_delete(arguments: Mapping[str, Any]) -> tuple[Write, list[Problem]]:
+    """Return what ``kb_delete`` is asked to remove; every entity comes with the version that was read.
+
+    Raises: as ``read_upsert``.
+    """
+    return _read(
+        arguments, argument_models.DeleteArguments, lambda request: parse_deletion(request, needs_version=True)
+    )
+
+
+def _read(
+    arguments: Mapping[str, Any],
+    model: type[argument_models.UpsertArguments | argument_models.DeleteArguments],
+    parse_items: Callable[[Any], Changeset],
+) -> tuple[Write, list[Problem]]:
+    inside = {*argument_models.names_of(model)} - _AROUND
+    around, problems = argument_models.read(model, {name: arguments[name] for name in arguments if name not in inside})
+    request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
+    changeset = parse_items(request)
+    if model is argument_models.UpsertArguments:
+        told = [msgspec.structs.replace(one, hint=_ANY) if one.code == "empty" else one for one in changeset.problems]
+        changeset = msgspec.structs.replace(changeset, problems=tuple(told))
+    syncs = bool(around and getattr(around, "sync", False))
+    if syncs and changeset.dry_run:
+        problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))
+    renames = getattr(around, "rename", {}) if around else {}
+    for name, value in renames.items():
+        if not isinstance(value, str):
+            problems.append(Problem("$.rename", "wrong_type", f"The new id of {in_quotes(name)} is no text.", ""))
+    if renames and (len(renames) > 1 or changeset.size or syncs):
+        problems.append(Problem("$.rename", "contradiction", _RENAME_ALONE, "Send anything else in another call."))
+    if renames and request.get("mode", "upsert") != "upsert":
+        message = "`mode` says how entities are written, and a rename writes none."
+        problems.append(Problem("$.mode", "contradiction", message, "Leave it out."))
+    if syncs and not changeset.size:
+        problems += _misfits_of_sync(request)
+    if (syncs or renames) and not problems:
+        changeset = msgspec.structs.replace(
+            changeset, problems=tuple(one for one in changeset.problems if one.code != "empty")
+        )
+    if problems:  # a list that was mistyped names something all the same
+        problems += [problem for problem in changeset.problems if problem.code != "empty"]
+        changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
+    rename = next(iter(renames.items()), None)
+    return Write(changeset, around.expect_branch if around else "", syncs, rename), []
+
+
+def _misfits_of_sync(request: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the arguments that a sync alone would pass over."""
+    for name in _OF_CHANGESET:
+        if request.get(name, "") not in ("", "upsert"):  # no set: the value may be a list or an object
+            message = f"`{name}` applies to entities and edges, and `sync` comes without any."
+            yield Problem(f"$.{name}", "contradiction", message, "Leave it out.")
+
+
+def apply_request(call: Call, asked: Write, _: Sequence[Problem]) -> Payload:
+    """Commit a write while HEAD stays where it was, and return its answer; lists too long are cut and counted.
+
+    Raises: everything that ``kbcore.store.apply.apply_changeset`` raises and, where files are to be recorded first, a
+    sync.
+    """
+    if asked.rename and not asked.changeset.problems:
+        return _renamed(call, *asked.rename, asked.changeset)
+    if not asked.sync:
+        return answer_of(call, _applied(call, asked))
+    if asked.changeset.problems:
+        return answer_of(call, _applied(call, asked))  # it is refused before anything is recorded
+    from kbcore.sync.run import SyncOptions, check_worktree, sync
+
+    check_worktree(call.workspace, call.branch)
+    answer = sync(call.workspace, call.branch, call.author, SyncOptions())
+    synced, said = answer.outcome, _said_of_files(call, answer)
+    recorded = f"What the files say was recorded first, up to seq {synced.seq}."
+    if not asked.changeset.size:
+        return answer_of(call, msgspec.structs.replace(synced, warnings=said))
+    try:
+        written = _applied(call, asked)
+    except KBError as error:
+        error.written_before = recorded
+        call.notes.extend(said[:_MOST_BESIDE_ERROR])
+        raise
+    shown = answer_of(call, msgspec.structs.replace(written, warnings=(*said, *written.warnings)))
+    return shown | {"note": f"{recorded} {shown.get('note', '')}".strip()}
+
+
+def _said_of_files(call: Call, answer: SyncAnswer) -> tuple[str, ...]:
+    """Return what a sync warns of, and what it found wrong in the files, whether it read them this time or before."""
+    from kbcore.checks import known_to
+    from kbcore.sync.faults import about, faults, has_faults
+
+    if not has_faults(answer):
+        return answer.outcome.warnings
+    known, broken = known_to(call.workspace, call.branch, about(answer.problems, answer.unresolved))
+    found = faults(answer, call.workspace.config.rules, known).lines
+    return (*answer.outcome.warnings, *[broken] * bool(broken), *(f"{one.severity}: {one.text}" for one in found))
+
+
+def _renamed(call: Call, old: str, new: str, changeset: Changeset) -> Payload:
+    from kbcore.editing.documents import WriteTarget
+    from kbcore.editing.renaming import rename
+
+    target = WriteTarget(call.workspace, call.branch, call.author, call.read, call.follows_head)
+    outcome, edits = rename(
+        target,
+        old,
+        new,
+        message=changeset.message,
+        dry_run=changeset.dry_run,
+        changeset_id=changeset.changeset_id,
+        expected_seq=changeset.expected_seq,
+    )
+    return answer_of(call, outcome, [edit.path for edit in edits])
+
+
+def _applied(call: Call, asked: Write) -> Outcome:
+    from kbcore.checks.introduced import written
+
+    return written.apply_changeset(
+        call.workspace,
+        call.branch,
+        call.author,
+        asked.changeset,
+        follows_head=call.follows_head,
+        read=call.read,
+    )
+
+
+def answer_of(call: Call, outcome: Outcome, files: Sequence[str] = ()) -> Payload:
+    """Return the answer of a write that was carried out or planned, with the files that were edited for it."""
+    payload = outcome.as_json() | ({"files": list(files)} if files else {})
+    payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in payload["warnings"]]
+    fitted = fit(payload, [(name, payload) for name in _LISTS])
+    if "omitted" in fitted:
+        fitted["note"] = "The lists are cut, as `omitted` counts; the request was carried out whole."
+    return fitted

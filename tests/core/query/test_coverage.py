@@ -1,0 +1,146 @@
+"""What is specified, verified and implemented adds up, and what is not applicable counts for nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.model.schema import ASPECTS
+from kbcore.query import coverage
+from tests.support.graph import graph_of, link, node
+from tests.support.scale import tries
+
+BESIDE = [node("S", "scenario"), node("T", "test"), node("F", "symbol")]
+EDGES = {"specified": ("specified_by", "S"), "verified": ("verified_by", "T"), "implemented": ("implements", "F")}
+
+
+def covering(id_, aspect):
+    edge, other = EDGES[aspect]
+    return link(other, edge, id_) if edge == "implements" else link(id_, edge, other)
+
+
+def states(graph, **asked):
+    covered = coverage.read(graph.rows, None, **asked)
+    return {one.id: [one.state(aspect) for aspect in ASPECTS] for one in covered.requirements}
+
+
+def test_each_aspect_is_shown_by_its_edge_and_names_what_shows_it():
+    graph = graph_of([node("R"), *BESIDE], [covering("R", "specified"), covering("R", "implemented")])
+    [found] = coverage.read(graph.rows, None).requirements
+    assert (found.specified, found.verified, found.implemented) == (("S",), (), ("F",))
+    assert states(graph) == {"R": ["yes", "no", "yes"]}
+
+
+def test_an_unresolved_link_shows_nothing():
+    graph = graph_of([node("R")], [link("R", "verified_by", "T-9", stands=False)])
+    assert states(graph) == {"R": ["no", "no", "no"]}
+
+
+@pytest.mark.parametrize("said", [None, "all", [], {"verified": ""}, {"verified": "  \n"}, {"verified": 3}])
+def test_only_a_reason_makes_an_aspect_not_applicable(said):
+    assert states(graph_of([node("R", attributes__not_applicable=said)])) == {"R": ["no", "no", "no"]}
+
+
+def test_what_is_there_counts_although_it_was_said_not_to_apply():
+    said = {"verified": "checked by the vendor", "specified": "plain"}
+    graph = graph_of([node("R", attributes__not_applicable=said), *BESIDE], [covering("R", "verified")])
+    assert states(graph) == {"R": ["not_applicable", "yes", "no"]}
+    [found] = coverage.read(graph.rows, None).requirements
+    assert found.not_applicable == said
+
+
+def test_retired_requirements_are_left_out_and_counted():
+    graph = graph_of([node("A"), node("B", status="Superseded by A"), node("C", status="withdrawn"), node("T", "test")])
+    covered = coverage.read(graph.rows, None)
+    assert ([one.id for one in covered.requirements], covered.retired) == (["A"], 2)
+
+
+def test_filters_choose_the_requirements():
+    graph = graph_of([node("A", tags=["x", "y"]), node("B", tags=["x"], status="done"), node("C")])
+    assert [*states(graph, tags=["x"])] == ["A", "B"]
+    assert [*states(graph, tags=["x", "y"])] == ["A"]
+    assert [*states(graph, status="done")] == ["B"]
+
+
+def test_it_answers_as_of_an_earlier_seq():
+    graph = graph_of(
+        [node("R", version=3, attributes__not_applicable={"verified": "x"}), *BESIDE],
+        old_nodes=[(node("R"), 3)],
+        old_links=[(covering("R", "specified"), 2)],
+    )
+    assert coverage.read(graph.rows, 1).requirements[0].specified == ("S",)
+    assert coverage.read(graph.rows, 2).requirements[0].specified == ()
+    assert coverage.read(graph.rows, 2).requirements[0].not_applicable == {}
+    assert coverage.read(graph.rows, None).requirements[0].not_applicable == {"verified": "x"}
+
+
+def test_a_requirement_belongs_to_the_components_that_it_or_its_symbols_name():
+    graph = graph_of(
+        [
+            *(node(f"R{number}") for number in range(1, 5)),
+            node("R5", attributes__component="api"),
+            node("F1", "symbol", attributes__component=["web", "api"]),
+            node("F2", "symbol"),
+            node("F3", "symbol", attributes__component=" "),
+            node("web", "component"),
+            node("db", "component"),
+        ],
+        [
+            link("F1", "implements", "R1"),
+            link("F2", "implements", "R2"),
+            link("F3", "implements", "R4"),
+            link("F2", "relates_to", "db", kind="part of"),
+            link("db", "relates_to", "R3", kind="holds"),
+            link("R4", "relates_to", "R1", kind="like"),
+        ],
+    )
+    found = {"R1": ("api", "web"), "R2": ("db",), "R3": ("db",), "R5": ("api",)}
+    assert coverage.read_components(graph.rows, None) == found
+    covered = coverage.read(graph.rows, None)
+    groups = [(one.name, one.requirements) for one in coverage.groups(covered, "component", found)]
+    assert groups == [("api", 2), ("db", 2), ("web", 1), (None, 1)]
+
+
+def test_priorities_come_in_the_order_of_their_weight():
+    graph = graph_of([node(name, priority=name) for name in ("could", "Must", "later", "should")] + [node("x")])
+    groups = coverage.groups(coverage.read(graph.rows, None), "priority", {})
+    assert [one.name for one in groups] == ["must", "should", "could", "later", None]
+
+
+def test_however_many_requirements_there_are_they_take_one_statement():
+    graph = graph_of([node(f"R{number:04}") for number in range(2000)])
+    assert coverage.read(graph.rows, None).total.requirements == 2000
+    assert len(graph.asked) == 1
+
+
+STATES = st.sampled_from(["yes", "no", "not_applicable"])
+REQUIREMENTS = st.lists(st.tuples(STATES, STATES, STATES, st.sets(st.sampled_from("abc"))), max_size=8)
+
+
+@settings(max_examples=tries(10, 30), deadline=None)
+@given(REQUIREMENTS)
+def test_the_three_numbers_of_a_tally_add_up_and_percentages_are_of_what_is_needed(drawn):
+    nodes, links = [*BESIDE], []
+    for at, (*wanted, tags) in enumerate(drawn):
+        waived = {aspect: "why" for aspect, state in zip(ASPECTS, wanted, strict=True) if state == "not_applicable"}
+        nodes.append(node(f"R{at}", tags=sorted(tags), attributes__not_applicable=waived))
+        links += [covering(f"R{at}", aspect) for aspect, state in zip(ASPECTS, wanted, strict=True) if state == "yes"]
+    covered = coverage.read(graph_of(nodes, links).rows, None)
+    assert [[one.state(aspect) for aspect in ASPECTS] for one in covered.requirements] == [[*one[:3]] for one in drawn]
+    for group in [covered.total, *coverage.groups(covered, "tag", {})]:
+        for at, aspect in enumerate(ASPECTS):
+            tally = group.tallies[aspect]
+            members = [one for one in drawn if group.name is None or group.name in one[3]]
+            if group.name is not None:
+                assert tally.yes == sum(one[at] == "yes" for one in members)
+            assert tally.yes + tally.no + tally.not_applicable == group.requirements
+            assert (tally.percent is None) == (tally.yes + tally.no == 0)
+            assert tally.percent is None or (tally.percent == 100) == (tally.no == 0)
+    kept = coverage.lacking(covered, ["verified"]).requirements
+    assert [one.id for one in kept] == [f"R{at}" for at, one in enumerate(drawn) if one[1] == "no"]
+
+
+def test_a_percentage_is_rounded_down_so_that_what_is_not_whole_never_looks_so():
+    assert coverage.Tally(2, 1, 5).percent == 66.6
+    assert coverage.Tally(1999, 1, 0).percent == 99.9

@@ -1,0 +1,171 @@
+"""Why nothing matches, and the ids that are near to a mistyped one."""
+
+from __future__ import annotations
+
+import pytest
+
+from kbcore import query
+from kbcore.model.schema import CORE
+from kbcore.query import Condition, Query
+from kbcore.query.empty_result import Filter, filters_of, unknown_ends
+from kbcore.query.known import near_ids
+from kbcore.query.meaning import path_of
+from kbcore.query.request import Pattern
+from tests.support.graph import Texts
+from tests.support.project import Project, req
+
+
+@pytest.fixture
+def told(project: Project) -> Project:
+    project.apply(
+        entities=[
+            {"id": "REQ-001", "type": "req", "title": "Log in", "status": "open", "tags": ["auth"], "owner": "ana"},
+            {"id": "REQ-002", "type": "req", "title": "Log out", "status": "done", "tags": ["web"]},
+            {"id": "TEST-1", "type": "test", "title": "Login works", "status": "active"},
+        ],
+        edges=[{"type": "verified_by", "from": "REQ-001", "to": "TEST-1"}],
+    )
+    return project
+
+
+def filters(project: Project, **asked) -> list[Filter]:
+    view = project.view()
+    checked = query.check(Query(**asked), CORE)
+    assert query.page(checked, view.rows, view.seq, texts=Texts(view)).total == 0
+    return filters_of(view, checked)
+
+
+def test_each_filter_says_how_many_match_without_it(told):
+    assert filters(told, type="req", tags=("auth",), status="done") == [
+        Filter("type", "req", 0),
+        Filter("status", "done", 1),
+        Filter("tags", "auth", 1),
+    ]
+    assert filters(told, where=((Condition("owner", "ana"),),), type="test") == [
+        Filter("type", "test", 1),
+        Filter("where", "owner=ana", 1),
+    ]
+
+
+def test_a_value_that_nothing_has_gets_those_that_are_near(told):
+    assert filters(told, status="opn") == [Filter("status", "opn", 3, "opn", ("open",))]
+    assert filters(told, tags=("auht",)) == [Filter("tags", "auht", 3, "auht", ("auth",))]
+    assert filters(told, ids=("TEST-01",)) == [Filter("ids", "TEST-01", 3, "TEST-01", ("TEST-1",))]
+    (has,) = filters(told, has=(query.parse_pattern("verified_by:TEST-01"),))
+    assert has == Filter("has", "verified_by:TEST-01", 3, "TEST-01", ("TEST-1",))
+
+
+def test_an_id_that_was_deleted_is_said_to_be_gone_with_the_seq_and_not_mistaken_for_another(told):
+    told.apply(entities=[{"id": "TEST-2", "type": "test", "title": "More", "status": "active"}])
+    told.delete(entities=[{"id": "TEST-2"}])
+    [gone] = filters(told, ids=("TEST-2",))
+    assert (gone.near, gone.gone, gone.lacking()) == ((), 3, "'TEST-2' is gone since seq 3.")
+    [has] = filters(told, has=(query.parse_pattern("verified_by:TEST-2"),))
+    assert has.gone == 3
+    [early] = filters(told, ids=("TEST-2",), at=1)
+    assert (early.near, early.gone) == (("TEST-1",), 0)
+
+
+@pytest.fixture
+def valued(project: Project) -> Project:
+    project.sync({"docs/requirements/pay.md": req("REQ-1", priority="must", teams="[web, app]", rank="3")})
+    project.sync({"docs/requirements/log.md": req("REQ-2", priority="should", links="[REQ-1]")})
+    return project
+
+
+@pytest.mark.parametrize(
+    ("where", "unknown", "near"),
+    [
+        ("priority=must,should", "must,should", ("must", "should")),
+        ("priority=mut", "mut", ("must",)),
+        ("priority=purple", "purple", ()),
+        ("teams=wbe", "wbe", ("web",)),
+        ("path=docs/requirements/pai.md", "docs/requirements/pai.md", ("docs/requirements/pay.md",)),
+        ("path=src/log.md", "src/log.md", ("docs/requirements/log.md",)),
+    ],
+)
+def test_a_value_that_no_entity_has_in_a_field_gets_those_that_are_near(valued, where, unknown, near):
+    (found,) = filters(valued, where=(query.parse_where(where),))
+    assert (found.unknown, found.near) == (unknown, near)
+    assert found.lacking().startswith(f"Nothing has the '{where.partition('=')[0]}' '{unknown}'.")
+
+
+def test_a_value_that_some_other_entity_has_is_not_unknown(valued):
+    (first, second) = filters(
+        valued, where=(query.parse_where("priority=must"), query.parse_where("path=docs/requirements/log.md"))
+    )
+    assert (first.unknown, second.unknown) == ("", "")
+    assert [one.unknown for one in filters(valued, type="test", where=(query.parse_where("rank=3"),))] == ["", ""]
+
+
+def test_an_edge_is_asked_for_by_a_path_that_states_none(valued):
+    (found,) = filters(valued, type="edge", where=(query.parse_where("source=docs/requirements/lg.md"),))
+    assert (found.unknown, found.near) == ("docs/requirements/lg.md", ("docs/requirements/log.md",))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "./docs/requirements/pay.md",
+        "docs//requirements/./pay.md",
+        "docs/x/../requirements/pay.md",
+        "{root}/docs/requirements/pay.md",
+    ],
+)
+def test_a_path_is_meant_however_it_is_written(valued, path):
+    view, root = valued.view(), str(valued.root)
+    asked = Query(where=(query.parse_where(f"path={path.format(root=root)}"),))
+    checked = query.check(asked, CORE, root=root)
+    assert [row.id for row in query.page(checked, view.rows, view.seq).entities] == ["REQ-1"]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../other/a.md", ".", "a.md", ""])
+def test_a_path_that_leads_out_and_a_name_stay_as_they_are(path):
+    assert path_of(path, "/repo/tree") == path
+
+
+def test_only_keys_of_paths_are_taken_for_paths(valued):
+    asked = Query(where=(query.parse_where("owner=./ann/../bob"),))
+    assert query.check(asked, CORE, root="/").where == asked.where
+
+
+def test_what_stood_at_an_earlier_seq_is_explained_by_that(told):
+    new = {"type": "req", "title": "New", "status": "fresh", "tags": ["now"]}
+    told.apply(entities=[{"id": "REQ-0009", **new}])
+    assert filters(told, status="fresh", at=1) == [Filter("status", "fresh", 3, "fresh", ())]
+    assert filters(told, status="opn", at=1) == [Filter("status", "opn", 3, "opn", ("open",))]
+    assert filters(told, tags=("now",), at=1) == [Filter("tags", "now", 3, "now", ())]
+    assert filters(told, ids=("REQ-0009",), at=1)[0].unknown == "REQ-0009"
+    assert "REQ-0009" not in filters(told, ids=("REQ-9",), at=1)[0].near
+    assert filters(told, type="edge", ids=("link:" + "0" * 32,), at=1)[0].near == ()
+
+
+def test_what_leads_nowhere_is_a_filter_too(told):
+    assert filters(told, from_id="TEST-1") == [Filter("from", "TEST-1", 3, against=1)]
+    assert filters(told, from_id="REQ-001", follow=("^verified_by",)) == [Filter("from", "REQ-001", 3, against=1)]
+
+
+def test_an_id_that_nothing_has_is_named_where_an_edge_to_it_is_to_be_lacking(told):
+    view, asked = told.view(), Query(lacks=(Pattern("verified_by", "TEST-01"), Pattern("verified_by")))
+    assert unknown_ends(view, asked) == ["There is no 'TEST-01'. Did you mean 'TEST-1'?"]
+
+
+def test_beside_a_text_only_what_nothing_has_is_named(told):
+    assert filters(told, text="log", tags=("auht",), status="open") == [Filter("tags", "auht", 0, "auht", ("auth",))]
+    assert filters(told, text="log", tags=("auht",))[0].lacking() == "Nothing has the tag 'auht'. Did you mean 'auth'?"
+    assert filters(told, text="zebra", tags=("auth",)) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("REQ-1", ("REQ-001",)),
+        ("req-0002", ("REQ-002",)),
+        ("TEST-01", ("TEST-1",)),
+        ("REQ-009", ("REQ-001", "REQ-002")),
+        ("something else", ()),
+        ("'; drop table node", ()),
+    ],
+)
+def test_near_ids_are_those_that_differ_least_and_zeros_do_not_count(told, word, near):
+    assert near_ids(told.view().rows, word) == near
