@@ -232,8 +232,9 @@ class _Reader:
 
 def _check_depth(value: Any, depth: int, mark: Any) -> None:
     """Refuse what is too deep through aliases; the number of nodes is limited already."""
+    if not isinstance(value, dict | list):
+        return
     if depth > limits.MAX_DEPTH:
         raise refusal(f"nested deeper than {limits.MAX_DEPTH} levels, through aliases", mark)
     for member in value.values() if isinstance(value, dict) else value:
-        if isinstance(member, dict | list):
-            _check_depth(member, depth + 1, mark)
+        _check_depth(member, depth + 1, mark)

@@ -131,6 +131,13 @@ def test_anchors_reach_from_one_piece_to_the_next():
     assert [line for line, _, _ in problems] == [3]
 
 
+def test_a_piece_that_is_an_alias_of_an_empty_value_is_read():
+    tree = yaml_salvage.read("a: &empty\nb: 1\n*empty\nc: [\n", 1)
+
+    assert tree.root == {"a": None, "b": "1"}
+    assert tree.problems
+
+
 def test_alias_bombs_are_refused_in_pieces_too():
     lines = ["bad: @x", "a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 30)]
