@@ -7,6 +7,7 @@ import selectors
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -42,8 +43,15 @@ def try_to_start(
     """
     with tempfile.TemporaryFile() as complaints:
         try:
+            # Without a buffer, since closing one writes again what a broken pipe did not take.
             process = subprocess.Popen(
-                command, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints
+                command,
+                bufsize=0,
+                cwd=folder,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
             )
         except OSError as error:
             return f"it cannot be started: {error.strerror}"
@@ -68,11 +76,8 @@ def _greet(process: subprocess.Popen[bytes], clock: Clock, end_s: float) -> byte
     asking, answering = pipes
     if asking is None or answering is None:
         return b""
-    try:
+    with suppress(BrokenPipeError):  # what it wrote before it closed its input is its answer
         asking.write(msgspec.json.encode(_GREETING) + b"\n")
-        asking.flush()
-    except BrokenPipeError:
-        return b""
     answer = b""
     with selectors.DefaultSelector() as waiting:
         waiting.register(answering, selectors.EVENT_READ)

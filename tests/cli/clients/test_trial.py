@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from kbcli.clients.trial import try_to_start
-from kbcore.clock import SystemClock
+from kbcore.clock import Clock, SystemClock
 from tests.support.cli import environment
 
 WELCOME = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
 
 
-def tried(tmp_path, script: str, patience_s: float = 20.0) -> str:
+class ClockThatWaitsForAFile(SystemClock):
+    """A clock whose first reading waits until a program that was started has made a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def monotonic_s(self) -> float:
+        while not self._path.exists():
+            time.sleep(0.005)
+        return super().monotonic_s()
+
+
+def tried(tmp_path, script: str, patience_s: float = 20.0, clock: Clock | None = None) -> str:
     command = [sys.executable, "-S", "-c", script]
-    return try_to_start(command, tmp_path, environment(), SystemClock(), patience_s=patience_s)
+    return try_to_start(command, tmp_path, environment(), clock or SystemClock(), patience_s=patience_s)
 
 
 def test_a_server_that_answers_is_well_and_is_ended(tmp_path):
@@ -40,6 +54,12 @@ def test_a_server_that_answers_is_well_and_is_ended(tmp_path):
 )
 def test_what_goes_wrong_is_told(tmp_path, script, said):
     assert tried(tmp_path, script).startswith(said)
+
+
+def test_a_program_that_closed_its_input_before_the_greeting_is_reported_with_what_it_wrote(tmp_path):
+    script = "import os, pathlib; os.close(0); print('Hello!', flush=True); pathlib.Path('closed').touch()"
+    found = tried(tmp_path, script, clock=ClockThatWaitsForAFile(tmp_path / "closed"))
+    assert found == "it answered something else: Hello!"
 
 
 def test_a_server_that_keeps_silent_is_given_up(tmp_path):
