@@ -73,7 +73,7 @@ def _writers(workspace: Any, names: list[str]) -> tuple[Callable[[], None], Call
     from kbcore.kip.binding import read
     from kbcore.model.changeset import parse
     from kbcore.store import apply
-    from kbcore.store.branch_store import Author
+    from kbcore.store.write_request import Author
 
     author, numbers = Author("bench", "cli", "kb/bench"), counting()
     members = ", ".join(f"{key}: {json.dumps(value)}" for key, value in _ATTRIBUTES.items())

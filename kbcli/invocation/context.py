@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from kbcore.editing.documents import FileEdit, WriteTarget
     from kbcore.storage.fs import RealFs
     from kbcore.store.answers import Outcome
-    from kbcore.store.branch_store import Author, BranchStore
+    from kbcore.store.branch_store import BranchStore
     from kbcore.store.branches import Choice, Ensured
     from kbcore.store.history.when import When
     from kbcore.store.pool import Machine, StorePool
     from kbcore.store.workspace import Workspace
+    from kbcore.store.write_request import Author
     from kbcore.sync.overlay import FileState, WorktreeFiles
     from kbcore.view.view import View
 
@@ -361,7 +362,7 @@ class Session:
     @cached_property
     def author(self) -> Author:
         """Return who writes, through what, and with which program."""
-        from kbcore.store.branch_store import Author, session_name
+        from kbcore.store.write_request import Author, session_name
 
         return Author(self._actor(), SOURCE, TOOL, session_name(self.env.get("KB_SESSION", "")))
 

@@ -39,8 +39,8 @@ from kbcore.rules import unknown_status
 from kbcore.storage.replacing import create_file, remove_file, replace_file
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
-from kbcore.store.branch_store import Author, Planner, Request
 from kbcore.store.workspace import Workspace, moved
+from kbcore.store.write_request import Author, Planner, Request
 from kbcore.sync.begun_renames import BegunRename, forget_begun, note_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.pending import PendingFiles, as_defined, place_of

@@ -63,9 +63,9 @@ from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Planner, Request
 from kbcore.store.history.names import net_renames
 from kbcore.store.history.undo import UndoOptions, check_seq, rollback_planner, rollback_request
+from kbcore.store.write_request import Planner, Request
 from kbcore.sync.begun_renames import BegunRename, begun
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.sync.pending import wanted
@@ -182,7 +182,7 @@ def rename(
     if not prefix:
         return _renamed(target, old, new, request, expected_seq)
     store = target.workspace.store(target.branch)
-    known = store.read(lambda view: store.answered(view, request, target.branch))
+    known = store.read(lambda view: store.find_duplicate(view, request, target.branch))
     if known:
         return SetResult(known)
     given: contextlib.AbstractContextManager[list[str]]
@@ -207,7 +207,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
     store = target.workspace.store(target.branch)
 
     def on(view: View) -> Outcome | _Found:
-        return store.answered(view, request, target.branch) or _Found(view, old, new, target.workspace.schema)
+        return store.find_duplicate(view, request, target.branch) or _Found(view, old, new, target.workspace.schema)
 
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=request.dry_run):
         try:

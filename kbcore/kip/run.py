@@ -24,10 +24,11 @@ from kbcore.kip.meta import describe, search
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.query.former import said as said_of
 from kbcore.store import dry_run
-from kbcore.store.branch_store import Author, BranchStore
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import Meant, meant, read_head
 from kbcore.store.history.when import When, point_in
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.sync.overlay import FileState, WorktreeFiles, as_of
 from kbcore.text.escaping import in_quotes
 from kbcore.view.branch_definitions import schema_at

@@ -24,10 +24,10 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
 from kbcore.storage.witness import Loss
 from kbcore.store import branches
-from kbcore.store.branch_store import Author
 from kbcore.store.branches import lost, trash
 from kbcore.store.branches.stores import discard_cache, repository_lock
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
 from kbcore.view.cache import ViewCache

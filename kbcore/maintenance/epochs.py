@@ -26,10 +26,10 @@ from kbcore.storage.journal import Writer
 from kbcore.storage.places import MissingRecords
 from kbcore.storage.witness import BranchWitness, Loss
 from kbcore.store import branches
-from kbcore.store.branch_store import Author
 from kbcore.store.branches import lost
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize
 from kbcore.view.cache import ViewCache
 

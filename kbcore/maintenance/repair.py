@@ -20,9 +20,9 @@ from kbcore.model import canonical
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
-from kbcore.store.branch_store import Author
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.view import replay
 from kbcore.view.cache import VIEW, open_view, store_ids
 

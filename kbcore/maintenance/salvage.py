@@ -51,9 +51,9 @@ from kbcore.storage.provable import TrustedHashes
 from kbcore.storage.recovery import RecoveryReport
 from kbcore.storage.witness import Loss
 from kbcore.store import branches
-from kbcore.store.branch_store import Author
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view import replay
 from kbcore.view.cache import VIEW, open_view

@@ -21,13 +21,13 @@ from kbcore.query.known import nearest_id as nearest_known
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author, Request
 from kbcore.store.history.authorship import other_setters, writer_of
 from kbcore.store.planning.findings import PlanContext, Users, members_wanted
 from kbcore.store.planning.plan import plan as plan_changes
 from kbcore.store.planning.plan import reads
 from kbcore.store.planning.secrets import CODE as SECRET
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes
 from kbcore.view import numbering
 from kbcore.view.branch_definitions import definition_of

@@ -11,8 +11,9 @@ import msgspec
 
 from kbcore.clock import moment_after
 from kbcore.model.record import Record
-from kbcore.store.branch_store import Author, MadeAt, Planner, Request, drafted, recorded
+from kbcore.store.commit import MadeAt, make_draft, make_record
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Planner, Request
 from kbcore.text.cursor import request_mark
 from kbcore.view.branch_view import BranchView
 from kbcore.view.cache import ViewCache
@@ -35,10 +36,10 @@ def take(view: View, author: Author, request: Request, plan: Planner, now: str) 
     Raises: what ``plan`` raises; ``LimitExceeded`` as a commit would.
     """
     at, wall = moment_after(view.basis.at, now)
-    stamp, draft = drafted(view, author, plan, at)
+    stamp, draft = make_draft(view, author, plan, at)
     if not draft.changes:
         return False
-    _, record = recorded(author, request, draft, stamp, MadeAt(), clock=wall)
+    _, record = make_record(author, request, draft, stamp, MadeAt(), clock=wall)
     view.mark_unrecorded(_mark_of(view, record))
     entry = FoldedRecord(stamp.seq, "", record, _NOWHERE, 0, 0)
     view.adopt(entry, draft.changes, msgspec.structs.replace(view.basis, seq=stamp.seq, at=stamp.at))

@@ -14,8 +14,9 @@ from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process_limits import exhausted
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author, BranchStore, Request
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
+from kbcore.store.write_request import Author, Request
 from kbcore.sync import noop_cache
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun

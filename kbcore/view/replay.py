@@ -14,6 +14,7 @@ from kbcore import progress
 from kbcore.errors import SnapshotCorrupt
 from kbcore.model import canonical, record
 from kbcore.model.canonical import KnownChangeset, Replayed
+from kbcore.model.record import Record
 from kbcore.model.state import State
 from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
@@ -21,6 +22,7 @@ from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
 from kbcore.view.fold import FoldedRecord, FoldStart, fold
 from kbcore.view.history import pruned
+from kbcore.view.tables import Rows
 
 
 def history_from(head: Head) -> int:
@@ -87,6 +89,23 @@ def entries(
         if found.frame.seq > skip:
             decoded = record.decode(found.frame.rec, seq=found.frame.seq)
             yield FoldedRecord(found.frame.seq, found.frame.sum, decoded, found.file, found.offset, found.length)
+
+
+def record_at(fs: Fs, directory: Path, rows: Rows, seq: int) -> Record | None:
+    """Return the record at a seq of the journal as ``rows`` of a view say where it is; None when its line was pruned.
+
+    Raises: what reading the journal raises.
+    """
+    found = rows("select file, offset_bytes from record where seq = ?", [seq])
+    if not found or not found[0][0]:
+        return None
+    file, offset_bytes = found[0]
+    before = rows("select sum from record where seq = ?", [seq - 1])
+    head = journal.read_head(fs, directory)
+    bases = {part.file: part.base_hash for part in head.segments if part.first_seq == seq}
+    previous = bases.get(file) or (before[0][0] if before else head.lineage)
+    line = journal.read_one(fs, directory, head, Position(seq - 1, previous, file, offset_bytes))
+    return record.decode(line.frame.rec, seq=seq)
 
 
 def known_of(entry: FoldedRecord) -> KnownChangeset:

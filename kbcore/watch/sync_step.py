@@ -25,9 +25,9 @@ from kbcore.errors import (
 )
 from kbcore.git.operations import is_stepping
 from kbcore.store import branches
-from kbcore.store.branch_store import Author
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace, check_initialised
+from kbcore.store.write_request import Author
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
 from kbcore.watch.backlog import Backlog, PendingWork

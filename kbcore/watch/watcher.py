@@ -18,8 +18,8 @@ from kbcore.errors import (
     KBError,
     StorageError,
 )
-from kbcore.store.branch_store import Author
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
 from kbcore.sync import pending
 from kbcore.sync.run import check_worktree
 from kbcore.watch.backlog import Backlog, PendingWork

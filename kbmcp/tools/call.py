@@ -25,10 +25,11 @@ from kbmcp.tools.answers import Payload, escape_and_cut
 
 if TYPE_CHECKING:
     from kbcore.model.schema import Schema
-    from kbcore.store.branch_store import Author, BranchStore
+    from kbcore.store.branch_store import BranchStore
     from kbcore.store.branches import Choice, Ensured
     from kbcore.store.pool import Machine, StorePool
     from kbcore.store.workspace import Workspace
+    from kbcore.store.write_request import Author
     from kbcore.sync.overlay import FileState, WorktreeFiles
     from kbcore.view.view import View
 
@@ -351,7 +352,7 @@ def repository_name(workspace: Workspace) -> str:
 
 def author(client: Client, session: str) -> Author:
     """Return who writes on behalf of a client: its name is foreign text, and is escaped and cut."""
-    from kbcore.store.branch_store import Author, session_name
+    from kbcore.store.write_request import Author, session_name
 
     name = escape_and_cut(client.name, _MAX_CLIENT_CHARS) or "unknown"
     version = escape_and_cut(client.version, _MAX_CLIENT_CHARS)

@@ -17,7 +17,7 @@ import pytest
 from kbcore.errors import KBError
 from kbcore.model import canonical, record
 from kbcore.storage import branchdir, compaction, head, journal, snapshot, verify
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, fill, new_store
 from tests.support.golden import GOLDEN
 from tests.support.project import Project

@@ -19,8 +19,8 @@ from kbcore.clock import SystemClock, flagged
 from kbcore.maintenance.repair import rebuild_head
 from kbcore.model.record import PutNode, Record
 from kbcore.storage import journal, verify
-from kbcore.store.branch_store import Author
 from kbcore.store.history.moment import read_at, seq_at
+from kbcore.store.write_request import Author
 from kbcore.view import replay
 from kbcore.view.history import state_at
 from tests.fault.conftest import Tally

@@ -18,8 +18,8 @@ from kbcore.model.schema import CORE
 from kbcore.model.state import State
 from kbcore.storage import branchdir, compaction, frame, head, journal, snapshot
 from kbcore.storage.head import Head
-from kbcore.store.branch_store import Planner, Request
 from kbcore.store.history.undo import revert_planner, rollback_planner
+from kbcore.store.write_request import Planner, Request
 from kbcore.view import replay
 from kbcore.view.fold import FoldedRecord, fold
 from kbcore.view.history import state_at

@@ -84,11 +84,17 @@ GROUPS = {
     "above": Request(
         (
             "kbcore.store.branch_store:BranchStore.commit",
-            "kbcore.store.branch_store:BranchStore._committed",
-            "kbcore.store.branch_store:BranchStore._first_answer",
-            "kbcore.store.branch_store:BranchStore.answered",
-            "kbcore.store.branch_store:drafted",
-            "kbcore.store.branch_store:recorded",
+            "kbcore.store.branch_store:BranchStore._commit",
+            "kbcore.store.commit:Commit.run",
+            "kbcore.store.commit:Commit.dry_run",
+            "kbcore.store.commit:Commit._locked",
+            "kbcore.store.commit:Commit._refuse_loss",
+            "kbcore.store.commit:Commit._find_duplicate",
+            "kbcore.store.commit:Commit._plan_still",
+            "kbcore.store.commit:Commit._append",
+            "kbcore.store.commit:find_duplicate",
+            "kbcore.store.commit:make_draft",
+            "kbcore.store.commit:make_record",
             "kbcore.view.cache:is_usable",
             "kbcore.view.cache:is_ahead",
             "kbcore.view.base:_read_stamp",
@@ -110,10 +116,7 @@ SPARED = {
     "kbcore.storage.files.read_lines: no `and at < limit`": (
         "It saves a read of no bytes at the limit; that read ends the loop just so."
     ),
-    "kbcore.store.branch_store.BranchStore._first_answer: never `if not request.changeset_id`": (
-        "It saves a look for the empty id, which no record has."
-    ),
-    "kbcore.store.branch_store.BranchStore.answered: never `if not request.changeset_id`": (
+    "kbcore.store.commit.Commit._find_duplicate: never `if not self._write.request.changeset_id`": (
         "It saves a look for the empty id, which no record has."
     ),
     "kbcore.store.branches.trash._remove: no `discard_cache(workspace, name)`": (

@@ -23,7 +23,7 @@ from benchmarks.kip_read import QUESTIONS
 from kbcli.invocation import command_tree, exits
 from kbcore.limits import MAX_RECORD_BYTES
 from kbcore.model.record import Operation, PutNode, StateLink
-from kbcore.store.branch_store import Request
+from kbcore.store.write_request import Request
 from tests.support.cli import environment, program
 from tests.support.help_pages import commands
 from tests.support.own_time import own_time_s

@@ -15,7 +15,7 @@ from kbcore.errors import InvalidChangeset, KBError, LimitExceeded, Rejected
 from kbcore.model import record
 from kbcore.model.record import PutNode, Record
 from kbcore.storage import files, frame, head, journal
-from kbcore.store.branch_store import Request
+from kbcore.store.write_request import Request
 from tests.support.cli import run_kb
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at

@@ -14,7 +14,7 @@ import pytest
 from kbcore.errors import KBError, ViewDamaged
 from kbcore.model.record import PutNode
 from kbcore.storage import journal
-from kbcore.store.branch_store import Request
+from kbcore.store.write_request import Request
 from kbcore.view import cache, replay
 from kbcore.view.cache import AHEAD, VIEW
 from kbcore.view.history import state_at

@@ -26,7 +26,7 @@ from kbcore.maintenance.compacting import compact
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from tests.support.faultfs import LoggingFs

@@ -31,8 +31,8 @@ from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.repair import rebuild_head
 from kbcore.model.record import VOCABULARY, StateLink
 from kbcore.storage import frame, journal
-from kbcore.store.branch_store import Author, Request
 from kbcore.store.history.undo import revert, rollback
+from kbcore.store.write_request import Author, Request
 from tests.support.places import stores_at
 from tests.support.project import Project, req
 from tests.support.repos import git, make_repository

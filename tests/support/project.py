@@ -13,9 +13,9 @@ from kbcore.model.graph import Link, Node
 from kbcore.storage.fs import Fs
 from kbcore.store import apply, branches
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace, open_workspace
+from kbcore.store.write_request import Author
 from kbcore.sync.run import SyncAnswer, SyncOptions, sync
 from kbcore.view.view import View
 from tests.support.faultfs import NoSyncFs

@@ -15,7 +15,8 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.storage import branchdir
 from kbcore.storage.fs import Fs
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author, BranchStore, Planner, Request
+from kbcore.store.branch_store import BranchStore
+from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view.cache import ViewCache
 from kbcore.view.view import View
 from tests.support.faultfs import NoSyncFs

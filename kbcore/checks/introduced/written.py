@@ -26,10 +26,10 @@ from kbcore.rules import RULES, Violation, orphans
 from kbcore.store import apply, dry_run
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
-from kbcore.store.branch_store import Author, Request
 from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Request
 from kbcore.sync.locate import check_unrecorded, with_places
 from kbcore.view.view import View
 

@@ -26,9 +26,9 @@ from kbcore.model.changeset import Changeset, digest_of
 from kbcore.model.state import Draft, Stamp
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import planner
-from kbcore.store.branch_store import Author, Request
 from kbcore.store.dry_run import take
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Request
 from kbcore.sync.locate import DERIVED, with_lines
 from kbcore.text.escaping import in_quotes
 from kbcore.view.view import View

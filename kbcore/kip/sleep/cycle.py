@@ -26,8 +26,8 @@ from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
 from kbcore.store import dry_run
 from kbcore.store.apply import planner
-from kbcore.store.branch_store import Author, Request
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Request
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
 

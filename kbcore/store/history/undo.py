@@ -21,12 +21,12 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, StateReads
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import defines, users
-from kbcore.store.branch_store import Author, Planner, Request
 from kbcore.store.history.planned import Restoration, operations, refuse, sentences, undone_already
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
 from kbcore.store.planning.definitions import missed
 from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view.branch_definitions import definitions
 from kbcore.view.history import changes_between
 from kbcore.view.view import View

@@ -9,7 +9,7 @@ import pytest
 from kbcore.editing.confirming import confirm
 from kbcore.editing.documents import WriteTarget
 from kbcore.errors import StaleBase
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from tests.support.project import Project, req
 
 ONE, TWO = "docs/requirements/1.md", "docs/requirements/2.md"

@@ -25,7 +25,7 @@ from kbcore.errors import (
 )
 from kbcore.interrupting import Stopped
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from tests.support.project import Project, req
 from tests.support.repos import git
 from tests.support.saving import saving_while_written

@@ -30,10 +30,10 @@ from kbcore.query import Query
 from kbcore.query.empty_result import filters_of
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.store.answers import EdgeCounts, summarize_at
-from kbcore.store.branch_store import Author
 from kbcore.store.history.compare import count_differences, diff, differences_from
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
 from kbcore.store.history.touched import Touched, touched
+from kbcore.store.write_request import Author
 from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.pending import wanted

@@ -12,8 +12,8 @@ from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename, roll_back
 from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError
-from kbcore.store.branch_store import Author
 from kbcore.store.history.undo import UndoOptions, rollback
+from kbcore.store.write_request import Author
 from kbcore.view.history import state_at
 from tests.support.histories import content, laws
 from tests.support.project import Project, document

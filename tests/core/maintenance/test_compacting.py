@@ -17,12 +17,13 @@ from kbcore.model import canonical
 from kbcore.model.schema import CORE
 from kbcore.storage import compaction
 from kbcore.store import branches
-from kbcore.store.branch_store import BranchStore, Request
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import undo
 from kbcore.store.history.compare import diff, diff_branches
 from kbcore.store.history.log import log, record_json
 from kbcore.store.history.moment import read_at, seq_at
 from kbcore.store.history.undo import revert_planner
+from kbcore.store.write_request import Request
 from kbcore.view import replay
 from kbcore.view.history import state_at
 from tests.support.histories import laws, lines_of, records

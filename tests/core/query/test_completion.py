@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kbcore.query import completion
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from tests.support.project import Project
 from tests.support.scale import tries
 

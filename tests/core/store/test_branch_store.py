@@ -44,8 +44,9 @@ from kbcore.storage.fs import LOCK_EXCLUSIVE, RealFs
 from kbcore.storage.head import Head
 from kbcore.storage.layout import HEAD
 from kbcore.store.apply import MOST_PRELOADED, preloading
-from kbcore.store.branch_store import BranchStore, Request
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.undo import revert
+from kbcore.store.write_request import Request
 from kbcore.view import replay
 from kbcore.view.cache import VIEW, ViewCache
 from kbcore.view.fold import FoldedRecord
@@ -251,7 +252,7 @@ class Broken(Exception):
 
 def test_a_bug_of_the_view_after_a_commit_is_reported_and_changes_no_answer(made: Stored) -> None:
     made.put("A")
-    [view] = made.store._seen._idle
+    [view] = made.store._views._idle
 
     def fail(*_: object) -> None:
         raise Broken
@@ -259,7 +260,7 @@ def test_a_bug_of_the_view_after_a_commit_is_reported_and_changes_no_answer(made
     view.adopt = fail  # type: ignore[method-assign]
     outcome = made.put("B")
     assert (outcome.applied, outcome.seq) == (True, 2)
-    assert view not in made.store._seen._idle
+    assert view not in made.store._views._idle
     [report] = (made.cache_dir.parent / BUGS).iterdir()
     assert "Broken" in report.read_text()
     [notice] = made.store.notices
@@ -272,7 +273,7 @@ def test_a_view_that_cannot_take_in_a_commit_is_thrown_away_and_no_bug_is_report
     made: Stored, error: Exception
 ) -> None:
     made.put("A")
-    [view] = made.store._seen._idle
+    [view] = made.store._views._idle
 
     def fail(*_: object) -> None:
         raise error
@@ -922,7 +923,7 @@ def test_the_lock_wait_is_that_of_the_commit(made: Stored) -> None:
 
 def test_a_record_that_a_reader_has_taken_in_already_is_not_taken_in_twice(made: Stored) -> None:
     made.put("A")
-    seen = made.store._seen
+    seen = made.store._views
     adopt = seen.adopt
 
     def late(entry: FoldedRecord, changes: Changes, before: Head, head: Head) -> None:
@@ -998,7 +999,7 @@ def test_too_little_memory_to_read_after_a_commit_does_not_say_that_nothing_was_
 
 
 class BusyClock(SystemClock):
-    """Has somebody else hold the lock of a branch for a moment, at the second look at this clock after it was armed.
+    """Has somebody else hold the lock of a branch for a moment, at the next look at this clock after it was armed.
 
     It measures no time, so that each plan is a quick one.
     """
@@ -1023,7 +1024,7 @@ def test_nothing_is_loaded_while_a_changeset_that_was_planned_ahead_waits_for_th
     def plan(view: View, stamp: Stamp) -> Draft:
         if clock.looks_left <= 0 and view.seq == 1:
             other.put("B")  # the plan is of no use
-            clock.looks_left = 2
+            clock.looks_left = 1
         return msgspec.structs.replace(planner([put("C")])(view, stamp), reads=None)
 
     made.put("A")

@@ -13,8 +13,8 @@ from kbcore.errors import LimitExceeded
 from kbcore.model.read_set import NOTHING
 from kbcore.model.record import PutNode
 from kbcore.model.state import Draft, Stamp
-from kbcore.store.branch_store import Planner, Request
 from kbcore.store.dry_run import take
+from kbcore.store.write_request import Planner, Request
 from kbcore.view.view import View
 from tests.support.stores import AUTHOR, Stored, planner
 

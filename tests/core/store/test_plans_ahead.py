@@ -22,8 +22,9 @@ from kbcore.model.record import PutNode
 from kbcore.model.state import Draft, Stamp
 from kbcore.storage import verify
 from kbcore.store import apply
-from kbcore.store.branch_store import PLANS_AHEAD, Request
+from kbcore.store.commit import PLANS_AHEAD
 from kbcore.store.history.undo import UndoOptions, revert, rollback
+from kbcore.store.write_request import Request
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 from tests.support.clocks import StillClock, StoppedClock

@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.errors import BranchMoved, UnknownBranch
 from kbcore.model.record import PutNode
-from kbcore.store.branch_store import Request
+from kbcore.store.write_request import Request
 from tests.support.stores import AUTHOR, Stored, planner
 
 REQUEST = Request(lock_wait_s=0)

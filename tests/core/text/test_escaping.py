@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.store.branch_store import session_name
+from kbcore.store.write_request import session_name
 from kbcore.text.escaping import escape_controls, escape_lines, escaped_json, in_quotes, json_text
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))

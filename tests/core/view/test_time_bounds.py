@@ -17,7 +17,7 @@ from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.model.record import PutNode
 from kbcore.storage import lock
 from kbcore.storage.layout import LOCK
-from kbcore.store.branch_store import Request
+from kbcore.store.write_request import Request
 from kbcore.view.cache import VIEW
 from tests.support.large import SLOW
 from tests.support.stores import AUTHOR, Stored, planner

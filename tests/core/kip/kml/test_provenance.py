@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.store.branch_store import Author
+from kbcore.store.write_request import Author
 from tests.support.kip_writing import Kip
 from tests.support.project import req
 

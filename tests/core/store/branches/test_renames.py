@@ -12,9 +12,9 @@ import pytest
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, UnknownBranch
 from kbcore.model.record import PutNode
 from kbcore.store import branches
-from kbcore.store.branch_store import Request
 from kbcore.store.branches import lost
 from kbcore.store.folders import REPOSITORY_LOCK
+from kbcore.store.write_request import Request
 from tests.core.store.branches.making import first_use, req, trashed
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import stores_at

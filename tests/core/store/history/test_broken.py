@@ -10,8 +10,8 @@ from kbcore.errors import RevertConflict
 from kbcore.ids import link_id
 from kbcore.model.record import DropNode, Operation, PutNode, StateLink
 from kbcore.model.schema import CORE
-from kbcore.store.branch_store import Request
 from kbcore.store.history.undo import revert_planner
+from kbcore.store.write_request import Request
 from kbcore.view.history import state_at
 from tests.support.histories import content
 from tests.support.stores import AUTHOR, Stored

@@ -10,9 +10,9 @@ import pytest
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.ids import link_id
 from kbcore.store import branches
-from kbcore.store.branch_store import Author
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from, record_json
 from kbcore.store.history.when import when_of
+from kbcore.store.write_request import Author
 from tests.support.places import stores_at
 from tests.support.project import Project, req
 

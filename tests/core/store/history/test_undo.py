@@ -13,9 +13,9 @@ from kbcore.errors import BranchMoved, ChangesetIdReused, InvalidChangeset, Inva
 from kbcore.ids import link_id
 from kbcore.model.graph import former_ids
 from kbcore.store.answers import Outcome
-from kbcore.store.branch_store import Author
 from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
+from kbcore.store.write_request import Author
 from tests.support.project import AUTHOR, Project, document, req
 
 

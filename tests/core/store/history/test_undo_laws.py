@@ -20,8 +20,8 @@ from kbcore.model.record import DropNode, Operation, PutNode, ReadSource, StateL
 from kbcore.model.renames import rename_ops
 from kbcore.model.schema import CORE
 from kbcore.model.state import State
-from kbcore.store.branch_store import Request
 from kbcore.store.history.undo import revert_planner, rollback_planner
+from kbcore.store.write_request import Request
 from kbcore.view.history import changes_at, state_at
 from tests.support.histories import IDS, LINKS, content, laws, lines_of, records
 from tests.support.stores import AUTHOR, Stored

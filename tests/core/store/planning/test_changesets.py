@@ -20,9 +20,9 @@ from kbcore.errors import (
 )
 from kbcore.model.changeset import Changeset, digest_of, parse, parse_deletion
 from kbcore.model.request_reader import kind_of
-from kbcore.store.branch_store import Author
 from kbcore.store.history import authorship
 from kbcore.store.planning.plan import reads
+from kbcore.store.write_request import Author
 from tests.support.project import AUTHOR, Project, document
 
 ZOE = Author("zoe", "test", "test/1")

@@ -1,0 +1,361 @@
+"""One write on its way into a store: read, lock, plan, append, publish.
+
+What is appended was planned on the state at the head, as far as the plan has read it: under the branch lock, or before
+it and compared with the head under it. The answer is given after the record is durable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kbcore import interrupting
+from kbcore.clock import Clock, Moment, moment_after
+from kbcore.errors import ChangesetIdReused, LimitExceeded
+from kbcore.model import record
+from kbcore.model.read_set import NOTHING, needs
+from kbcore.model.record import Record
+from kbcore.model.state import Changes, Draft, Stamp, restamped
+from kbcore.storage import journal, known_damage
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.witness import BranchWitness
+from kbcore.store import answers
+from kbcore.store.answers import Outcome
+from kbcore.store.write_request import Author, Planner, Request
+from kbcore.view import replay
+from kbcore.view.branch_view import BranchView
+from kbcore.view.changed_since import is_moved
+from kbcore.view.fold import FoldedRecord
+from kbcore.view.gaps import absent
+from kbcore.view.view import View
+
+PLANS_AHEAD: Final = 3
+"""How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
+no more than that: the next one is made under the lock."""
+_QUICK_S: Final = 0.05
+"""A plan that took no longer, and cannot be used, is made again under the lock at once."""
+
+
+class StoreParts(msgspec.Struct, frozen=True):
+    """What a write needs of a branch's store: its files, the views of it, and the witness, None where none is kept."""
+
+    fs: Fs
+    clock: Clock
+    directory: Path
+    cache_directory: Path
+    views: BranchView
+    witness: BranchWitness | None
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write: who asks for what, how it is planned, and what is asked shortly before it is appended.
+
+    ``guard`` refuses by raising, ``head_commit`` returns the commit that the record is made at, "" for none; both are
+    called under the lock. ``loads`` has a view read what ``plan`` will ask it for, while the write waits for the lock.
+    """
+
+    author: Author
+    request: Request
+    plan: Planner
+    branch: str
+    guard: Callable[[], None] | None
+    head_commit: Callable[[], str]
+    loads: Callable[[View], object] | None
+
+
+class MadeAt(NamedTuple):
+    """Where a record is made: the commit that is checked out, "" for none, and the id of the store."""
+
+    commit: str = ""
+    epoch: str = ""
+
+
+class _Plan(NamedTuple):
+    """A plan, and the moment and the stamp of the record that it would become."""
+
+    now: Moment
+    stamp: Stamp
+    draft: Draft
+
+
+class _PlanAhead(NamedTuple):
+    """A plan that was made before the branch was locked: in which store, after which record, in what time."""
+
+    plan: _Plan
+    store_id: str
+    sum: str
+    took_s: float
+
+
+class Commit:
+    """One write to one store."""
+
+    def __init__(self, store: StoreParts, write: Write) -> None:
+        self._store = store
+        self._write = write
+        self._repairs: list[str] = []
+        """What recovery did under the lock: stated in the record and in the answer."""
+
+    def run(self) -> Outcome:
+        """Append what is planned, once nobody changes meanwhile what the plan has read.
+
+        Raises: as ``BranchStore.commit``, and ``MustAskGit`` where git has to be asked without the lock. It may be
+        called again then.
+        """
+        plans_left = PLANS_AHEAD if self._write.request.plans_ahead else 0
+        while True:
+            ahead = self._plan_ahead() if plans_left else None
+            with self._locked() as writer:
+                outcome = self._find_duplicate(writer.head)
+                if outcome is None:
+                    plan = self._plan_still(ahead, writer.head) if plans_left else self._plan_on(writer.head)
+                    outcome = self._append(writer, plan) if plan else None
+            if outcome is not None:
+                return _with_warnings(outcome, self._repairs)
+            plans_left = 0 if ahead is None or ahead.took_s < _QUICK_S else plans_left - 1
+
+    def dry_run(self, head: Head) -> Outcome:
+        """Plan and append nothing, but refuse what an append would refuse."""
+        known = self._find_duplicate(head)
+        if known:
+            return known
+        self._refuse_loss(head)
+        # It holds no lock, and may get a view of a later head than the one that was read.
+        plan = self._plan_on(head)
+        if plan.draft.changes:
+            self._record_of(plan, MadeAt(epoch=head.store_id), self._write.request)
+        return self._outcome_of(plan)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[journal.Writer]:
+        """Hold the branch lock; what others write meanwhile is read before it is held."""
+        store, request = self._store, self._write.request
+        with journal.writing(
+            store.fs,
+            store.directory,
+            store.clock,
+            wait_s=request.lock_wait_s,
+            command=self._write.author.tool,
+            meanwhile=lambda: journal.reading(store.fs, store.directory, self._read_ahead),
+        ) as writer:
+            self._refuse_loss(writer.head)
+            known_damage.refuse(store.fs, store.directory, writer.head, store.cache_directory)
+            self._repairs += writer.recovery.sentences()
+            yield writer
+
+    def _read_ahead(self, head: Head) -> None:
+        """Bring a view to the head, and load what the plan will ask it for."""
+        loads = None if self._write.request.plans_ahead else self._write.loads
+
+        def load(view: View) -> None:
+            view.prepare()
+            if loads:
+                loads(view)
+
+        self._store.views.ask(head, load, is_writing=True)
+
+    def _refuse_loss(self, head: Head) -> None:
+        if self._store.witness is not None:
+            self._store.witness.refuse(head)
+
+    def _find_duplicate(self, head: Head) -> Outcome | None:
+        """Return the answer that this changeset id got the first time, if it is known.
+
+        Raises: ``ChangesetIdReused`` when it came with other content.
+        """
+        if not self._write.request.changeset_id:
+            return None
+
+        def find(view: View) -> Outcome | None:
+            return find_duplicate(self._store.fs, self._store.directory, view, self._write.request, self._write.branch)
+
+        return self._store.views.ask(head, find, is_writing=True)
+
+    def _plan_on(self, head: Head) -> _Plan:
+        """Plan on the state at the head."""
+        return self._store.views.ask(head, self._plan_of, is_writing=True)
+
+    def _plan_of(self, view: View) -> _Plan:
+        # A view may show a later head than the one that was read: the time of the record comes after what it shows.
+        now = moment_after(view.basis.at, self._store.clock.now())
+        return _Plan(now, *make_draft(view, self._write.author, self._write.plan, now.at))
+
+    def _plan_ahead(self) -> _PlanAhead | None:
+        """Plan on the state at the head of this moment; None for a changeset that has an answer already."""
+        clock, changeset_id = self._store.clock, self._write.request.changeset_id
+        began_s = clock.monotonic_s()
+
+        def plan(view: View) -> _PlanAhead | None:
+            if changeset_id and view.changeset(changeset_id):
+                return None
+            made = self._plan_of(view)
+            return _PlanAhead(made, view.basis.store_id, view.basis.sum, clock.monotonic_s() - began_s)
+
+        def ask(head: Head) -> _PlanAhead | None:
+            return self._store.views.ask(head, plan, is_writing=True)
+
+        return journal.reading(self._store.fs, self._store.directory, ask)
+
+    def _plan_still(self, ahead: _PlanAhead | None, head: Head) -> _Plan | None:
+        """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
+
+        Where nobody wrote since, the time of the record is that of the plan, as when planning under the lock.
+        """
+        if ahead is None or ahead.store_id != head.store_id:
+            return None
+        old, draft = ahead.plan.stamp, ahead.plan.draft
+        planned_on = old.seq - 1
+        if (planned_on, ahead.sum) == (head.seq, head.hash):
+            return ahead.plan
+
+        def is_other(view: View) -> bool:
+            return not view.has_record(planned_on, ahead.sum) or is_moved(view, planned_on, draft.reads)
+
+        if self._store.views.ask(head, is_other, is_writing=True):
+            return None
+        now = moment_after(head.head.at, self._store.clock.now())
+        stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
+        return _Plan(now, stamp, msgspec.structs.replace(draft, changes=restamped(draft.changes, old, stamp)))
+
+    def _append(self, writer: journal.Writer, plan: _Plan) -> Outcome:
+        """Append the record of a plan, if it changes anything, and publish it to the views and the witness."""
+        outcome = self._outcome_of(plan)
+        if not plan.draft.changes:
+            return outcome
+        before = writer.head
+        made_at = MadeAt(self._write.head_commit(), before.store_id)
+        request = msgspec.structs.replace(self._write.request, changeset_id=outcome.changeset_id)
+        raw, written = self._record_of(plan, made_at, request)
+        if self._write.guard:
+            self._write.guard()
+        interrupting.note_commit()
+        head = writer.append(raw, plan.stamp.at)
+        return _with_warnings(outcome, self._publish(before, head, written, plan.draft.changes))
+
+    def _record_of(self, plan: _Plan, made_at: MadeAt, request: Request) -> tuple[bytes, Record]:
+        author, repair = self._write.author, " ".join(self._repairs)
+        return make_record(author, request, plan.draft, plan.stamp, made_at, clock=plan.now.wall, repair=repair)
+
+    def _publish(self, before: Head, head: Head, written: Record, changes: Changes) -> list[str]:
+        """Have the views take in the record, and the witness note the head; return warnings about its notes.
+
+        Under the lock: whoever sees this head then finds it noted, and need not note it as well.
+        """
+        start, length_bytes = before.head, head.head.length - before.head.length
+        entry = FoldedRecord(head.seq, head.hash, written, start.file, start.length, length_bytes)
+        self._store.views.adopt(entry, changes, before, head)
+        replaced = self._store.witness.note(head) if self._store.witness is not None else None
+        return [replaced.was_replaced()] if replaced else []
+
+    def _outcome_of(self, plan: _Plan) -> Outcome:
+        """Return the answer to a request that is planned so."""
+        request, draft = self._write.request, plan.draft
+        will_write = bool(draft.changes) and not request.dry_run
+        summary = answers.summarize(draft.changes, draft.edges_unchanged)
+        return Outcome(
+            branch=self._write.branch,
+            seq=plan.stamp.seq if will_write else plan.stamp.seq - 1,
+            changeset_id=request.changeset_id or secrets.token_hex(16),
+            applied=will_write,
+            duplicate=False,
+            dry_run=request.dry_run,
+            created=summary.created,
+            updated=summary.updated,
+            unchanged=draft.unchanged,
+            deleted=summary.deleted,
+            edges=summary.edges,
+            warnings=draft.warnings,
+            renamed=summary.renamed,
+        )
+
+
+def find_duplicate(fs: Fs, directory: Path, view: View, request: Request, branch: str) -> Outcome | None:
+    """Return the answer that a changeset id got the first time, if a view of the store in a directory knows it.
+
+    Raises: ``ChangesetIdReused`` when it came with other content.
+    """
+    known = view.changeset(request.changeset_id)
+    if known is None:
+        return None
+    seq, digest = known
+    if digest != request.digest:
+        raise ChangesetIdReused(f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content.")
+    first = replay.record_at(fs, directory, view.rows, seq)
+    summary = answers.summarize_at(view, seq)
+    note = () if first else (f"Only the id of this changeset is known: {absent(view.rows, seq)}.",)
+    return Outcome(
+        branch=branch,
+        seq=seq,
+        changeset_id=request.changeset_id,
+        applied=not request.dry_run,
+        duplicate=True,
+        dry_run=request.dry_run,
+        created=summary.created,
+        updated=summary.updated,
+        unchanged=first.unchanged if first else (),
+        deleted=summary.deleted,
+        edges=msgspec.structs.replace(summary.edges, unchanged=first.edges_unchanged if first else 0),
+        warnings=first.warnings if first else note,
+        renamed=summary.renamed,
+    )
+
+
+def make_draft(view: View, author: Author, plan: Planner, at: str) -> tuple[Stamp, Draft]:
+    """Return what a planner makes of the state that a view is of, and the stamp of the record that it would become.
+
+    Raises: what ``plan`` raises.
+    """
+    # The time is an object of its own, by which ``restamped`` knows it.
+    stamp = Stamp(view.seq + 1, "".join([*at]), author.actor, author.source, author.session)
+    draft = plan(view, stamp)
+    lacking = NOTHING if draft.loaded.enough_for is draft.ops else needs(draft.ops) - draft.loaded
+    if lacking:
+        # What was not loaded counts as absent, and the changes would not be those of a replay.
+        raise AssertionError(f"planned without looking at {lacking}")
+    return stamp, draft
+
+
+def make_record(
+    author: Author, request: Request, draft: Draft, stamp: Stamp, made: MadeAt, *, clock: str, repair: str = ""
+) -> tuple[bytes, Record]:
+    """Return the record that a draft becomes, as bytes and as itself.
+
+    ``made`` says where it is made, ``clock`` is the wall clock where it was behind (``Moment.wall``), ``repair`` what
+    recovery did before it.
+
+    Raises: ``LimitExceeded`` when it is larger than the request allows.
+    """
+    written = Record(
+        schema=record.VOCABULARY,
+        changeset_id=request.changeset_id,
+        digest=request.digest,
+        at=stamp.at,
+        actor=author.actor,
+        source=author.source,
+        tool=author.tool,
+        ops=draft.ops,
+        message=request.message,
+        unchanged=draft.unchanged,
+        edges_unchanged=draft.edges_unchanged,
+        warnings=draft.warnings,
+        clock=clock,
+        repair=repair,
+        commit=made.commit,
+        session=author.session,
+        epoch=made.epoch,
+    )
+    raw = record.encode(written)
+    if len(raw) > request.limit_bytes:
+        raise LimitExceeded(f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}.")
+    return raw, written
+
+
+def _with_warnings(outcome: Outcome, sentences: list[str]) -> Outcome:
+    """Return the answer with more warnings."""
+    return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *sentences))
