@@ -263,8 +263,8 @@ class BranchStore:
 
         request = msgspec.structs.replace(write.request, dry_run=True)
         tried = self._dry_run(msgspec.structs.replace(write, request=request, plan=plan))
-        if drafts and not drafts[-1].changes:
-            return msgspec.structs.replace(tried, dry_run=False)
+        if tried.duplicate or not drafts[-1].changes:
+            return msgspec.structs.replace(tried, dry_run=False, applied=tried.duplicate)
         return make()._commit(write)  # noqa: SLF001 - it is of this class
 
     def find_duplicate(self, view: View, request: Request, branch: str) -> Outcome | None:

@@ -85,6 +85,7 @@ GROUPS = {
         (
             "kbcore.store.branch_store:BranchStore.commit",
             "kbcore.store.branch_store:BranchStore._commit",
+            "kbcore.store.branch_store:BranchStore._commit_to_new_store",
             "kbcore.store.commit:Commit.run",
             "kbcore.store.commit:Commit.dry_run",
             "kbcore.store.commit:Commit._locked",

@@ -136,6 +136,19 @@ def test_a_store_that_plans_for_another_has_that_made_for_a_record_alone(made: S
     other.close()
 
 
+def test_a_store_that_plans_for_another_has_none_made_for_what_changes_nothing(made: Stored) -> None:
+    made.commit([put("A")], changeset_id="once", digest="d")
+
+    def make() -> BranchStore:
+        raise AssertionError("no record is to be written")
+
+    planning = made.store.planning(make)
+    same = planning.commit(AUTHOR, Request(), planner([put("A")]), branch="topic")
+    assert (same.applied, same.dry_run, same.duplicate, same.branch) == (False, False, False, "topic")
+    again = planning.commit(AUTHOR, Request("once", "d"), planner([put("B")]), branch="topic")
+    assert (again.applied, again.dry_run, again.duplicate, again.created) == (True, False, True, ("A",))
+
+
 def test_a_changeset_that_changes_nothing_writes_no_record(made: Stored) -> None:
     made.commit([put("A")])
     before = journal_of(made)
