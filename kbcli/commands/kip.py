@@ -29,7 +29,7 @@ def run(
     param: Annotated[list[str] | None, _PARAM] = None,
     dry_run: Annotated[bool, _DRY_RUN] = False,
 ) -> int:
-    """Speak KIP to the branch: FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE and SEARCH.
+    """Run commands of KIP on the branch: FIND, UPSERT, UPDATE, MERGE, DELETE, EXPORT, DESCRIBE and SEARCH.
 
     Without a command it shows a prompt, at which commands may run over several lines. Each command that writes is one
     record, all of it or nothing; the first one that fails ends the run. With --json the answer is that of execute_kip.

@@ -25,7 +25,7 @@ def run(
         bool, typer.Option("--strict", help="End with status 3 when a file could not be read whole.")
     ] = False,
 ) -> int:
-    """Take in what the files of the worktree say.
+    """Record what the files of the worktree say.
 
     Runs the extractors over the configured files and commits the difference as one changeset. Unchanged files write
     no record. A file that cannot be read is reported; what was known from it is kept.

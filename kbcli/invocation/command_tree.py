@@ -24,12 +24,12 @@ class Listed(NamedTuple):
 
 COMMANDS: Final[dict[str, Listed]] = {
     "init": Listed("init", "Set up KB in a repository."),
-    "sync": Listed("sync", "Take in what the files of the worktree say."),
+    "sync": Listed("sync", "Record what the files of the worktree say."),
     "watch": Listed("watch", "Keep the store in step with the files, until interrupted."),
     "status": Listed("status", "Show the branch, its head, and what a sync would find."),
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
-    "kip": Listed("kip", "Speak KIP to the branch."),
+    "kip": Listed("kip", "Run commands of KIP on the branch."),
     "sleep": Listed("sleep", "Keep in order what agents remember."),
     "new": Listed("new", "Make an entity with the next free id of its type."),
     "set": Listed("set", "Set fields of one entity, as one record."),

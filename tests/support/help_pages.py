@@ -1,4 +1,4 @@
-"""The help of the command line as text, for the documentation and for tests that compare the two."""
+"""The help of the command line as text, and its index, for the documentation and for tests that compare the two."""
 
 from __future__ import annotations
 
@@ -51,3 +51,19 @@ def help_blocks() -> list[tuple[str, str]]:
         if getattr(command, "commands", None) and not command.invoke_without_command
     }
     return [("kb", ""), *((f"kb {name}", name) for name in commands() if name not in groups)]
+
+
+def command_index() -> str:
+    """Return a table of all commands by task, each linked to its section on the page about the command line."""
+    rows = ["| task | command | what it does |", "|---|---|---|"]
+    for task, tops in command_tree.TASKS.items():
+        names = sorted(
+            (name for _, name in help_blocks() if name.partition(" ")[0] in tops),
+            key=lambda name: tops.index(name.partition(" ")[0]),
+        )
+        for name in names:
+            listed = command_tree.COMMANDS.get(name)
+            words = listed.help if listed else commands()[name].help.partition("\n")[0]
+            first = task if name == names[0] else ""
+            rows.append(f"| {first} | [`kb {name}`](#kb-{name.replace(' ', '-')}) | {words} |")
+    return "\n".join(rows)

@@ -20,7 +20,7 @@ from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text
-from tests.support.help_pages import help_blocks, help_of
+from tests.support.help_pages import command_index, help_blocks, help_of
 from tests.support.kip_seed import difference_table
 from tests.support.limit_table import limit_table
 from tests.support.rule_pages import relation_tables, rule_sections
@@ -144,6 +144,7 @@ BLOCKS = (
     Block("kip-grammar.md", "syntax reference", lambda: fenced("text", SYNTAX)),
     Block("kip-grammar.md", "codes", kip_code_table),
     Block("kip-grammar.md", "differences", difference_table),
+    Block("cli.md", "index", command_index),
     *(Block("cli.md", name, partial(help_block, command)) for name, command in help_blocks()),
 )
 
