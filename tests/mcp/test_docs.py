@@ -1,4 +1,4 @@
-"""The examples in docs/mcp.md come back as shown, and every argument has its place on the page."""
+"""The examples in docs/mcp.md come back as shown, every argument is on the page, and every client on docs/mcp-clients.md."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import tomllib
 
 import pytest
 
+from kbcli.clients.kinds import KINDS
 from kbmcp.tools.argument_models import names_of
 from kbmcp.tools.names import spelled
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import ROOT, answer_of, spawned
 
 PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
+CLIENTS = (ROOT / "docs" / "mcp-clients.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(
     r"<!-- call: (\w+) -->\n```json\n(.*?)```\n\n<!-- (answers|fails) -->\n```json\n(.*?)```", re.DOTALL
 )
@@ -55,6 +57,13 @@ def test_every_argument_is_on_the_page(tool):
     assert sorted(listed) == sorted(names_of(tool.model) if tool.model else tool.schema["properties"])
 
 
-def test_the_configurations_can_be_used():
-    for language, text in re.findall(r"```(json|toml)\n(.*?)```", PAGE.partition("### Options")[0], re.DOTALL):
+def test_the_configurations_of_clients_can_be_parsed():
+    found = re.findall(r"```(json|toml)\n(.*?)```", CLIENTS, re.DOTALL)
+    assert len(found) == len(KINDS)
+    for language, text in found:
         assert "kb-mcp" in str(json.loads(text) if language == "json" else tomllib.loads(text))
+
+
+def test_every_client_has_a_row_and_a_section_on_the_page_about_clients():
+    assert sorted(re.findall(r"^\| `([a-z-]+)`", CLIENTS, re.MULTILINE)) == sorted(KINDS)
+    assert {kind.title for kind in KINDS.values()} <= set(re.findall(r"^## (.+)$", CLIENTS, re.MULTILINE))
