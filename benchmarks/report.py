@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 from collections.abc import Sequence
 
 from benchmarks import growth, machine, page, plot, runs, stored
 from benchmarks.measure import Series
 from benchmarks.table import Figure, Row, Versus, markdown
 
+_WIDTH = 120
+"""Of the lines of text that are no table."""
 _FEWEST = 4
 """Of fewer runs, quartiles say nothing."""
 
@@ -16,7 +19,7 @@ _FEWEST = 4
 def text(measured_on: str, figures: Sequence[Figure]) -> str:
     """Return all that was measured, in Markdown; ``measured_on`` is the machine as it was before the run."""
     curves = growth.curves(figures)
-    parts = [f"{measured_on} {machine.load('after')} {noise(figures)}".strip()]
+    parts = [textwrap.fill(f"{measured_on} {machine.load('after')} {noise(figures)}", _WIDTH)]
     rows = [one for one in figures if isinstance(one, Row)]
     beside = [one for one in figures if not isinstance(one, Row)]
     if rows:
@@ -24,7 +27,7 @@ def text(measured_on: str, figures: Sequence[Figure]) -> str:
     if curves:
         parts.append(f"### Growth\n\n{markdown(growth.HEADINGS, [one.cells() for one in curves])}")
     if beside:
-        parts.append(f"### Beside other tools\n\n{runs.tables(beside)}")
+        parts.append(f"### Against other tools\n\n{runs.tables(beside)}")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import resource
 import sys
 import xml.etree.ElementTree as ET
@@ -155,10 +156,12 @@ def test_a_report_has_the_noise_and_a_table_for_each_kind_of_figure():
     assert [line for line in text.splitlines() if line.startswith("#")] == [
         "### Against floors",
         "### Growth",
-        "### Beside other tools",
+        "### Against other tools",
     ]
     assert text.startswith("A machine. Load after the run")
-    assert "Noise: the middle half of the runs of one figure lies within 15% of its median" in text
+    words = text.partition("\n\n")[0]
+    assert max(map(len, words.splitlines())) <= 120
+    assert "Noise: the middle half of the runs of one figure lies within 15% of its median" in words.replace("\n", " ")
     assert "| 0.25 " in text
 
 
@@ -238,6 +241,11 @@ def test_new_figures_replace_the_old_ones_and_nothing_else():
 
 def test_the_page_has_a_place_for_figures():
     assert page.replaced(page.PAGE.read_text(encoding="utf-8"), "new")
+
+
+def test_every_question_has_a_row_on_the_page_about_the_method():
+    text = page.PAGE.with_name("performance-method.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [*runs.QUESTIONS, *runs.PEERS]
 
 
 def test_documents_are_the_same_every_time_and_each_states_one_edge(tmp_path):

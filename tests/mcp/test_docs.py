@@ -1,4 +1,4 @@
-"""The examples in docs/mcp.md come back as shown, every argument is on the page, and every client on docs/mcp-clients.md."""
+"""The examples in docs/mcp.md come back as shown; every argument and every client has its place on its page."""
 
 from __future__ import annotations
 
