@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from kbcore.rules import ON_DEMAND, RULES
 from kbcore.view.relations import RELATIONS
 
@@ -10,8 +12,8 @@ def rule_sections() -> str:
     """Return a section for each rule, in the words of ``kb check --explain``."""
     parts = []
     for rule in (*RULES, *ON_DEMAND):
-        parts += [f"### {rule.id}", "", f"*{rule.severity.capitalize()}.* {rule.description}", ""]
-        parts += [f"For example: {rule.example}", "", f"Remedy: {rule.remedy}", ""]
+        parts += [f"### {rule.id}", "", _wrapped(f"*{rule.severity.capitalize()}.* {rule.description}"), ""]
+        parts += [_wrapped(f"For example: {rule.example}"), "", _wrapped(f"Remedy: {rule.remedy}"), ""]
     return "\n".join(parts)
 
 
@@ -23,7 +25,7 @@ def relation_tables() -> str:
         known = {one.name for one in current.columns} if current and current is not relation else set()
         also = f", with the columns of `{current.name}` and" if current and known else ""
         parts += [
-            f"**`{relation.name}`**: {relation.meaning}{also}",
+            _wrapped(f"**`{relation.name}`**: {relation.meaning}{also}"),
             "",
             "| column | type | meaning |",
             "|---|---|---|",
@@ -32,3 +34,7 @@ def relation_tables() -> str:
         parts += [f"| `{one.name}` | {one.type} | {one.meaning} |" for one in columns]
         parts.append("")
     return "\n".join(parts)
+
+
+def _wrapped(paragraph: str) -> str:
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
