@@ -82,10 +82,10 @@ def test_the_built_in_extractors_need_no_installation():
 def test_an_extractor_of_another_package_is_found(install):
     install("kb_todos_good", GOOD, {"todos": "kb_todos_good:EXTRACTOR"})
 
-    assert registry.names() == ("markdown", "manifest", "gherkin", "todos")
+    assert registry.names() == (*registry.BUILT_IN, "todos")
     assert "kb_todos_good" not in sys.modules
     loaded = registry.load().usable
-    assert list(loaded) == ["markdown", "manifest", "gherkin", "todos"]
+    assert list(loaded) == [*registry.BUILT_IN, "todos"]
     assert loaded["todos"].version == 3
 
 
@@ -121,7 +121,9 @@ def test_an_extractor_that_is_found_in_another_way_than_by_the_path_is_found(ins
 def test_an_extractor_may_be_switched_off(install):
     install("kb_todos_off", "raise ImportError", {"todos": "kb_todos_off:EXTRACTOR"})
 
-    assert list(registry.load(disabled=["todos", "manifest"]).usable) == ["markdown", "gherkin"]
+    assert list(registry.load(disabled=["todos", "manifest"]).usable) == [
+        name for name in registry.BUILT_IN if name != "manifest"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_an_extractor_that_cannot_be_used_is_named(install, code, value, word):
     install("kb_todos_bad", code, {"todos": value if value[0] == ":" else f"kb_todos_bad:{value}"})
 
     loaded = registry.load()
-    assert list(loaded.usable) == ["markdown", "manifest", "gherkin"]
+    assert list(loaded.usable) == [*registry.BUILT_IN]
     for text in ("'todos'", "kb_todos_bad", word):
         assert text in loaded.problems[0].message
     assert loaded.problems[0].code == "broken_extractor"
@@ -158,7 +160,7 @@ def test_a_package_whose_entry_points_cannot_be_read_is_named(install, tmp_path,
     with pytest.raises(InvalidConfig, match="The entry points of kb_damaged cannot be read") as caught:
         registry.names()
     loaded = registry.load()
-    assert list(loaded.usable) == ["markdown", "manifest", "gherkin"]
+    assert list(loaded.usable) == [*registry.BUILT_IN]
     assert [problem.code for problem in (*caught.value.details, *loaded.problems)] == ["broken_extractor"] * 2
 
 
@@ -191,7 +193,7 @@ def test_a_name_that_is_taken_is_refused(install, name):
 
     loaded = registry.load()
     assert {"the name is taken" in problem.message for problem in loaded.problems} == {True}
-    assert list(loaded.usable) == ["markdown", "manifest", "gherkin", *(["todos"] if name == "markdown" else [])]
+    assert list(loaded.usable) == [*registry.BUILT_IN, *(["todos"] if name == "markdown" else [])]
 
 
 def test_a_failure_of_a_foreign_extractor_is_a_problem_of_the_file(install):
