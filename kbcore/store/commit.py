@@ -85,12 +85,11 @@ class _Plan(NamedTuple):
 
 
 class _PlanAhead(NamedTuple):
-    """A plan that was made before the branch was locked: in which store, after which record, in what time."""
+    """A plan that was made before the branch was locked: in which store, and after which record."""
 
     plan: _Plan
     store_id: str
     sum: str
-    took_s: float
 
 
 class Commit:
@@ -110,7 +109,7 @@ class Commit:
         """
         plans_left = PLANS_AHEAD if self._write.request.plans_ahead else 0
         while True:
-            ahead = self._plan_ahead() if plans_left else None
+            ahead, took_s = self._plan_ahead() if plans_left else (None, 0.0)
             with self._locked() as writer:
                 outcome = self._find_duplicate(writer.head)
                 if outcome is None:
@@ -118,7 +117,7 @@ class Commit:
                     outcome = self._append(writer, plan) if plan else None
             if outcome is not None:
                 return _with_warnings(outcome, self._repairs)
-            plans_left = 0 if ahead is None or ahead.took_s < _QUICK_S else plans_left - 1
+            plans_left = 0 if took_s < _QUICK_S else plans_left - 1
 
     def dry_run(self, head: Head) -> Outcome:
         """Plan and append nothing, but refuse what an append would refuse."""
@@ -186,21 +185,23 @@ class Commit:
         now = moment_after(view.basis.at, self._store.clock.now())
         return _Plan(now, *make_draft(view, self._write.author, self._write.plan, now.at))
 
-    def _plan_ahead(self) -> _PlanAhead | None:
-        """Plan on the state at the head of this moment; None for a changeset that has an answer already."""
+    def _plan_ahead(self) -> tuple[_PlanAhead | None, float]:
+        """Plan on the state at the head of this moment; return the plan and how long that took, in seconds.
+
+        There is none for a changeset that has an answer already.
+        """
         clock, changeset_id = self._store.clock, self._write.request.changeset_id
         began_s = clock.monotonic_s()
 
         def plan(view: View) -> _PlanAhead | None:
             if changeset_id and view.changeset(changeset_id):
                 return None
-            made = self._plan_of(view)
-            return _PlanAhead(made, view.basis.store_id, view.basis.sum, clock.monotonic_s() - began_s)
+            return _PlanAhead(self._plan_of(view), view.basis.store_id, view.basis.sum)
 
         def ask(head: Head) -> _PlanAhead | None:
             return self._store.views.ask(head, plan, is_writing=True)
 
-        return journal.reading(self._store.fs, self._store.directory, ask)
+        return journal.reading(self._store.fs, self._store.directory, ask), clock.monotonic_s() - began_s
 
     def _plan_still(self, ahead: _PlanAhead | None, head: Head) -> _Plan | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
