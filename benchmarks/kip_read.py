@@ -43,7 +43,7 @@ QUESTIONS = (
         "one hop",
         'FIND(?e.name, ?p.name) WHERE { ?e {type: "Event"} (?e, "created_by", ?p) } LIMIT 1000',
         "select e.name, p.name from node e join link l on l.from_id = e.id join node p on p.id = l.to_id "
-        "where e.type = 'Event' and l.type = 'created_by' and l.stands order by e.id, p.id limit 1001",
+        "where e.type = 'Event' and l.type = 'created_by' and l.is_resolved order by e.id, p.id limit 1001",
     ),
     Question(
         "three hops",
@@ -52,14 +52,14 @@ QUESTIONS = (
         "select distinct on (d.id) d.name from node a join link l on l.from_id = a.id join link m "
         "on m.from_id = l.to_id join link o on o.from_id = m.to_id join node d on d.id = o.to_id "
         f"where a.type = 'Event' and a.name = '{_EVENT}' and l.type = 'mentions' and m.type = 'mentions' "
-        "and o.type = 'mentions' and l.stands and m.stands and o.stands order by d.id limit 65537",
+        "and o.type = 'mentions' and l.is_resolved and m.is_resolved and o.is_resolved order by d.id limit 65537",
     ),
     Question(
         "walk of 1 to 3",
         f'FIND(?d.name) WHERE {{ ({{type: "Event", name: "{_EVENT}"}}, "mentions"{{1,3}}, ?d) }}',
         "with recursive w(id, steps) as (select id, 0 from node "
         f"where type = 'Event' and name = '{_EVENT}' union select l.to_id, w.steps + 1 from w join link l "
-        "on l.from_id = w.id where l.type = 'mentions' and l.stands and w.steps < 3) "
+        "on l.from_id = w.id where l.type = 'mentions' and l.is_resolved and w.steps < 3) "
         "select distinct on (d.id) d.name from w join node d on d.id = w.id where w.steps > 0 "
         "order by d.id limit 65537",
     ),
@@ -67,20 +67,20 @@ QUESTIONS = (
         "NOT",
         'FIND(?e.name) WHERE { ?e {type: "Event"} NOT { (?e, "belongs_to_domain", ?d) } } LIMIT 1000',
         "select e.name from node e where e.type = 'Event' and not exists (select 1 from link l "
-        "where l.from_id = e.id and l.type = 'belongs_to_domain' and l.stands) order by e.id limit 1001",
+        "where l.from_id = e.id and l.type = 'belongs_to_domain' and l.is_resolved) order by e.id limit 1001",
     ),
     Question(
         "OPTIONAL",
         'FIND(?e.name, ?d.name) WHERE { ?e {type: "Event"} OPTIONAL { (?e, "belongs_to_domain", ?d) } } LIMIT 1000',
         "select e.name, d.name from node e left join link l on l.from_id = e.id and l.type = 'belongs_to_domain' "
-        "and l.stands left join node d on d.id = l.to_id where e.type = 'Event' order by e.id, d.id limit 1001",
+        "and l.is_resolved left join node d on d.id = l.to_id where e.type = 'Event' order by e.id, d.id limit 1001",
     ),
     Question(
         "grouped count",
         'FIND(?p.name, COUNT(?e)) WHERE { ?p {type: "Person"} (?e, "created_by", ?p) } '
         "ORDER BY COUNT(?e) DESC LIMIT 20",
         "select p.name, count(distinct l.from_id) as members from node p join link l on l.to_id = p.id "
-        "where p.type = 'Person' and l.type = 'created_by' and l.stands "
+        "where p.type = 'Person' and l.type = 'created_by' and l.is_resolved "
         "group by p.name order by members desc, p.name limit 21",
     ),
 )

@@ -295,7 +295,7 @@ def test_a_store_of_many_records_is_a_sound_one(tmp_path):
     with view_of(workspace.store(stores.BRANCH)) as view:
         assert view.seq == 55
         assert view.rows("select count(*) from node") == [(55,)]
-        assert view.rows("select count(*) from link where stands") == [(54,)]
+        assert view.rows("select count(*) from link where is_resolved") == [(54,)]
         assert view.nodes([generate.entity_id(25)])
     proof = verify.prove(workspace.machine.fs, workspace.folders.directory_of(stores.BRANCH))
     assert proof.is_sound

@@ -104,7 +104,7 @@ def _going(view: View, wanted: Changeset) -> _Going:
     keys = [item.id for item in wanted.entity_deletes if item.id]
     named = [item.id for item in wanted.edge_deletes if item.id]
     links = {link.id: link for link in (*view.links(named), *view.touching(keys))}
-    return _Going(view.nodes(keys), [link for link in links.values() if link.stands or link.id in named])
+    return _Going(view.nodes(keys), [link for link in links.values() if link.is_resolved or link.id in named])
 
 
 def _versioned(request: dict[str, Any], wanted: Changeset, going: _Going) -> dict[str, Any]:

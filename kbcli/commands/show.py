@@ -189,7 +189,7 @@ def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | 
 
 
 def _place(link: Link) -> tuple[bool, str, str, str, str]:
-    return not link.stands, link.from_id, link.type, link.to_id, link.kind
+    return not link.is_resolved, link.from_id, link.type, link.to_id, link.kind
 
 
 def _ends(found: dict[str, Any]) -> tuple[str, ...]:

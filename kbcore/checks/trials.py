@@ -118,7 +118,7 @@ def _link(values: Mapping[str, Any], ids: set[str]) -> Link:
         fields=fields,
         owners={},
         statements=(Statement(CLIENT, via="test"),),
-        stands={from_id, to_id} <= ids,
+        is_resolved={from_id, to_id} <= ids,
         created_at=_AT,
         created_by="test",
         created_seq=_SEQ,

@@ -179,7 +179,7 @@ class _Group:
         """Return the links of some predicates (none: any) at these ids; None for too many."""
         st = SqlStatement(self._known)
         table = st.links(with_vocabulary=not predicates or not PREDICATES.isdisjoint(predicates))
-        parts = st.looked_up(table, column, ids, "id, from_id, to_id, type, stands")
+        parts = st.looked_up(table, column, ids, "id, from_id, to_id, type, is_resolved")
         rows = self._ask(st.whole(f"{' union all '.join(parts)} limit {_MOST_ROWS + 1}"))
         if len(rows) > _MOST_ROWS:
             return None

@@ -109,7 +109,7 @@ def _link(from_id: str, to_id: str) -> Link:
         fields={"confidence": 1.0, **said},
         owners={},
         statements=(Statement("", via=AUTHOR),),
-        stands=True,
+        is_resolved=True,
         created_at="",
         created_by=SYSTEM,
         created_seq=0,

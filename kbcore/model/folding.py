@@ -143,7 +143,7 @@ def _state_link(state: State, stamp: Stamp, op: StateLink, before: _Before) -> N
             owners=owners,
             statements=statements,
             # For a new link a guess, nearly always right; settling looks again when all of the record is folded.
-            stands=old.stands if old else _stands(state, op.type, op.from_id, op.to_id),
+            is_resolved=old.is_resolved if old else _is_resolved(state, op.type, op.from_id, op.to_id),
             created_at=stated.get("created_at") or (old.created_at if old else stamp.at),
             created_by=stated.get("created_by") or (old.created_by if old else stamp.actor),
             created_seq=old.created_seq if old else stamp.seq,
@@ -198,8 +198,8 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
             _unsettle(state, pending, key, has_come=old is None)
     for key, was in before.links.items():
         now = state.links.get(key)
-        has_come = now is not None and now.stands
-        if (was is not None and was.stands) != has_come:
+        has_come = now is not None and now.is_resolved
+        if (was is not None and was.is_resolved) != has_come:
             _unsettle(state, pending, key, has_come=has_come)
     while pending:
         turn, pending = pending, {}
@@ -207,11 +207,11 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
             link = state.links.get(key)
             if link is None:
                 continue
-            stands = _stands(state, link.type, link.from_id, link.to_id)
-            if stands != link.stands:
+            is_resolved = _is_resolved(state, link.type, link.from_id, link.to_id)
+            if is_resolved != link.is_resolved:
                 before.links.setdefault(key, link)
-                state.put_link(msgspec.structs.replace(link, stands=stands, version=stamp.seq))
-                _unsettle(state, pending, key, has_come=stands)
+                state.put_link(msgspec.structs.replace(link, is_resolved=is_resolved, version=stamp.seq))
+                _unsettle(state, pending, key, has_come=is_resolved)
 
 
 def _unsettle(state: State, pending: dict[str, None], end: str, *, has_come: bool) -> None:
@@ -220,7 +220,7 @@ def _unsettle(state: State, pending: dict[str, None], end: str, *, has_come: boo
         pending[key] = None
 
 
-def _stands(state: State, edge_type: str, from_id: str, to_id: str) -> bool:
+def _is_resolved(state: State, edge_type: str, from_id: str, to_id: str) -> bool:
     """Tell whether a link stands: its type is known, and both its ends exist."""
     return bool(edge_type) and state.exists(from_id) and state.exists(to_id)
 

@@ -100,7 +100,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=T
 
 
 class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An edge. It stands while both ends exist and its type is known; a bare link to an unknown id has type "".
+    """An edge. It is resolved while both ends exist and its type is known; a bare link to an unknown id has type "".
 
     ``fields`` holds ``confidence``, ``attributes.<key>`` and ``metadata.<key>``. An end is the id of a node or
     of another link.
@@ -114,7 +114,7 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fields: dict[str, Any]
     owners: dict[str, str]
     statements: tuple[Statement, ...]
-    stands: bool
+    is_resolved: bool = msgspec.field(name="stands")
     created_at: str
     created_by: str
     created_seq: int
@@ -197,6 +197,6 @@ def edge_json(link: Link) -> dict[str, Any]:
         "sources": [statement.source for statement in link.statements],
         "version": link.version,
     }
-    if not link.stands:
+    if not link.is_resolved:
         shown["unresolved"] = True
     return shown

@@ -157,7 +157,7 @@ def moved_in(changes: Changes, renamed: Mapping[str, str]) -> list[Moved]:
     found = [Moved(old, new, nodes[old].created_seq) for new, old in renamed.items()]
     for old, new in moved_links(gone.values(), renamed).items():
         before, after = gone[old], left.get(new)
-        if after is not None and (before.fields, before.stands) == (after.fields, after.stands):
+        if after is not None and (before.fields, before.is_resolved) == (after.fields, after.is_resolved):
             found.append(Moved(old, new, before.version))
     return found
 
@@ -178,7 +178,7 @@ def _is_moved_alone(change: Change[Link]) -> bool:
 
 
 def _said(link: Link) -> tuple[object, ...]:
-    return link.fields, [one.source for one in link.statements], link.stands
+    return link.fields, [one.source for one in link.statements], link.is_resolved
 
 
 def _joined_by(changes: tuple[Change[E], ...], before: Mapping[str, str]) -> tuple[Change[E], ...]:

@@ -117,7 +117,7 @@ class State:
         if end in self.nodes:
             return True
         link = self.links.get(end)
-        return link is not None and link.stands
+        return link is not None and link.is_resolved
 
     def type_of(self, end: str) -> str:
         """Return the type of what an id names: an entity's own, ``link`` for an edge that stands, "" for nothing."""
@@ -144,9 +144,9 @@ class State:
         self.links[link.id] = link
         if old is None and self._at_end is not None:
             _note_ends(self._at_end, link)
-        if not link.stands:
+        if not link.is_resolved:
             _note_ends(self._waiting, link)
-        elif old is not None and not old.stands:
+        elif old is not None and not old.is_resolved:
             _forget_ends(self._waiting, link)
 
     def drop_link(self, link: Link) -> None:
@@ -154,7 +154,7 @@ class State:
         del self.links[link.id]
         if self._at_end is not None:
             _forget_ends(self._at_end, link)
-        if not link.stands:
+        if not link.is_resolved:
             _forget_ends(self._waiting, link)
 
 

@@ -116,7 +116,8 @@ def read(rows: Rows, at: int | None, *, ids: Sequence[str] = (), tags: Sequence[
     conditions += [f"n.status = {statement.bind(status)}"] if status else []
     shown = [
         f"(select edge, {near} as id, list({far} order by {far}) as ids from "  # noqa: S608 - fixed names
-        f"(select type as edge, from_id, to_id from {statement.link} where stands and type = '{edge}') group by 1, 2)"
+        f"(select type as edge, from_id, to_id from {statement.link} where is_resolved and type = '{edge}') "
+        "group by 1, 2)"
         for edge, near, far in _ENDS.values()
     ]
     joins = " ".join(f"left join {part} {name} on {name}.id = n.id" for name, part in zip(ASPECTS, shown, strict=True))
@@ -174,13 +175,13 @@ def read_components(rows: Rows, at: int | None) -> dict[str, tuple[str, ...]]:
     named = "json_extract_string(n.attributes, '/component')"
     listed = "json_extract_string(n.attributes, '$.component[*]')"
     related = " union ".join(
-        f"select h.req, c.id from holder h join {link} l on l.{near} = h.id and l.stands "  # noqa: S608 - fixed names
+        f"select h.req, c.id from holder h join {link} l on l.{near} = h.id and l.is_resolved "  # noqa: S608 - fixed names
         f"and l.type = 'relates_to' join {node} c on c.id = l.{far} and c.type = 'component'"
         for near, far in _HOLDERS
     )
     found = rows(
         f"with holder as (select id as req, id from {node} where type = 'req' union "  # noqa: S608 - fixed names
-        f"select to_id, from_id from {link} where stands and type = 'implements'), "
+        f"select to_id, from_id from {link} where is_resolved and type = 'implements'), "
         f"named as (select h.req, unnest(case json_type(n.attributes, '/component') when 'ARRAY' then {listed} "
         f"when 'VARCHAR' then [{named}] else [] end) as id from holder h join {node} n on n.id = h.id) "
         f"select req, id from named where trim(id) != '' union {related} order by all",

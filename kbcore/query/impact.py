@@ -119,7 +119,7 @@ def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> li
             decides = f" and n.type = '{DECISION}'" if is_binding else ""
             parts.append(
                 f"select {COLUMNS}, e.type, e.kind, e.from_id, e.to_id, {is_against}, {is_binding}, e.{near} "  # noqa: S608 - fixed names
-                f"from {ends} where e.stands and e.type {statement.among(names)} and e.{near} in {left}{decides}"
+                f"from {ends} where e.is_resolved and e.type {statement.among(names)} and e.{near} in {left}{decides}"
             )
     found = rows(f"select * from ({' union all '.join(parts)}) order by all", statement.params) if parts else []  # noqa: S608
     return [_Edge(row[-1], PathStep(*row[5:10]), subject_of(row), row[10]) for row in found]

@@ -43,17 +43,20 @@ ENTITY_KEYS: Final[Mapping[str, Key]] = {
     "tags": _TAGS,
     "links": Key("list", "links"),
 }
+RESOLVED: Final = Key("flag", "is_resolved")
 EDGE_KEYS: Final[Mapping[str, Key]] = {
     **_texts("type", "kind", "created_by", "id"),
     "from": Key("text", "from_id"),
     "to": Key("text", "to_id"),
     "source": _STATED_BY,
     "sources": _STATED_BY,
-    "stands": Key("flag", "stands"),
+    "resolved": RESOLVED,
     "confidence": Key("number", "confidence"),
     "created_at": Key("time", "created_at"),
     "version": Key("number", "version"),
 }
+_FORMER_EDGE_KEYS: Final = {"stands": "resolved"}
+"""Names that keys of edges had in earlier versions, which go on being read."""
 
 _PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", "file")}
 
@@ -76,6 +79,7 @@ def key_of(name: str, *, is_edge: bool) -> Key | None:
     For entities a bare name that is no core field is an attribute.
     """
     known = EDGE_KEYS if is_edge else ENTITY_KEYS
+    name = _FORMER_EDGE_KEYS.get(name, name) if is_edge else name
     if name in known:
         return known[name]
     prefix, dot, member = name.partition(".")

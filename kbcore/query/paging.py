@@ -220,7 +220,7 @@ def _paths(asked: Query, entities: Sequence[Node], rows: Rows) -> dict[str, walk
 def _edges_touching(entities: Sequence[Node], rows: Rows, at: int | None) -> list[Link]:
     """Return all standing edges that touch these entities, each once, in the order of their ends."""
     found = rows(*sql.links_touching([node.id for node in entities], at))
-    links = {link.id: link for link in map(link_of, found) if link.stands}
+    links = {link.id: link for link in map(link_of, found) if link.is_resolved}
     return sorted(links.values(), key=lambda link: (link.from_id, link.type, link.to_id, link.kind))
 
 

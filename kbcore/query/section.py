@@ -75,7 +75,7 @@ def _nodes(rows: Rows, at: int | None, wanted: SectionRequest) -> tuple[list[Sub
         source, place = f"reach r join {statement.node} n using (id)", "r.steps"
     else:
         along = f" and type {statement.among(wanted.follow)}" if wanted.follow else ""
-        ends = (f"select {end} as id from {statement.link} where stands{along}" for end in ("from_id", "to_id"))  # noqa: S608 - fixed names
+        ends = (f"select {end} as id from {statement.link} where is_resolved{along}" for end in ("from_id", "to_id"))  # noqa: S608 - fixed names
         begin = f"with degree as (select id, count(*) as edges from ({' union all '.join(ends)}) group by id) "  # noqa: S608 - fixed names
         source, place = f"{statement.node} n left join degree d using (id)", "coalesce(d.edges, 0) desc"
     found = rows(
@@ -96,7 +96,7 @@ def _arrows(rows: Rows, at: int | None, wanted: SectionRequest, ids: Sequence[st
     shown = f"(select unnest({statement.bind(list(ids))}::varchar[]))"
     along = f" and type {statement.among(wanted.follow)}" if wanted.follow else ""
     found = rows(
-        f"select type, kind, from_id, to_id, count(*) over () from {statement.link} where stands{along} "  # noqa: S608 - fixed names
+        f"select type, kind, from_id, to_id, count(*) over () from {statement.link} where is_resolved{along} "  # noqa: S608 - fixed names
         f"and from_id in {shown} and to_id in {shown} order by from_id, type, to_id, kind "
         f"limit {statement.bind(limits.MAX_DRAWN_EDGES)}",
         statement.params,

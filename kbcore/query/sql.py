@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.query import comparing, walk
-from kbcore.query.keys import key_of
+from kbcore.query.keys import RESOLVED, key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.as_of import as_of
 from kbcore.view.tables import LINK, NODE, SOURCE, Columns
@@ -175,8 +175,8 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
             f"n.id {statement.among(query.ids)}" if len(query.ids) > 1 else f"n.id = {statement.bind(query.ids[0])}"
         )
     if query.is_edge:
-        if all(one.key != "stands" for any_of in query.where for one in any_of):
-            found.append("n.stands")
+        if all(key_of(one.key, is_edge=True) is not RESOLVED for any_of in query.where for one in any_of):
+            found.append("n.is_resolved")
     elif query.type:
         found.append(f"n.type = {statement.bind(query.type)}")
     if query.status:
@@ -194,7 +194,7 @@ def _has(statement: _Statement, pattern: Pattern) -> str:
     near, far = ("to_id", "from_id") if pattern.inverse else ("from_id", "to_id")
     end = f" and e.{far} = {statement.bind(pattern.id)}" if pattern.id else ""
     return (
-        f"exists (select 1 from {statement.link} e where e.stands "  # noqa: S608 - fixed names
+        f"exists (select 1 from {statement.link} e where e.is_resolved "  # noqa: S608 - fixed names
         f"and e.type = {statement.bind(pattern.edge)} and e.{near} = n.id{end})"
     )
 

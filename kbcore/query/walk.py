@@ -109,7 +109,7 @@ def _edges(statement: WalkStatement, ways: WalkDirections) -> str:
             edge = f"{{'prev': {near}, 'type': type, 'kind': kind, 'is_against': {is_against}}}"
             parts.append(
                 f"select {near} as near, {far} as far, {edge} as edge "  # noqa: S608 - fixed names
-                f"from {statement.link} where stands{among}"
+                f"from {statement.link} where is_resolved{among}"
             )
     return " union all ".join(parts)
 

@@ -18,7 +18,7 @@ _MOST_WALKED: Final = 5_000
 """Entities that a walk by look-ups may meet: more of them are left to a check."""
 _MOST_STEPS: Final = 32
 _OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[], type))"
-_STANDING: Final = f"""l.stands and list_contains($1::varchar[], l.type)
+_STANDING: Final = f"""l.is_resolved and list_contains($1::varchar[], l.type)
   and (not list_contains($2::varchar[], l.type) or l.from_id in {_OTHERS} or l.to_id in {_OTHERS})"""
 """An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may replace the other in time."""
 _ALL: Final = f"select distinct type, from_id, to_id from link l where {_STANDING} order by all"  # noqa: S608 - no text from outside
@@ -93,13 +93,13 @@ def _look(look: Look) -> list[Finding]:
     ids: list[str] = []
     for change in look.changes.links:
         link, before = change.after, change.before
-        if link is None or not link.stands or (before is not None and before.stands):
+        if link is None or not link.is_resolved or (before is not None and before.is_resolved):
             continue
         definition = look.schema.edges.get(link.type)
         if definition is not None and definition.acyclic:
             added[link.type].append((link.from_id, link.to_id))
             ids.append(link.id)
-    is_after = any(edge.stands for edge in look.side.links(ids).values()) if ids else False
+    is_after = any(edge.is_resolved for edge in look.side.links(ids).values()) if ids else False
     rows = [row for edge, ends in added.items() for row in _circling(look, edge, ends, is_after=is_after)]
     return _findings(
         rows,
@@ -115,7 +115,7 @@ def _circling(look: Look, edge: str, ends: list[tuple[str, str]], *, is_after: b
     found: dict[str, Edge] = {}
     asked, frontier = set[str](), {end for pair in ends for end in pair}
     while frontier:
-        reached = [one for one in look.side.out_of(frontier, edge) if one.stands]
+        reached = [one for one in look.side.out_of(frontier, edge) if one.is_resolved]
         found |= {one.id: one for one in reached}
         _check_length(found)
         asked |= frontier
@@ -136,10 +136,10 @@ def _meet(side: Side, edge: str, start: str, end: str) -> bool:
     ahead_edge, back_edge = {start}, {end}
     while ahead_edge and back_edge:
         if len(ahead_edge) < len(back_edge):
-            ahead_edge = {one.to_id for one in side.out_of(ahead_edge, edge) if one.stands} - ahead
+            ahead_edge = {one.to_id for one in side.out_of(ahead_edge, edge) if one.is_resolved} - ahead
             ahead |= ahead_edge
         else:
-            back_edge = {one.from_id for one in side.into(back_edge, edge) if one.stands} - back
+            back_edge = {one.from_id for one in side.into(back_edge, edge) if one.is_resolved} - back
             back |= back_edge
         if ahead & back:
             return True

@@ -8,7 +8,7 @@ from kbcore.model.schema import LINK, Schema
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 
 _JOIN: Final = """
-from link l left join node f on f.id = l.from_id left join node t on t.id = l.to_id where l.stands
+from link l left join node f on f.id = l.from_id left join node t on t.id = l.to_id where l.is_resolved
 """
 _FROM_TYPE: Final = f"coalesce(f.type, '{LINK}')"
 _TO_TYPE: Final = f"coalesce(t.type, '{LINK}')"

@@ -10,7 +10,7 @@ from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _SQL: Final = f"""
-with heard as (select distinct type, to_id from link where stands and type in ('publishes', 'consumes'))
+with heard as (select distinct type, to_id from link where is_resolved and type in ('publishes', 'consumes'))
 select * from (
   select id, path, id in (select to_id from heard where type = 'publishes') as is_published,
     id in (select to_id from heard where type = 'consumes') as is_consumed
@@ -28,7 +28,7 @@ def _look(look: Look) -> list[Finding]:
     events = [node for node in look.side.nodes(ids).values() if node.type == "event" and not is_retired(node)]
     if not events:
         return []
-    has = {(edge.to_id, edge.type) for edge in look.side.into([node.id for node in events]) if edge.stands}
+    has = {(edge.to_id, edge.type) for edge in look.side.into([node.id for node in events]) if edge.is_resolved}
     rows = [(node.id, node.path, (node.id, "publishes") in has, (node.id, "consumes") in has) for node in events]
     return _findings(row for row in rows if not all(row[2:]))
 

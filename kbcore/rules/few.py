@@ -19,7 +19,7 @@ from kbcore.view.tables import Likeness, files_of
 
 E = TypeVar("E")
 
-COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "stands", "version")
+COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")
 
 
 class Edge(NamedTuple):
@@ -31,14 +31,14 @@ class Edge(NamedTuple):
     from_id: str
     to_id: str
     files: list[str]
-    stands: bool
+    is_resolved: bool
     version: int
 
 
 def edge_of(link: Link) -> Edge:
     """Return what rules look at of a link."""
     files = sorted(files_of(link))
-    return Edge(link.id, link.type, link.kind, link.from_id, link.to_id, files, link.stands, link.version)
+    return Edge(link.id, link.type, link.kind, link.from_id, link.to_id, files, link.is_resolved, link.version)
 
 
 class Side(Protocol):

@@ -10,7 +10,7 @@ from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _SQL: Final = f"""
 select id, path from node where type = 'flag' and not {has_status("status", RETIRED)}
-  and id not in (select from_id from link where stands and type = 'guards')
+  and id not in (select from_id from link where is_resolved and type = 'guards')
 """  # noqa: S608 - no text from outside
 
 
@@ -24,7 +24,7 @@ def _look(look: Look) -> list[Finding]:
     if not flags:
         return []
     edges = look.side.out_of([node.id for node in flags])
-    guarding = {edge.from_id for edge in edges if edge.stands and edge.type == "guards"}
+    guarding = {edge.from_id for edge in edges if edge.is_resolved and edge.type == "guards"}
     return [_finding(node.id, node.path) for node in flags if node.id not in guarding]
 
 

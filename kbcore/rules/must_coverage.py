@@ -16,7 +16,7 @@ _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "te
 
 def _is_covered(edge: str, aspect: str) -> str:
     """Return the SQL condition that a requirement has such an edge, or says why it needs none."""
-    has_it = f"exists (select 1 from link l where l.stands and l.type = '{edge}' and l.from_id = n.id)"  # noqa: S608 - constants
+    has_it = f"exists (select 1 from link l where l.is_resolved and l.type = '{edge}' and l.from_id = n.id)"  # noqa: S608 - constants
     return f"{has_it} or {reason('n.attributes', aspect)} is not null"
 
 
@@ -42,7 +42,7 @@ def _look(look: Look) -> list[Finding]:
     ]
     if not needing:
         return []
-    has = {(edge.from_id, edge.type) for edge in look.side.out_of([node.id for node in needing]) if edge.stands}
+    has = {(edge.from_id, edge.type) for edge in look.side.out_of([node.id for node in needing]) if edge.is_resolved}
     return _findings(
         (node.id, node.path, *((node.id, edge) in has or bool(reason_in(node, aspect)) for edge, _, aspect in _NEEDED))
         for node in needing

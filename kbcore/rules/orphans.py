@@ -13,15 +13,15 @@ from kbcore.view.tables import Rows
 
 _SQL: Final = """
 select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
-where n.id not in (select from_id from link where stands union all select to_id from link where stands)
+where n.id not in (select from_id from link where is_resolved union all select to_id from link where is_resolved)
   and (n.type not in (select unnest($1::varchar[])) or n.type || ' ' || n.name not in (select unnest($2::varchar[])))
 """
 _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name}" for kind, name in VOCABULARY)]
 """What every store knows need not be linked to anything."""
 
 
-_HAS: Final = f"""select exists (from link where stands and (type <> '{MENTIONS}' or len(files) = 0)),
-  exists (from link where stands)
+_HAS: Final = f"""select exists (from link where is_resolved and (type <> '{MENTIONS}' or len(files) = 0)),
+  exists (from link where is_resolved)
 """
 """Links in texts do not show that a project links its entities: they are written for readers."""
 
@@ -43,13 +43,13 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "name") | {end for link in look.links_of() for end in (link.from_id, link.to_id)}
     changed = look.side.links([one.key for one in look.changes.links]).values()
-    linked = {end for edge in changed if edge.stands for end in (edge.from_id, edge.to_id)}
+    linked = {end for edge in changed if edge.is_resolved for end in (edge.from_id, edge.to_id)}
     nodes = [node for node in look.side.nodes(ids - linked).values() if not _is_known(node)]
     if not nodes:
         return []
     alone = {node.id for node in nodes}
-    alone -= {edge.from_id for edge in look.side.out_of(alone) if edge.stands}
-    alone -= {edge.to_id for edge in look.side.into(alone) if edge.stands}
+    alone -= {edge.from_id for edge in look.side.out_of(alone) if edge.is_resolved}
+    alone -= {edge.to_id for edge in look.side.into(alone) if edge.is_resolved}
     if not alone or not look.side.has_edges():
         return []
     extractors = {one.path: one.extractor for one in look.side.sources({node.path for node in nodes})}

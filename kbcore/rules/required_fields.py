@@ -51,7 +51,8 @@ def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
 def _edges(context: RuleContext) -> list[Finding]:
     names = [name for name, definition in context.schema.edges.items() if definition.needs_kind]
     rows = context.near(
-        "select from_id, type, to_id, files from link where stands and kind = '' and list_contains($1, type)", [names]
+        "select from_id, type, to_id, files from link where is_resolved and kind = '' and list_contains($1, type)",
+        [names],
     )
     found = []
     for from_id, type_, to_id, files in rows:

@@ -13,13 +13,13 @@ _SQL: Final = f"""
 with successor as (
   select l.to_id as id, min(l.from_id) as by_id
   from main.link l join main.node s on s.id = l.from_id
-  where l.stands and l.type = 'supersedes' and l.from_id <> l.to_id and not {has_status("s.status", TENTATIVE)}
+  where l.is_resolved and l.type = 'supersedes' and l.from_id <> l.to_id and not {has_status("s.status", TENTATIVE)}
     and l.to_id in (select to_id from link where type = 'constrained_by')
   group by l.to_id
 )
 select l.from_id, l.to_id, l.files, a.status, a.path, successor.by_id
 from link l join node a on a.id = l.to_id left join successor on successor.id = a.id
-where l.stands and l.type = 'constrained_by' and a.type = 'adr'
+where l.is_resolved and l.type = 'constrained_by' and a.type = 'adr'
   and (successor.by_id is not null or {has_status("a.status", OUTDATED)})
 """  # noqa: S608 - no text from outside
 
@@ -35,7 +35,7 @@ def _look(look: Look) -> list[Finding]:
     decisions = {id_: node for id_, node in look.side.nodes(ids).items() if node.type == "adr"}
     if not decisions:
         return []
-    edges = [edge for edge in look.side.into(decisions) if edge.stands]
+    edges = [edge for edge in look.side.into(decisions) if edge.is_resolved]
     by = [edge for edge in edges if edge.type == "supersedes" and edge.from_id != edge.to_id]
     known = look.side.nodes({edge.from_id for edge in by})
     successors: dict[str, str] = {}

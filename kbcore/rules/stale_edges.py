@@ -76,7 +76,7 @@ def _asked(condition: str) -> str:
     coalesce(c.renames, []) as renames, f.path as from_path, t.path as to_path
   from link l join turned t on t.id = l.to_id left join node f on f.id = l.from_id left join source s on s.path = t.path
   left join carried c on c.id = l.id and c.since = l.version
-  where l.stands and l.type not in ({_ORDER})
+  where l.is_resolved and l.type not in ({_ORDER})
     and greatest(t.version, coalesce(s.version, 0)) > coalesce(c.confirmed, l.version) {condition}
 )
 """  # noqa: S608 - no text from outside
@@ -197,7 +197,7 @@ def _not_provable(condition: str) -> str:
 select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, coalesce(c.confirmed, l.version), t.version, k.began
 from link l join node t on t.id = l.to_id join known k on k.entity = l.to_id left join known f on f.entity = l.from_id
 left join carried c on c.id = l.id and c.since = l.version
-where l.stands and l.type not in ({_ORDER}) and k.began <= (select begins from history)
+where l.is_resolved and l.type not in ({_ORDER}) and k.began <= (select begins from history)
   and greatest(coalesce(c.confirmed, l.version), coalesce(f.said, 0)) < k.began {condition}
 """  # noqa: S608 - no text from outside
 

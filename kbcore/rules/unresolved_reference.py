@@ -11,10 +11,10 @@ from kbcore.view.likeness import lookalikes
 from kbcore.view.tables import WAITS_FOR_PAGE
 
 _SQL: Final = f"""
-with known as (select id from node union all select id from link where stands)
+with known as (select id from node union all select id from link where is_resolved)
 select l.from_id, l.type, l.to_id, l.files, f.id is not null, t.id is not null
 from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
-where not l.stands and not {WAITS_FOR_PAGE}
+where not l.is_resolved and not {WAITS_FOR_PAGE}
 """  # noqa: S608 - a constant
 
 
@@ -29,11 +29,11 @@ def _look(look: Look) -> list[Finding]:
     ends = look.came_or_went()  # of an edge that lacks both ends, and now one
     if ends:
         edges |= {edge.id: edge for edge in (*look.side.out_of(ends), *look.side.into(ends))}
-    waiting = [edge for edge in edges.values() if not edge.stands]
+    waiting = [edge for edge in edges.values() if not edge.is_resolved]
     if not waiting:
         return []
     named = {end for edge in waiting for end in (edge.from_id, edge.to_id)}
-    there = {*look.side.nodes(named), *(id_ for id_, edge in look.side.links(named).items() if edge.stands)}
+    there = {*look.side.nodes(named), *(id_ for id_, edge in look.side.links(named).items() if edge.is_resolved)}
     return _findings([_row(edge, there) for edge in waiting], {})
 
 

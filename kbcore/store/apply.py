@@ -61,7 +61,7 @@ _USERS: Final = {
     TYPE: """select id, count(*) over () from node
 where type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
     PREDICATE: """select from_id || ' ' || type || ' ' || to_id, count(*) over () from link
-where stands and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
+where is_resolved and type = ? and id not in (select unnest(?::varchar[])) order by id limit 3""",
 }
 
 Reading = Callable[[Callable[[View], Any]], Any]

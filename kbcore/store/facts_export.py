@@ -51,10 +51,10 @@ def export(view: View) -> Export:
     """Return all entities and standing edges of a branch, as items of a changeset."""
     ids = [key for (key,) in view.rows("select id from node order by id")]
     entities = [_entity(node) for chunk in chunks(ids) for node in sorted(view.nodes(chunk), key=lambda one: one.id)]
-    ids = [key for (key,) in view.rows("select id from link where stands order by from_id, type, kind, to_id")]
+    ids = [key for (key,) in view.rows("select id from link where is_resolved order by from_id, type, kind, to_id")]
     links = {link.id: link for chunk in chunks(ids) for link in view.links(chunk)}
     ranked = sorted(ids, key=lambda key: _rank(links, key))
-    [(waiting,)] = view.rows(f"select count(*) from link where not stands and not {WAITS_FOR_PAGE}")  # noqa: S608 - a constant
+    [(waiting,)] = view.rows(f"select count(*) from link where not is_resolved and not {WAITS_FOR_PAGE}")  # noqa: S608 - a constant
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
 
 
@@ -66,11 +66,11 @@ def export_at(view: View, seq: int) -> Export:
     if seq == view.seq:
         return export(view)
     state = state_at(view, seq)
-    standing = {key: link for key, link in state.links.items() if link.stands}
+    standing = {key: link for key, link in state.links.items() if link.is_resolved}
     keys = sorted(standing, key=lambda key: _place(standing[key]))
     ranked = sorted(keys, key=lambda key: _rank(standing, key))
     entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
-    waiting = sum(not link.stands and not waits_for_page(link) for link in state.links.values())
+    waiting = sum(not link.is_resolved and not waits_for_page(link) for link in state.links.values())
     return Export(entities, [_edge(standing[key]) for key in ranked], waiting)
 
 

@@ -107,7 +107,7 @@ def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Colle
         statement.src
         for link in state.links.values()
         for statement in link.statements
-        if statement.src != CLIENT and statement.src not in read and link.stands
+        if statement.src != CLIENT and statement.src not in read and link.is_resolved
         if link.from_id in turned or link.to_id in turned
         if not schema.fits(link.type, state.type_of(link.from_id), state.type_of(link.to_id))
     }

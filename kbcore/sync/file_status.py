@@ -53,10 +53,12 @@ def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[
     """
 
     def waits(link: Link) -> bool:
-        return not link.stands and not waits_for_page(link) and (paths is None or link.statements[0].source in paths)
+        return (
+            not link.is_resolved and not waits_for_page(link) and (paths is None or link.statements[0].source in paths)
+        )
 
     columns = ("id", "from_id", "to_id", "type", "source", "statements")
-    links = view.cells("link", columns, _at(f"not stands and not {WAITS_FOR_PAGE} and source", paths), waits)
+    links = view.cells("link", columns, _at(f"not is_resolved and not {WAITS_FOR_PAGE} and source", paths), waits)
     there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
     found = []
     for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):

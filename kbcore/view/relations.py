@@ -89,7 +89,7 @@ _EDGE: Final = (
 
 _LISTED: Final = (
     Relation("entity", "an entity as it stands", _ENTITY, "node"),
-    Relation("edge", "an edge as it stands: both its ends exist", _EDGE, "link where stands"),
+    Relation("edge", "an edge as it stands: both its ends exist", _EDGE, "link where is_resolved"),
     Relation(
         "unresolved",
         "a link that waits for an end that does not exist; not one of a text to a page that is no entity",
@@ -99,7 +99,7 @@ _LISTED: Final = (
             *_STATED,
             _VERSION,
         ),
-        f"link where not stands and not {WAITS_FOR_PAGE}",
+        f"link where not is_resolved and not {WAITS_FOR_PAGE}",
     ),
     Relation(
         "file",
@@ -137,7 +137,7 @@ _LISTED: Final = (
         "record",
     ),
     Relation("entity_history", "an entity as it once stood", (*_ENTITY, _ENDED), "node_history"),
-    Relation("edge_history", "an edge as it once stood", (*_EDGE, _ENDED), "link_history where stands"),
+    Relation("edge_history", "an edge as it once stood", (*_EDGE, _ENDED), "link_history where is_resolved"),
 )
 RELATIONS: Final[Mapping[str, Relation]] = {one.name: one for one in _LISTED}
 

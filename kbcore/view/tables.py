@@ -17,7 +17,7 @@ import msgspec
 from kbcore.model.graph import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
 from kbcore.model.schema import MENTIONS
 
-VIEW_FORMAT: Final = 8
+VIEW_FORMAT: Final = 9
 
 Columns = Mapping[str, str]
 
@@ -53,7 +53,7 @@ LINK: Final[Columns] = {
     "kind": "VARCHAR",
     "from_id": "VARCHAR",
     "to_id": "VARCHAR",
-    "stands": "BOOLEAN",
+    "is_resolved": "BOOLEAN",
     "confidence": "DOUBLE",
     "attributes": "JSON",
     "metadata": "JSON",
@@ -66,10 +66,10 @@ LINK: Final[Columns] = {
     "created_seq": "BIGINT",
     "version": "BIGINT",
 }
-"""``stands`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
+"""``is_resolved`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
 
 WAITS_FOR_PAGE: Final = (
-    f"(type = '{MENTIONS}' and not stands and len(files) > 0 and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
+    f"(type = '{MENTIONS}' and not is_resolved and len(files) > 0 and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
 )
 """The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
 
@@ -249,7 +249,7 @@ def link_row(link: Link) -> dict[str, Any]:
         "kind": link.kind,
         "from_id": link.from_id,
         "to_id": link.to_id,
-        "stands": link.stands,
+        "is_resolved": link.is_resolved,
         "confidence": link.fields.get("confidence"),
         "attributes": attributes,
         "metadata": metadata,
@@ -268,7 +268,10 @@ def waits_for_page(link: Link) -> bool:
     """Tell what ``WAITS_FOR_PAGE`` asks of a row."""
     is_of_file = any(statement.src != CLIENT for statement in link.statements)
     return (
-        not link.stands and link.type == MENTIONS and is_of_file and link.to_id.lower().endswith((".md", ".markdown"))
+        not link.is_resolved
+        and link.type == MENTIONS
+        and is_of_file
+        and link.to_id.lower().endswith((".md", ".markdown"))
     )
 
 
@@ -288,7 +291,7 @@ def link_of(row: Sequence[Any]) -> Link:
         fields=fields,
         owners=_names.decode(cells["owners"]),
         statements=_said.decode(cells["statements"]),
-        stands=cells["stands"],
+        is_resolved=cells["is_resolved"],
         created_at=cells["created_at"],
         created_by=cells["created_by"],
         created_seq=cells["created_seq"],

@@ -44,7 +44,7 @@ def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return what is around a requirement, in so many characters. Raises: as the tools do."""
     key = asked["requirement"]
     links = call.read(lambda view: view.touching([key]))
-    ends = sorted({end for link in links if link.stands for end in (link.from_id, link.to_id)} - {key})[:_ROWS]
+    ends = sorted({end for link in links if link.is_resolved for end in (link.from_id, link.to_id)} - {key})[:_ROWS]
     rows = {"related": _few(call, ids=ends) if ends else [], **_violations(call, [key])}
     return _block(call, asked, seq, room, rows)
 

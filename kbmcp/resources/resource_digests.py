@@ -119,7 +119,7 @@ def _digests(view: View, ids: list[str]) -> dict[str, Mark]:
     for node in nodes:
         parts[node.id].append(_encode((node, node.id in stale)))
     for link in sorted(view.touching(ids), key=lambda link: link.id):
-        if link.stands:
+        if link.is_resolved:
             for end in {link.from_id, link.to_id} & parts.keys():
                 parts[end].append(_encode(link))
     return {key: (hashlib.sha256(b"\n".join(found)).digest(),) for key, found in parts.items()}

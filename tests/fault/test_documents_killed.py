@@ -76,7 +76,7 @@ def facts(project: Project) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return what is stated, by whom and since when."""
     view = project.view()
     nodes = view.rows("select id, type, title, status, priority, attributes, owners, path, created_at from node")
-    links = view.rows("select type, kind, from_id, to_id, stands, attributes, created_at, created_by from link")
+    links = view.rows("select type, kind, from_id, to_id, is_resolved, attributes, created_at, created_by from link")
     return sorted(map(str, nodes)), sorted(map(str, links))
 
 

@@ -95,9 +95,9 @@ def seen(project: Project) -> list[list[tuple[object, ...]]]:
     """Return what a store holds, but for what depends on how it came to that."""
     questions = (
         "select id, type, name, path from node order by all",
-        "select type, kind, from_id, to_id, source from link where stands order by all",
+        "select type, kind, from_id, to_id, source from link where is_resolved order by all",
         # One whose end went away keeps the type and the direction that it had.
-        "select least(from_id, to_id), greatest(from_id, to_id), source from link where not stands order by all",
+        "select least(from_id, to_id), greatest(from_id, to_id), source from link where not is_resolved order by all",
         "select path, hash, is_ok, problems::varchar from source order by all",
     )
     view = project.view()

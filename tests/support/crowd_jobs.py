@@ -147,7 +147,7 @@ def _seen(view: View) -> tuple[int, int, list[float]]:
     sql = """select (select count(*) from record),
         (select count(*) from record where changeset_id like 'pair-%'),
         (select count(*) from node where id like 'pair-%:a'), (select count(*) from node where id like 'pair-%:b'),
-        (select count(*) from link where stands and from_id like 'pair-%:a' and to_id like 'pair-%:b')"""
+        (select count(*) from link where is_resolved and from_id like 'pair-%:a' and to_id like 'pair-%:b')"""
     [(records, *counted)] = view.rows(sql)
     return view.seq, records, counted
 

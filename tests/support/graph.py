@@ -150,7 +150,7 @@ def link(from_id: str, type_: str, to_id: str, **given: Any) -> Link:
         fields=given.get("fields", {}),
         owners={},
         statements=statements,
-        stands=given.get("stands", True),
+        is_resolved=given.get("is_resolved", True),
         created_at=AT,
         created_by=given.get("created_by", "tester"),
         created_seq=1,

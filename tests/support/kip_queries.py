@@ -104,7 +104,7 @@ class Drawing:
             found[one.id] = one
         kept: dict[str, Link] = {}
         for key, one in found.items():  # each comes after the links that it is over
-            if all(end[:5] != "link:" or (end in kept and kept[end].stands) for end in (one.from_id, one.to_id)):
+            if all(end[:5] != "link:" or (end in kept and kept[end].is_resolved) for end in (one.from_id, one.to_id)):
                 kept[key] = one
         return list(kept.values())
 

@@ -27,7 +27,7 @@ class World:
 
     def __init__(self, nodes: Iterable[Node], links: Iterable[Link], names: TypeNames) -> None:
         self.nodes = {one.id: element_json(one, names) for one in nodes}
-        self.links = {one.id: element_json(one, names) for one in links if one.stands}
+        self.links = {one.id: element_json(one, names) for one in links if one.is_resolved}
         self.elements = self.nodes | self.links
 
 

@@ -81,7 +81,7 @@ class Kip:
     def shown(self) -> dict[str, dict[str, Any]]:
         """Return all that is stored, as KIP shows it, by its id and in the order of ids."""
         view, types = self.project.view(), type_names(self.schema())
-        ids = [row[0] for row in view.rows("select id from node union all select id from link where stands")]
+        ids = [row[0] for row in view.rows("select id from node union all select id from link where is_resolved")]
         found = [*view.nodes(ids), *view.links(ids)]
         return {one.id: element_json(one, types) for one in sorted(found, key=lambda one: one.id)}
 

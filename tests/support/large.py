@@ -36,8 +36,8 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
             f"from (select 'REQ-' || range as id from range({rows})) order by id"
         )
         connection.execute(
-            "insert into base.link (id, type, kind, from_id, to_id, stands, attributes, metadata, statements, owners, "
-            "files, created_seq, version) "
+            "insert into base.link (id, type, kind, from_id, to_id, is_resolved, attributes, metadata, statements, "
+            "owners, files, created_seq, version) "
             "select 'link:' || id, 'depends_on', '', id, target, true, '{}', '{}', '[]', '{}', [], 1, 1 "
             "from (select 'REQ-' || range as id, 'REQ-' || greatest(range - 1, 0) as target "
             f"from range(1, {rows})) order by id"

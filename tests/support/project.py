@@ -85,7 +85,7 @@ class Project:
 
     def edges(self, key: str) -> set[tuple[str, str, str, bool]]:
         """Return the links of an entity as (from, type, to, stands)."""
-        return {(link.from_id, link.type, link.to_id, link.stands) for link in self.view().touching([key])}
+        return {(link.from_id, link.type, link.to_id, link.is_resolved) for link in self.view().touching([key])}
 
     def link(self, from_id: str, kind: str, to_id: str) -> Link:
         found = [link for link in self.view().touching([from_id]) if (link.type, link.to_id) == (kind, to_id)]

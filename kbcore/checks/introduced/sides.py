@@ -96,11 +96,11 @@ class ViewSide:
 
     def has_edges(self) -> bool:
         """Tell whether any link stands."""
-        if any(edge is not None and edge.stands for edge in self._links.values()):
+        if any(edge is not None and edge.is_resolved for edge in self._links.values()):
             return True
         # So many rows of the base may be replaced by what came after it.
         most = 1 + self._view.tail_rows + len(self._links)
-        rows = self._view.cells("link", ("id",), (f"stands limit {most}", ()), lambda link: link.stands)
+        rows = self._view.cells("link", ("id",), (f"is_resolved limit {most}", ()), lambda link: link.is_resolved)
         return any(id_ not in self._links for (id_,) in rows)
 
     def sources(self, paths: Collection[str]) -> list[SourceFile]:
@@ -152,7 +152,7 @@ class Sides:
         edges = [
             edge
             for edge in (self._after.into(targets) if targets else ())
-            if edge.stands and edge.type not in ORDERING and edge.id not in changed and edge.from_id not in turned
+            if edge.is_resolved and edge.type not in ORDERING and edge.id not in changed and edge.from_id not in turned
         ]
         if not edges:
             return []

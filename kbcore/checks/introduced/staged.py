@@ -44,7 +44,7 @@ _BINARY: Final = b"\0"
 _SYMBOLS: Final = f"""
 with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
 select s.id, s.path, s.file, exists (
-  select 1 from link l where l.stands and l.type = '{IMPLEMENTS}' and l.from_id = s.id
+  select 1 from link l where l.is_resolved and l.type = '{IMPLEMENTS}' and l.from_id = s.id
 ) from symbol s
 where s.id in (select unnest($1::varchar[])) or s.file in (select unnest($2::varchar[]))
 order by s.id
@@ -53,7 +53,7 @@ order by s.id
 
 _IMPLEMENTED: Final = f"""
 select distinct json_extract_string(s.attributes, '$.file'), l.to_id from node s join link l on l.from_id = s.id
-where s.type = 'symbol' and l.stands and l.type = '{IMPLEMENTS}'
+where s.type = 'symbol' and l.is_resolved and l.type = '{IMPLEMENTS}'
   and json_extract_string(s.attributes, '$.file') in (select unnest($1::varchar[]))
 """  # noqa: S608 - no text from outside
 

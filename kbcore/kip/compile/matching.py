@@ -55,7 +55,7 @@ def match_link(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink)
     else:
         table, stored = st.links(with_vocabulary=is_virtual), st.links(with_vocabulary=False)
         relation.join(table, alias, *keys, *([()] if step.id is not None else []), stored=stored)
-        relation.where(f"{alias}.stands")
+        relation.where(f"{alias}.is_resolved")
         if step.id is not None:
             relation.where(f"{alias}.id = {st.bind(step.id)}")
         if step.predicates:
@@ -124,7 +124,7 @@ def walk(st: SqlStatement, relation: SqlRelation, step: algebra.WalkJoin) -> Sql
     """
     is_virtual = step.predicate in PREDICATES or not step.least
     table = st.links(with_vocabulary=is_virtual)
-    of_predicate = f"l.stands and l.type = {st.bind(step.predicate)}"
+    of_predicate = f"l.is_resolved and l.type = {st.bind(step.predicate)}"
     firm = {name for name, one in relation.columns.items() if not one.is_open}
     is_reversed = step.subject not in firm and step.object in firm
     start, end = (step.object, step.subject) if is_reversed else (step.subject, step.object)
@@ -135,7 +135,7 @@ def walk(st: SqlStatement, relation: SqlRelation, step: algebra.WalkJoin) -> Sql
         seeds = f"select distinct {column} as id from {cte}"  # noqa: S608 - fixed names
     elif not step.least:
         nodes = st.nodes(with_vocabulary=True)
-        seeds = f"select id from {nodes} n union all select id from {table} l where stands"  # noqa: S608 - fixed names
+        seeds = f"select id from {nodes} n union all select id from {table} l where is_resolved"  # noqa: S608 - fixed names
     else:
         seeds = f"select distinct {near} as id from {table} l where {of_predicate}"  # noqa: S608 - fixed names
     most = step.least if step.most is None else step.most

@@ -49,7 +49,7 @@ def delete_propositions(work: CommandDrafts, command: s.DeletePropositions) -> I
 
     def answer(changes: Changes) -> dict[str, Any]:
         after = {change.key: change.after for change in changes.links}
-        left = [draft for draft in found if (link := after.get(draft.id, draft.old)) and link.stands]
+        left = [draft for draft in found if (link := after.get(draft.id, draft.old)) and link.is_resolved]
         if left:
             raise _stated(left[0])
         return {"deleted_propositions": fallen(changes)[1]}

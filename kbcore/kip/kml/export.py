@@ -120,7 +120,7 @@ class _Capsule:
         pending = list(ids)
         while pending:
             wanted = [key for key in dict.fromkeys(pending) if key not in self.nodes and key not in self.links]
-            found = [one for one in self.work.view.links([key for key in wanted if is_link_id(key)]) if one.stands]
+            found = [one for one in self.work.view.links([key for key in wanted if is_link_id(key)]) if one.is_resolved]
             self.links |= {one.id: one for one in found}
             self.nodes |= {one.id: one for one in self.work.view.nodes([k for k in wanted if not is_link_id(k)])}
             ends = {end for link in found for end in (link.from_id, link.to_id)} - self._core.keys()
@@ -131,7 +131,9 @@ class _Capsule:
         """Take in the links of these elements whose other end is here, earlier or everywhere, and links about them."""
         while frontier:
             touching = self.work.view.touching(sorted(frontier))
-            found = [one for one in touching if one.stands and one.id not in self.links and one.id not in self._core]
+            found = [
+                one for one in touching if one.is_resolved and one.id not in self.links and one.id not in self._core
+            ]
             self._look_up({key for link in found for key in (link.id, link.from_id, link.to_id)})
             new = {link.id: link for link in found if not self._earlier[link.id] and self._holds(link)}
             self.links |= new
@@ -152,7 +154,7 @@ class _Capsule:
             selected_before = self._selected_before(pending)
             self._earlier |= {key: key in selected_before for key in pending}
             left = [key for key in pending if is_link_id(key) and key not in selected_before]
-            found = {one.id: one for one in self.work.view.links(left) if one.stands} if self._last_key else {}
+            found = {one.id: one for one in self.work.view.links(left) if one.is_resolved} if self._last_key else {}
             links |= found
             ends = {end for link in found.values() for end in (link.from_id, link.to_id)}
             pending = [key for key in ends if key not in self._earlier and key not in self._core]

@@ -134,7 +134,7 @@ def fallen(changes: Changes) -> tuple[int, int]:
     """Return how many concepts and how many propositions are gone after a changeset, as KIP sees it."""
     nodes = sum(change.after is None for change in changes.nodes)
     links = sum(
-        change.before is not None and change.before.stands and not (change.after and change.after.stands)
+        change.before is not None and change.before.is_resolved and not (change.after and change.after.is_resolved)
         for change in changes.links
     )
     return nodes, links

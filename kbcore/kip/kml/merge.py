@@ -264,7 +264,7 @@ class _Links:
         found: dict[str, Link] = {}
         frontier = list(self.moved)
         while frontier:
-            links = {link.id: link for link in self.work.view.touching(frontier) if link.stands}
+            links = {link.id: link for link in self.work.view.touching(frontier) if link.is_resolved}
             frontier = sorted(links.keys() - found.keys())
             found |= links
         return list(found.values())
@@ -272,7 +272,7 @@ class _Links:
     def _leave_unsorted(self, reached: Sequence[Link]) -> None:
         """Let those targets leave Unsorted that belong to another domain, or come to by the merge."""
         targets = {*self.moved.values()}
-        held = [link for link in self.work.view.touching(sorted(targets)) if link.stands]
+        held = [link for link in self.work.view.touching(sorted(targets)) if link.is_resolved]
         members = [link for link in (*reached, *held) if link.type == IN_DOMAIN]
         places = {self.moved.get(one.from_id, one.from_id) for one in members if one.to_id not in _NO_PLACES}
         for link in members:
@@ -308,7 +308,7 @@ class _Links:
         """Merge the values of a link into a draft; tell whether there was none before."""
         shown = link_json(link)
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
-        is_new = not draft.is_stated and not (draft.old and draft.old.stands)
+        is_new = not draft.is_stated and not (draft.old and draft.old.is_resolved)
         if is_new:
             self.began[draft.id] = shown["metadata"][CREATED]
             if _confidence(shown["metadata"]) >= 0:

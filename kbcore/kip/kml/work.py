@@ -233,7 +233,7 @@ class CommandDrafts:
         if key not in self.links:
             self.look_up([key])
             found = self._read_links[key]
-            stored = found if found and found.stands else None
+            stored = found if found and found.is_resolved else None
             link = stored or self.core_links.get(key)
             if link is None:
                 return None

@@ -22,16 +22,16 @@ _KEY: Final = 5
 _MEMBERS: Final = (
     "select l.to_id as domain, l.from_id as id, n.type as type from link l join node n "  # noqa: S608 - constants
     "on n.id = l.from_id "
-    f"where l.stands and l.type = '{IN_DOMAIN}'"
+    f"where l.is_resolved and l.type = '{IN_DOMAIN}'"
 )
 _TYPES: Final = f"select domain, type, count(*) from ({_MEMBERS}) group by all"  # noqa: S608 - constants
 _PREDICATES: Final = (
     f"select m.domain, l.type, count(*) from ({_MEMBERS}) m join link l on l.from_id = m.id "  # noqa: S608 - constants
-    f"where l.stands and l.type != '{IN_DOMAIN}' group by all"
+    f"where l.is_resolved and l.type != '{IN_DOMAIN}' group by all"
 )
 _OUTSIDE: Final = (
     "select n.type, count(*) from node n where not exists "  # noqa: S608 - constants
-    f"(from link l where l.stands and l.type = '{IN_DOMAIN}' and l.from_id = n.id) group by all"
+    f"(from link l where l.is_resolved and l.type = '{IN_DOMAIN}' and l.from_id = n.id) group by all"
 )
 _DOMAINS: Final = "select id from node where type = ? order by id"
 
@@ -76,7 +76,7 @@ def outside(view: View, known: Vocabulary) -> dict[str, int]:
 def _unwritten(view: View, known: Vocabulary) -> Iterable[tuple[str, str]]:
     """Yield domain and type of what belongs there without a record that says so."""
     types: Mapping[str, str] = {node.id: node.type for node in known.nodes}
-    written = {link.id for link in view.links([link.id for link in known.links]) if link.stands}
+    written = {link.id for link in view.links([link.id for link in known.links]) if link.is_resolved}
     return [(one.to_id, types[one.from_id]) for one in known.links if one.id not in written]
 
 

@@ -51,7 +51,7 @@ def neighbourhood(view: View, schema: Schema, known: Vocabulary, tree: s.Describ
     node = _found(view, schema, known, tree.of)
     core = {one.id: one for one in known.nodes}
     links = {one.id: one for one in known.links if node.id in {one.from_id, one.to_id}}
-    links |= {one.id: one for one in view.touching([node.id]) if one.stands}
+    links |= {one.id: one for one in view.touching([node.id]) if one.is_resolved}
     ends = {_other(link, node.id) for link in links.values()}
     nodes = {key: core[key] for key in ends if key in core}
     nodes |= {one.id: one for one in view.nodes(sorted(key for key in ends if not is_link_id(key)))}

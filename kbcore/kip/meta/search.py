@@ -52,7 +52,7 @@ _MOST: Final = limits.MAX_KIP_HITS
 _OF_PREDICATES: Final = """
 select id, type, place from
 (select id, type, row_number() over (partition by type order by id) as place from link
- where stands and list_contains(?::varchar[], type)) where place <= ?
+ where is_resolved and list_contains(?::varchar[], type)) where place <= ?
 """
 
 
@@ -226,7 +226,7 @@ def _propositions(view: View, schema: Schema, known: Vocabulary, tree: s.SearchC
     held = [common_beginning(word) for word in asked_words(tree.term.value)]
     among = " and ".join(["contains(lower(concat(kind, ' ', attributes, ' ', metadata)), ?)"] * len(held))
     by_values = (
-        "select id from link where stands and list_contains(?::varchar[], type) "  # noqa: S608 - all of it is bound
+        "select id from link where is_resolved and list_contains(?::varchar[], type) "  # noqa: S608 - all of it is bound
         f"and {among} order by id limit ?"
     )
     for (key,) in view.rows(by_values, [names, *held, _MOST]):

@@ -24,7 +24,7 @@ STALE: Final = f"""from (
   select *, attributes ->> '$.start_time' as t, coalesce(attributes ->> '$.consolidation_status', '') as state from mine
 ) n where n.type = '{EVENT}' and coalesce(n.status, '') <> 'archived' and state not in ('completed', 'archived')
 and {_TIME} < $3::timestamptz
-and n.id not in (select from_id from link where stands and type = 'consolidated_to')
+and n.id not in (select from_id from link where is_resolved and type = 'consolidated_to')
 """  # noqa: S608 - constants
 """Events that began before ``$3`` and of which nothing that lasts was taken out. One without a time counts from when it
 was written down."""
@@ -33,8 +33,9 @@ STALE_FREE: Final = f"{STALE} and len(n.files) = 0"
 """Those of them that a cycle or an agent may see to: what a file states is left alone."""
 
 TASKS: Final = f"""from mine n where n.type = '{SLEEP_TASK}' and len(n.files) = 0 and (
-  n.id in (select from_id from link where stands and type = 'assigned_to' and to_id = '{concept_id(PERSON, SYSTEM)}')
-  or n.id not in (select from_id from link where stands and type = 'assigned_to'))
+  n.id in (select from_id from link where is_resolved and type = 'assigned_to'
+    and to_id = '{concept_id(PERSON, SYSTEM)}')
+  or n.id not in (select from_id from link where is_resolved and type = 'assigned_to'))
 """  # noqa: S608 - constants
 """Tasks for the sleeping mind, or for nobody in particular."""
 
@@ -55,7 +56,7 @@ _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
   (select count(*) {WAITING}), (select count(*) {STALE_FREE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
-  domain.*, (select avg(confidence) from link where stands and type in (select unnest($4::varchar[]))
+  domain.*, (select avg(confidence) from link where is_resolved and type in (select unnest($4::varchar[]))
     and id not in (select id from member where to_id = '{UNSORTED_ID}'))
 from (select count(*), count(*) filter (members not between $5 and $6) {DOMAINS}) domain
 """  # noqa: S608 - constants

@@ -22,7 +22,7 @@ _DIGITS: Final = 6
 _OLD: Final = f"""select * from (
   select l.id, l.confidence, {SINCE} as since, len(l.files) = 0, l.created_seq
   from link l {LAST_WRITTEN}
-  where l.stands and l.type in (select unnest($3::varchar[])) and l.confidence > $4
+  where l.is_resolved and l.type in (select unnest($3::varchar[])) and l.confidence > $4
     and l.from_id not in (select id from node where type in (select unnest($6::varchar[])))
 ) where since <= $5 or since > $7 order by id
 """  # noqa: S608 - constants

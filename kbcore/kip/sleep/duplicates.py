@@ -21,7 +21,7 @@ from kbcore.model.graph import Node
 from kbcore.model.values import is_same
 
 _DEGREES: Final = """select id, count(*) from (
-  select from_id as id from link where stands union all select to_id from link where stands
+  select from_id as id from link where is_resolved union all select to_id from link where is_resolved
 ) where id in (select unnest($1::varchar[])) group by id"""
 
 _FREE: Final = f"select id from node where id in (select unnest($1::varchar[])) and {IS_FREE}"  # noqa: S608 - constants

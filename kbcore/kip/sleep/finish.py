@@ -28,7 +28,7 @@ where source = 'sleep' and seq > (
 ) order by seq
 """
 _MEMORY: Final = """select exists(from mine) or exists(from node where type in (select unnest($4::varchar[])))
-or exists(from link where stands and len(files) = 0 and type in (select unnest($3::varchar[])))"""
+or exists(from link where is_resolved and len(files) = 0 and type in (select unnest($3::varchar[])))"""
 """Whether anybody wrote a concept, a definition or a proposition; what files state is no memory."""
 
 

@@ -25,7 +25,7 @@ _FORM: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _WITH: Final = """with mine as (
   select * from node where type in (select unnest($1::varchar[])) and id not in (select unnest($2::varchar[]))
 ), member as (
-  select id, from_id, to_id, files from link where stands and type = 'belongs_to_domain'
+  select id, from_id, to_id, files from link where is_resolved and type = 'belongs_to_domain'
 )
 """
 """``mine`` are the concepts of the memory, ``member`` says which domains anything belongs to."""

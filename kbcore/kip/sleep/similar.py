@@ -96,7 +96,7 @@ _NAMESAKES: Final = rf""", c as (
   from mine where type not in ('Event', 'SleepTask') and coalesce(status, '') <> 'archived'
 ), linked as (
   select a.id from link l join c a on a.id = l.from_id join c b on b.id = l.to_id
-  where l.stands and a.id <> b.id and a.type = b.type and a.folded = b.folded
+  where l.is_resolved and a.id <> b.id and a.type = b.type and a.folded = b.folded
 )
 select list(id order by id),
   bool_and(is_free and not is_back and id not in (select id from linked))

@@ -60,7 +60,7 @@ def _fault(state: State, key: str, schema: Schema) -> str:
     link = state.links.get(key)
     if link is None:
         return ""
-    if not link.stands:
+    if not link.is_resolved:
         return "unresolved"
     types = types_of(state, link)
     return "" if schema.fits(link.type, *types) else " ".join(("misfit", *types))

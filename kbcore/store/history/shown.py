@@ -29,7 +29,7 @@ def link_fields(link: Link | None) -> Fields:
         return {}
     fields: Fields = {**link.fields, "created_at": link.created_at, "created_by": link.created_by}
     fields["sources"] = [statement.source for statement in link.statements]
-    return fields if link.stands else {**fields, "unresolved": True}
+    return fields if link.is_resolved else {**fields, "unresolved": True}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -115,9 +115,9 @@ def undone_link(
 
     conflicts = _against(later, inverse.link_units, lost)
     wanted = inverse.link_from(now, put_back)
-    if change.before and change.after and change.before.stands != change.after.stands:
+    if change.before and change.after and change.before.is_resolved != change.after.is_resolved:
         # The record gave it an end, or took one away.
-        wanted = msgspec.structs.replace(wanted, stands=change.before.stands)
+        wanted = msgspec.structs.replace(wanted, is_resolved=change.before.is_resolved)
     return UndoneElement(wanted if wanted.statements else None, conflicts)
 
 

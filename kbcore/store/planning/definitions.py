@@ -52,4 +52,4 @@ def _gone(changes: Changes, name: str, *, is_type: bool) -> set[str]:
     """Return the elements that do not use a type or predicate of this name any more."""
     if is_type:
         return {one.key for one in changes.nodes if one.after is None or one.after.type != name}
-    return {one.key for one in changes.links if one.after is None or not one.after.stands}
+    return {one.key for one in changes.links if one.after is None or not one.after.is_resolved}

@@ -82,7 +82,7 @@ def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bo
         files = _files(link)
         other = link.from_id if link.to_id == key else link.to_id
         is_pointed_at = link.to_id == key or bool(files)
-        if link.stands and is_pointed_at and other not in leaving and not cascade:
+        if link.is_resolved and is_pointed_at and other not in leaving and not cascade:
             pointing.append(edge_words(link))
             continue
         if files:

@@ -23,7 +23,7 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
     if not _is_defined(found, item) or not item.id:
         return
     old = found.state.links.get(item.id)
-    stands = old is not None and old.stands
+    stands = old is not None and old.is_resolved
     if old and stands and item.mode == "create":
         made = found.around.writer(old.created_seq).words()
         message = f"The edge {edge_words(item)} exists already, created {made}."
@@ -75,7 +75,7 @@ def plan_repeated(found: PlanBuilder, changeset: Changeset) -> None:
         if read_seq is not None and changed_seq > read_seq:
             message = f"{in_quotes(link.to_id)} changed at seq {changed_seq}, after {read_seq}."
             found.wrong(paths[link.id], "stale", message, "Look at what it says now, and confirm the edge if it holds.")
-        is_suspect = link.id in suspect or (link.stands and link.to_id in turned)
+        is_suspect = link.id in suspect or (link.is_resolved and link.to_id in turned)
         if is_suspect or all(statement.src != CLIENT for statement in link.statements):
             kind_of_op = ConfirmLink if is_suspect else StateLink
             found.ops.append(kind_of_op(link.type, link.from_id, link.to_id, link.version, link.kind))
@@ -145,10 +145,10 @@ def check_standing(found: PlanBuilder, changes: Changes, paths: Mapping[str, str
         if change.after and not (change.before and change.before.type == change.after.type)
     ]
     links = {link.id: link for key in turned for link in found.state.links_of(key)}
-    links |= {one.key: one.after for one in changes.links if one.after and not (one.before and one.before.stands)}
+    links |= {one.key: one.after for one in changes.links if one.after and not (one.before and one.before.is_resolved)}
     for link in links.values():
         ends = _end_type(found, link.from_id), _end_type(found, link.to_id)
-        if link.id in paths or not link.stands or not all(ends) or found.schema.fits(link.type, *map(str, ends)):
+        if link.id in paths or not link.is_resolved or not all(ends) or found.schema.fits(link.type, *map(str, ends)):
             continue
         key = _cause(found, link, paths)
         files = [statement.src for statement in link.statements if statement.src != CLIENT]

@@ -78,7 +78,7 @@ def facts(project: Project) -> tuple[dict[str, Any], set[tuple[Any, ...]]]:
         row[0]: row[1:]
         for row in view.rows("select id, type, title, status, priority, attributes, owners, path, created_at from node")
     }
-    columns = "type, kind, from_id, to_id, stands, confidence, statements, created_at, created_by"
+    columns = "type, kind, from_id, to_id, is_resolved, confidence, statements, created_at, created_by"
     return nodes, set(view.rows(f"select {columns} from link"))
 
 
@@ -309,17 +309,17 @@ def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:
         "acyclic (error): depends_on goes in a circle: REQ-2 → REQ-7 → REQ-2.",
     )
     filled.sync({"docs/requirements/new.md": LOGOUT.replace("id: REQ-2", "id: REQ-3")})
-    assert filled.link("REQ-3", "depends_on", "REQ-7").stands
-    assert filled.link("REQ-7", "depends_on", "REQ-2").stands
+    assert filled.link("REQ-3", "depends_on", "REQ-7").is_resolved
+    assert filled.link("REQ-7", "depends_on", "REQ-2").is_resolved
 
 
 def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_document_states(project: Project) -> None:
     project.sync({"docs/requirements/logout.md": LOGOUT, "docs/requirements/login.md": LOGIN})
     moved = LOGIN.replace("id: REQ-1", "id: REQ-7").replace("open\n", "open\nformer_ids: [REQ-1]\n")
     project.sync({"docs/requirements/login.md": moved})
-    assert project.link("REQ-2", "depends_on", "REQ-7").stands
+    assert project.link("REQ-2", "depends_on", "REQ-7").is_resolved
     project.sync({"docs/requirements/login.md": LOGIN})
-    assert project.link("REQ-2", "depends_on", "REQ-1").stands
+    assert project.link("REQ-2", "depends_on", "REQ-1").is_resolved
     assert project.view().renamed(["REQ-1"]) == {}
 
 
@@ -360,7 +360,7 @@ def test_a_rename_that_git_merges_keeps_what_clients_stated_on_the_branch_that_t
     filled.sync()
     node = filled.node("REQ-7")
     assert (node.fields["attributes.k"], node.fields["priority"], node.created_at) == ("mine", "must", created_at)
-    assert filled.link("S-1", "implements", "REQ-7").stands
+    assert filled.link("S-1", "implements", "REQ-7").is_resolved
     assert filled.node("REQ-1") is None
 
 
@@ -371,7 +371,7 @@ def test_the_document_that_is_renamed_may_come_after_those_that_name_it(filled: 
     filled.sync(after)
     filled.sync({"docs/requirements/login.md": own})
     link = filled.link("REQ-2", "depends_on", "REQ-7")
-    assert (link.fields["attributes.by"], link.stands) == ("ann", True)
+    assert (link.fields["attributes.by"], link.is_resolved) == ("ann", True)
     assert {one.src for one in link.statements} == {"", "docs/requirements/logout.md"}
     assert filled.node("REQ-7").fields["priority"] == "must"
     assert not filled.sync(rebuild=True).outcome.applied
@@ -545,14 +545,14 @@ def test_client_facts_come_back_where_the_old_file_is_synced_as_gone_before_the_
     own = files_after(filled)["docs/requirements/login.md"]
     filled.sync({"docs/requirements/login.md": between})
     assert filled.node("REQ-1") is None
-    assert not filled.link("S-1", "implements", "REQ-1").stands
+    assert not filled.link("S-1", "implements", "REQ-1").is_resolved
     answer = filled.sync({"docs/requirements/sign-in.md": own})
     node = filled.node("REQ-7")
     assert node is not None
     assert node.fields["priority"] == "must"
     assert any("REQ-7 is back, with what clients had stated of it: priority" in one for one in answer.outcome.warnings)
     link = filled.link("S-1", "implements", "REQ-7")
-    assert (link.stands, link.fields["attributes.by"]) == (True, "ann")
+    assert (link.is_resolved, link.fields["attributes.by"]) == (True, "ann")
     assert not filled.edges("REQ-1")
     assert not filled.sync(rebuild=True).outcome.applied
 

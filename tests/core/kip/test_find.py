@@ -34,7 +34,7 @@ def graph() -> Graph:
     links = [KNOWS, link("Person:ben", "knows", "Person:cy"), link("Person:cy", "knows", "Person:ann")]
     links += [link(f"Person:{name}", "belongs_to_domain", "Domain:d") for name in ("ann", "ben")]
     links += [link(KNOWS.id, "likes", "Person:cy", fields={"confidence": 0.5}), link("REQ-1", "depends_on", "REQ-2")]
-    return graph_of(found, [*links, link("REQ-2", "depends_on", "REQ-9", stands=False)])
+    return graph_of(found, [*links, link("REQ-2", "depends_on", "REQ-9", is_resolved=False)])
 
 
 def ask(graph: Any, text: str, **given: Any) -> FindAnswer:

@@ -29,7 +29,7 @@ def test_a_link_stands_exactly_when_its_type_is_known_and_both_ends_exist(histor
     state = State()
     for entry in entries_of(history):
         fold(state, entry)
-        assert {key: link.stands for key, link in state.links.items()} == standing(state)
+        assert {key: link.is_resolved for key, link in state.links.items()} == standing(state)
 
 
 @LAWS
@@ -111,11 +111,11 @@ def test_links_of_others_to_a_removed_entity_stay_and_stand_again_when_it_comes_
     put = [PutNode(id=key, base=0, set={"type": "req"}) for key in ("A", "B")]
     apply(state, stamp(1), [*put, StateLink(type="depends_on", from_id="A", to_id="B", base=0)])
     key = link_id("depends_on", "", "A", "B")
-    assert state.links[key].stands
+    assert state.links[key].is_resolved
     apply(state, stamp(2), [DropNode(id="B", base=1)])
-    assert not state.links[key].stands
+    assert not state.links[key].is_resolved
     apply(state, stamp(3), [PutNode(id="B", base=0, set={"type": "req"})])
-    assert state.links[key].stands
+    assert state.links[key].is_resolved
     assert state.links[key].version == 3
 
 
@@ -133,9 +133,9 @@ def test_a_link_about_a_link_falls_and_stands_with_it() -> None:
             *put,
         ],
     )
-    assert state.links[about].stands
+    assert state.links[about].is_resolved
     apply(state, stamp(2), [WithdrawLink(type="depends_on", from_id="A", to_id="B", base=1)])
-    assert not state.links[about].stands
+    assert not state.links[about].is_resolved
 
 
 def test_an_edge_stands_as_long_as_one_source_states_it_and_loses_what_the_other_said() -> None:

@@ -33,7 +33,7 @@ def test_each_aspect_is_shown_by_its_edge_and_names_what_shows_it():
 
 
 def test_an_unresolved_link_shows_nothing():
-    graph = graph_of([node("R")], [link("R", "verified_by", "T-9", stands=False)])
+    graph = graph_of([node("R")], [link("R", "verified_by", "T-9", is_resolved=False)])
     assert states(graph) == {"R": ["no", "no", "no"]}
 
 

@@ -148,7 +148,7 @@ def test_unresolved_links_and_edges_about_edges_carry_nothing():
     edge = link("R1", "depends_on", "R2")
     graph = graph_of(
         [node("R1"), node("R2"), node("R3")],
-        [edge, link("R3", "doubts", edge.id), link("R3", "depends_on", "R2", stands=False)],
+        [edge, link("R3", "doubts", edge.id), link("R3", "depends_on", "R2", is_resolved=False)],
     )
     assert everything(asked(graph, "R2", schema)) == {"R1"}
 

@@ -78,7 +78,7 @@ def graph():
             link("REQ-3", "depends_on", "REQ-1"),
             link("REQ-1", "verified_by", "TEST-1", files=["docs/a.md", "docs/b.md"], fields={"confidence": 0.5}),
             link("SYM-1", "implements", "REQ-2"),
-            link("REQ-3", "verified_by", "TEST-9", stands=False),
+            link("REQ-3", "verified_by", "TEST-9", is_resolved=False),
         ],
     )
 
@@ -122,7 +122,7 @@ class TestRefusals:
             ({"from_id": "A", "follow": ("dependson",)}, "$.follow[0]", "dependson", "'depends_on'"),
             ({"type": "edge", "where": ((Condition("fron", "A"),),)}, "$.where[0]", "fron", "'from'"),
             ({"type": "edge", "sort": "-sourc"}, "$.sort", "sourc", "'source'"),
-            ({"type": "edge", "where": ((Condition("stands", "yes"),),)}, "$.where[0]", "yes", "stands=false"),
+            ({"type": "edge", "where": ((Condition("resolved", "yes"),),)}, "$.where[0]", "yes", "resolved=false"),
             ({"type": "edge", "where": ((Condition("confidence", "high"),),)}, "$.where[0]", "high", "0.5"),
             ({"type": "edge", "fields": ("form",)}, "$.fields[0]", "form", "'from'"),
             ({"where": ((Condition("attributes.", "x"),),)}, "$.where[0]", "attributes.", "attributes.NAME"),
@@ -377,7 +377,10 @@ class TestWalks:
         assert ids(graph, from_id="REQ-1") == ["REQ-2", "TEST-1"]
 
     def test_a_walk_never_goes_along_an_unresolved_link(self):
-        unresolved = [link("A", "depends_on", "GONE", stands=False), link("GONE", "depends_on", "B", stands=False)]
+        unresolved = [
+            link("A", "depends_on", "GONE", is_resolved=False),
+            link("GONE", "depends_on", "B", is_resolved=False),
+        ]
         assert ids(graph_of([node("A"), node("B")], unresolved), from_id="A", depth=2) == []
 
     def test_other_filters_hold_for_what_a_walk_reaches(self, graph):
@@ -474,6 +477,7 @@ class TestEdges:
             ({"source": "docs/b.md"}, ["REQ-1"]),
             ({"source": "test", "type": "implements"}, ["SYM-1"]),
             ({"created_by": "nobody"}, []),
+            ({"resolved": "false"}, ["REQ-3"]),
             ({"stands": "false"}, ["REQ-3"]),
             ({"confidence": "0.50"}, ["REQ-1"]),
             ({"sources": "docs/b.md"}, ["REQ-1"]),
@@ -497,7 +501,7 @@ class TestEdges:
                 *(link("Y", "depends_on", name) for name in names),
                 link("X", "depends_on", "Y"),
                 link("A00", "depends_on", "A00"),
-                link("A00", "verified_by", "T", stands=False),
+                link("A00", "verified_by", "T", is_resolved=False),
             ],
         )
         page = ask(graph, ids=tuple(names), edges=True)

@@ -208,7 +208,7 @@ class TestMeaning:
 class TestRefusals:
     def test_an_operator_that_a_key_does_not_take_is_refused(self):
         assert "takes `=`, `!=`, `~`, `^=`" in refusal("tag>a").hint
-        assert "takes `=`, `!=`." in refusal("stands<true", type="edge").hint
+        assert "takes `=`, `!=`." in refusal("resolved<true", type="edge").hint
         assert [problem.code for problem in refusal("version~1").details] == ["bad_operator"]
 
     def test_an_operator_compares_a_number_or_a_time_with_one(self):

@@ -65,7 +65,7 @@ def _links(draw, ends):
     from_id, type_, to_id = ends
     files = draw(st.lists(st.sampled_from(["docs/a.md", "docs/b.md"]), max_size=2, unique=True))
     fields = {"confidence": draw(st.sampled_from([0.25, 1.0]))} if draw(st.booleans()) else {}
-    return link(from_id, type_, to_id, files=files, stands=draw(st.booleans()), fields=fields)
+    return link(from_id, type_, to_id, files=files, is_resolved=draw(st.booleans()), fields=fields)
 
 
 @st.composite
@@ -161,8 +161,9 @@ EDGE_QUERIES = st.builds(
                 ("to", "_'"),
                 ("source", "docs/b.md"),
                 ("source", "test"),
-                ("stands", "false"),
+                ("resolved", "false"),
                 ("stands", "true"),
+                ("resolved", "true"),
                 ("confidence", "1"),
             ]
         ).map(lambda pair: (Condition(*pair),)),
@@ -247,7 +248,7 @@ def _field(entity, key):
 def _matches(pattern, entity, links):
     ends = [(edge.to_id, edge.from_id) if pattern.inverse else (edge.from_id, edge.to_id) for edge in links]
     return any(
-        edge.stands and edge.type == pattern.edge and near == entity.id and pattern.id in {"", far}
+        edge.is_resolved and edge.type == pattern.edge and near == entity.id and pattern.id in {"", far}
         for edge, (near, far) in zip(links, ends, strict=True)
     )
 
@@ -260,7 +261,7 @@ def _moves(asked, links):
         for is_against in ways:
             turned = is_against != asked.reverse
             near, far = (edge.to_id, edge.from_id) if turned else (edge.from_id, edge.to_id)
-            if edge.stands:
+            if edge.is_resolved:
                 yield near, far, edge, turned
 
 
@@ -357,16 +358,17 @@ def expected(asked, nodes, links):
 
 
 def _edge_fits(asked, edge):
-    if not any(one.key == "stands" for any_of in asked.where for one in any_of) and not edge.stands:
+    if not any(one.key in {"resolved", "stands"} for any_of in asked.where for one in any_of) and not edge.is_resolved:
         return False
     facts = {
         "type": {edge.type},
         "from": {edge.from_id},
         "to": {edge.to_id},
         "source": {statement.source for statement in edge.statements},
-        "stands": {"true" if edge.stands else "false"},
+        "stands": {"true" if edge.is_resolved else "false"},
         "confidence": {"1"} if edge.fields.get("confidence") == 1 else set(),
     }
+    facts["resolved"] = facts["stands"]
     return all(one.value in facts[one.key] for any_of in asked.where for one in any_of)
 
 
@@ -417,7 +419,7 @@ def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
     graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
     page = query.page(query.check(Query(ids=tuple(ids), at=at, edges=True), CORE), graph.rows, LAST_SEQ)
     there = {entity.id for entity in _standing(nodes, at)} & set(ids)
-    touching = {edge.id for edge in _standing(links, at) if edge.stands and {edge.from_id, edge.to_id} & there}
+    touching = {edge.id for edge in _standing(links, at) if edge.is_resolved and {edge.from_id, edge.to_id} & there}
     assert {entity.id for entity in page.entities} == there
     assert sorted(edge.id for edge in page.edges) == sorted(touching)
 

@@ -19,7 +19,7 @@ def graph():
             link("C", "depends_on", "D"),
             link("B", "verified_by", "T"),
             link("B", "relates_to", "A", kind="like"),
-            link("D", "depends_on", "Y", stands=False),
+            link("D", "depends_on", "Y", is_resolved=False),
         ],
     )
 

@@ -70,7 +70,9 @@ def test_the_schema_can_allow_cycles():
 
 
 def test_unresolved_links_close_no_cycle():
-    graph = graph_of([node("A"), node("B")], [link("A", "depends_on", "B"), link("B", "depends_on", "A", stands=False)])
+    graph = graph_of(
+        [node("A"), node("B")], [link("A", "depends_on", "B"), link("B", "depends_on", "A", is_resolved=False)]
+    )
     assert violations(graph, RULE) == []
 
 

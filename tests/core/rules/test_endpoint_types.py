@@ -37,5 +37,5 @@ def test_an_edge_about_an_edge_needs_a_schema_that_allows_it():
 
 
 def test_unresolved_links_and_unknown_types_are_left_to_other_rules():
-    links = [link("T", "verified_by", "R", stands=False), link("X", "depends_on", "R"), link("R", "mystery", "T")]
+    links = [link("T", "verified_by", "R", is_resolved=False), link("X", "depends_on", "R"), link("R", "mystery", "T")]
     assert violations(graph_of(NODES, links), RULE) == []

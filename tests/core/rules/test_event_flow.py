@@ -18,7 +18,7 @@ OUT, IN = link("S", "publishes", "E"), link("T", "consumes", "E")
         ([OUT], "E: nobody consumes it."),
         ([IN], "E: nobody publishes it."),
         ([], "E: nobody publishes or consumes it."),
-        ([OUT, link("X", "consumes", "E", stands=False)], "E: nobody consumes it."),
+        ([OUT, link("X", "consumes", "E", is_resolved=False)], "E: nobody consumes it."),
     ],
 )
 def test_what_is_lacking_is_said_once(links, said):

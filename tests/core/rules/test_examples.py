@@ -16,7 +16,7 @@ UNREAD = SourceFile("docs/requirements/login.md", "", "markdown/1", is_ok=False,
 SYMBOL, REQ = node("SYM-2", "symbol"), node("REQ-7")
 GRAPHS = {
     "required-fields": graph_of([node("REQ-7", title=None)]),
-    "unresolved-reference": graph_of([SYMBOL], [link("SYM-2", "implements", "REQ-70", stands=False)]),
+    "unresolved-reference": graph_of([SYMBOL], [link("SYM-2", "implements", "REQ-70", is_resolved=False)]),
     "endpoint-types": graph_of([REQ, node("TEST-3", "test")], [link("TEST-3", "verified_by", "REQ-7")]),
     "unknown-type": graph_of([node("RISK-1", "risk")]),
     "unknown-status": graph_of([node("REQ-7", status="finished")]),

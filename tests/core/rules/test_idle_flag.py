@@ -30,7 +30,7 @@ def test_a_flag_that_guards_something_breaks_nothing():
 
 
 def test_an_edge_that_waits_for_its_end_guards_nothing_yet():
-    assert len(violations(graph_of([node("F", "flag")], [link("F", "guards", "X", stands=False)]), RULE)) == 1
+    assert len(violations(graph_of([node("F", "flag")], [link("F", "guards", "X", is_resolved=False)]), RULE)) == 1
 
 
 @pytest.mark.parametrize("status", ["retired", "Removed", "deprecated"])

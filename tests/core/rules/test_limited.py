@@ -29,7 +29,7 @@ nodes = st.lists(
 )
 links = st.lists(
     st.builds(
-        lambda from_id, type_, to_id, stands: link(from_id, type_, to_id, stands=stands),
+        lambda from_id, type_, to_id, stands: link(from_id, type_, to_id, is_resolved=stands),
         st.sampled_from(IDS),
         st.sampled_from(["depends_on", "supersedes"]),
         st.sampled_from(IDS),
@@ -67,10 +67,10 @@ LINKS = (
     link("REQ", "relates_to", "EVENT"),
     link("EVENT", "publishes", "SYM"),
     link("RISK", "mends", "REQ"),
-    link("SYM", "implements", "req", stands=False),
-    link("EVENT", "mends", "adr-1", stands=False),
+    link("SYM", "implements", "req", is_resolved=False),
+    link("EVENT", "mends", "adr-1", is_resolved=False),
     link("RISK", "mends", _ABOUT.id),
-    link("GONE", "mends", _ABOUT.id, stands=False),
+    link("GONE", "mends", _ABOUT.id, is_resolved=False),
 )
 FILES = tuple(
     SourceFile(path, "now", extractor, is_ok, (), 1)

@@ -28,7 +28,7 @@ def test_what_is_missing_is_said_once_each():
 
 
 def test_an_unresolved_link_covers_nothing():
-    links = [link("R", "specified_by", "S"), link("R", "verified_by", "T-9", stands=False)]
+    links = [link("R", "specified_by", "S"), link("R", "verified_by", "T-9", is_resolved=False)]
     [found] = violations(graph_of([node("R", priority="Must"), *BESIDE], links), RULE)
     assert "no test" in found.message
 

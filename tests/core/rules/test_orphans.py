@@ -36,5 +36,5 @@ def test_a_feature_file_is_told_of_the_tag_that_links_a_scenario():
 
 
 def test_an_unresolved_link_ties_nothing():
-    [found] = violations(graph_of([node("A")], [link("A", "depends_on", "B", stands=False)]), RULE)
+    [found] = violations(graph_of([node("A")], [link("A", "depends_on", "B", is_resolved=False)]), RULE)
     assert found.id == "A"

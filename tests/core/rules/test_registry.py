@@ -169,7 +169,7 @@ def test_every_rule_has_a_plain_name_and_says_what_it_asks_for(rule):
 
 def test_a_check_of_many_entities_asks_few_questions():
     many = [node(f"N{at}", priority="must") for at in range(300)]
-    graph = graph_of(many, [link("N0", "implements", f"X{at}", stands=False) for at in range(300)])
+    graph = graph_of(many, [link("N0", "implements", f"X{at}", is_resolved=False) for at in range(300)])
     assert len(run(graph).violations) > 900
     assert len(graph.asked) <= len(rules.RULES) + 3
 

@@ -52,4 +52,4 @@ def test_an_edge_that_needs_a_kind_has_one():
 
 
 def test_an_unresolved_edge_is_left_to_another_rule():
-    assert violations(graph_of([node("A")], [link("A", "relates_to", "B", stands=False)]), RULE) == []
+    assert violations(graph_of([node("A")], [link("A", "relates_to", "B", is_resolved=False)]), RULE) == []

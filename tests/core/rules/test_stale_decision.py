@@ -60,7 +60,7 @@ def test_the_decision_can_be_asked_for():
 
 
 def test_unresolved_links_are_left_to_another_rule():
-    unresolved = link("SYM-9", "constrained_by", "ADR-1", stands=False)
+    unresolved = link("SYM-9", "constrained_by", "ADR-1", is_resolved=False)
     assert violations(graph_of(decided("deprecated"), [unresolved]), RULE) == []
     nodes = decided("accepted", node("ADR-2", "adr"))
-    assert violations(graph_of(nodes, [BOUND, link("ADR-2", "supersedes", "ADR-1", stands=False)]), RULE) == []
+    assert violations(graph_of(nodes, [BOUND, link("ADR-2", "supersedes", "ADR-1", is_resolved=False)]), RULE) == []

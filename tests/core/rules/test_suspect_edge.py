@@ -112,7 +112,7 @@ def test_a_confirmation_is_reverted_without_harm(project):
     assert (outcome.applied, outcome.seq) == (False, 3)
     assert outcome.warnings[0].startswith("That edges were confirmed is not undone")
     rollback(project.workspace(), "main", AUTHOR, 2, follows_head=True)
-    assert project.link("A", "implements", "B").stands
+    assert project.link("A", "implements", "B").is_resolved
     revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)
     assert project.node("B").fields["title"] == "b"
 

@@ -9,7 +9,7 @@ RULE = "unknown-type"
 
 
 def test_known_types_and_bare_links_break_nothing():
-    graph = graph_of([node("A"), node("B")], [link("A", "depends_on", "B"), link("A", "", "C", stands=False)])
+    graph = graph_of([node("A"), node("B")], [link("A", "depends_on", "B"), link("A", "", "C", is_resolved=False)])
     assert violations(graph, RULE) == []
 
 
@@ -23,7 +23,7 @@ def test_an_unknown_entity_type_is_reported_with_the_nearest_known_one():
 
 
 def test_an_unknown_edge_type_is_reported_even_while_it_is_unresolved():
-    links = [link("A", "implement", "B", files=["b.md", "a.md"]), link("A", "mystery", "Z", stands=False)]
+    links = [link("A", "implement", "B", files=["b.md", "a.md"]), link("A", "mystery", "Z", is_resolved=False)]
     found = violations(graph_of([node("A"), node("B")], links), RULE)
     assert [one.source for one in found] == ["a.md", ""]
     assert "'implements'" in found[0].hint

@@ -193,7 +193,7 @@ def test_readers_see_a_mention_whose_document_was_not_synced_yet(project: Projec
     files = WorktreeFiles(None)
 
     def standing(view: View) -> list[tuple[str, str, str]]:
-        return view.rows("select from_id, type, to_id from link where stands")
+        return view.rows("select from_id, type, to_id from link where is_resolved")
 
     found = files.read(project.workspace(), "main", lambda view, _: standing(view), time_s=60.0)
     assert found == [EDGE[:3]]

@@ -375,7 +375,7 @@ def plain(element: Node | Link) -> tuple[object, ...]:
     """Return what is the same of an element whether a record holds it or a file alone says it."""
     if isinstance(element, Node):
         return (element.id, dict(element.fields), dict(element.owners), element.source)
-    return (element.id, element.type, element.from_id, element.to_id, element.stands, dict(element.fields))
+    return (element.id, element.type, element.from_id, element.to_id, element.is_resolved, dict(element.fields))
 
 
 def all_of(view: View) -> list[tuple[object, ...]]:

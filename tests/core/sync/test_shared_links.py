@@ -93,7 +93,7 @@ def test_an_edge_about_an_edge_stands_again_when_a_client_states_what_a_file_gav
     project.write({".kb/schema/doubts.yaml": "edges: {doubts: {from: [req], to: [link]}}\n"})
     project.apply(edges=[{"type": "doubts", "from": "R", "to": about}])
     project.sync({REQ: req("R")})
-    assert not next(link for link in edges(project) if link.type == "doubts").stands
+    assert not next(link for link in edges(project) if link.type == "doubts").is_resolved
     project.apply(edges=[{"type": "verified_by", "from": "R", "to": "T"}])
-    assert next(link for link in edges(project) if link.type == "doubts").stands
+    assert next(link for link in edges(project) if link.type == "doubts").is_resolved
     assert edges(project) == replayed(project)

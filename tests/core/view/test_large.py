@@ -28,7 +28,7 @@ ONE_TABLE = {
     "{' union all '.join(parts)} limit {_MOST_ROWS + 1}": "look-ups by key in one table, without a join",
     "select n.id from {table} n where {named} limit {_MOST_ROWS}": "one table, with the vocabulary beside it",
     "{_VALUES[name].format(entities)} limit {_MAX_VALUES + 1}": "each of _VALUES is ordered",
-    "stands limit {most}": "one table, without an order that anything depends on",
+    "is_resolved limit {most}": "one table, without an order that anything depends on",
     "limit ?": "added to a statement that is ordered",
 }
 """Texts with a LIMIT and no ORDER BY, and why DuckDB ends them all the same."""

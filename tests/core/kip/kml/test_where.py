@@ -35,7 +35,7 @@ def names(kip: Kip) -> list[str]:
 
 def links(kip: Kip) -> set[tuple[str, str, str]]:
     view = kip.project.view()
-    rows = view.rows("select from_id, type, to_id from link where stands")
+    rows = view.rows("select from_id, type, to_id from link where is_resolved")
     return {(a.removeprefix("Person:"), b, c.removeprefix("Person:")) for a, b, c in rows}
 
 

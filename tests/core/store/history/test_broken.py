@@ -50,7 +50,7 @@ def test_an_edge_that_did_not_fit_before_the_record_does_not_refuse_its_undo(tmp
 def test_an_edge_that_waited_for_its_end_before_the_record_may_wait_again(tmp_path: Path) -> None:
     stored = made(tmp_path, [put("A", "req"), stated("A", "B")], [put("B", "req")], [put("C", "req")])
     revert(stored, 2)
-    assert not state_at(stored.view(), 4).links[link_id("depends_on", "", "A", "B")].stands
+    assert not state_at(stored.view(), 4).links[link_id("depends_on", "", "A", "B")].is_resolved
 
 
 def test_an_edge_that_would_come_to_stand_where_it_does_not_fit_refuses_the_undo(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_removed_entity_comes_back_with_its_beginning_its_source_and_its_edges
     assert node
     assert (node.created_at, node.source, node.fields) == (before.created_at, "mcp:agent", before.fields)
     assert (back.created_at, back.created_by, back.statements) == (link.created_at, "ann", link.statements)
-    assert back.stands
+    assert back.is_resolved
 
 
 def test_an_entity_that_was_made_anew_since_is_a_conflict(project: Project) -> None:
@@ -295,7 +295,7 @@ def test_an_edge_that_a_file_states_as_well_stays_when_the_client_takes_its_word
     link = project.link("A", "depends_on", "B")
     assert [statement.src for statement in link.statements] == ["docs/requirements/a.md"]
     assert link.fields == {}
-    assert link.stands
+    assert link.is_resolved
 
 
 def test_a_type_is_not_put_back_under_an_edge_that_would_not_fit_it(project: Project) -> None:

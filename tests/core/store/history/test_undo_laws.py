@@ -299,7 +299,7 @@ def test_the_revert_of_a_rename_leaves_an_edge_about_an_edge_that_is_withdrawn_s
         at = made.view().seq
         made.commit([WithdrawLink(type="depends_on", from_id=RENAMED, to_id="B", base=0)])
         [left] = reverted(made, at).links.values()
-        assert (left.from_id, left.stands) == (about.from_id, False)
+        assert (left.from_id, left.is_resolved) == (about.from_id, False)
 
 
 def owners(state: State) -> set[str]:
