@@ -54,7 +54,7 @@ def run(
         raise InvalidQuery("Nothing is named.", hint="Name ids, or edges with --edge FROM TYPE TO.")
     opened = session.open(dry_run=dry_run)
 
-    def carry_out(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
+    def apply(asked: dict[str, Any], *, is_dry: bool) -> Outcome:
         follows_head = opened.choice.follows_head
         with placed(session.output, _OPTIONS):
             wanted = changeset.parse_deletion({**asked, "dry_run": is_dry})
@@ -72,10 +72,10 @@ def run(
             wanted = changeset.parse_deletion(request)
         going = opened.store.read(lambda view: _going(view, wanted))
         request = _versioned(request, wanted, going)
-        if not _confirmed(session, going, carry_out(request, is_dry=True)):
+        if not _confirmed(session, going, apply(request, is_dry=True)):
             session.output.note("Nothing was removed.")
             return exits.INTERRUPTED
-    session.tell_outcome(carry_out(request, is_dry=dry_run))
+    session.tell_outcome(apply(request, is_dry=dry_run))
     return exits.DONE
 
 

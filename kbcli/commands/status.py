@@ -172,10 +172,10 @@ def _accepted(
         return {}
     from kbcore.checks import known_in
     from kbcore.sync.faults import UNREADABLE, about, links_not_accepted, not_accepted
-    from kbcore.sync.file_status import remains
+    from kbcore.sync.file_status import file_status
 
     known, _ = known_in(session.workspace, view, about((), links))
-    problems = [one for one in remains(view, bad).problems if one[1].severity == "error"]
+    problems = [one for one in file_status(view, bad).problems if one[1].severity == "error"]
     left = {path for path, _ in not_accepted(problems, known)}
     left |= {path for path in {*bad} - {path for path, _ in problems} if not known.accepts(UNREADABLE, path, path)}
     open_links = links_not_accepted(links, known)

@@ -106,7 +106,7 @@ class _Doubt(msgspec.Struct, frozen=True):
 
 
 class ReadSettings(msgspec.Struct, frozen=True):
-    """What a text says: the settings, what is wrong with them, and the names that ``settle`` has to ask for."""
+    """What a text says: the settings, what is wrong with them, and the names that ``checked_config`` has to ask for."""
 
     config: Config
     problems: tuple[Problem, ...] = ()
@@ -117,9 +117,9 @@ def parse_config(text: str, path: str) -> Config:
     """Return the settings in a text, whatever names of rules, extractors and types that are not KB's own it holds.
 
     Raises:
-        InvalidConfig: as ``settle``.
+        InvalidConfig: as ``checked_config``.
     """
-    return settle(read_config(text, path))
+    return checked_config(read_config(text, path))
 
 
 def read_config(text: str, path: str) -> ReadSettings:
@@ -155,7 +155,7 @@ def read_config(text: str, path: str) -> ReadSettings:
     return ReadSettings(config, tuple(problems), tuple(doubts))
 
 
-def settle(reading: ReadSettings, known: NameSources | None = None) -> Config:
+def checked_config(reading: ReadSettings, known: NameSources | None = None) -> Config:
     """Return the settings, once nothing is wrong with them; without ``known``, names in doubt pass.
 
     Raises:

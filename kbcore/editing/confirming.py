@@ -24,7 +24,7 @@ def confirm(
     An edge that is not suspect stays as it is. A change that comes after the edges were read is not confirmed.
 
     Raises: ``NotFound``; ``StaleBase`` for such a change; ``NotSynced`` where only files that were not taken in
-    yet make an edge suspect; as ``Target.carry_out``.
+    yet make an edge suspect; as ``WriteTarget.apply``.
     """
     present: dict[str, str] = {}
 
@@ -61,7 +61,7 @@ def confirm(
     ]
     said = message or " ".join(["confirm", key, *(edge[:1] if edge else []), *(edge[2:] if edge else [])])
     request = parse({"edges": edges, "message": said, "dry_run": dry_run, "expected_seq": seq})
-    return with_called(target.carry_out(request), present)
+    return with_called(target.apply(request), present)
 
 
 def _check_recorded(target: WriteTarget, ids: Collection[str], cause: NotFound | None = None) -> None:

@@ -90,8 +90,8 @@ class WriteTarget(NamedTuple):
     read: Reading
     follows_head: bool
 
-    def carry_out(self, changeset: Changeset) -> Outcome:
-        """Commit a changeset, with the warnings of ``written.carry_out``. Raises: as ``writes.carry_out``."""
+    def apply(self, changeset: Changeset) -> Outcome:
+        """Commit a changeset, with the warnings of ``written.apply_changeset``. Raises: as ``writes.apply``."""
         return written.apply_changeset(
             self.workspace, self.branch, self.author, changeset, follows_head=self.follows_head, read=self.read
         )
@@ -201,7 +201,8 @@ def commit(
 ) -> Outcome:
     """Write files and record what they say, as one record; where the request is a dry run neither.
 
-    The answer warns of the rules that this newly breaks, as ``written.carry_out`` does; that of a ``plan`` does not.
+    The answer warns of the rules that this newly breaks, as ``written.apply_changeset`` does; that of a ``plan`` does
+    not.
 
     What would refuse the record is found before a file is written. If something refuses it afterwards, the files are
     written, as the error says, and the next sync records them; if the work is stopped before the record is begun, they

@@ -157,7 +157,7 @@ def make(
 
     Raises: ``InvalidQuery`` for what the wish cannot mean; ``IntegrityViolation`` for an id in use;
     ``InvalidChangeset`` for a text that does not state such an entity; as ``document_lock.held``, ``documents.commit``
-    and ``Target.carry_out``.
+    and ``WriteTarget.apply``.
     """
     workspace = target.workspace
     plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
@@ -232,7 +232,7 @@ def _recorded(
         "dry_run": dry_run,
     }
     request["entities"][0]["create"] = True
-    return SetResult(target.carry_out(parse(request)))
+    return SetResult(target.apply(parse(request)))
 
 
 def _check_free(view: View, keys: Sequence[str]) -> None:

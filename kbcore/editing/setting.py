@@ -192,7 +192,7 @@ def set_fields(
 
     Raises: ``NotFound``; ``InvalidQuery``, also for a document of another branch; ``DerivedFact`` where the file that
     states a field is not one that KB changes, or cannot be read whole, with its line; as ``document_lock.held``,
-    ``documents.commit`` and ``Target.carry_out``.
+    ``documents.commit`` and ``WriteTarget.apply``.
     """
     with document_lock.held(target.workspace, command=target.author.tool, dry_run=dry_run):
         return _set(target, key, words, message=message, dry_run=dry_run)
@@ -224,7 +224,7 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         values = values_of(node, asked, schema)
         request = client_request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
         changeset = parse(request)
-        return SetResult(with_called(target.carry_out(changeset), called))
+        return SetResult(with_called(target.apply(changeset), called))
     require_checked_out(target)
     definition = schema.entities.get(node.type)
     document = _read_stated(workspace, extractors, node, names)

@@ -196,7 +196,7 @@ def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> CheckR
         level = levels.get(rule.id, rule.severity)
         if rule.look is None or rule.id not in only or level == "off":
             continue
-        findings, run = _tried(rule, level, partial(rule.look, at))
+        findings, run = _run_rule(rule, level, partial(rule.look, at))
         findings.sort(key=_place)
         runs.append(run)
         violations += [_violation(rule.id, level, one) for one in findings]
@@ -234,7 +234,7 @@ def check_names(only: Sequence[str], rules: Collection[str]) -> None:
 
 
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:
-    found, run = _tried(rule, severity, partial(rule.run, context))
+    found, run = _run_rule(rule, severity, partial(rule.run, context))
     if context.ids is not None:
         wanted = context.ids
         found = [one for one in found if one.id in wanted or one.concerns & wanted]
@@ -246,7 +246,7 @@ def _place(one: Finding) -> tuple[Any, ...]:
     return one.id, one.line, in_order(one.message), one.source, one.hint
 
 
-def _tried(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:
+def _run_rule(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:
     try:
         return find(), RuleRun(rule.id, severity, "ran")
     except ViewDamaged:

@@ -112,7 +112,9 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
     for place in dict.fromkeys([settings, workspace.folders.kb_dir]):
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
-    workspace.moved = relocation.settle(workspace.folders, workspace.pool, lambda: workspace.config.lock_wait_s)
+    workspace.moved = relocation.move_older_stores(
+        workspace.folders, workspace.pool, lambda: workspace.config.lock_wait_s
+    )
     layout.folder(workspace.folders.data_dir, partial(make_data_dir, workspace))
     files.make_directory(machine.fs, workspace.folders.cache_dir)
     fresh = Workspace(repo, machine, pool)

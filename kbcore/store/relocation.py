@@ -45,7 +45,7 @@ _BUILDING: Final = ".moving-"
 _ASIDE: Final = ".moved-branches"
 
 
-def settle(folders: Folders, pool: StorePool, wait_s: Callable[[], float]) -> str:
+def move_older_stores(folders: Folders, pool: StorePool, wait_s: Callable[[], float]) -> str:
     """Move the stores of an older layout, if there are any, and bring the pointer to them up to date.
 
     Costs two or three looks at the disk when there is nothing to do, which is the rule. Returns what to say of a move.

@@ -19,7 +19,7 @@ import msgspec
 
 from kbcore import clock, git, ids, limits
 from kbcore.config.schema_files import load_schema
-from kbcore.config.settings import DEFAULT, Config, NameSources, ReadSettings, read_config, settle
+from kbcore.config.settings import DEFAULT, Config, NameSources, ReadSettings, checked_config, read_config
 from kbcore.config.user import UserSettings, bounded, path_of, read_settings
 from kbcore.errors import (
     BranchMoved,
@@ -144,7 +144,7 @@ class Workspace:
     def config_in(self, text: str) -> Config:
         """Return the settings that a text would set here. Raises: ``InvalidConfig`` with all problems."""
         known = known_to(lambda: self.texts_in(RULES), lambda: self.schema)
-        return settle(_reading_of(text, f"{self.settings_name}/{CONFIG}"), known)
+        return checked_config(_reading_of(text, f"{self.settings_name}/{CONFIG}"), known)
 
     @cached_property
     def baseline_text(self) -> str | None:
@@ -355,10 +355,10 @@ def open_workspace(
 ) -> Workspace:
     """Return the workspace of the repository that holds ``start``.
 
-    With ``settles`` the stores of an older layout are moved, and ``moved`` says so; see ``relocation.settle``.
+    With ``settles`` the stores of an older layout are moved, and ``moved`` says so (``relocation``).
 
     Raises: ``NotARepository``, ``GitUnusable``, ``NotInitialised``; ``StorageError`` when ``.kb`` is not as KB left it;
-    what ``relocation.settle`` and ``unread.require_untracked`` raise.
+    what ``relocation.move_older_stores`` and ``unread.require_untracked`` raise.
     """
     if git_dir is None:
         repo = pool.repositories.find(start)
@@ -371,7 +371,9 @@ def open_workspace(
     if not _is_link(machine.fs, workspace.folders.kb_dir):
         if settles:
             try:
-                workspace.moved = relocation.settle(workspace.folders, pool, lambda: workspace.config.lock_wait_s)
+                workspace.moved = relocation.move_older_stores(
+                    workspace.folders, pool, lambda: workspace.config.lock_wait_s
+                )
             except ReadOnlyStore as error:
                 workspace = Workspace(repo, machine, pool, settles=False)
                 workspace.unmovable = error

@@ -17,7 +17,7 @@ from kbcore.view.view import View
 _statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
 
 
-class Remains(msgspec.Struct, frozen=True):
+class FileStatus(msgspec.Struct, frozen=True):
     """What the state says of files: what is wrong in them, which could not be read whole, and open links."""
 
     problems: tuple[Located, ...]
@@ -25,13 +25,13 @@ class Remains(msgspec.Struct, frozen=True):
     unresolved: tuple[tuple[str, str, str], ...]
 
 
-NOTHING_KNOWN: Final = Remains((), (), ())
+NOTHING_KNOWN: Final = FileStatus((), (), ())
 """Where the state could not be asked."""
 
 
-def remains(view: View, paths: Collection[str] | None = None) -> Remains:
+def file_status(view: View, paths: Collection[str] | None = None) -> FileStatus:
     """Return what a state says of the files that it has taken in, or of those at these paths."""
-    return Remains(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))
+    return FileStatus(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))
 
 
 def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str, ...]:

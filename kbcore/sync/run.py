@@ -22,7 +22,7 @@ from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparison import NONE
-from kbcore.sync.file_status import NOTHING_KNOWN, Remains, remains
+from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
 from kbcore.sync.planned import FilePlan, says_the_same
@@ -209,9 +209,9 @@ class _Attempt:
         # Who knows what changed asks often, and was told of the rest when it changed.
         paths = None if self.place.touched is None else read
 
-        def after(view: View) -> Remains:
+        def after(view: View) -> FileStatus:
             self._forget_begun(view)
-            return remains(view, paths)
+            return file_status(view, paths)
 
         try:
             left = self.store.read(after)

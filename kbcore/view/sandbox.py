@@ -106,11 +106,11 @@ class Sandbox:
             raise self._too_slow()
         begun_s = self._times.now_s()
         try:
-            return self._tried(sql, params, tables)
+            return self._rows_or_retry(sql, params, tables)
         finally:
             self._left_s -= self._times.now_s() - begun_s
 
-    def _tried(
+    def _rows_or_retry(
         self, sql: str, params: Sequence[Any] | Mapping[str, Any], tables: Iterable[str]
     ) -> list[tuple[Any, ...]]:
         """Answer a statement, in a new process where the one that runs has too little memory left."""

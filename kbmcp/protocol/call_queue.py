@@ -56,7 +56,7 @@ class CallQueue:
         self._wakes_s = math.inf
         self._timer: threading.Thread | None = None
 
-    def stand(self, line: Path | None, tell: Callable[[], object], *, reads: bool = False) -> QueuedCall:
+    def enqueue(self, line: Path | None, tell: Callable[[], object], *, reads: bool = False) -> QueuedCall:
         """Stand last in a line, to read only or for whatever there is to do.
 
         ``tell`` is called when the turn has come, by the thread of whoever left, and must not wait; it is not called
@@ -164,7 +164,7 @@ class CallQueue:
     def taken(self, directory: Path, *, reads: bool = False) -> Iterator[None]:
         """Wait in this thread for the turn at a branch, and keep it for the length of the block."""
         has_come = threading.Event()
-        place = self.stand(directory, has_come.set, reads=reads)
+        place = self.enqueue(directory, has_come.set, reads=reads)
         try:
             if not self.has_come(place):
                 has_come.wait()
@@ -211,4 +211,4 @@ class Ticket:
 
     def _stand(self, line: Path | None, *, reads: bool = False) -> None:
         has_come = self._has_come = asyncio.Event()
-        self._place = self._turns.stand(line, lambda: self._loop.call_soon_threadsafe(has_come.set), reads=reads)
+        self._place = self._turns.enqueue(line, lambda: self._loop.call_soon_threadsafe(has_come.set), reads=reads)

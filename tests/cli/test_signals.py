@@ -53,19 +53,19 @@ View.rows = rows
 AFTER = """
 import time
 from kbcore.sync import run
-real = run.remains
-def remains(*given):
+real = run.file_status
+def file_status(*given):
     print("begun", file=sys.stderr, flush=True)
     time.sleep(0.3)
     return real(*given)
-run.remains = remains
+run.file_status = file_status
 """
 LATE = """
 from kbcore.sync import run
-def remains(view, _):
+def file_status(view, _):
     interrupting._statement_s.set(0.2)
     return view.rows({slow!r})
-run.remains = remains
+run.file_status = file_status
 """
 CASES = {
     "a slow statement": (SLOWLY.format(when="'node' in str(statement)", slow=SLOW), ["check"]),

@@ -88,11 +88,11 @@ def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_pa
 
     async def talk():
         came = []
-        ahead = turns.stand(None, print)
+        ahead = turns.enqueue(None, print)
         calls = [asyncio.create_task(come(name, came)) for name in "abcd"]
         await asyncio.sleep(0)
         calls[1].cancel()  # at the door, where nobody was let in yet
-        there = turns.stand(one, print)
+        there = turns.enqueue(one, print)
         turns.leave(ahead)
         async with asyncio.timeout(10.0):
             while turns.standing(one) < 4:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
@@ -178,19 +178,19 @@ def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
     now_s = [0.0]
     turns, one, told = CallQueue(lambda: now_s[0]), tmp_path / "one", []
 
-    def stand(name, *, reads):
-        return turns.stand(one, lambda: told.append(name), reads=reads)
+    def enqueue(name, *, reads):
+        return turns.enqueue(one, lambda: told.append(name), reads=reads)
 
-    reader, writer = stand("r1", reads=True), stand("w1", reads=False)
+    reader, writer = enqueue("r1", reads=True), enqueue("w1", reads=False)
     assert turns.has_come(reader)
     assert turns.has_come(writer)
-    second, patient = stand("w2", reads=False), stand("r2", reads=True)
+    second, patient = enqueue("w2", reads=False), enqueue("r2", reads=True)
     assert not turns.has_come(second)
     assert not turns.has_come(patient)
     now_s[0] += AFTER_WRITES_S
     turns.look(one)
     assert told == ["r2"]
-    late = stand("r3", reads=True)
+    late = enqueue("r3", reads=True)
     turns.leave(writer)
     assert told == ["r2", "w2"]
     turns.leave(second)
@@ -202,7 +202,7 @@ def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
 
 def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
     turns, told = CallQueue(), []
-    places = [turns.stand(tmp_path, lambda at=at: told.append(at), reads=True) for at in range(MAX_READERS + 1)]
+    places = [turns.enqueue(tmp_path, lambda at=at: told.append(at), reads=True) for at in range(MAX_READERS + 1)]
     assert [turns.has_come(place) for place in places] == [True] * MAX_READERS + [False]
     turns.leave(places[1])
     assert told == [MAX_READERS]
@@ -212,20 +212,20 @@ def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_man
     now_s, told = [0.0], []
     turns = CallQueue(lambda: now_s[0])
 
-    def stand():
-        return turns.stand(tmp_path, lambda: told.append(1), reads=True)
+    def enqueue():
+        return turns.enqueue(tmp_path, lambda: told.append(1), reads=True)
 
-    slow = [stand() for _ in range(MAX_READERS)]
-    next_one = stand()
+    slow = [enqueue() for _ in range(MAX_READERS)]
+    next_one = enqueue()
     turns.look(tmp_path)
     assert not turns.has_come(next_one)
     now_s[0] += SLOW_READ_S
     turns.look(tmp_path)
     assert turns.has_come(next_one)
     assert len(told) == 1
-    slow += [next_one, *(stand() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
+    slow += [next_one, *(enqueue() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
     now_s[0] += SLOW_READ_S
-    too_many = stand()
+    too_many = enqueue()
     turns.look(tmp_path)
     assert [turns.has_come(place) for place in slow] == [True] * MAX_VIEWS
     assert not turns.has_come(too_many)
@@ -233,9 +233,9 @@ def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_man
 
 def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_path):
     turns, has_come = CallQueue(), threading.Event()
-    slow = [turns.stand(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
+    slow = [turns.enqueue(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
     begun_s = time.monotonic()
-    waiting = turns.stand(tmp_path, has_come.set, reads=True)
+    waiting = turns.enqueue(tmp_path, has_come.set, reads=True)
     assert has_come.wait(10.0)
     assert time.monotonic() - begun_s >= SLOW_READ_S / 2
     for place in (*slow, waiting):
@@ -245,7 +245,7 @@ def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_pa
 
 def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment(tmp_path):
     turns = CallQueue()
-    writer = turns.stand(tmp_path, print)
+    writer = turns.enqueue(tmp_path, print)
     begun_s = time.monotonic()
     with turns.taken(tmp_path, reads=True):
         assert AFTER_WRITES_S <= time.monotonic() - begun_s < 10.0

@@ -181,7 +181,7 @@ def _config() -> Target:
 
     known = settings.NameSources(lambda: ["orphans"], lambda: {"mine": {}}, lambda: ["own"], lambda: ["fact"])
     path = ".kb/config.json"
-    return _settings("config", lambda text: settings.settle(settings.read_config(text, path), known))
+    return _settings("config", lambda text: settings.checked_config(settings.read_config(text, path), known))
 
 
 def _schema() -> Target:

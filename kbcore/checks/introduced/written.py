@@ -48,12 +48,12 @@ def apply_changeset(
     follows_head: bool,
     read: Reading | None = None,
 ) -> Outcome:
-    """Do as ``writes.carry_out``, and warn of what then breaks KB's own rules and did not before.
+    """Do as ``store.apply.apply_changeset``, and warn of what then breaks KB's own rules and did not before.
 
     A refusal names the file, and its line, that states what it is about; with ``read`` also what files state that no
     record has.
 
-    Raises: what ``writes.carry_out`` raises; ``NotSynced``. What stops the rules is a warning.
+    Raises: what ``store.apply.apply_changeset`` raises; ``NotSynced``. What stops the rules is a warning.
     """
     drafts: list[Draft] = []
     if read is not None and not changeset.problems:
@@ -123,7 +123,7 @@ def warnings_of(workspace: Workspace, branch: str, author: Author, draft: Draft,
 
     try:
         return (
-            _tried(workspace, branch, author, draft)
+            _warnings_of_plan(workspace, branch, author, draft)
             if seq is None
             else workspace.store(branch).read(on, publishes=False)
         )
@@ -131,7 +131,7 @@ def warnings_of(workspace: Workspace, branch: str, author: Author, draft: Draft,
         return [_not_run(error.message)]
 
 
-def _tried(workspace: Workspace, branch: str, author: Author, draft: Draft) -> list[str]:
+def _warnings_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft) -> list[str]:
     """Return the warnings of a plan that a view of its own takes in."""
 
     def on(view: View) -> list[str]:

@@ -81,7 +81,7 @@ def leave_out_updated(work: CommandDrafts) -> list[str]:
 
 def _edges(work: CommandDrafts, origin: DraftSources) -> list[dict[str, Any]]:
     """Return the items of the propositions to write; what they begin and end at is marked to be written down too."""
-    work.settle()
+    work.load_existing()
     ends = {
         end for draft in work.links.values() if draft.edits or draft.is_stated for end in (draft.from_id, draft.to_id)
     }

@@ -254,7 +254,7 @@ class _Links:
             self._check_free(link)
         self._leave_unsorted(reached)
         led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
-        self.work.settle()
+        self.work.load_existing()
         self.since = confirmed_at(self.work.view.rows, {key for link, draft in led for key in (link.id, draft.id)})
         are_new = [self._merge_link(link, draft) for link, draft in led]
         return sum(are_new), len(are_new) - sum(are_new)

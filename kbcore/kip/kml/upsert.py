@@ -45,7 +45,7 @@ class Receipt(msgspec.Struct):
 
 def apply_upserts(work: CommandDrafts, command: s.Upserts) -> Intent:
     """Carry a command out on its drafts. Raises: ``KipRefused`` with the offset of the place."""
-    work.foresee(named_in(command))
+    work.prefetch(named_in(command))
     receipt = Receipt()
     written = 0
     for upsert in command.upserts:
@@ -193,7 +193,7 @@ class _Blocks:
             draft = self.stated(block.fact.predicate, subject, target, kind=kind, at=block.at)
         draft.at = block.at
         if block.expected_version is not None:
-            self.work.settle()
+            self.work.load_existing()
         check_version(draft, block.expected_version)
         draft.edits.set_members(attributes, metadata)
         _place(draft, block)

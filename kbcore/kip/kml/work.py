@@ -67,7 +67,7 @@ class CommandDrafts:
         """The propositions of the vocabulary, by id."""
         return {link.id: link for link in self.vocabulary.links}
 
-    def foresee(self, named: Iterable[s.Matcher]) -> None:
+    def prefetch(self, named: Iterable[s.Matcher]) -> None:
         """Look up at once all concepts that a command is going to name."""
         ids: set[str] = set()
         names: dict[str, list[str]] = {}
@@ -248,7 +248,7 @@ class CommandDrafts:
             self.links[key] = LinkDraft(key, predicate, kind, *ends, at)
         return self.links[key]
 
-    def settle(self) -> None:
+    def load_existing(self) -> None:
         """Look up what stands of the propositions that were named by their ends."""
         unknown = sorted(key for key, draft in self.links.items() if draft.old is None and not self._is_at_new(draft))
         self.look_up(unknown)

@@ -98,7 +98,7 @@ class Tokens:
     def accept(self, kind: str) -> bool:
         """Pass over the current token if it is of the kind, and tell whether it was."""
         if self.kind != kind:
-            self._tried(kind)
+            self._note_expected(kind)
             return False
         self.i += 1
         self.kind = self.kinds[self.i]
@@ -107,10 +107,10 @@ class Tokens:
     def is_at(self, kind: str) -> bool:
         """Tell whether the current token is of the kind; if not, an error here names it as one that could stand."""
         if self.kind != kind:
-            self._tried(kind)
+            self._note_expected(kind)
         return self.kind == kind
 
-    def _tried(self, kind: str) -> None:
+    def _note_expected(self, kind: str) -> None:
         if self.tried_at != self.i:
             self.tried_at = self.i
             self.tried = []

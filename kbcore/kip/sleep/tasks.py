@@ -37,7 +37,7 @@ def plan(memory: Memory) -> PhaseResult:
     step.leave(LATER, len(rows) - len(taken))
     step.work.look_up(row[0] for row in taken)
     targets = {row[0]: _matcher(*row[2:]) for row in taken if row[1] == ARCHIVE}
-    step.work.foresee(matcher for matcher in targets.values() if matcher)
+    step.work.prefetch(matcher for matcher in targets.values() if matcher)
     archived: dict[str, NodeDraft] = {}
     for key, action, *_ in taken:
         task = step.work.node(key, 0)

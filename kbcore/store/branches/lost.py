@@ -124,7 +124,7 @@ def warning(workspace: Workspace, loss: Loss) -> str:
     return loss.warning(remedy(workspace, loss))
 
 
-def settle(workspace: Workspace, branch: str) -> None:
+def note_store(workspace: Workspace, branch: str) -> None:
     """Note the store that a branch has now, after KB has put it in the place of another one."""
     with contextlib.suppress(KBError):
         loss_of(workspace, branch)

@@ -178,7 +178,7 @@ def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ens
     else:
         _copy(workspace, workspace.folders.directory_of(origin.branch), branch, view_of=origin.branch)
         made = Ensured(branch, is_new=True, copied_from=origin.branch, notice=origin.notice)
-    lost.settle(workspace, branch)
+    lost.note_store(workspace, branch)
     said = (
         f"git deleted {branch} and made it again since its store was last used: that store is in the trash. "
         f"{_begins(made)} `kb branch restore {shlex.quote(branch)}` brings the other back."
@@ -206,7 +206,7 @@ def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss
         with store_lock(workspace, source):
             _copy(workspace, source, branch, view_of=origin.branch)
             # Noted before the other one goes: from then on nothing else says that the records were acknowledged.
-            lost.settle(workspace, branch)
+            lost.note_store(workspace, branch)
             moves.throw_away(workspace, source)
         discard_cache(workspace, origin.branch)
         workspace.place.forget(source.name)
@@ -247,7 +247,7 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         seen = workspace.ref_seen(branch)
         _copy(workspace, directory, branch, view_of=source if is_in_use else "")
         gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), seen)
-        lost.settle(workspace, branch)
+        lost.note_store(workspace, branch)
     return Ensured(branch, is_new=True, copied_from=source)
 
 

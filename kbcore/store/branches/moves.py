@@ -17,7 +17,7 @@ from kbcore.storage.trashed import ASIDE, TRASH, TrashedStore, aside_of
 from kbcore.store.workspace import Workspace
 
 
-def settle(workspace: Workspace) -> None:
+def finish_moves(workspace: Workspace) -> None:
     """Finish or undo what processes that ended early left aside. The caller holds the repository lock.
 
     Raises: ``StorageError`` and its kin when something cannot be moved.

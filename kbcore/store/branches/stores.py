@@ -220,7 +220,7 @@ def repository_lock(workspace: Workspace, *, accepts_loss: bool = False) -> Iter
             machine.fs, machine.clock, workspace.folders.repository_lock, wait_s=wait_s, command="kb branch"
         ):
             relocation.finish_locked(workspace.folders)
-            moves.settle(workspace)
+            moves.finish_moves(workspace)
             yield
     except ReadOnlyStore as error:
         raise workspace.folders.refused(error) from error

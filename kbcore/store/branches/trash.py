@@ -206,7 +206,7 @@ def restore(workspace: Workspace, branch: str, *, even_damaged: bool = False) ->
         replaced = replace(workspace, entry.path, directory)
         gitref.write(fs, directory, seen)
         discard_cache(workspace, branch)
-        lost.settle(workspace, branch)
+        lost.note_store(workspace, branch)
     is_alive = git.is_in_use(workspace.repo, workspace.machine.env, branch)
     return Restored(branch, seq, is_alive, str(replaced) if replaced else "", bool(damage))
 

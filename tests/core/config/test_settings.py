@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kbcore import limits
 from kbcore.config.schema_files import load_schema
-from kbcore.config.settings import DEFAULT, Config, KipLimits, NameSources, parse_config, read_config, settle
+from kbcore.config.settings import DEFAULT, Config, KipLimits, NameSources, checked_config, parse_config, read_config
 from kbcore.config.template import default_config_text
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import registry, settings
@@ -41,7 +41,7 @@ NOTHING_MORE = NameSources(own_rules=lambda: NAMES, parameters=dict, extractors=
 
 def faults(text: str, known: NameSources | None = None) -> list[Problem]:
     with pytest.raises(InvalidConfig) as caught:
-        settle(read_config(text, PATH), known)
+        checked_config(read_config(text, PATH), known)
     assert caught.value.message.startswith(f"{PATH}:")
     return list(caught.value.details)
 
@@ -77,7 +77,7 @@ def test_a_byte_order_mark_and_windows_line_breaks_do_no_harm(change):
 
 
 def test_the_file_that_init_writes_says_what_holds_without_it():
-    written = settle(read_config(default_config_text(), PATH), NOTHING_MORE)
+    written = checked_config(read_config(default_config_text(), PATH), NOTHING_MORE)
     assert (written.default_branch, written.rules) == (None, {})
     assert (written.lock_wait_s, written.kip) == (DEFAULT.lock_wait_s, DEFAULT.kip)
     document = b"---\nid: REQ-1\n---\n# A title\n"
@@ -212,7 +212,7 @@ def test_names_that_the_project_knows_pass():
         extractors=lambda: ["todo", "scip", "markdwon"],
         entity_types=lambda: ["fact", "rq"],
     )
-    config = settle(read_config(NAMES_IN_DOUBT, PATH), known)
+    config = checked_config(read_config(NAMES_IN_DOUBT, PATH), known)
     assert config.rules == {"orfans": "off", "no-owner": "error"}
     assert config.switched_off == ("scip",)
     assert config == parse_config(NAMES_IN_DOUBT, PATH)
@@ -223,7 +223,9 @@ def test_nobody_is_asked_for_the_names_that_are_kbs_own():
         raise AssertionError("asked")
 
     text = json.dumps({**json.loads(default_config_text()), "rules": {"orphans": "off"}})
-    assert settle(read_config(text, PATH), NameSources(lambda: NAMES, never, never, never)).rules == {"orphans": "off"}
+    assert checked_config(read_config(text, PATH), NameSources(lambda: NAMES, never, never, never)).rules == {
+        "orphans": "off"
+    }
 
 
 def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the_settings():
@@ -242,14 +244,14 @@ def test_a_package_that_is_broken_stops_nothing_that_needs_no_extractor():
         raise InvalidConfig("broken", details=[Problem("extractors", "broken_extractor", "broken", "Mend it.")])
 
     known = NameSources(own_rules=lambda: NAMES, parameters=dict, extractors=broken, entity_types=tuple)
-    assert settle(read_config('{"extractors": {"scip": false}}', PATH), known).switched_off == ("scip",)
+    assert checked_config(read_config('{"extractors": {"scip": false}}', PATH), known).switched_off == ("scip",)
 
 
 def test_a_project_is_asked_for_its_rules_and_types():
     rules = {".kb/rules/a.yaml": "rules: [{id: no-owner, sql: select 1}]"}
     schema = {".kb/schema/a.yaml": "entities: {fact: {description: A fact.}}"}
     text = '{"rules": {"no-owner": "off"}, "extractors": {"markdown": {"paths": {"fact": "facts/*.md"}}}}'
-    config = settle(read_config(text, PATH), known_to(lambda: rules, lambda: load_schema(schema)))
+    config = checked_config(read_config(text, PATH), known_to(lambda: rules, lambda: load_schema(schema)))
     assert config.rules == {"no-owner": "off"}
 
 

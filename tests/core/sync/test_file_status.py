@@ -11,7 +11,7 @@ from kbcore.errors import ResourceLimit, StatementTimeout, StorageError
 from kbcore.model.record import ReadSource
 from kbcore.sync import run
 from kbcore.sync.difference import RECONSIDERED
-from kbcore.sync.file_status import remains
+from kbcore.sync.file_status import file_status
 from kbcore.sync.pending import taken_in_by
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
@@ -34,7 +34,7 @@ def coded(op: object) -> object:
 
 def told(view: View) -> list[object]:
     return [
-        *(remains(view, paths) for paths in PATHS),
+        *(file_status(view, paths) for paths in PATHS),
         *(sorted(taken_in_by(view, below)) for below in PLACES),
     ]
 
@@ -64,7 +64,7 @@ def test_a_sync_that_was_written_is_answered_although_nothing_can_be_read_after_
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(run, "remains", fail)
+        patched.setattr(run, "file_status", fail)
         answer = project.sync({"docs/requirements/a.md": req("REQ-A")})
         assert (answer.outcome.applied, answer.outcome.seq) == (True, 1)
         [warning] = answer.outcome.warnings
@@ -78,6 +78,6 @@ def test_a_bug_after_a_sync_was_written_is_raised(project: Project, monkeypatch:
     def fail(*_: object) -> None:
         raise ValueError
 
-    monkeypatch.setattr(run, "remains", fail)
+    monkeypatch.setattr(run, "file_status", fail)
     with pytest.raises(ValueError):  # noqa: PT011 - any one
         project.sync({"docs/requirements/a.md": req("REQ-A")})
