@@ -135,7 +135,7 @@ def is_before(at: str, epoch_s: int) -> bool:
 
 
 def days_before(at: str, days: int) -> str:
-    """Return the time so many days before one, as such a text; the first that can be told where that is earlier."""
+    """Return the time so many days before one, as such a text; the first that can be written where that is earlier."""
     time = _parsed(at)
     first = time.replace(year=1, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     return text_of(time - timedelta(days=days) if days <= (time - first).days else first)

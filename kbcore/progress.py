@@ -1,4 +1,4 @@
-"""How far long work has come, told to whoever listens to it; mostly nobody does, and then it costs nothing.
+"""How far long work has come, reported to whoever listens to it; mostly nobody does, and then it costs nothing.
 
 Work tells and goes on: a listener only takes note, and never waits, asks or refuses.
 """

@@ -408,7 +408,7 @@ def _test(session: Session, only: list[str]) -> int:
 
 
 class _Look:
-    """What is looked at of one branch: each way returns what is told, and what JSON says besides."""
+    """What is looked at of one branch: each way returns what is reported, and what JSON says besides."""
 
     def __init__(self, opened: Opened, asked: _Asked) -> None:
         self._opened = opened

@@ -63,7 +63,7 @@ def run(
         ),
     ] = False,
 ) -> int:
-    """Diagnose the installation, with a remedy for every finding. Changes nothing, unless told to.
+    """Diagnose the installation, with a remedy for every finding. Changes nothing without an option that says so.
 
     Looks at every branch, times the disk with a file in the cache that it removes again, and starts KB's server the way
     the repository's MCP clients do. Ends with the status of the first error that it finds.

@@ -113,7 +113,7 @@ def _missing(workspace: Workspace, losses: Sequence[Loss]) -> list[dict[str, Any
 
 
 def _watched(session: Session, branch: str) -> BranchStore:
-    """Return the store that a branch has, its notices told."""
+    """Return the store that a branch has, its notices reported."""
     store = session.workspace.store(branch)
     session.watch(store)
     return store

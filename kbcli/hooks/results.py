@@ -30,4 +30,4 @@ class HookResult(msgspec.Struct, frozen=True):
     note: str = ""
     """What else was changed so that git runs the hook; empty when nothing was."""
     way: Way = "file"
-    """``config``: git itself is told to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""
+    """``config``: git itself is set to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""

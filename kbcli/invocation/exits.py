@@ -1,4 +1,4 @@
-"""How a command ends: the statuses that no error class fixes, and how a failure is told. No traceback gets out."""
+"""How a command ends: the statuses that no error class fixes, and how a failure is reported. No traceback gets out."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _details(error: KBError, remedy: str) -> Iterator[str]:
 
 
 def _detail(problem: Problem, message: str, remedy: str, *, is_request: bool) -> str:
-    """Return one problem as a line, the place first, as compilers write it; of what was told only what is missing.
+    """Return one problem as a line, the place first, as compilers write it; of what was reported only what is missing.
 
     With ``is_request`` the path leads into what was asked for, and the file, if there is one, is another one.
     """

@@ -113,7 +113,7 @@ def _is_in_sequence(session: Session) -> bool:
 
 
 def _answer_at_rest(session: Session) -> SyncAnswer | None:
-    """Return what a sync would answer, as far as that can be told without a database."""
+    """Return what a sync would answer, as far as that can be determined without a database."""
     from kbcore.sync import noop_cache
 
     return noop_cache.lookup(session.workspace, session.workspace.head().branch, is_hook=True)

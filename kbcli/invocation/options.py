@@ -172,7 +172,7 @@ def make_plain(parameters: list[Any]) -> None:
 
 
 def check_once(command: Any, ctx: Any, words: list[str]) -> None:
-    """Refuse an option that takes one value and is given several times: the last would count, and nobody be told.
+    """Refuse an option that takes one value and is given several times: the last would count, and nobody hear of it.
 
     Raises: ``typer.BadParameter``, or what else is wrong with the words.
     """

@@ -1,6 +1,6 @@
 """The prompt of ``kb kip``: reads commands line by line until they are whole, carries them out, and goes on.
 
-Nothing that is typed ends the prompt but the wish to leave it: what is refused is told, what is interrupted is dropped.
+Nothing that is typed ends the prompt but the wish to leave it: a refusal is shown, what is interrupted is dropped.
 """
 
 from __future__ import annotations

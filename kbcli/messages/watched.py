@@ -53,9 +53,9 @@ class Telling:
         self._told: set[tuple[str, int, str]] = set()
         """The file, the line and the message of each problem of a file."""
         self._hidden: set[str] = set()
-        """Folders and files of which it was told last why they cannot be read."""
+        """Folders and files of which it was reported last why they cannot be read."""
         self._unread: set[str] = set()
-        """Files of which it was not told that they cannot be, because of that."""
+        """Files of which it was not reported that they cannot be, because of that."""
 
     def lines_of(self, event: Event) -> list[MarkedLine]:
         """Return what a happening is for people, one line for each thing."""
@@ -70,7 +70,7 @@ class Telling:
         return list(_lines(event))
 
     def _untold(self, event: Checked) -> Checked:
-        """Return what was not told yet, with what is mended in words that go with what was told."""
+        """Return what was not reported yet, with what is mended in words that go with what was reported."""
         unread = {
             one.source
             for one in event.new

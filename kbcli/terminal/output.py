@@ -241,7 +241,7 @@ class Output:
 
     @staticmethod
     def _draw(text: str) -> None:
-        # Nobody can be told that standard error is gone.
+        # Nobody can hear that standard error is gone.
         with contextlib.suppress(OutputClosed, OutputFailed):
             write_all(sys.stderr, text)
 

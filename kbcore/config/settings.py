@@ -84,7 +84,7 @@ _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
 class NameSources(msgspec.Struct, frozen=True):
     """Where to ask for names that are not KB's own; each is called only when the settings hold such a name.
 
-    Each may raise ``InvalidConfig``: then its problems are told with those of the settings.
+    Each may raise ``InvalidConfig``: then its problems are reported with those of the settings.
     """
 
     own_rules: Callable[[], Collection[str]]
@@ -200,7 +200,7 @@ def _settle_params(
     try:
         parameters = known.parameters() if doubts else {}
     except InvalidConfig as error:
-        # Whoever asks for rules is told of their files; once is enough.
+        # Whoever asks for rules hears of their files; once is enough.
         problems += [one for one in error.details if one not in problems]
         return
     for doubt in doubts:

@@ -50,7 +50,7 @@ class StatedEntity(msgspec.Struct, frozen=True):
 
     ``fields`` holds only what the file states, and ``text_ref``, which is the document itself unless it
     states another one; never ``id`` and ``type``. ``lines`` maps a field name to the line that states it, also one
-    that could not be read, of which a problem is told.
+    that could not be read, of which a problem is reported.
     """
 
     id: str

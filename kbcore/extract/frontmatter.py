@@ -34,7 +34,7 @@ _KEY_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)", re.MULTILINE)
 class Document(msgspec.Struct, frozen=True):
     """A document in two parts. ``front`` is None without front matter; ``body_line`` is the body's own first.
 
-    ``is_whole`` is False when the front matter has no end or is too large: then ``front`` is what can be told
+    ``is_whole`` is False when the front matter has no end or is too large: then ``front`` is what can be determined
     to belong to it.
     """
 

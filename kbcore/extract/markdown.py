@@ -192,7 +192,7 @@ def _identity(draft: _Draft) -> tuple[str, int]:
 
 
 def _hidden(draft: _Draft, key: str) -> int:
-    """Return the line that may state a key and could not be read, or 0: that is told of it, not that it lacks."""
+    """Return the line that may state a key and could not be read, or 0: that is reported of it, not that it lacks."""
     if draft.tree.is_complete:
         return 0
     front = draft.document.front or ""

@@ -1,6 +1,6 @@
 """The settings of KB's own extractors: which keys there are, and what each of them may hold. Pure.
 
-Whatever is wrong is kept with its file and line, so that all of it is told before a file is read; the extractors rely
+Whatever is wrong is kept with its file and line, so that all of it is shown before a file is read; the extractors rely
 on settings that passed here.
 """
 

@@ -157,7 +157,7 @@ def is_anything_staged(repo: Repository, env: Mapping[str, str], commit: str) ->
 
 
 def ignored(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> set[str]:
-    """Return those of these paths that git ignores: it is told to, and does not keep them. Raises: ``GitUnusable``."""
+    """Return those of these paths that git ignores: it is set to, and does not keep them. Raises: ``GitUnusable``."""
     if not paths or not repo.has_worktree:
         return set()
     asked = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))

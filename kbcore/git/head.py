@@ -158,13 +158,13 @@ def _ask_git(repo: Repository, env: Mapping[str, str], cache: HeadCache | None) 
 
 
 def _is_outdated(repo: Repository, cache: HeadCache) -> bool:
-    """Tell whether git's tables are not those of its last answer; False where that cannot be told."""
+    """Tell whether git's tables are not those of its last answer; False where that cannot be determined."""
     key, known = _tables_key(repo), cache.entries.get(repo.git_dir)
     return key is not None and (known is None or known[0] != key)
 
 
 def _tables_key(repo: Repository) -> _TablesKey | None:
-    """Return what changes with every change of a ref of this worktree, or None when it cannot be told.
+    """Return what changes with every change of a ref of this worktree, or None when it cannot be determined.
 
     HEAD is in the worktree's own tables, its branch in the common ones.
     """

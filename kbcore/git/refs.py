@@ -83,7 +83,7 @@ def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     Cheaper than listing all: nothing is spawned, except where git keeps its refs as reftable.
 
     Raises:
-        GitUnusable: it cannot be told.
+        GitUnusable: it cannot be determined.
     """
     if is_branch(repo, env, branch):
         return True

@@ -1,4 +1,4 @@
-"""What KB fails with, in the codes of KIP: one table. Each error is told with what was and was not written. Pure."""
+"""What KB fails with, in the codes of KIP: one table. Each error says what was and was not written. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final = 20
 
 
 class KipError(msgspec.Struct, frozen=True):
-    """How an error of KB's is told: as which code, and with which remedy where the error has none of its own."""
+    """How an error of KB's is reported: as which code, and with which remedy where the error has none of its own."""
 
     code: Code
     hint: str = ""
@@ -116,7 +116,7 @@ def in_kip(error: KBError, *, writes: bool) -> KipRefused:
 
 
 def bug(kind: str) -> KipRefused:
-    """Return what is told of a failure that KB does not know, by the name of its kind."""
+    """Return what is reported of a failure that KB does not know, by the name of its kind."""
     message = f"KB failed in a way that it should not ({kind})."
     return refused(INTERNAL, message, data={"kb_code": "internal_error", "applied": "unknown", "retryable": False})
 

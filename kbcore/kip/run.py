@@ -75,7 +75,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 Fit = Callable[[Piece, int], Response]
-"""Makes an answer fit where it goes; it is told how many commands of the batch are still to come."""
+"""Makes an answer fit where it goes; it is given how many commands of the batch are still to come."""
 
 
 class KipAnswer(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """What lies in the cache and nobody will ask for: files of processes that ended early, and old reports of bugs.
 
-Whether a file is still written is told by its age alone: the process may run on another machine.
+Whether a file is still written is decided by its age alone: the process may run on another machine.
 """
 
 from __future__ import annotations

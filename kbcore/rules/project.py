@@ -1,7 +1,7 @@
 """A rule of the project's own: SQL that can only read, run over the relations, with the values of its parameters.
 
 A repository is not always the user's own, so its SQL is looked at before it runs, and then runs in a sandbox, which
-would give it nothing else. Whatever it is refused for is told by file and line.
+would give it nothing else. Whatever it is refused for is reported by file and line.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reads the files of a project's own rules, ``.kb/rules/*.yaml``. Pure.
 
-Every problem of every file is told at once, with file and line. Whether the SQL can run shows when it is run.
+Every problem of every file is reported at once, with file and line. Whether the SQL can run shows when it is run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def load_rules(
 
 
 def _listed(root: ConfigNode) -> list[ConfigNode]:
-    """Return the rules that a file lists; what else it holds is a problem, told with an example."""
+    """Return the rules that a file lists; what else it holds is a problem, reported with an example."""
     if not isinstance(root.value, dict):
         root.must_be("an object with the member `rules`", EXAMPLE)
         return []

@@ -1,6 +1,6 @@
 """Looks at the SQL of a rule before it runs: one SELECT over the relations, with parameters that the rule has. Pure.
 
-What is refused here the sandbox would not give either; here it is told by file, line and name.
+What is refused here the sandbox would not give either; here it is reported by file, line and name.
 """
 
 from __future__ import annotations

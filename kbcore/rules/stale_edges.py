@@ -227,7 +227,7 @@ class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     changed_seq: int
     text_path: str
     unproven: str = ""
-    """Why it cannot be told whether the target is as it was, where records are missing; else ""."""
+    """Why it cannot be determined whether the target is as it was, where records are missing; else ""."""
 
 
 def stale_edges(

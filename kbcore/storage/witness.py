@@ -440,7 +440,7 @@ class NotesFolder:
         """The folder of this place, once it was made or found, and is the user's own."""
 
     def obstacle(self) -> str:
-        """Return what keeps the branches from being noted, as far as that can be told without writing."""
+        """Return what keeps the branches from being noted, as far as that can be determined without writing."""
         root = self._root
         if root is None:
             return "The environment names no home folder."
@@ -655,7 +655,7 @@ class NotesFolder:
         return [folder / name for name in names]
 
     def _is_gone(self, git_dir: Path, repository_id: str) -> bool:
-        """Tell whether there is no such repository any more; False where that cannot be told."""
+        """Tell whether there is no such repository any more; False where that cannot be determined."""
         if not git_dir.is_absolute():
             return False
         try:

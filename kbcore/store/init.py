@@ -100,7 +100,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     if default_branch is not None and (reason := default_branch_fault(default_branch)):
         raise InvalidQuery(f"{in_quotes(default_branch)} cannot be the default branch: {reason}.")
     workspace = Workspace(repo, machine, pool)
-    workspace.head()  # a repository that git cannot read is told of before anything is made
+    workspace.head()  # a repository that git cannot read is reported before anything is made
     interrupting.note_change()
     layout = _Layout(machine, repo.kb_root)
     settings = workspace.settings_dir

@@ -42,7 +42,7 @@ class CachePlaces(NamedTuple):
 class StorePool:
     """The branch stores that one process has open, for all its threads; a long-lived one keeps its last views warm.
 
-    A store that was opened once stays known, so that what it noticed is told once. Its view costs memory and threads
+    A store that was opened once stays known, so that what it noticed is shown once. Its view costs memory and threads
     (``MAX_WARM_VIEWS``), and is let go when that many other branches were asked for after it.
     """
 

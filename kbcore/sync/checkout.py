@@ -24,7 +24,7 @@ _FOLLOW_NS: Final = 20_000_000
 """So long after the index was written HEAD may still have to follow it."""
 
 _SUM_BYTES: Final = 20
-"""A longer one ends in so many bytes as well; zeros stand there where git is told to keep none."""
+"""A longer one ends in so many bytes as well; zeros stand there where git is set to keep none."""
 
 _LOCKS: Final = ("index.lock", "HEAD.lock")
 _HEADS: Final = ("HEAD", "reftable/tables.list")

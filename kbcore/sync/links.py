@@ -135,7 +135,7 @@ class _Claims:
         self._claimed: dict[tuple[str, str], str] = {}
 
     def held(self, path: str, key: str, stated: Stated) -> set[str]:
-        """Return the fields of a link that are not this file's to state; it is told where it says otherwise."""
+        """Return the fields of a link that are not this file's to state; it is reported where it says otherwise."""
         held = set()
         for name, value in stated.fields.items():
             owner = self._owner(key, name) or self._claimed.setdefault((key, name), path)

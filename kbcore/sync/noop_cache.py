@@ -127,7 +127,7 @@ def _write(workspace: Workspace, branch: str, rest: _Rest) -> None:
 
 
 def _looks_now(root: Path, wants: Sequence[ActiveExtractor]) -> str:
-    """Return the digest of how all wanted files look from outside now; "" when that cannot be told."""
+    """Return the digest of how all wanted files look from outside now; "" when that cannot be determined."""
     walk = walk_of(root, wants)
     looks = set()
     try:

@@ -19,7 +19,7 @@ _MARGIN: Final = 0.1
 """What is less like the word than the nearest by more than this is not named beside it."""
 
 _PLAIN: Final = re.compile(r"[\w.$/-]+")
-"""A name that needs no quotes to be told from the sentence around it."""
+"""A name that needs no quotes to be distinguished from the sentence around it."""
 
 
 def near_ones(

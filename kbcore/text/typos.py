@@ -14,7 +14,7 @@ _LEAST_LETTERS: Final = 4
 
 
 def is_long_enough(word: str) -> bool:
-    """Tell whether a word is long enough for a typo in it to be told from another word."""
+    """Tell whether a word is long enough for a typo in it to be distinguished from another word."""
     return len(_typed(word)) >= _LEAST_LETTERS
 
 

@@ -46,7 +46,7 @@ def some_of(names: Sequence[str], most: int, number: int = 0) -> str:
 
 
 def more_problems(number: int) -> str:
-    """Return a sentence on the problems besides the one that is told, with a space in front; nothing without any."""
+    """Return a sentence on the problems besides the one that is shown, with a space in front; nothing without any."""
     return f" {pluralize(number, 'more problem')} {is_or_are(number)} listed." if number else ""
 
 

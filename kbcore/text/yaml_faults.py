@@ -46,7 +46,7 @@ _WORDS: Final = (
     ("more than", "there are {problem}", "Split the file, or use fewer aliases."),
 )
 _FROM_THE_START: Final = ("unexpected end of stream", "could not find expected ':'", "',' or '")
-"""What is told by the place where it began: the library's own place is where it gave up."""
+"""What is reported by the place where it began: the library's own place is where it gave up."""
 
 
 def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:

@@ -100,7 +100,7 @@ def _indent_of(text: str) -> int:
 def _in_pieces(
     text: str, first_line: int, fault: FileProblem | None, anchors: yaml_text.Anchors | None = None
 ) -> TextTree:
-    """Read a mapping key by key. ``fault`` is what is wrong with the whole, told when no piece shows it."""
+    """Read a mapping key by key. ``fault`` is what is wrong with the whole, reported when no piece shows it."""
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     result = TextTree(values, {}, [])

@@ -86,7 +86,7 @@ class BranchView:
         self._generation = 0
         """Goes up when a base was published or all was let go: a view lent before that is closed, not kept."""
         self._opening = threading.RLock()
-        """Held while a view is opened or built: what is found to be damaged or lost is then told once."""
+        """Held while a view is opened or built: what is found to be damaged or lost is then reported once."""
         self._is_publishing = False
         self._base_file: tuple[int, int] | None = None
         """The published view that was opened last (``ViewCache.identity``)."""

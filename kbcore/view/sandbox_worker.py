@@ -50,7 +50,7 @@ def _keep_answering(
 
 def _confined(folder: str, time_s: float) -> Any:
     """Return a database that reads files in one folder alone, and whose settings stay as they are."""
-    import duckdb  # noqa: PLC0415 - where it lies is told on standard input
+    import duckdb  # noqa: PLC0415 - where it lies is given on standard input
 
     config: dict[str, Any] = {
         "threads": _THREADS,

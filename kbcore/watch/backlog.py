@@ -22,7 +22,7 @@ DOUBT_S: Final = 0.15
 """How long a file may be gone or empty while it is being saved."""
 
 FLOOD: Final = 500
-"""From so many paths on, everything is looked at: that costs less, and finds what was not told."""
+"""From so many paths on, everything is looked at: that costs less, and finds what was not reported."""
 
 FLOOD_QUIET_S: Final = 0.1
 FLOOD_LONGEST_S: Final = 2.0

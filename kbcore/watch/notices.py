@@ -87,7 +87,7 @@ class Notices:
 
     @property
     def is_deaf(self) -> bool:
-        """Tell whether a listener has ended although nobody asked it to: what happens there is not told any more."""
+        """Tell whether a listener has ended although nobody asked it to: it reports no changes any more."""
         return self._is_deaf
 
     @property
@@ -182,7 +182,7 @@ class Notices:
         """Gather what the library tells until the end.
 
         Where ``paths`` are all the folders ``listed_below`` some, one that is not among them is the end, also when it
-        came before it could be told of.
+        came before it could be reported.
         """
         known = set(paths)
         for changes in watch(

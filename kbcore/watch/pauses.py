@@ -37,7 +37,7 @@ class Retry:
 
 
 class QuietLook:
-    """When to look at everything although nothing was told: the later the longer such looks find nothing."""
+    """When to look at everything although nothing was reported: the later the longer such looks find nothing."""
 
     def __init__(self) -> None:
         self.at_s: float | None = None
@@ -49,7 +49,7 @@ class QuietLook:
         self.at_s = now_s + self._quiet_s
 
     def is_due(self, now_s: float) -> bool:
-        """Tell whether it is time; that is told once."""
+        """Tell whether it is time; that is reported once."""
         if self.at_s is None or now_s < self.at_s:
             return False
         self.at_s = None

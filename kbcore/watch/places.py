@@ -1,4 +1,4 @@
-"""Which folders a watcher is to be told of, and what a change at a path there means.
+"""Which folders a watcher is to hear of, and what a change at a path there means.
 
 Below the fixed part of a glob everything matters; above it, only whether the folders on the way are there. Of git's own
 files those count that say what is checked out, of KB's the settings, and the head of the branch that is followed.

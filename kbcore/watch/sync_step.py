@@ -1,4 +1,4 @@
-"""What a watcher takes in: a sync of what is due, on the branch that is checked out, and what is told of it.
+"""What a watcher takes in: a sync of what is due, on the branch that is checked out, and what is reported of it.
 
 What cannot be done now is put back and tried again; a store that lost what was seen of it is not written to.
 """
@@ -152,7 +152,7 @@ class Taking:
         return True
 
     def _untold(self, notices: Iterable[str]) -> tuple[str, ...]:
-        """Return those of these notices that were not told yet, each once."""
+        """Return those of these notices that were not reported yet, each once."""
         fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._told)
         self._told.update(fresh)
         return fresh

@@ -1,4 +1,4 @@
-"""What stands in a watcher's way, told once for as long as it lasts, whatever it keeps from being done."""
+"""What stands in a watcher's way, reported once for as long as it lasts, whatever it keeps from being done."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class Troubles:
             self._tell(Waiting(self._clock.now(), error))
 
     def end(self, doing: Doing) -> None:
-        """Note that nothing stands in the way of this any more; that is told once nothing stands in any way."""
+        """Note that nothing stands in the way of this any more; that is reported once nothing stands in any way."""
         if self._standing.pop(doing, None) and not self._standing:
             self._tell(Resumed(self._clock.now()))

@@ -1,4 +1,4 @@
-"""Keep a branch's store in step with the files of its worktree, until told to stop.
+"""Keep a branch's store in step with the files of its worktree, until it is stopped.
 
 Correctness never rests on notices: a changed path is looked at as a sync looks at it, and everything is looked at when
 the watcher begins, when git has changed what is checked out, when much changed at once, and after a while of quiet.
@@ -91,7 +91,7 @@ class Watcher:
     def _listening(self, places: Places) -> Iterator[Notices]:
         """Give the notices of these places; where the system gives none, files are looked at every second.
 
-        That is told when it begins, and when it is over.
+        That is reported when it begins, and when it is over.
         """
         with self._listen(places.deep, places.flat, is_polling=self._is_polling) as notices:
             self._notices = notices

@@ -1,7 +1,7 @@
 """Who follows which resource, and telling them when it has changed.
 
 Nothing runs while nobody follows anything. What is followed has a mark from before its subscription was confirmed, so
-that no change after that is missed; several changes between two looks are told as one.
+that no change after that is missed; several changes between two looks are reported as one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Subscriptions:
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus)
         self._turn = anyio.Lock()
-        """Held while is looked, compared and told."""
+        """Held while is looked, compared and reported."""
         self._is_wanted = anyio.Event()
         self._sight: Sight | None = None
         """What was last seen; None where that was not the same for all marks."""
@@ -81,7 +81,7 @@ class Subscriptions:
             await self._is_wanted.wait()
             try:
                 await self._look()
-            except Exception as error:  # noqa: BLE001 - a bug: told in full on standard error, and nobody waits in vain
+            except Exception as error:  # noqa: BLE001 - a bug: reported in full on standard error, and nobody waits in vain
                 if exhausted(error, may_be_written=False):  # the next look may get what this one did not
                     await anyio.sleep(_LONGEST_S)
                     continue

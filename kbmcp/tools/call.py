@@ -93,7 +93,7 @@ class Call(msgspec.Struct, frozen=True):
     author: Author
     notice: str
     is_dotted: bool
-    """How this server lists its tools: what is told to the client names them so."""
+    """How this server lists its tools: what is reported to the client names them so."""
     repository: str = ""
     """The name of the repository, for the answer."""
     is_read_only: bool = False

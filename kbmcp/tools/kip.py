@@ -1,6 +1,6 @@
 """The tools of KIP: what they take, and how an answer in KIP's own shape becomes a result of the protocol.
 
-A failure of whatever kind is told in KIP's envelope. What KIP has no place for, the branch and the seq, stands beside
+Every failure is reported in KIP's envelope. What KIP has no place for, the branch and the seq, stands beside
 the answer in ``_meta``.
 """
 
@@ -82,7 +82,7 @@ def read_only(arguments: Mapping[str, Any]) -> tuple[KipCall, list[Problem]]:
 
 
 def execute(call: Call, asked: KipCall, _: list[Problem]) -> Payload:
-    """Carry out a request; what fails is told in the answer, and what came before it stays."""
+    """Carry out a request; what fails is reported in the answer, and what came before it stays."""
     return _carried_out(call, asked, is_read_only=call.is_read_only)
 
 

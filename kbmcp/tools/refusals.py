@@ -1,6 +1,6 @@
 """The JSON of a refused or failed call: what was wrong, what was not changed, and which call to make next.
 
-One problem is told once: its words are those of the whole error, and ``details`` keeps only its place and its code.
+One problem is reported once: its words are those of the whole error, and ``details`` keeps only its place and its code.
 """
 
 from __future__ import annotations

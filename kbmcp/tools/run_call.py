@@ -1,7 +1,7 @@
 """Carries out what a client asks for in its branch's surroundings, and turns whatever happens into one JSON document.
 
-A failure never ends the server: what KB explains is told with its remedy; a bug is told as one, and in full on standard
-error.
+A failure never ends the server: what KB explains is reported with its remedy; a bug is reported as one, and in full on
+standard error.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class _Attempt:
             return CallResult(self._service.options, told, stopped, self._writes)
         except KBError as error:
             return self.refused(error)
-        except Exception as error:  # noqa: BLE001 - a bug: told to the client as such, and in full on standard error
+        except Exception as error:  # noqa: BLE001 - a bug: reported to the client as such, and in full on standard error
             known = exhausted(error, may_be_written=interrupting.may_have_written())
             if known:
                 return self.refused(known)

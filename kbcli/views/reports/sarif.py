@@ -65,7 +65,7 @@ def _results(told: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]
     for one in told.report.violations:
         mark = fingerprint(one)
         seen[mark] += 1
-        # Two that say the same are told apart by their order.
+        # Two that say the same are distinguished by their order.
         mark = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
         found.append(
             {

@@ -1,4 +1,4 @@
-"""What a report of ``kb check`` is told with, whatever the format: where it holds, lines of files, words."""
+"""What reports of ``kb check`` of every format are made with: where it holds, lines of files, words."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
     hints_left = _MAX_HINTS
     for file in staged.files.values():
         named = _named(file, staged)
-        if named:  # what names the wrong thing is told as that, once
+        if named:  # what names the wrong thing is reported as that, once
             covered.add(file.path)
         for one in named:
             if not _fits(staged, one):

@@ -117,7 +117,7 @@ def _request(workspace: Workspace, command: Command, options: KmlOptions) -> Req
 
 
 class _Plan:
-    """Plans one command, and keeps what is told of it afterwards."""
+    """Plans one command, and keeps what is reported of it afterwards."""
 
     def __init__(self, workspace: Workspace, command: Command, options: KmlOptions) -> None:
         self.workspace = workspace

@@ -41,7 +41,7 @@ def changeset_of(
     most_deleted: int,
     most: int = limits.MAX_CHANGESET_ITEMS,
 ) -> Changeset:
-    """Return the changeset of a command; ``origin`` is told where each item of it comes from.
+    """Return the changeset of a command; ``origin`` is given where each item of it comes from.
 
     Raises: ``KipRefused`` for a protected element and for too much; ``LimitExceeded``.
     """

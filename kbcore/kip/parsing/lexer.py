@@ -1,7 +1,7 @@
 """KIP text to tokens: kinds, words and offsets side by side, and the cursor that the parser moves over them.
 
 Every text becomes tokens, in linear time: what is no token of KIP is one of the kind ``bad``, which nothing accepts, so
-that the first fault that a reader meets is the one that is told.
+that the first fault that a reader meets is the one that is reported.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def task(key: str, now: str) -> tuple[AnswerOption, ...]:
 
 
 def duplicate(gone: Node, kept: Node, known: Any) -> tuple[AnswerOption, ...]:
-    """Return what two concepts that look alike come to: one, or two that are told apart for good."""
+    """Return what two concepts that look alike come to: one, or two that are distinguished for good."""
     merge = "MERGE CONCEPT ?gone INTO ?kept WHERE { ?gone {id: :gone} ?kept {id: :kept} }"
     apart = f"UPSERT {{ CONCEPT {{ {{id: :gone}} SET ATTRIBUTES {{ distinct_from: :distinct }} }} }} {_META}"
     before = known if isinstance(known, list) else []

@@ -1,4 +1,4 @@
-"""One cycle: its phases in order, each committed as one changeset, and what is told of it.
+"""One cycle: its phases in order, each committed as one changeset, and what is reported of it.
 
 A process that ends in the middle leaves whole phases. What a phase did is in the state that it left, so that running
 again does what is still to be done, and nothing twice.

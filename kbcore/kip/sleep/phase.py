@@ -17,7 +17,7 @@ from kbcore.kip.sleep.memory import Memory
 
 
 class PhaseResult(msgspec.Struct):
-    """What a phase comes to: the drafts of what it writes, what it removes, and what a person is told of it.
+    """What a phase comes to: the drafts of what it writes, what it removes, and what a person hears of it.
 
     ``done`` counts what it does, by what that is; ``left`` counts what it leaves alone, by why; ``issues`` are
     sentences for a person.

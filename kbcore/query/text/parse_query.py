@@ -118,7 +118,7 @@ def _widened(index: Index, word: Word) -> Word:
 
 
 def _has_spelling(text: str) -> bool:
-    """Tell whether a typo in a word can be told: a number is a name, and a short word has too many neighbours."""
+    """Tell whether a typo in a word can be determined: a number is a name, and a short word has too many neighbours."""
     return is_long_enough(text) and not _has_digit(text)
 
 

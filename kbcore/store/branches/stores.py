@@ -146,7 +146,7 @@ def note_gone(workspace: Workspace, fs: Fs | None = None) -> None:
 
     Where git keeps no reflogs, nothing else shows that a branch of that name is another one. Each store is noted once.
     Nothing is noted in a store whose branch had no ref when it was used last, as one that was restored before git made
-    the branch, nor while git has no branch at all. What cannot be told or noted now is left to the next look.
+    the branch, nor while git has no branch at all. What cannot be determined or noted now is left to the next look.
 
     ``fs`` is the file system to write on, where that of the workspace takes no writes.
 

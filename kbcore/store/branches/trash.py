@@ -60,7 +60,7 @@ _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 class Trashed(msgspec.Struct, frozen=True):
     """A store that ``collect`` moved, or would move: ``records`` counts those that no remaining store has.
 
-    ``facts`` counts what clients wrote on it and the default branch has not. Both are None when that cannot be told,
+    ``facts`` counts what clients wrote on it and the default branch has not. Both are None when that is not known,
     because a store is damaged or was written to meanwhile. ``place`` is where it lies, empty on a dry run.
     ``renamed_to`` is the branch that git made of this one, if that had a store of its own and did not take this one.
     """
@@ -307,7 +307,7 @@ def _delete(workspace: Workspace, entry: TrashedStore) -> None:
 
 
 def _size_of(fs: Fs, place: Path) -> int | None:
-    """Return how many bytes the files of a store have; None where that cannot be told."""
+    """Return how many bytes the files of a store have; None where that cannot be determined."""
     try:
         return sum(fs.lstat(place / name).st_size for name in fs.listdir(place))
     except OSError:
@@ -424,7 +424,7 @@ def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, tuple[
 def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[int | None, int | None]:
     """Return the seq of a store, and how much of what clients wrote on it the default branch has not.
 
-    None where that cannot be told.
+    None where that cannot be determined.
     """
     seq = _seq_of(workspace.machine.fs, directory)
     try:

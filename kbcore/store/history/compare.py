@@ -118,7 +118,7 @@ def count_differences(view: View, a: int, b: int) -> int:
 
 
 def _difference(table: Table[Any], change: Change[Any], *, is_back: bool) -> dict[str, Any] | None:
-    """Return a change as it is shown, told backwards if asked for; None when nothing that is shown differs."""
+    """Return a change as it is shown, shown backwards if asked for; None when nothing that is shown differs."""
     flat, show = _SHOWN[table.name]
     if is_back:
         key = change.before.id if change.before is not None else change.key

@@ -1,4 +1,4 @@
-"""Files that moved: what was said under their old names, told under the names that they have now. Pure.
+"""Files that moved: what was said under their old names, shown under the names that they have now. Pure.
 
 A file that moved is the same source, so its move alone is nobody's change of a fact.
 """

@@ -1,6 +1,6 @@
-"""Look for secrets in what a changeset writes: told as warnings, or refused where the project's rule is an error.
+"""Look for secrets in what a changeset writes: reported as warnings, or refused where the project's rule is an error.
 
-Never more of a value is told than its first characters.
+Never more of a value is reported than its first characters.
 """
 
 from __future__ import annotations
