@@ -30,7 +30,7 @@ qualify row_number() over (partition by seq order by rank, id, type, other, kind
 order by seq, rank, id, type, other, kind
 """
 """Some of the elements on either side of each asked record."""
-_SAID: Final = """row(stands, confidence, attributes, metadata, json_extract_string(statements, '$[*].src'),
+_SAID: Final = """row(is_resolved, confidence, attributes, metadata, json_extract_string(statements, '$[*].src'),
   json_extract_string(statements, '$[*].via')) as said"""
 _RENAMING: Final = """
 with asked as (select unnest(?::bigint[]) as seq),

@@ -89,7 +89,7 @@ def undone_link(
 ) -> UndoneElement[Link]:
     """Return what undoing a change makes of an edge that stands as ``now``; the rest is as for an entity.
 
-    Statements are undone by source: an edge that somebody else states as well stays. ``stands`` of the result says
+    Statements are undone by source: an edge that somebody else states as well stays. ``is_resolved`` of the result says
     whether it is meant to.
     """
     if change.before is None and now == change.after and not later:
