@@ -21,11 +21,21 @@ from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
 from tests.support.kip_writing import Kip
 from tests.support.places import caches_at
 from tests.support.project import AUTHOR
-from tests.support.scale import SEED, tries
+from tests.support.scale import SEED, in_time, tries
 
 COMMANDS = 14
 _STAMPS = frozenset(
-    {"source", "author", "created_at", "updated_at", "_created_at", "_version", "_merged_from", "_merged_values"}
+    {
+        "source",
+        "author",
+        "created_at",
+        "updated_at",
+        "decay_applied_at",
+        "_created_at",
+        "_version",
+        "_merged_from",
+        "_merged_values",
+    }
 )
 State = dict[Key, dict[str, dict[str, Any]]]
 
@@ -115,7 +125,7 @@ def _merged(command: dict[str, Any], expected: Any) -> bool:
 
 @pytest.mark.fault("K2")
 def test_random_commands_leave_and_answer_what_the_model_does(tmp_path: Path, tally) -> None:
-    for seed in range(SEED * 1000, SEED * 1000 + tries(6, 60, 2000)):
+    for seed in in_time(range(SEED * 1000, SEED * 1000 + tries(6, 60, 2000)), 60):
         root = tmp_path / str(seed)
         try:
             tally.tried(run(root, seed))

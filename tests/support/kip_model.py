@@ -95,7 +95,9 @@ class Model:
         if kind == "typed":
             name, value = rest[1:]
             return [
-                k for k, e in self.elements.items() if k[:2] == ("node", rest[0]) and e["attributes"].get(name) == value
+                k
+                for k, e in self.elements.items()
+                if k[:2] == ("node", rest[0]) and is_equal(e["attributes"].get(name), value)
             ]
         return [k for k in self.elements if k[0] == "link" and k[2] == rest[0]]
 
@@ -205,6 +207,11 @@ def in_order(conflicts: list[list[Any]]) -> list[list[Any]]:
 
 def listed(value: Any) -> list[Any]:
     return [] if value is None else list(value)
+
+
+def is_equal(one: Any, number: float) -> bool:
+    """Tell whether FILTER finds a value equal to a number: 1 is 1.0, and true is neither."""
+    return not isinstance(one, bool) and bool(one == number)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,6 +1,7 @@
 """UPDATE: attributes and metadata of the elements that WHERE finds, set to values or to what is calculated from them.
 
-All that one element becomes is calculated from what it was. A key whose calculation lacks a value is left as it is.
+All that one element becomes is calculated from what it was. A key whose calculation lacks a value is left as it is, and
+so is one that has this value already: an UPDATE that changes nothing of a link does not confirm it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
 from kbcore.model.request_reader import kind_of
 from kbcore.model.state import Changes
+from kbcore.model.values import is_same
 
 _LARGEST: Final = 2**63 - 1
 _TOO_LARGE: Final = "Put bounds on what goes into it with CLAMP; around it CLAMP comes too late."
@@ -45,7 +47,8 @@ def apply_update(work: CommandDrafts, command: s.Update) -> Intent:
         skipped += lacking + also_lacking
         for one in of_metadata:
             check_confidence(one.key, metadata.get(one.key), one.at)
-        draft.edits.set_members(besides_kind(draft, attributes, command.at), metadata)
+        attributes = besides_kind(draft, attributes, command.at)
+        draft.edits.set_members(_changed(attributes, was["attributes"]), _changed(metadata, was["metadata"]))
         draft.edits.place("attributes", command.attributes.assignments if command.attributes else ())
         draft.edits.place("metadata", of_metadata)
     keys = {draft.id for draft in found}
@@ -56,6 +59,10 @@ def apply_update(work: CommandDrafts, command: s.Update) -> Intent:
         return counts | ({"skipped": skipped} if skipped else {})
 
     return Intent(answer)
+
+
+def _changed(values: Mapping[str, Any], was: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in was or not is_same(value, was[key])}
 
 
 def _found(work: CommandDrafts, command: s.Update) -> list[Draft]:

@@ -273,6 +273,19 @@ def test_update_takes_so_many_as_its_limit_and_counts_what_changed(known: Kip) -
     assert known.seq() == 3
 
 
+def test_an_update_that_changes_nothing_of_a_link_does_not_confirm_it(kip: Kip) -> None:
+    kip('UPSERT { CONCEPT ?a { {type: "Person", name: "A"} } CONCEPT ?b { {type: "Person", name: "B"} } }')
+    kip('UPSERT { PROPOSITION ?l { ({type: "Person", name: "A"}, "knows", {type: "Person", name: "B"}) } }')
+    kip('UPSERT { CONCEPT ?b { {type: "Person", name: "B"} SET ATTRIBUTES {y: 2} } }')
+    kip('UPDATE ?l SET ATTRIBUTES { x: 1 } WHERE { ?l (?s, "knows", ?o) }')
+    kip('UPSERT { CONCEPT ?b { {type: "Person", name: "B"} SET ATTRIBUTES {y: 3} } }')
+    seq = kip.seq()
+    everything = 'WHERE { ?l (?s, "knows", ?o) }'
+    assert kip(f"UPDATE ?l SET ATTRIBUTES {{ x: 1 }} {everything}") == {"updated": 0, "matched": 1}
+    assert kip.seq() == seq
+    assert kip(f"UPDATE ?l SET ATTRIBUTES {{ x: 2 }} {everything}") == {"updated": 1, "matched": 1}
+
+
 def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
     told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
     # B mentions A leads to itself then and goes, and what was derived from it with it; C mentions B stood already.
