@@ -5,12 +5,13 @@ from, and by one of a file that states it and defines a single entity: what else
 nothing of this edge, nor does what a sleep cycle put in order. What counts of an entity is what it says: its fields
 and, where a Markdown document defines nothing else, that document. Who states it, where the file lies and in which
 line does not count, nor whether an episode was consolidated. A rename is no change: what an entity was under an
-earlier id, it was itself, and an edge that got another id with one of its ends was confirmed when it was before. Pure.
+earlier id, it was itself, and an edge that got another id with one of its ends was confirmed when it was before. Nor is
+a move of the file that states an edge. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -55,14 +56,57 @@ with recursive step as materialized (
   select now as id, seq as since, was, since as was_since, seq as until from step
   union all
   select r.id, r.since, s.was, s.since, s.seq from route r join step s on s.now = r.was and s.seq = r.was_since
-), carried as (
-  select id, since, min(was_since) as confirmed, list(until) as renames from route group by id, since
 )
 """
-"""Each earlier id of an element that renames gave another one, and when it had it (``renames.Moved``).
+"""Each earlier id of an element that renames gave another one, and when it had it (``renames.Moved``)."""
 
-``carried`` is for edges: each that a rename wrote was confirmed when the first on its route was written.
-"""
+_SAYS: Final = """{'resolved': is_resolved, 'confidence': confidence, 'attributes': attributes, 'metadata': metadata,
+  'statements': list_sort(list_transform(
+    from_json(statements, '[{"src":"VARCHAR","said":"VARCHAR","via":"VARCHAR"}]'),
+    lambda one: {'of_client': one.src = '', 'said': one.said, 'via': one.via}))
+}"""
+"""What an edge says and how often it is stated, but for the files."""
+
+
+def _carried(candidates: str) -> str:
+    """Return SQL for the edges of a table whose newest versions confirmed nothing, and when they were confirmed.
+
+    Such a version wrote a rename of an end, or that a file that states the edge moved. A file that defines one entity
+    and has another text where it is now confirms what it states, as it does where it stays.
+    """
+    return f"""trail as (
+  select id from {candidates} union select was from route where id in (select id from {candidates})
+), states as (
+  select id, version, files, ended, {_SAYS} as says
+  from (select * from link_history union all by name select *, {_NOW} as ended from main.link)
+  where id in (from trail) and id in (select id from link_history)
+), move as (
+  select b.id, b.version as since, b.ended as seq, list_filter(b.files, lambda one: not list_contains(a.files, one))
+    as left_files, list_filter(a.files, lambda one: not list_contains(b.files, one)) as new_files
+  from states b join states a on a.id = b.id and a.version = b.ended where a.files <> b.files and a.says = b.says
+), arrived as (
+  select id, seq, left_files, path from (select *, unnest(new_files) as path from move)
+  where path in (select path from main.node group by path having count(*) = 1)
+), file_text as (
+  select path, version, ended, hash
+  from (select * from source_history union all by name select *, {_NOW} as ended from main.source)
+  where path in (select path from arrived) or path in (select unnest(left_files) from arrived)
+), edited as (
+  select a.id, a.seq from arrived a
+  join file_text n on n.path = a.path and n.version <= a.seq and a.seq < n.ended
+  left join file_text o on list_contains(a.left_files, o.path) and o.version < a.seq and a.seq <= o.ended
+  group by a.id, a.seq, a.path, n.hash having not coalesce(bool_or(o.hash = n.hash), false)
+), passing as (
+  select now as id, seq, was, since from step where now in (from trail)
+  union all select id, seq, id, since from move where (id, seq) not in (from edited)
+), origin as (
+  select c.id, c.version as since, p.was, p.since as confirmed, p.seq
+  from {candidates} c join passing p on p.id = c.id and p.seq = c.version
+  union all
+  select o.id, o.since, p.was, p.since, p.seq from origin o join passing p on p.id = o.was and p.seq = o.confirmed
+), carried as (
+  select id, since, min(confirmed) as confirmed, list(seq) as passed from origin group by id, since
+)"""  # noqa: S608 - no text from outside
 
 
 def _asked(condition: str) -> str:
@@ -71,13 +115,17 @@ def _asked(condition: str) -> str:
   select id, version, path from node
   where id in (select id from node_history) or path in (select path from source_history)
     or id in (select id from route)
-), asked as (
+), candidate as materialized (
+  select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, t.path as to_path,
+    greatest(t.version, coalesce(s.version, 0)) as changed
+  from link l join turned t on t.id = l.to_id left join source s on s.path = t.path
+  where l.is_resolved and l.type not in ({_ORDER}) {condition}
+), {_carried("candidate")}, asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, coalesce(c.confirmed, l.version) as version,
-    coalesce(c.renames, []) as renames, f.path as from_path, t.path as to_path
-  from link l join turned t on t.id = l.to_id left join node f on f.id = l.from_id left join source s on s.path = t.path
+    coalesce(c.passed, []) as passed, f.path as from_path, l.to_path
+  from candidate l left join node f on f.id = l.from_id
   left join carried c on c.id = l.id and c.since = l.version
-  where l.is_resolved and l.type not in ({_ORDER})
-    and greatest(t.version, coalesce(s.version, 0)) > coalesce(c.confirmed, l.version) {condition}
+  where l.changed > coalesce(c.confirmed, l.version)
 )
 """  # noqa: S608 - no text from outside
 
@@ -133,11 +181,11 @@ _CONFIRMED: Final = """changed as (
 ), single as (
   select path from main.node where path in (select path from rewritten) group by path having count(*) = 1
 ), stated as (
-  select id, renames, unnest(files) as path from asked
-  union all select id, renames, from_path from asked where from_path in (from document)
+  select id, passed, unnest(files) as path from asked
+  union all select id, passed, from_path from asked where from_path in (from document)
 ), said as (
   select s.id, max(r.version) as seq from stated s join rewritten r on r.path = s.path
-  where s.path in (from single) and not list_contains(s.renames, r.version) group by s.id
+  where s.path in (from single) and not list_contains(s.passed, r.version) group by s.id
 ), confirmed as (
   select a.id, greatest(a.version, coalesce(c.said_seq, 0), coalesce(s.seq, 0)) as seq
   from asked a left join changed c on c.entity = a.from_id left join said s on s.id = a.id
@@ -162,7 +210,7 @@ def _suspect(seq: int | None) -> str:
   select a.id, max(w.version) as seq from asked a join (
     select entity, version, hash, lag(hash) over (partition by entity order by version) as was from wording
   ) w on w.entity = a.to_id
-  where w.hash <> w.was and w.version not in (from renaming) and not list_contains(a.renames, w.version) and {until}
+  where w.hash <> w.was and w.version not in (from renaming) and not list_contains(a.passed, w.version) and {until}
   group by a.id
 )
 select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,
@@ -184,7 +232,9 @@ def _not_provable(condition: str) -> str:
 
     Not for those where that is how it came to be.
     """
-    return f"""{_ROUTES}, history as (
+    return f"""{_ROUTES}, candidate as (
+  select l.* from link l where l.is_resolved and l.type not in ({_ORDER}) {condition}
+), {_carried("candidate")}, history as (
   select max(seq) as begins from record where file = '' or stated is not null
 ), stretch as (
   select id as entity, version, null as ended from node union all select id, version, ended from node_history
@@ -195,10 +245,11 @@ def _not_provable(condition: str) -> str:
   select entity, min(version) as began, max(ended) as said from stretch group by entity
 )
 select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, coalesce(c.confirmed, l.version), t.version, k.began
-from link l join node t on t.id = l.to_id join known k on k.entity = l.to_id left join known f on f.entity = l.from_id
+from candidate l join node t on t.id = l.to_id join known k on k.entity = l.to_id
+left join known f on f.entity = l.from_id
 left join carried c on c.id = l.id and c.since = l.version
-where l.is_resolved and l.type not in ({_ORDER}) and k.began <= (select begins from history)
-  and greatest(coalesce(c.confirmed, l.version), coalesce(f.said, 0)) < k.began {condition}
+where k.began <= (select begins from history)
+  and greatest(coalesce(c.confirmed, l.version), coalesce(f.said, 0)) < k.began
 """  # noqa: S608 - no text from outside
 
 
@@ -261,10 +312,15 @@ def stale_edges(
     return found + (_unproven(rows, condition, params) if has_gaps else [])
 
 
-def renames_among(rows: Rows, seqs: Collection[int]) -> set[int]:
-    """Return those of these seqs at which a record renamed something: an edge of such a version need not be newer."""
-    sql = "select seq from record where renamed > 0 and seq in (select unnest($1::bigint[]))"
-    return {seq for (seq,) in rows(sql, [sorted(seqs)])}
+def possibly_carried(rows: Rows, versions: Mapping[str, int]) -> set[str]:
+    """Return those of these edges, with their versions, that a rename or a move of a file may have written.
+
+    Such an edge may have been confirmed before its version.
+    """
+    sql = """select v.id from (select unnest($1::varchar[]) as id, unnest($2::bigint[]) as version) v
+where version in (select seq from record where renamed > 0 and seq in (select unnest($2::bigint[])))
+  or (id, version) in (select (id, ended) from link_history where id in (select unnest($1::varchar[])))"""
+    return {id_ for (id_,) in rows(sql, [list(versions), list(versions.values())])}
 
 
 def earlier_rows(rows: Rows, ids: Collection[str], columns: str) -> list[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Changes
 from kbcore.rules.few import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.stale_edges import ORDERING, StaleEdge, content_of, earlier_rows, renames_among, stale_edges
+from kbcore.rules.stale_edges import ORDERING, StaleEdge, content_of, earlier_rows, possibly_carried, stale_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import Likeness
@@ -160,13 +160,13 @@ class Sides:
         paths = {path for edge in edges for path in edge.files} | {node.path for node in nodes.values()}
         said = {one.path: one.version for one in self._after.sources(paths)}
         read = {one.path: one.version for one in self._before.sources({one.path for one in targets.values()})}
-        by_rename = renames_among(self._view.rows, {edge.version for edge in edges})
+        carried = possibly_carried(self._view.rows, {edge.id: edge.version for edge in edges})
         found, unclear = [], []
         for edge in edges:
             target, node = targets[edge.to_id], nodes.get(edge.from_id)
             files = [*edge.files, *([node.path] if node else [])]
             last = max([node.version if node else 0, *(said.get(path, 0) for path in files)])
-            is_own = last <= edge.version and edge.version not in by_rename
+            is_own = last <= edge.version and edge.id not in carried
             if is_own and edge.to_id in turned and max(target.version, read.get(target.path, 0)) <= edge.version:
                 found.append(self._suspect(edge, edge.version))
             else:

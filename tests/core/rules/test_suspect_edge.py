@@ -1,6 +1,8 @@
-"""What an edge leads to is as it was when somebody last stood by it; applying the edge again does."""
+"""An edge is suspect when what it leads to has changed since somebody last confirmed the edge."""
 
 from __future__ import annotations
+
+import random
 
 import pytest
 
@@ -230,3 +232,116 @@ def test_every_rule_runs_where_a_manifest_states_the_only_entity(tmp_path):
     project.sync({"docs/symbols.yaml": "symbols:\n  - {id: SYM-1, title: f, status: active}\n"})
     report = run_checks(project.workspace(), project.view(), branch="main")
     assert [run for run in report.rules if run.status == "not_run"] == []
+
+
+NEAR = document("B", title="b", status="open", links="[{depends_on: [C]}]")
+B_TO_C = [("B", "B depends_on C")]
+MANIFEST = "docs/sub/symbols.yaml"
+SETTINGS = '{"extractors": {"manifest": {"paths": ["docs/**/symbols.yaml"]}}}'
+B_PATH, C_PATH, MOVED = "docs/requirements/b.md", "docs/requirements/c.md", "docs/requirements/moved.md"
+
+
+@pytest.fixture
+def doubted(tmp_path):
+    """A document whose edge is suspect."""
+    found = Project(tmp_path / "p")
+    found.sync({B_PATH: NEAR, C_PATH: req("C")})
+    found.sync({C_PATH: req("C", title="other")})
+    return found
+
+
+def test_an_edge_stays_suspect_when_the_document_that_states_it_moves(doubted):
+    before = doubted.seq()
+    doubted.sync({B_PATH: None, MOVED: NEAR})
+    assert doubted.node("B").path == MOVED
+    assert suspects(doubted) == B_TO_C
+    [found] = run_checks(doubted.workspace(), doubted.view(), branch="main", only=[RULE]).violations
+    assert found.message.endswith(f"C has changed at seq {before}; the edge was last confirmed at seq 1.")
+    doubted.sync({MOVED: None, B_PATH: NEAR})  # and back, to a path that was in use before
+    assert suspects(doubted) == B_TO_C
+    doubted.apply(edges=[{"type": "depends_on", "from": "B", "to": "C"}])
+    assert suspects(doubted) == []
+    doubted.sync({B_PATH: None, MOVED: NEAR})
+    assert suspects(doubted) == []
+
+
+def test_an_edge_becomes_suspect_after_its_document_moved(doubted):
+    doubted.apply(edges=[{"type": "depends_on", "from": "B", "to": "C"}])
+    doubted.sync({B_PATH: None, MOVED: NEAR})
+    doubted.sync({C_PATH: req("C", title="third")})
+    assert suspects(doubted) == B_TO_C
+
+
+def test_a_document_that_moves_and_changes_at_once_confirms_its_edges(doubted):
+    doubted.sync({B_PATH: None, MOVED: NEAR + "\nMore.\n"})
+    assert suspects(doubted) == []
+
+
+def test_an_edge_that_says_something_else_where_it_moved_is_confirmed(synced):
+    other = "- {id: C, name: c, file: a.py}\n"
+    synced.sync({".kb/config.json": SETTINGS, "docs/symbols.yaml": SYMBOLS % 1 + other})
+    synced.sync({"docs/requirements/b.md": req("B", status="done")})
+    assert suspects(synced) == SUSPECT
+    changed = SYMBOLS.replace("target: B", "target: B, confidence: 0.5") % 1 + other
+    synced.sync({"docs/symbols.yaml": None, MANIFEST: changed})
+    assert synced.link("A", "implements", "B").is_resolved
+    assert suspects(synced) == []
+
+
+def test_an_edge_stays_suspect_when_its_shared_manifest_moves_and_says_more(synced):
+    other = "- {id: C, name: c, file: a.py}\n"
+    synced.sync({".kb/config.json": SETTINGS, "docs/symbols.yaml": SYMBOLS % 1 + other})
+    synced.sync({"docs/requirements/b.md": req("B", status="done")})
+    synced.sync({"docs/symbols.yaml": None, MANIFEST: SYMBOLS % 1 + other + "# looked after\n"})
+    assert synced.link("A", "implements", "B").is_resolved
+    assert suspects(synced) == SUSPECT
+
+
+def test_a_file_that_states_an_edge_of_a_client_confirms_it(project):
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    assert suspects(project) == SUSPECT
+    project.sync({"docs/symbols.yaml": SYMBOLS % 1, "a.py": ""})
+    assert suspects(project) == []
+
+
+def test_an_edge_whose_document_moves_and_whose_target_is_renamed_at_once_stays_suspect(doubted):
+    renamed = req("D", title="other").replace("id: D", "id: D\nformer_ids: [C]")
+    doubted.sync({B_PATH: None, MOVED: NEAR.replace("[C]", "[D]"), C_PATH: renamed})
+    assert doubted.node("D") is not None
+    assert suspects(doubted) == [("B", "B depends_on D")]
+
+
+def test_a_move_that_is_reverted_leaves_an_edge_suspect(doubted):
+    doubted.sync({B_PATH: None, MOVED: NEAR})
+    revert(doubted.workspace(), "main", AUTHOR, [doubted.seq()], follows_head=True)
+    assert suspects(doubted) == B_TO_C
+    doubted.close()
+    assert suspects(doubted) == B_TO_C
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_moves_of_files_change_nothing_of_which_edges_are_suspect(tmp_path, seed):
+    """Two projects with the same changes, of which one has its documents moved in between, have the same suspects."""
+    dice = random.Random(seed)
+    still, moving = Project(tmp_path / "still"), Project(tmp_path / "moving")
+    ids = ["A", "B", "C", "D"]
+    texts = {
+        id_: document(id_, title=id_, status="open", links=f"[{{depends_on: [{dice.choice(ids)}]}}]") for id_ in ids
+    }
+    paths = {id_: f"docs/requirements/{id_}.md" for id_ in ids}
+    still.sync({paths[id_]: text for id_, text in texts.items()})
+    moving.sync({paths[id_]: text for id_, text in texts.items()})
+    for step in range(10):
+        one = dice.choice(ids)
+        texts[one] = document(
+            one, title=f"{one} {dice.randrange(3)}", status="open", links=texts[one].split("links: ")[1].split("\n")[0]
+        )
+        still.sync({f"docs/requirements/{one}.md": texts[one]})
+        moving.sync({paths[one]: texts[one]})
+        moved = dice.sample(ids, 2)
+        changes: dict[str, str | None] = {paths[id_]: None for id_ in moved}
+        paths |= {id_: f"docs/requirements/{dice.choice('xyz')}{step}-{id_}.md" for id_ in moved}
+        moving.sync(changes | {paths[id_]: texts[id_] for id_ in moved})
+        assert suspects(moving) == suspects(still)
+    moving.close()
+    assert suspects(moving) == suspects(still)

@@ -119,6 +119,12 @@ def test_an_edge_that_was_not_suspect_before_a_rename_is_said_after_it(filled: P
     assert [warning] == found_since(filled, 3)
 
 
+def test_an_edge_that_was_suspect_before_its_file_moved_is_not_said_after_it(filled: Project) -> None:
+    set_(filled, "REQ-1", "status=draft")
+    filled.sync({SECOND: None, "docs/requirements/moved.md": FILES[SECOND]})
+    assert suspects(filled.apply(entities=[{"id": "REQ-1", "owner": "ann"}]).warnings) == found_since(filled, 4) == []
+
+
 _STATUS = st.sampled_from(["draft", "open"])
 _KEY = st.sampled_from(["REQ-1", "REQ-2", CLIENT])
 _step = st.one_of(
