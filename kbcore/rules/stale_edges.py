@@ -42,6 +42,7 @@ _ORDER: Final = ", ".join(f"'{edge}'" for edge in ORDERING)
 _NOW: Final = 2**62
 """The seq that ended what stands."""
 
+
 _HAS_TURNED: Final = """
 select exists (from node_history) or exists (from source_history), exists (from record where holes <> '')
 """
@@ -68,14 +69,29 @@ _SAYS: Final = """{'resolved': is_resolved, 'confidence': confidence, 'attribute
 """What an edge says and how often it is stated, but for the files."""
 
 
-def _carried(candidates: str) -> str:
-    """Return SQL for the edges of a table whose newest versions confirmed nothing, and when they were confirmed.
+_NO_MOVES: Final = """passing as (
+  select now as id, seq, was, since from step
+)"""
+
+
+def _carried(*, has_moved: bool) -> str:
+    """Return SQL for the candidates whose newest versions confirmed nothing, and when they were confirmed.
 
     Such a version wrote a rename of an end, or that a file that states the edge moved. A file that defines one entity
     and has another text where it is now confirms what it states, as it does where it stays.
     """
-    return f"""trail as (
-  select id from {candidates} union select was from route where id in (select id from {candidates})
+    return f"""{_MOVES if has_moved else _NO_MOVES}, origin as (
+  select c.id, c.version as since, p.was, p.since as confirmed, p.seq
+  from candidate c join passing p on p.id = c.id and p.seq = c.version
+  union all
+  select o.id, o.since, p.was, p.since, p.seq from origin o join passing p on p.id = o.was and p.seq = o.confirmed
+), carried as (
+  select id, since, min(confirmed) as confirmed, list(seq) as passed from origin group by id, since
+)"""  # noqa: S608 - no text from outside
+
+
+_MOVES: Final = f"""trail as (
+  select id from candidate union select was from route where id in (select id from candidate)
 ), states as (
   select id, version, files, ended, {_SAYS} as says
   from (select * from link_history union all by name select *, {_NOW} as ended from main.link)
@@ -99,17 +115,10 @@ def _carried(candidates: str) -> str:
 ), passing as (
   select now as id, seq, was, since from step where now in (from trail)
   union all select id, seq, id, since from move where (id, seq) not in (from edited)
-), origin as (
-  select c.id, c.version as since, p.was, p.since as confirmed, p.seq
-  from {candidates} c join passing p on p.id = c.id and p.seq = c.version
-  union all
-  select o.id, o.since, p.was, p.since, p.seq from origin o join passing p on p.id = o.was and p.seq = o.confirmed
-), carried as (
-  select id, since, min(confirmed) as confirmed, list(seq) as passed from origin group by id, since
 )"""  # noqa: S608 - no text from outside
 
 
-def _asked(condition: str) -> str:
+def _asked(condition: str, *, has_moved: bool) -> str:
     """Return SQL for the edges whose target changed after them: mostly there is none, and the rest is slow to plan."""
     return f"""{_ROUTES}, turned as (
   select id, version, path from node
@@ -120,7 +129,7 @@ def _asked(condition: str) -> str:
     greatest(t.version, coalesce(s.version, 0)) as changed
   from link l join turned t on t.id = l.to_id left join source s on s.path = t.path
   where l.is_resolved and l.type not in ({_ORDER}) {condition}
-), {_carried("candidate")}, asked as (
+), {_carried(has_moved=has_moved)}, asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, coalesce(c.confirmed, l.version) as version,
     coalesce(c.passed, []) as passed, f.path as from_path, l.to_path
   from candidate l left join node f on f.id = l.from_id
@@ -132,6 +141,11 @@ def _asked(condition: str) -> str:
 
 _COUNTED: Final = "select count(*) from asked"
 """Not ``from asked limit 1``, which DuckDB 2.0 never ends on a large branch: see ADR 0015."""
+_MAY_HAVE_MOVED: Final = """
+select count(*) from link_history where len(files) > 0
+  and (id, ended) in (select (id, version) from candidate union all select (was, was_since) from route)
+"""
+"""How many states of edges, which files stated, ended when the edges asked for, or others, were written again."""
 
 
 def _named(ids: str) -> str:
@@ -234,7 +248,7 @@ def _not_provable(condition: str) -> str:
     """
     return f"""{_ROUTES}, candidate as (
   select l.* from link l where l.is_resolved and l.type not in ({_ORDER}) {condition}
-), {_carried("candidate")}, history as (
+), {_carried(has_moved=True)}, history as (
   select max(seq) as begins from record where file = '' or stated is not null
 ), stretch as (
   select id as entity, version, null as ended from node union all select id, version, ended from node_history
@@ -304,9 +318,14 @@ def stale_edges(
         params = [sorted(ends if ends is not None else ids or ())]
     [(has_turned, has_gaps)] = rows(_HAS_TURNED, [])
     found: list[StaleEdge] = []
-    asked = _asked(condition)
-    if has_turned and rows(f"{asked} {_COUNTED}", params) != [(0,)]:
-        found = [StaleEdge(*row) for row in rows(f"{asked}, {_STRETCHES}, {_CONFIRMED}, {_suspect(seq)}", params)]
+    if has_turned:
+        asked = _asked(condition, has_moved=False)
+        [(count, moves)] = rows(f"{asked} select ({_COUNTED}), ({_MAY_HAVE_MOVED})", params)
+        if moves:
+            asked = _asked(condition, has_moved=True)
+            [(count,)] = rows(f"{asked} {_COUNTED}", params)
+        if count:
+            found = [StaleEdge(*row) for row in rows(f"{asked}, {_STRETCHES}, {_CONFIRMED}, {_suspect(seq)}", params)]
     if seq is not None:
         found = [one for one in found if one.confirmed_seq <= seq]
     return found + (_unproven(rows, condition, params) if has_gaps else [])
