@@ -124,8 +124,9 @@ class SqlRelation:
             self.columns[variable] = found
         elif not (old.is_open or found.is_open):
             self.equate(found.sql, old.sql)
-            is_own = old.home is self or bool(found.node or found.link)  # otherwise more is joined to rows around this
-            kind = _narrower(old.kind, found.kind) if is_own else old.kind
+            # What is joined to the rows around this relation must keep all of them.
+            is_own = old.home is self
+            kind = _narrower(old.kind, found.kind) if is_own or found.node or found.link else old.kind
             is_virtual = old.is_virtual and found.is_virtual
             both = Bound(old.sql, kind, old.home, is_virtual=is_virtual if is_own else old.is_virtual)
             pattern = found.pattern[0] or old.pattern[0], found.pattern[1] or old.pattern[1]

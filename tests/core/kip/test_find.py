@@ -93,6 +93,13 @@ def test_a_variable_that_stays_open_is_shown_as_one_null(graph) -> None:
     assert ask(graph, text).result == ["d", None]
 
 
+@pytest.mark.parametrize("found", ['?a {type: "$ConceptType"}', 'OPTIONAL { ?a {type: "$ConceptType"} }'])
+def test_a_filter_within_not_takes_no_row_of_the_vocabulary_away(graph, found) -> None:
+    every = ask(graph, f"FIND(COUNT(?a)) WHERE {{ {found} }}").result
+    never = 'NOT { ?a (?c, "knows", ?b) FILTER(?a.metadata.confidence > 0.5) }'
+    assert ask(graph, f"FIND(COUNT(?a)) WHERE {{ {found} {never} }}").result == every > 0
+
+
 def test_each_domain_counts_its_members_those_without_any_too(graph) -> None:
     text = """FIND(?d.name, COUNT(?n)) WHERE { ?d {type: "Domain"} OPTIONAL { (?n, "belongs_to_domain", ?d) }
         FILTER(!STARTS_WITH(?d.name, "C")) } ORDER BY COUNT(?n) DESC"""
