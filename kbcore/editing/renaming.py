@@ -66,7 +66,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.history.names import net_renames
 from kbcore.store.history.undo import UndoOptions, check_seq, rollback_planner, rollback_request
 from kbcore.store.write_request import Planner, Request
-from kbcore.sync.begun_renames import BegunRename, begun
+from kbcore.sync.begun_renames import BegunRename, begun, read_begun
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
 from kbcore.sync.pending import wanted
 from kbcore.text.escaping import in_quotes
@@ -385,10 +385,10 @@ def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledB
         planned = workspace.store(target.branch).read(before)
         if planned is None:
             return None
-        edits, begun_renames = _edits_of(target, planned.steps)
-        restored = {
-            edit.path for edit in edits if hashlib.sha256(edit.after).hexdigest() == planned.hashes.get(edit.path)
-        }
+        read = _read_and_edited(target, wanted(workspace), planned.steps)
+        edits = [one.edit for one in read if one.changes]
+        hashes = {one.edit.path: _hash(one.edit.after) for one in read if one.changes or one.is_written}
+        restored = {path for path, hash_ in hashes.items() if hash_ == planned.hashes.get(path)}
         drafts: list[Draft] = []
         plan = rollback_planner(to_seq, restored)
 
@@ -399,7 +399,7 @@ def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledB
         request = rollback_request(to_seq, options)
         request = msgspec.structs.replace(request, lock_wait_s=workspace.config.lock_wait_s)
         if edits:
-            outcome = commit(target, edits, request, plan=noted, begun=begun_renames)
+            outcome = commit(target, edits, request, plan=noted, begun=_notes(planned.steps, read))
         else:
             outcome = _recorded(target, noted, request)
     is_tried = options.dry_run
@@ -466,7 +466,7 @@ def _renames_left(view: View, seq: int) -> dict[str, str]:
 def _carried_out(target: WriteTarget, found: _Found, step: _Step, request: Request) -> SetResult:
     extractors = wanted(target.workspace)
     read = _read_and_edited(target, extractors, [(found, step)])
-    edits = [edit for edit in read if edit.after != edit.before]  # a link by its path names no id
+    edits = [one.edit for one in read if one.changes]  # a link by its path names no id
     schema = target.workspace.schema
     drafts: list[Draft] = []
     planned = _planner(step, read, schema, in_file=_is_in_file(extractors, found))
@@ -475,45 +475,67 @@ def _carried_out(target: WriteTarget, found: _Found, step: _Step, request: Reque
         drafts.append(planned(view, stamp))
         return drafts[-1]
 
-    notes = _notes([(found, step)], edits)
+    notes = _notes([(found, step)], read)
     outcome = commit(target, edits, request, plan=plan, begun=notes) if edits else _recorded(target, plan, request)
     workspace, is_tried = target.workspace, request.dry_run
     outcome = with_warnings(workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried)
     return SetResult(outcome, edits)
 
 
+class _ReadFile(NamedTuple):
+    """A file that names an entity, and its content after the renames.
+
+    ``is_written``: it has that content already, from a run that was ended before its record.
+    """
+
+    edit: FileEdit
+    is_written: bool
+
+    @property
+    def changes(self) -> bool:
+        return self.edit.after != self.edit.before
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
 def _read_and_edited(
     target: WriteTarget, extractors: Extractors, steps: Sequence[tuple[_Found, _Step]]
-) -> list[FileEdit]:
+) -> list[_ReadFile]:
     """Return each file that names an entity of these renames, with its content after all of them, one after the other.
 
     The files that state the entities come first: where a crash leaves the others as they were, the ids in them are
-    former ones.
+    former ones. What the same renames wrote before such a crash is as it is to be.
     """
     own = {found.node.path for found, _ in steps}
     if any(found.paths for found, _ in steps):
         require_checked_out(target)
-    read: dict[str, FileEdit] = {}
+    noted = _noted_before(target, [step for _, step in steps])
+    written = {item for one in noted for item in one.written.items()}
+    read: dict[str, _ReadFile] = {}
     for found, step in steps:
         for path in sorted(found.paths, key=lambda path: path != found.node.path):
-            edit = read.get(path) or _read_recorded(target, found, path)
-            after = _edited(extractors, found, path, step, edit.after)
-            read[path] = msgspec.structs.replace(edit, after=after)
-    for key, path in unrecorded(target.read, [step.new for _, step in steps]).items():
+            one = read.get(path) or _read_recorded(target, found, path, written)
+            after = _edited(extractors, found, path, step, one.edit.after)
+            read[path] = one._replace(edit=msgspec.structs.replace(one.edit, after=after))
+    new = {step.new for _, step in steps} - {one.new for one in noted}
+    for key, path in unrecorded(target.read, sorted(new)).items():
         raise NotSynced(unrecorded_words(in_quotes(key), path), hint=SYNC_FIRST)
-    return sorted(read.values(), key=lambda edit: edit.path not in own)
+    return sorted(read.values(), key=lambda one: one.edit.path not in own)
 
 
-def _edits_of(
-    target: WriteTarget, steps: Sequence[tuple[_Found, _Step]]
-) -> tuple[Sequence[FileEdit], Sequence[BegunRename]]:
-    """Return the files that these renames change, and the note on the renames."""
-    edits = [edit for edit in _read_and_edited(target, wanted(target.workspace), steps) if edit.after != edit.before]
-    return edits, _notes(steps, edits)
+def _noted_before(target: WriteTarget, steps: Sequence[_Step]) -> list[BegunRename]:
+    """Return those of these renames that an earlier run began and did not record."""
+    workspace = target.workspace
+    noted = read_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree)
+    ids = {(step.old, step.new) for step in steps}
+    return [one for one in noted if (one.old, one.new) in ids]
 
 
-def _notes(steps: Sequence[tuple[_Found, _Step]], edits: Sequence[FileEdit]) -> list[BegunRename]:
-    """Return the note on each rename, with those of the edited files that name its entity."""
+def _notes(steps: Sequence[tuple[_Found, _Step]], read: Sequence[_ReadFile]) -> list[BegunRename]:
+    """Return the note on each rename, with those of the files that it writes or wrote which name its entity."""
+    edits = [one.edit for one in read if one.changes or one.is_written]
     return [
         begun(step.old, step.new, step.former, ((edit.path, edit.after) for edit in edits if edit.path in found.paths))
         for found, step in steps
@@ -535,14 +557,15 @@ def _is_in_file(extractors: Extractors, found: _Found) -> bool:
     return bool(found.node.path) and is_markdown(extractors, found.node.path)
 
 
-def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file: bool) -> Planner:
+def _planner(step: _Step, read: Sequence[_ReadFile], project: Schema, *, in_file: bool) -> Planner:
     """Return what plans the record of a rename; ``read`` are all files that state something of the entity."""
 
     def plan(view: View, stamp: Stamp) -> Draft:
         found = _Found(view, step.old, step.new, project)
         _check_stale(found.node, step.expected_seq, head=stamp.seq - 1)
-        hashes = {edit.path: hashlib.sha256(edit.before or b"").hexdigest() for edit in read}
-        if hashes != {path: source.hash for path, source in found.sources.items()}:
+        hashes = {one.edit.path: _hash(one.edit.before or b"") for one in read}
+        recorded = {path: source.hash for path, source in found.sources.items()}
+        if hashes | {one.edit.path: recorded.get(one.edit.path, "") for one in read if one.is_written} != recorded:
             raise StaleBase(f"What names {in_quotes(step.old)} has changed meanwhile.", hint="Run it again.")
         fields, owners = dict(found.node.fields), dict(found.node.owners)
         fields.pop(FORMER_IDS, None)
@@ -554,7 +577,8 @@ def _planner(step: _Step, read: Sequence[FileEdit], project: Schema, *, in_file:
         node = msgspec.structs.replace(found.node, id=step.new, fields=fields, owners=owners)
         ops = rename_ops(found.state, found.node, node)
         ops += resolve(found.state, {step.new: node.type}, view.schema(project))
-        ops += [_taken_in(found.sources[edit.path], edit.after) for edit in read if edit.after != edit.before]
+        changed = [one.edit for one in read if one.changes or one.is_written]
+        ops += [_taken_in(found.sources[edit.path], edit.after) for edit in changed]
         asked = needs(ops) | ReadSet(frozenset({step.old}), frozenset(), frozenset({step.old}), frozenset())
         state = view.gather(asked)
         planned = tuple(ops)
@@ -579,7 +603,7 @@ def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
     """Return the operation by which a file counts as taken in with other content; it says the same otherwise."""
     return ReadSource(
         path=source.path,
-        hash=hashlib.sha256(content).hexdigest(),
+        hash=_hash(content),
         extractor=source.extractor,
         base=source.version,
         is_ok=source.is_ok,
@@ -587,13 +611,19 @@ def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
     )
 
 
-def _read_recorded(target: WriteTarget, found: _Found, path: str) -> FileEdit:
-    """Return a file that names an entity as it is, which is as it is recorded. Raises: ``NotSynced``."""
+def _read_recorded(target: WriteTarget, found: _Found, path: str, written: Collection[tuple[str, str]]) -> _ReadFile:
+    """Return a file that names an entity as it is, which is as it is recorded, or as an earlier run wrote it.
+
+    Raises: ``NotSynced``.
+    """
     before = read_document(target.workspace, path)
     source = found.sources.get(path)
-    if source is None or source.hash != hashlib.sha256(before).hexdigest():
+    hash_ = _hash(before)
+    is_recorded = source is not None and source.hash == hash_
+    is_written = not is_recorded and (path, hash_) in written
+    if not is_recorded and not is_written:
         raise NotSynced(f"{path} names {in_quotes(found.node.id)}, and says something else than the records.")
-    return FileEdit(path, before, before)
+    return _ReadFile(FileEdit(path, before, before), is_written)
 
 
 def _edited(extractors: Extractors, found: _Found, path: str, step: _Step, before: bytes) -> bytes:

@@ -72,6 +72,12 @@ def killed(root: Path, documents: int, *words: str) -> bool:
     return subprocess.run(command, env=environment(), capture_output=True, check=False).returncode == -signal.SIGKILL
 
 
+def run(root: Path, *words: str) -> None:
+    command = [sys.executable, "-m", "kbcli.app", "-C", str(root), *words]
+    done = subprocess.run(command, env=environment(), check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def facts(project: Project) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return what is stated, by whom and since when."""
     view = project.view()
@@ -100,12 +106,7 @@ def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_
     last = [(old, RENAMES[old]) for old in RENAMES]  # all files are written, and the record is not
     for old, at in [*last, *(one for one in points if one not in last)][: tries(5, len(points))]:
         whole, dead = copied(kept, f"whole-{old}-{at}"), copied(kept, f"dead-{old}-{at}")
-        subprocess.run(
-            [sys.executable, "-m", "kbcli.app", "-C", str(whole), "rename", old, "NEW-1"],
-            env=environment(),
-            check=True,
-            capture_output=True,
-        )
+        run(whole, "rename", old, "NEW-1")
         if not killed(dead, at, "rename", old, "NEW-1"):
             tally.violated((old, at), "it was not killed")
         with opened(whole) as one, opened(dead) as other:
@@ -132,8 +133,7 @@ def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_en
     with opened(kept) as project:
         seq, before = project.seq(), facts(project)
     for number, old in enumerate(olds):
-        command = [sys.executable, "-m", "kbcli.app", "-C", str(kept), "rename", old, f"NEW-{number}"]
-        subprocess.run(command, env=environment(), check=True, capture_output=True)
+        run(kept, "rename", old, f"NEW-{number}")
     for at in range(1, len(FILES) + 1):
         dead = copied(kept, f"dead-{at}")
         if not killed(dead, at, "rollback", str(seq), "--files"):
@@ -144,12 +144,11 @@ def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_en
             for number, old in enumerate(olds):
                 if len(project.view().nodes([old, f"NEW-{number}"])) != 1:
                     tally.violated((old, at), "it is not one entity")
-        command = [sys.executable, "-m", "kbcli.app", "-C", str(dead), "rollback", str(seq), "--files"]
-        subprocess.run(command, env=environment(), check=True, capture_output=True)
+        run(dead, "rollback", str(seq), "--files")
         with opened(dead) as project:
             if facts(project) != before:
                 tally.violated(at, "the records are not as they were")
-            # Documents that were not written keep the later ids, as after a revert with the files that is killed.
+            # After a sync, documents that were not written keep the later ids.
             if at == len(FILES) and {path: (dead / path).read_text() for path in FILES} != FILES:
                 tally.violated(at, "the files are not as they were")
             if at == len(FILES) and project.sync(rebuild=True).outcome.applied:
@@ -157,6 +156,42 @@ def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_en
         shutil.rmtree(dead)
         tally.tried()
     tally.done(at_least=2)
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize("command", ["rename", "revert", "rollback"])
+def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
+    kept: Path, tally: Tally, command: str
+) -> None:
+    """It writes four documents. That killed after the first one is killed once more."""
+    words = ["rename", "REQ-1", "NEW-1"]
+    with opened(kept) as project:
+        seq = project.seq()
+    if command != "rename":
+        for number, old in enumerate(RENAMES if command == "rollback" else ["REQ-1"]):
+            run(kept, "rename", old, f"NEW-{number}")
+        words = ["revert", str(seq + 1), "--files"] if command == "revert" else ["rollback", str(seq), "--files"]
+    whole = copied(kept, "whole")
+    run(whole, *words)
+    with opened(whole) as project:
+        wanted = facts(project), {path: (whole / path).read_text() for path in FILES}
+    for at in range(1, len(FILES)):
+        dead = copied(kept, f"dead-{at}")
+        if not killed(dead, at, *words) or (at == 1 and not killed(dead, 1, *words)):
+            tally.violated((command, at), "it was not killed")
+        run(dead, *words)
+        with opened(dead) as project:
+            found = facts(project), {path: (dead / path).read_text() for path in FILES}
+            if found != wanted:
+                tally.violated((command, at), "it is not finished")
+            if project.sync(rebuild=True).outcome.applied:
+                tally.violated((command, at), "another sync changes it")
+            workspace = project.workspace()
+            if read_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree):
+                tally.violated((command, at), "the note of the renames is left")
+        shutil.rmtree(dead)
+        tally.tried()
+    tally.done(at_least=3)
 
 
 @pytest.mark.fault("F1")
