@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import random
 import signal
 import statistics
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.errors import ChangesetIdReused
+from kbcore.errors import ChangesetIdReused, IntegrityViolation
 from kbcore.storage.fs import RealFs
 from tests.support import aftermath
+from tests.support.cli import environment
 from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd_jobs import TOKEN, pair
 from tests.support.lines import Message
@@ -472,3 +477,28 @@ def test_a_changeset_takes_effect_once_however_often_and_by_whomever_it_is_sent(
         tally.tried()
     judge(tally, "the end", project, first, wrong)
     tally.done(at_least=2 * count)
+
+
+@pytest.mark.fault("F3")
+def test_of_two_imports_at_once_that_claim_one_former_id_one_is_refused(tmp_path: Path, tally) -> None:
+    project = Project(tmp_path / "repo")
+    project.close()
+    command = [sys.executable, "-m", "kbcli.app", "-C", str(project.root), "apply", "--import"]
+    for number in range(tries(2, 25)):
+        imports = []
+        for name in ("A", "B"):
+            entity = {"id": f"{name}-{number}", "type": "req", "title": f"{name} {number}", "status": "open"}
+            path = tmp_path / f"{name}.json"
+            path.write_text(json.dumps({"entities": [entity | {"attributes": {"former_ids": [f"OLD-{number}"]}}]}))
+            imports.append(
+                subprocess.Popen([*command, str(path)], env=environment(), stderr=subprocess.PIPE, text=True)
+            )
+        said = [one.communicate()[1] for one in imports]
+        if sorted(one.returncode for one in imports) != [0, IntegrityViolation.exit_status]:
+            tally.violated(number, said)
+        with contextlib.closing(Project(project.root, is_new=False)) as after:
+            holders = after.view().nodes([f"A-{number}", f"B-{number}"])
+            if [one.id for one in holders] != [*after.view().renamed([f"OLD-{number}"]).values()]:
+                tally.violated(number, [one.id for one in holders])
+        tally.tried()
+    tally.done(at_least=2)
