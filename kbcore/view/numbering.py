@@ -1,8 +1,9 @@
 """Which number comes next in a series of ids such as REQ-1, REQ-2: the prefix of a type, and the highest id in use.
 
 A number is in use while an entity or an edge has it, and after that for as long as the history knows the id: an id that
-was deleted is not given to something else. Former ids of entities stay in use. Deleted ids whose history is dropped are
-free again.
+was deleted is not given to something else. Former ids of entities stay in use, and an id with which the name of a file
+begins that could not be read whole: it may be that of an entity that the file states. Deleted ids whose history is
+dropped are free again.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ union select former.id
       json_extract_string(attributes, '$.former_ids'))) as id
     from node where contains(attributes, '"former_ids"')) as former
   where starts_with(former.id, $1)
+union select concat($1, regexp_extract(substr(parse_filename(path), length($1) + 1), '^[0-9]+')) from source
+  where not is_ok and starts_with(parse_filename(path), $1)
 """
 _HIGHEST: Final = f"""
 with used as ({_USED}), numbered as (

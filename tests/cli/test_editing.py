@@ -242,6 +242,16 @@ def test_the_next_id_follows_former_ids_that_a_document_states(kb, synced):
     assert kb("apply", "-", "--json", stdin=json.dumps({"entities": [entity]})).json["created"] == ["REQ-9"]
 
 
+def test_the_next_id_follows_the_name_of_a_document_that_cannot_be_read_whole(kb, synced):
+    unread = "---\nid: REQ-12\ntype: requirement\ntitle: T\n---\n"
+    write(synced, {"docs/requirements/REQ-12.md": unread, "docs/requirements/sub/REQ-011-log-in.md": unread})
+    assert kb("id", "next", "req", "--dry-run").out == "REQ-13\n"
+    kb("sync")
+    assert "Written: docs/requirements/REQ-13-new.md" in kb("new", "req", "--title", "New").out
+    write(synced, {"docs/requirements/REQ-12.md": unread.replace("requirement\n", "req\n")})
+    assert "1 created" in kb("sync").out
+
+
 def test_a_mark_in_an_id_is_the_next_number_of_a_document_and_any_other_one_is_refused(kb, synced):
     assert "Written: docs/requirements/NEW-1-t.md" in kb("new", "req", "--id", "NEW-{n}", "--title", "T").out
     assert "`PREFIX-{n}`" in kb("new", "req", "--id", "NEW-{m}", "--title", "T").err
