@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -20,6 +21,8 @@ from kbcore.text.suggest import is_it, near_ones
 from kbcore.view import as_of
 
 _MAX_VALUES: Final = 1000
+_SEPARATOR: Final = re.compile(r"[,|]")
+"""What stands between several values in queries of other tools."""
 _MOST_NEAR: Final = 3
 _VALUES: Final = {
     "status": "select distinct status from {} where status is not null order by status",
@@ -168,7 +171,7 @@ def _unknown_value(view: Viewed, query: Query, words: str) -> tuple[str, tuple[s
         return None
     if len(values) > _MAX_VALUES:
         return value, ()
-    parts = [part.strip() for part in value.split(",")]
+    parts = [part.strip() for part in _SEPARATOR.split(value)]
     listed = tuple(part for part in parts if part in values) if len(parts) > 1 else ()
     return value, listed or _near_values(value, values)
 

@@ -77,6 +77,7 @@ def valued(project: Project) -> Project:
     ("where", "unknown", "near"),
     [
         ("priority=must,should", "must,should", ("must", "should")),
+        ("priority=must|should", "must|should", ("must", "should")),
         ("priority=mut", "mut", ("must",)),
         ("priority=purple", "purple", ()),
         ("teams=wbe", "wbe", ("web",)),
