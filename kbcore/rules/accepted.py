@@ -18,7 +18,7 @@ from kbcore.errors import InvalidConfig
 from kbcore.model.graph import UNKNOWN_STATUS, Node
 from kbcore.model.rule_settings import Suppression
 from kbcore.rules import CheckReport, Violation
-from kbcore.rules.registry import is_ok
+from kbcore.rules.registry import RULES, is_ok
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean
@@ -27,6 +27,7 @@ ATTRIBUTE: Final = "suppress"
 """The attribute of an entity that holds a reason for each rule that it need not keep."""
 FORMAT: Final = 1
 _EXAMPLE: Final = f"`{ATTRIBUTE}: {{RULE: why}}`"
+_SORT_IDS: Final = {rule.id: rule.sort_ids for rule in RULES if rule.sort_ids}
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -104,9 +105,13 @@ def with_present_ids(baseline: Baseline, present: Mapping[str, str]) -> Baseline
 
 
 def with_present_id(entry: BaselineEntry, present: Mapping[str, str]) -> BaselineEntry:
-    """Return an entry with the present ids of what was renamed."""
-    values = tuple(present.get(one, one) for one in entry.values)
-    return msgspec.structs.replace(entry, id=present.get(entry.id, entry.id), values=values)
+    """Return an entry with the present ids of what was renamed, in the order in which the rule has them."""
+    ids = tuple(present.get(one, one) for one in (entry.id, *entry.values))
+    if ids == (entry.id, *entry.values):
+        return entry
+    sort_ids = _SORT_IDS.get(entry.rule)
+    first, *values = sort_ids(ids) if sort_ids else ids
+    return msgspec.structs.replace(entry, id=first, values=tuple(values))
 
 
 def of_rules(baseline: Baseline, rules: Collection[str]) -> Baseline:

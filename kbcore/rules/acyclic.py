@@ -169,6 +169,21 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
     return Finding(cycle[0], message, hint, path, group, values=(edge, *cycle[1:_MAX_SHOWN]))
 
 
+def _from_the_lowest(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a circle, the first entity followed by the edge type and the others, from its lowest id on.
+
+    One that has so many entities that not all are among the values stays as it is; so does what is no circle.
+    """
+    first, *rest = parts
+    if not rest or len(parts) > _MAX_SHOWN:
+        return parts
+    edge, *others = rest
+    cycle = [first, *others]
+    lowest = cycle.index(min(cycle))
+    first, *others = cycle[lowest:] + cycle[:lowest]
+    return first, edge, *others
+
+
 def knots(graph: _Graph) -> list[frozenset[str]]:
     """Return the groups of two or more nodes that all reach each other; no two groups share a node.
 
@@ -245,4 +260,5 @@ RULE: Final = Rule(
     example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
     remedy="Remove one of the edges of the circle.",
     look=_look,
+    sort_ids=_from_the_lowest,
 )

@@ -88,4 +88,5 @@ RULE: Final = Rule(
     example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
     remedy="Merge the two, or say in the title what tells them apart.",
     look=_look,
+    sort_ids=lambda ids: tuple(sorted(ids)),
 )

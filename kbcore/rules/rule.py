@@ -117,6 +117,8 @@ class Rule(msgspec.Struct, frozen=True):
     remedy: str = ""
     look: Callable[[Look], list[Finding]] | None = None
     """The same by look-ups, for what a change of few elements may have broken (``kbcore.rules.few``)."""
+    sort_ids: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
+    """Puts the id and the values of a finding in the order that the rule gives them, where that goes by the ids."""
 
 
 def first_file(files: Sequence[str] | None) -> str:

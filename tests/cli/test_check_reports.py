@@ -284,6 +284,23 @@ def test_what_is_accepted_stays_so_after_a_rename(kb, crowded):
     assert (left["violations"], left["in_baseline"], left["suppressed"]) == ([], COUNT + 2, 2)
 
 
+def test_what_is_accepted_stays_so_after_a_rename_that_changes_the_order_of_its_ids(kb, synced):
+    circle = {one: document(one, f"links: [{{depends_on: {to}}}]\n") for one, to in (("C-2", "C-4"), ("C-4", "C-6"))}
+    circle["C-6"] = document("C-6", "links: [{depends_on: C-2}]\n")
+    alike = {one: document(one, "links: [C-2]\n").replace(f"Title of {one}", "Alike") for one in ("T-1", "T-2")}
+    write(synced, {f"docs/requirements/{one}.md": text for one, text in (circle | alike).items()})
+    kb("sync")
+    accepted = {one["rule"] for one in kb("check", "--json").json["violations"]}
+    assert {"acyclic", "duplicate-title"} <= accepted
+    kb("check", "--write-baseline")
+    for old, new in (("C-6", "C-1"), ("C-2", "C-9"), ("T-2", "A-2")):
+        assert kb("rename", old, new).status == 0
+        assert kb("check", "--json").json["violations"] == [], (old, new)
+    entry = {"rule": "acyclic", "id": "C-2"}
+    write(synced, {".kb/baseline.json": json.dumps({"format": 1, "violations": [entry]})})
+    assert kb("check", "--rule", "acyclic").status == 1
+
+
 def test_a_former_id_names_what_to_check(kb, crowded):
     kb("rename", "B-1", "B-9")
     assert [one["id"] for one in kb("check", "B-1", "--json").json["violations"]] == ["B-9"]
