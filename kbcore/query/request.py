@@ -286,7 +286,11 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
     key = key_of(name, is_edge=is_edge)
     if query.sort and (key is None or key.kind == "list" or not names.has(_field(key))):
         message = f"{what.capitalize()} cannot be sorted by {in_quotes(name)}."
-        yield Problem("$.sort", "unknown_key", message, names.nearest(name, [hint for hint in hints if hint != name]))
+        keys = [(hint, key_of(hint, is_edge=is_edge)) for hint in hints]
+        sortable = [hint for hint, key in keys if key is None or key.kind != "list"]
+        is_list = key is not None and key.kind == "list"
+        hint = f"It is a list. {did_you_mean('', sortable)}" if is_list else names.nearest(name, sortable)
+        yield Problem("$.sort", "unknown_key", message, hint)
     for at, asked in enumerate(query.fields):
         field = field_of(asked, is_edge=is_edge)
         if field is None or ("." in field and not names.has(field)):

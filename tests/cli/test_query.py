@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 
 import pytest
 
@@ -360,6 +361,13 @@ def test_cells_in_a_pipe_are_separated_by_tabs_and_hold_neither_tab_nor_line_bre
     assert head.split("\t") == ["ID", "TYPE", "STATUS", "TITLE", "TAGS", "STALE"]
     assert first == r"M-000	req	open	tab\t, line\n and \\		"
     assert kb("query", "--format", "table").out.splitlines()[1].startswith("M-000   req   open")
+
+
+@pytest.mark.parametrize("key", ["tag", "tags", "links", "nosuch"])
+def test_a_refused_sort_names_no_list_to_sort_by(kb, synced, key):
+    hint = kb("query", "--sort", key, "--json").error["hint"]
+    assert {"tag", "tags", "links"}.isdisjoint(re.findall(r"\w+", hint))
+    assert "title" in hint
 
 
 def test_ids_are_sorted_as_people_count(kb, synced):
