@@ -11,6 +11,7 @@ a move of the file that states an edge. Pure.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -44,9 +45,10 @@ _NOW: Final = 2**62
 
 
 _HAS_TURNED: Final = """
-select exists (from node_history) or exists (from source_history), exists (from record where holes <> '')
+select exists (from node_history) or exists (from source_history), exists (from record where holes <> ''),
+  exists (from record where renamed > 0)
 """
-"""Whether anything ever changed, without which nothing can be suspect, and whether records are missing."""
+"""Whether anything ever changed, without which nothing can be suspect; whether records are missing; any renames."""
 
 _ROUTES: Final = """
 with recursive step as materialized (
@@ -241,6 +243,24 @@ where was.content is distinct from now.content or (old.hash <> said.hash and r.s
 """  # noqa: S608 - no text from outside
 
 
+_WORDINGS: Final = f"""{_ROUTES}, {_named("select unnest($1::varchar[])")}, stretch as (
+  select entity, path, version, ended, since
+  from (select * from node_history union all by name select *, {_NOW} as ended from node) s
+  join named on s.id = named.was and named.since <= s.version and s.version < named.until
+), text as (
+  select path, version, ended, hash
+  from (select * from source_history union all by name select *, {_NOW} as ended from main.source)
+  where hash <> ''
+), wording as (
+  select entity, greatest(s.version, t.version) as version, hash, s.since
+  from stretch s join text t on t.path = s.path and t.version < s.ended and s.version < t.ended
+)
+select entity, version, hash,
+  version = since or version in (select seq from record where renamed > 0 and source <> '{SYNC}')
+from wording order by entity, version"""  # noqa: S608 - no text from outside
+"""The texts of the documents of entities, since when each, and whether a rename wrote it."""
+
+
 def _not_provable(condition: str) -> str:
     """Return SQL for edges last confirmed before the first state of their target that is known.
 
@@ -316,7 +336,7 @@ def stale_edges(
         among = "in (select unnest($1::varchar[]))"
         condition = f"and l.id {among}" if ends is None else f"and (l.from_id {among} or l.to_id {among})"
         params = [sorted(ends if ends is not None else ids or ())]
-    [(has_turned, has_gaps)] = rows(_HAS_TURNED, [])
+    [(has_turned, has_gaps, has_renames)] = rows(_HAS_TURNED, [])
     found: list[StaleEdge] = []
     if has_turned:
         asked = _asked(condition, has_moved=False)
@@ -328,7 +348,38 @@ def stale_edges(
             found = [StaleEdge(*row) for row in rows(f"{asked}, {_STRETCHES}, {_CONFIRMED}, {_suspect(seq)}", params)]
     if seq is not None:
         found = [one for one in found if one.confirmed_seq <= seq]
+    if has_renames:
+        found = _without_restored(rows, found, _NOW if seq is None else seq)
     return found + (_unproven(rows, condition, params) if has_gaps else [])
+
+
+def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[StaleEdge]:
+    """Return the edges without those whose target has, but for what renames wrote into it, the text that it had."""
+    targets = sorted({one.to_id for one in found if one.text_path})
+    if not targets:
+        return found
+    texts: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    alike: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for entity, version, text, is_rename in rows(_WORDINGS, [targets]):
+        past = texts[entity]
+        first = _first_alike(alike[entity], text)
+        before = _first_alike(alike[entity], past[-1][1]) if past else first
+        if is_rename and before != first:
+            alike[entity][first] = before
+        past.append((version, text))
+
+    def at(entity: str, seq: int) -> str:
+        text = next((text for version, text in reversed(texts[entity]) if version <= seq), "")
+        return _first_alike(alike[entity], text)
+
+    return [one for one in found if not one.text_path or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
+
+
+def _first_alike(alike: Mapping[str, str], text: str) -> str:
+    """Return the text of which renames made this one; ``alike`` has that before each by that after it."""
+    while text in alike:
+        text = alike[text]
+    return text
 
 
 def possibly_carried(rows: Rows, versions: Mapping[str, int]) -> set[str]:

@@ -7,6 +7,8 @@ import random
 import pytest
 
 from kbcore.checks import run_checks
+from kbcore.editing.documents import WriteTarget
+from kbcore.editing.renaming import rename
 from kbcore.maintenance.compacting import compact
 from kbcore.store.history.log import record_json
 from kbcore.store.history.undo import revert, rollback
@@ -309,6 +311,34 @@ def test_an_edge_whose_document_moves_and_whose_target_is_renamed_at_once_stays_
     doubted.sync({B_PATH: None, MOVED: NEAR.replace("[C]", "[D]"), C_PATH: renamed})
     assert doubted.node("D") is not None
     assert suspects(doubted) == [("B", "B depends_on D")]
+
+
+def _rename(project, old, new):
+    read = project.workspace().store("main").read
+    rename(WriteTarget(project.workspace(), "main", AUTHOR, read, follows_head=True), old, new)
+
+
+@pytest.mark.parametrize("by", ["file", "command"])
+def test_a_rename_makes_no_edge_suspect_whose_target_became_again_what_it_was(tmp_path, by):
+    project = Project(tmp_path / "p")
+    project.sync({B_PATH: NEAR, C_PATH: req("C")})
+    project.sync({C_PATH: req("C", title="other")})
+    project.sync({C_PATH: req("C")})
+    assert suspects(project) == []
+    if by == "file":
+        project.sync({C_PATH: req("D").replace("Title of D", "Title of C").replace("id: D", "id: D\nformer_ids: [C]")})
+    else:
+        _rename(project, "C", "D")
+    assert project.node("D") is not None
+    assert suspects(project) == []
+    text = (project.root / C_PATH).read_text()
+    project.sync({C_PATH: f"{text}\nMore.\n"})
+    assert suspects(project) == [("B", "B depends_on D")]
+    project.sync({C_PATH: text})
+    assert suspects(project) == []
+    project.sync({C_PATH: f"{text}\nMore.\n"})
+    _rename(project, "D", "E")
+    assert suspects(project) == [("B", "B depends_on E")]
 
 
 def test_a_move_that_is_reverted_leaves_an_edge_suspect(doubted):
