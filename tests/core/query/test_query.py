@@ -127,7 +127,7 @@ class TestRefusals:
             ({"type": "edge", "fields": ("form",)}, "$.fields[0]", "form", "'from'"),
             ({"where": ((Condition("attributes.", "x"),),)}, "$.where[0]", "attributes.", "attributes.NAME"),
             ({"where": ((Condition("", "x"),),)}, "$.where[0]", "''", "Known"),
-            ({"sort": "tags"}, "$.sort", "tags", "Did you mean"),
+            ({"sort": "tags"}, "$.sort", "tags", "It is a list. Known: "),
             ({"sort": "-"}, "$.sort", "''", "Known"),
             ({"fields": ("metadata.",)}, "$.fields[0]", "metadata.", "metadata"),
             ({"limit": 0}, "$.limit", "from 1", "Leave it out for 50"),
