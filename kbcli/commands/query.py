@@ -222,12 +222,12 @@ def _read(
 
         result = read_answer(asked, page_of, is_whole=is_whole, is_limited=limit is not None)
         is_found = bool(result.first.total or not result.first.seq)
-        if is_found and not asked.lacks:
+        if is_found and not (asked.lacks or len(asked.ids) > 1):
             return result, []
-        from kbcore.query.empty_result import filters_of, unknown_ends
+        from kbcore.query.empty_result import filters_of, unknown_ids
 
         if is_found:
-            opened.session.called.update(dict.fromkeys(unknown_ends(view, asked)))
+            opened.session.called.update(dict.fromkeys(unknown_ids(view, asked)))
             return result, []
         return result, filters_of(view, asked)
 

@@ -24,6 +24,8 @@ _MAX_VALUES: Final = 1000
 _SEPARATOR: Final = re.compile(r"[,|]")
 """What stands between several values in queries of other tools."""
 _MOST_NEAR: Final = 3
+_MOST_UNKNOWN: Final = 5
+"""So many ids that nothing has are named where others match."""
 _VALUES: Final = {
     "status": "select distinct status from {} where status is not null order by status",
     "tags": "select distinct unnest(tags) as tag from {} order by tag",
@@ -86,9 +88,21 @@ def filters_of(view: Viewed, query: Query) -> list[Filter]:
     return found
 
 
-def unknown_ends(view: Viewed, query: Query) -> list[str]:
-    """Return a sentence for each id that no entity has, and to which an edge is to be lacking: everything lacks it."""
+def unknown_ids(view: Viewed, query: Query) -> list[str]:
+    """Return a sentence for each id of a query that nothing has, the first few of many.
+
+    Those are ids that were asked for, and ends to which an edge is to be lacking: everything lacks it.
+    """
+    table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at)
+    sql = f"select id from {table} where id in (select unnest($1::varchar[]))"  # noqa: S608 - names are fixed
+    there = {row[0] for row in view.rows(sql, [list(query.ids)])}
+    missing = [id_ for id_ in dict.fromkeys(query.ids) if id_ not in there]
     found = []
+    for id_ in missing[:_MOST_UNKNOWN]:
+        near = () if query.is_edge else near_ids(view.rows, id_, entities=as_of.nodes(query.at))
+        found.append(_said_gone(view, query, Filter("ids", id_, 0, id_, near)).lacking())
+    if missing[_MOST_UNKNOWN:]:
+        found.append(f"Nothing has {len(missing)} of the {len({*query.ids})} ids.")
     for value in map(_words, query.lacks):
         one = _said_gone(view, query, Filter("lacks", value, 0, *_unknown(view, query, "lacks", value)))
         found += [one.lacking()] * bool(one.unknown)

@@ -322,7 +322,7 @@ class _Pages:
 
     def _counted(self, page: Page) -> Payload:
         """Return how many match, and where it is none, why."""
-        notes = self._unknown_ends() if page.total else self._nothing()
+        notes = self._unknown_ids() if page.total else self._nothing()
         return (
             {"branch": self._call.branch, "seq": page.seq, "total": page.total}
             | ({"search": page.found.document(page.total)} if page.found else {})
@@ -370,12 +370,12 @@ class _Pages:
         cursor = part_cursor(place) if following else None
         return shown | {"entities": [{"id": entity["id"]}], "part": part, "next_cursor": cursor}
 
-    def _unknown_ends(self) -> Iterable[str]:
-        if not self._wanted.lacks:
+    def _unknown_ids(self) -> Iterable[str]:
+        if not (self._wanted.lacks or len(self._wanted.ids) > 1):
             return ()
-        from kbcore.query.empty_result import unknown_ends
+        from kbcore.query.empty_result import unknown_ids
 
-        return unknown_ends(self._view, self._wanted)
+        return unknown_ids(self._view, self._wanted)
 
     def _nothing(self) -> Iterator[str]:
         """Yield why nothing matches: a filter names what nothing has, a walk goes the wrong way, or two do not meet."""
@@ -420,7 +420,7 @@ class _Pages:
         elif not shown["total"]:
             notes += self._nothing()
         if shown["total"]:
-            notes += self._unknown_ends()
+            notes += self._unknown_ids()
         if shown["next_cursor"]:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):

@@ -455,6 +455,17 @@ def test_the_name_that_a_manifest_may_write_is_answered_with_the_one_that_kb_has
         assert f"Did you mean '{near}'?" in kb("query", "--where", f"{name}=src/a.py").err
 
 
+def test_each_id_that_nothing_has_is_named_where_another_one_matches(kb, synced):
+    ran = kb("query", "--id", "REQ-1", "--id", "REQ-77", "--id", "TST-1")
+    assert (ran.status, [line.split()[0] for line in ran.out.splitlines()[1:]]) == (0, ["REQ-1"])
+    assert "There is no 'REQ-77'." in ran.err
+    assert "There is no 'TST-1'. Did you mean 'TEST-1'?" in ran.err
+    many = [word for number in range(50, 60) for word in ("--id", f"REQ-{number}")]
+    ran = kb("query", "--id", "REQ-1", *many)
+    assert (ran.err.count("There is no"), "Nothing has 10 of the 11 ids." in ran.err) == (5, True)
+    assert "There is no" not in kb("query", "--id", "REQ-1", "--id", "REQ-2").err
+
+
 def test_an_unknown_id_that_everything_lacks_an_edge_to_is_named(kb, synced):
     ran = kb("query", "req", "--lacks", "verified_by:REQ-77")
     assert ran.out.count("REQ-") >= 2

@@ -185,6 +185,8 @@ def test_a_type_that_nothing_is_like_is_answered_with_those_there_are_and_how_to
 def test_an_answer_without_rows_names_what_nothing_has_and_the_other_way(kb):
     said = "Nothing has the tag 'mny'. Did you mean 'many'?"
     assert kb.call("kb_query", tags=["mny"])["note"] == kb.call("kb_query", text="title", tags=["mny"])["note"] == said
+    assert kb.call("kb_query", ids=["T-007", "NOTHING"])["note"] == "There is no 'NOTHING'."
+    assert "note" not in kb.call("kb_query", ids=["T-007", "REQ-000"])
     note = kb.call("kb_query", from_="T-007", follow=["verified_by"])["note"]
     assert note == "Against the direction of the edges: 1. Set `reverse`, or `^` in `follow`."
     note = kb.call("kb_query", from_="REQ-000", follow=["verified_by"], reverse=True)["note"]

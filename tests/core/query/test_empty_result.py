@@ -7,7 +7,7 @@ import pytest
 from kbcore import query
 from kbcore.model.schema import CORE
 from kbcore.query import Condition, Query
-from kbcore.query.empty_result import Filter, filters_of, unknown_ends
+from kbcore.query.empty_result import Filter, filters_of, unknown_ids
 from kbcore.query.known import near_ids
 from kbcore.query.meaning import path_of
 from kbcore.query.request import Pattern
@@ -148,7 +148,7 @@ def test_what_leads_nowhere_is_a_filter_too(told):
 
 def test_an_id_that_nothing_has_is_named_where_an_edge_to_it_is_to_be_lacking(told):
     view, asked = told.view(), Query(lacks=(Pattern("verified_by", "TEST-01"), Pattern("verified_by")))
-    assert unknown_ends(view, asked) == ["There is no 'TEST-01'. Did you mean 'TEST-1'?"]
+    assert unknown_ids(view, asked) == ["There is no 'TEST-01'. Did you mean 'TEST-1'?"]
 
 
 def test_beside_a_text_only_what_nothing_has_is_named(told):
