@@ -376,16 +376,18 @@ def _explain(session: Session, name: str) -> int:
     from kbcli.invocation import exits
     from kbcli.messages.rules import tell_rule
     from kbcore.checks.explain import explain
+    from kbcore.limits import FILES_CHECK_S
 
     opened = session.open_to_read()
     with session.output.waiting("Checking"):
-        seq, found = opened.store.read(
-            lambda view: (view.seq, explain(opened.workspace, view, name, branch=opened.branch))
+        found, files = opened.read(
+            lambda view: explain(opened.workspace, view, name, branch=opened.branch), time_s=FILES_CHECK_S
         )
     if session.output.is_json:
-        session.output.document({"branch": opened.branch, "seq": seq, "rule": msgspec.to_builtins(found)})
+        session.output.document({"branch": opened.branch} | files.as_json() | {"rule": msgspec.to_builtins(found)})
     else:
-        tell_rule(session.output, f"{opened.branch} at seq {seq}", found)
+        tell_rule(session.output, f"{opened.branch} at seq {files.seq}", found)
+        session.tell_files(opened.branch, files)
     return exits.DONE if all(one.ok for one in found.tests) else exits.VIOLATIONS
 
 

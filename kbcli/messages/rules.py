@@ -45,11 +45,13 @@ def _facts(rule: Explained, where: str) -> Iterator[tuple[str, str]]:
     if rule.time_limit_seconds:
         yield "time limit", f"{rule.time_limit_seconds:g} s, set by {rule.time_limit_source}"
     found = pluralize(rule.violations, "violation")
+    accepted = f", {rule.in_baseline} in the baseline" if rule.in_baseline else ""
+    accepted += f", {rule.suppressed} suppressed" if rule.suppressed else ""
     if rule.status == "not_run":
         found = f"could not run: {rule.reason}"
     elif rule.status == "not_applicable":
         found = f"does not apply: {rule.reason}"
-    yield "now", f"{found} in {where}"
+    yield "now", f"{found} in {where}{accepted}"
 
 
 def tell_trials(output: Output, trials: Sequence[TrialRun]) -> None:

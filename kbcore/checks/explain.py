@@ -31,7 +31,8 @@ class Explained(msgspec.Struct, frozen=True):
     """A rule in full. A ``source`` is a file and line, or ``KB``.
 
     ``level`` is what the configuration makes of the rule, ``off`` where it turns it off. ``violations`` counts those of
-    now; ``status`` and ``reason`` are those of the run that counted them. The last members are of a project's rules.
+    now, without those ``in_baseline`` and ``suppressed``; ``status`` and ``reason`` are those of the run that counted
+    them. The last members are of a project's rules.
     """
 
     id: str
@@ -45,6 +46,8 @@ class Explained(msgspec.Struct, frozen=True):
     status: str
     reason: str
     violations: int
+    in_baseline: int
+    suppressed: int
     params: tuple[ShownParameter, ...] = ()
     sql: str = ""
     time_limit_seconds: float | None = None
@@ -74,6 +77,8 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
         status=report.rules[0].status,
         reason=report.rules[0].reason,
         violations=len(report.violations),
+        in_baseline=report.in_baseline,
+        suppressed=report.suppressed,
     )
     if own is None:
         return found

@@ -343,7 +343,7 @@ def test_a_rule_is_explained_in_full(kb, synced):
     ):
         assert said in ran.out.splitlines() or f"  {said}" in ran.out.splitlines(), ran.out
     answer = kb("check", "--explain", "must-coverage", "--json").json
-    assert set(answer) == {"branch", "seq", "rule"}
+    assert set(answer) == {"branch", "seq", "freshness", "pending_files", "rule"}
     assert {"id": "must-coverage", "level": "error", "level_source": "KB", "violations": 0}.items() <= answer[
         "rule"
     ].items()
@@ -358,6 +358,17 @@ def test_what_says_how_to_judge_is_refused_where_nothing_is_judged_so(kb, synced
     assert (ran.status, ran.out) == (2, "")
     assert f"{instead[0]} " in ran.err
     assert f"; leave out {' '.join(other).removesuffix(' 1')}." in ran.err
+
+
+def test_the_violations_of_a_rule_are_those_of_the_files_and_what_is_accepted_is_said(kb, synced):
+    write(synced, {"docs/requirements/must.md": "---\nid: M-1\ntitle: M\nstatus: open\npriority: must\n---\n"})
+    ran = kb("check", "--explain", "must-coverage")
+    assert "2 violations in main at seq 1" in ran.out
+    assert "1 file differs from the records of main" in ran.err
+    kb("check", "--write-baseline")
+    assert "0 violations in main at seq 1, 2 in the baseline\n" in kb("check", "--explain", "must-coverage").out
+    rule = kb("check", "--explain", "must-coverage", "--json").json["rule"]
+    assert (rule["violations"], rule["in_baseline"], rule["suppressed"]) == (0, 2, 0)
 
 
 def test_one_rule_is_explained_at_a_time_and_both_ways_know_json(kb, synced):
