@@ -36,7 +36,7 @@ from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
 from kbcore.model.record import SYNC
 from kbcore.model.state import Draft, Stamp
 from kbcore.rules import unknown_status
-from kbcore.storage.replacing import create_file, remove_file, replace_file
+from kbcore.storage.replacing import create_file, remove_file, remove_leftovers, replace_file
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
 from kbcore.store.workspace import Workspace, moved
@@ -418,6 +418,7 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[Begu
     """
     for edit in edits:
         _require_unchanged(workspace, edit)
+    _remove_leftovers(workspace, edits)
     fs, cache_dir, root = workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree
     if begun:
         note_begun(fs, cache_dir, root, begun)
@@ -438,6 +439,19 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[Begu
             elif begun:
                 forget_begun(fs, cache_dir, root, begun)
             raise refusal from error
+
+
+def _remove_leftovers(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
+    """Remove what a killed process left beside these documents; the caller holds their lock.
+
+    Raises: ``StorageError``.
+    """
+    root = os.path.realpath(workspace.repo.worktree)
+    places = [Path(os.path.realpath(workspace.repo.worktree / edit.path)) for edit in edits]
+    try:
+        remove_leftovers(place for place in places if place.is_relative_to(root))
+    except OSError as error:
+        raise StorageError(f"{error.filename} cannot be removed: {error.strerror}.") from error
 
 
 def _require_unchanged(workspace: Workspace, edit: FileEdit) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import re
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +15,8 @@ from kbcore.storage.fs import shared_mode
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """What systems say where a file system has no hard links, as FAT and some network file systems."""
+_LEFTOVER: Final = re.compile(r"\.(?P<name>.+)\.kb-[0-9a-f]{8}", re.DOTALL)
+"""The name of a file of new content, before it replaces the file that is named in it."""
 
 
 def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0) -> None:
@@ -38,6 +43,24 @@ def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0
         _sync_folder(path.parent)
     finally:
         new.unlink(missing_ok=True)
+
+
+def remove_leftovers(paths: Iterable[Path]) -> None:
+    """Remove the new content that a process which was killed while it replaced or made these files left beside them.
+
+    The caller sees to it that no other process writes one of them now.
+
+    Raises: ``OSError``.
+    """
+    names: dict[Path, set[str]] = {}
+    for path in paths:
+        names.setdefault(path.parent, set()).add(path.name)
+    for folder, wanted in names.items():
+        with contextlib.suppress(FileNotFoundError):
+            for entry in [*folder.iterdir()]:
+                found = _LEFTOVER.fullmatch(entry.name)
+                if found and found["name"] in wanted:
+                    entry.unlink(missing_ok=True)
 
 
 def create_file(path: Path, content: bytes) -> None:

@@ -78,6 +78,11 @@ def run(root: Path, *words: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def leftovers(root: Path) -> list[str]:
+    """Return the names of what a write that was killed left beside documents."""
+    return sorted(one.name for one in (root / "docs").rglob(".*.kb-*"))
+
+
 def facts(project: Project) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return what is stated, by whom and since when."""
     view = project.view()
@@ -179,7 +184,11 @@ def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
         dead = copied(kept, f"dead-{at}")
         if not killed(dead, at, *words) or (at == 1 and not killed(dead, 1, *words)):
             tally.violated((command, at), "it was not killed")
+        if not leftovers(dead):
+            tally.violated((command, at), "the kill left nothing beside a document")
         run(dead, *words)
+        if leftovers(dead):
+            tally.violated((command, at), f"left beside documents: {leftovers(dead)}")
         with opened(dead) as project:
             found = facts(project), {path: (dead / path).read_text() for path in FILES}
             if found != wanted:

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from kbcore.storage.replacing import create_file, replace_file
+from kbcore.storage.replacing import create_file, remove_leftovers, replace_file
 
 
 def test_a_file_and_then_its_folder_are_synced(tmp_path, monkeypatch):
@@ -39,6 +39,14 @@ def test_what_another_process_of_the_same_id_left_or_is_writing_is_in_nobodys_wa
     replace_file(tmp_path / "file", b"new", 0o644)
     assert (tmp_path / "file").read_bytes() == b"new"
     assert other.read_bytes() == b"half"
+
+
+def test_leftovers_of_the_named_files_are_removed_and_no_other_file(tmp_path):
+    kept = ["a.md", ".b.md.kb-0123abcd", ".a.md.kb-0123abc", ".a.md.kb-0123abcg", "a.md.kb-0123abcd", ".a.md"]
+    for name in [*kept, ".a.md.kb-0123abcd", ".c.md.kb-00000000"]:
+        (tmp_path / name).write_bytes(b"")
+    remove_leftovers([tmp_path / "a.md", tmp_path / "c.md", tmp_path / "absent" / "d.md"])
+    assert {one.name for one in tmp_path.iterdir()} == {*kept}
 
 
 @pytest.mark.parametrize("number", [None, errno.EPERM, errno.EOPNOTSUPP])
