@@ -230,7 +230,7 @@ def commit(
     if not draft.changes:
         return outcome
     seq = None if request.dry_run else outcome.seq
-    said = written.warnings_of(workspace, target.branch, target.author, draft, seq=seq)
+    said = written.warnings_of(workspace, target.branch, target.author, draft, seq=seq, read=target.read)
     said += _statuses(workspace, draft)
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *said))
 

@@ -403,7 +403,9 @@ def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledB
         else:
             outcome = _recorded(target, noted, request)
     is_tried = options.dry_run
-    outcome = with_warnings(workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried)
+    outcome = with_warnings(
+        workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried, read=target.read
+    )
     return RolledBack(outcome, edits)
 
 
@@ -478,7 +480,9 @@ def _carried_out(target: WriteTarget, found: _Found, step: _Step, request: Reque
     notes = _notes([(found, step)], read)
     outcome = commit(target, edits, request, plan=plan, begun=notes) if edits else _recorded(target, plan, request)
     workspace, is_tried = target.workspace, request.dry_run
-    outcome = with_warnings(workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried)
+    outcome = with_warnings(
+        workspace, target.branch, target.author, outcome, drafts[-1:], is_tried=is_tried, read=target.read
+    )
     return SetResult(outcome, edits)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.model.changeset import Changeset
 from kbcore.model.renames import renamed_in
 from kbcore.model.state import Changes, Draft
-from kbcore.rules import RULES, Violation, orphans
+from kbcore.rules import RULES, Violation, orphans, suspect_edge
 from kbcore.store import apply, dry_run
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
@@ -71,7 +71,7 @@ def apply_changeset(
         if placed is refused:
             raise
         raise placed from refused
-    return with_warnings(workspace, branch, author, outcome, drafts, is_tried=changeset.dry_run)
+    return with_warnings(workspace, branch, author, outcome, drafts, is_tried=changeset.dry_run, read=read)
 
 
 def revert(
@@ -99,42 +99,85 @@ def rollback(
 
 
 def with_warnings(
-    workspace: Workspace, branch: str, author: Author, outcome: Outcome, drafts: Sequence[Draft], *, is_tried: bool
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    outcome: Outcome,
+    drafts: Sequence[Draft],
+    *,
+    is_tried: bool,
+    read: Reading | None = None,
 ) -> Outcome:
     """Return the answer of a write, with a warning for each rule that the last one of its drafts newly breaks."""
     if outcome.duplicate or not (drafts and drafts[-1].changes):
         return outcome
-    warnings = warnings_of(workspace, branch, author, drafts[-1], seq=None if is_tried else outcome.seq)
+    seq = None if is_tried else outcome.seq
+    warnings = warnings_of(workspace, branch, author, drafts[-1], seq=seq, read=read)
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings)) if warnings else outcome
 
 
-def warnings_of(workspace: Workspace, branch: str, author: Author, draft: Draft, *, seq: int | None) -> list[str]:
+class _Broken(NamedTuple):
+    """The violations that a draft introduces, and sentences on what else was found or could not run."""
+
+    violations: list[Violation]
+    others: list[str]
+
+
+def warnings_of(
+    workspace: Workspace, branch: str, author: Author, draft: Draft, *, seq: int | None, read: Reading | None = None
+) -> list[str]:
     """Return a sentence for each rule that a draft newly breaks, and for what stops the rules.
 
-    ``seq`` is that of its record; None where it is only tried. Others may have recorded something since.
+    ``seq`` is that of its record; None where it is only tried. Others may have recorded something since. With ``read``
+    a violation that is none by what the files say now, which no record has yet, is left out.
     """
     changes = draft.changes
     number = max(len(draft.ops), len(changes.nodes) + len(changes.links))
     if number > _MOST_ITEMS:
         return [_not_run(f"it has {number} items, more than {_MOST_ITEMS}. `kb check` runs them.")]
 
-    def on(view: View) -> list[str]:
+    def on(view: View) -> _Broken:
         return _found(workspace, branch, view, changes, seq or view.seq)
 
     try:
-        return (
-            _warnings_of_plan(workspace, branch, author, draft)
+        found = (
+            _found_of_plan(workspace, branch, author, draft)
             if seq is None
             else workspace.store(branch).read(on, publishes=False)
         )
+        if read is not None and any(one.rule != suspect_edge.RULE.id for one in found.violations):
+            found = found._replace(violations=_not_settled(workspace, branch, read, changes, found.violations))
     except KBError as error:
         return [_not_run(error.message)]
+    return [*by_rule(found.violations), *found.others]
 
 
-def _warnings_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft) -> list[str]:
-    """Return the warnings of a plan that a view of its own takes in."""
+def _not_settled(
+    workspace: Workspace, branch: str, read: Reading, changes: Changes, found: list[Violation]
+) -> list[Violation]:
+    """Return the violations but for those that are none by what the files say now: a sync records that.
 
-    def on(view: View) -> list[str]:
+    What has changed since an edge was confirmed is a question of the records, so suspect edges stay.
+    """
+    rules = {one.rule for one in found} - {suspect_edge.RULE.id}
+
+    def on(view: View) -> set[tuple[str, str, str]] | None:
+        if not view.overlay_mark:
+            return None
+        sides = Sides(view, changes, view.seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
+        report = look_at(workspace, sides.after(), rules, view.renamed)
+        return {(one.rule, one.id, one.message) for one in report.violations}
+
+    present = read(on)
+    if present is None:
+        return found
+    return [one for one in found if one.rule not in rules or (one.rule, one.id, one.message) in present]
+
+
+def _found_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft) -> _Broken:
+    """Return what a plan introduces, by a view of its own that takes it in."""
+
+    def on(view: View) -> _Broken:
         dry_run.take(view, author, Request(), lambda _view, _stamp: draft, workspace.machine.clock.now())
         return _found(workspace, branch, view, draft.changes, view.seq)
 
@@ -145,22 +188,19 @@ def _warnings_of_plan(workspace: Workspace, branch: str, author: Author, draft: 
         own.close()
 
 
-def _found(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> list[str]:
-    """Return a sentence for each rule that the record at a seq of a view newly breaks, or that could not run.
-
-    What may be a misspelled field is warned of as well.
-    """
-    misspelled_names = misspelled(view, changes, view.schema(workspace.schema))
-    return [*_broken(workspace, branch, view, changes, seq), *misspelled_names]
+def _found(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> _Broken:
+    """Return what the record at a seq of a view newly breaks, which rules could not run, and misspelled fields."""
+    found = _broken(workspace, branch, view, changes, seq)
+    return found._replace(others=[*found.others, *misspelled(view, changes, view.schema(workspace.schema))])
 
 
-def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> list[str]:
+def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq: int) -> _Broken:
     sides = Sides(view, changes, seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
     after = look_at(workspace, sides.after(), LOOKING, view.renamed)
     broken = {one.rule for one in after.violations}
     stopped = [f"The rule {run.id} could not run: {run.reason}" for run in after.rules if run.status == "not_run"]
     if not broken:
-        return stopped
+        return _Broken([], stopped)
     before = look_at(workspace, sides.before(), broken, view.renamed)
     numbers = numbers_in([*before.violations, *after.violations])
     names = {node.id for node in view.nodes(sorted(numbers))} if numbers else set[str]()
@@ -169,7 +209,7 @@ def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq
     # Whoever has just created an entity could not link it to anything before.
     created = {one.key for one in changes.nodes if one.before is None}
     warned = [one for one in found if one.rule != orphans.RULE.id or one.id not in created]
-    return [*by_rule(warned), *stopped]
+    return _Broken(warned, stopped)
 
 
 def _not_run(reason: str) -> str:

@@ -17,6 +17,7 @@ from kbcore.checks.introduced import written
 from kbcore.checks.introduced.judging import apart
 from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename
+from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError
 from kbcore.model import changeset
 from kbcore.model.state import Draft
@@ -24,9 +25,11 @@ from kbcore.rules import CheckReport, acyclic, orphans
 from kbcore.store import apply, branches
 from kbcore.store.answers import Outcome
 from kbcore.store.history.undo import UndoOptions
+from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from tests.support.histories import laws
 from tests.support.project import AUTHOR, Project, caches_at
+from tests.support.project import req as req_document
 
 CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
 
@@ -105,6 +108,31 @@ def test_the_warning_names_the_record_of_the_write_and_not_one_that_came_after_i
     linked.apply(entities=[req("D")])
     [said] = written.with_warnings(workspace, "main", AUTHOR, outcome, drafts, is_tried=False).warnings
     assert f"changed at seq {outcome.seq};" in said
+
+
+def test_what_files_settle_that_no_record_has_yet_is_not_said(tmp_path: Path) -> None:
+    project = Project(tmp_path / "p")
+    project.sync({"docs/requirements/c.md": req_document("REQ-3")})
+    project.write(
+        {
+            "docs/requirements/a.md": req_document("REQ-1"),
+            "docs/requirements/b.md": req_document("REQ-2", links="[REQ-1, REQ-9]"),
+        }
+    )
+    workspace, files = project.workspace(), WorktreeFiles()
+
+    def read(use: Any) -> Any:
+        return files.read(workspace, "main", lambda view, _: use(view), time_s=10)
+
+    target = WriteTarget(workspace, "main", AUTHOR, read, follows_head=True)
+    for dry_run in (True, False):
+        said = set_fields(target, "REQ-2", ["owner=ann"], dry_run=dry_run).outcome.warnings
+        assert [one for one in said if "unresolved-reference" in one] == [
+            "unresolved-reference (error): REQ-2 links to REQ-9, but there is no REQ-9."
+        ]
+    assert project.node("REQ-1") is None
+    said = carried_out(project, {"entities": [{"id": "REQ-3", "priority": "must"}]}).warnings
+    assert any("must-coverage" in one for one in said)
 
 
 def test_what_was_broken_before_is_not_said_again(linked: Project) -> None:
