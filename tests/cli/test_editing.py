@@ -671,6 +671,26 @@ def test_a_concept_that_every_store_knows_is_not_made_under_another_id(kb, synce
     assert "There is a Person '$self' already" in ran.err
 
 
+def test_an_edge_that_is_not_there_is_named_with_its_kind(kb, synced):
+    assert kb("link", "REQ-1", "relates_to:a", "REQ-2").status == 0
+    for type_ in ("relates_to", "relates_to:b"):
+        ran = kb("unlink", "REQ-1", type_, "REQ-2")
+        assert f"There is no edge REQ-1 {type_} REQ-2." in ran.err
+        assert "`kb show REQ-1` lists the edges of REQ-1, each with its kind." in ran.err
+    assert "relates_to:a" in kb("show", "REQ-1").out
+
+
+def test_an_edge_made_suspect_by_a_change_that_no_record_has_yet_names_the_sync(kb, synced):
+    assert kb("link", "REQ-1", "depends_on", "REQ-2").status == 0
+    path = next(path for path, text in read_all(synced).items() if "id: REQ-2\n" in text)
+    (synced / path).write_text((synced / path).read_text().replace("title: ", "title: Other "))
+    ran = kb("check", "--rule", "suspect-edge")
+    assert "REQ-1 depends_on REQ-2, but REQ-2 has changed; " in ran.out
+    assert "See `kb sync --dry-run`, and record the change with `kb sync`. If" in ran.out
+    assert kb("sync").status == 0
+    assert "See `kb log REQ-2`. If" in kb("check", "--rule", "suspect-edge").out
+
+
 def read_all(root):
     return {path: (root / path).read_text() for path in DOCUMENTS}
 

@@ -72,7 +72,7 @@ def _nearest(found: PlanBuilder, item: EdgeDelete) -> str:
     for end in (item.from_id, item.to_id):
         if not found.state.exists(end):
             return f"There is no {in_quotes(end)} either. {found.hint_for_id(end)}".strip()
-    return f"Look at the edges of {item.from_id}."
+    return f"`kb show {item.from_id}` lists the edges of {item.from_id}, each with its kind."
 
 
 def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:

@@ -234,10 +234,15 @@ class Ends(Protocol):
     def type(self) -> str:
         """Return its type, "" for a bare link."""
 
+    @property
+    def kind(self) -> str:
+        """Return its kind, "" for an edge without one."""
+
 
 def edge_words(edge: Ends) -> str:
-    """Return an edge as a person reads it."""
-    return f"{edge.from_id} {edge.type or 'links to'} {edge.to_id}"
+    """Return an edge as a person reads it, with its kind if it has one."""
+    type_ = f"{edge.type}:{edge.kind}" if edge.kind else edge.type
+    return f"{edge.from_id} {type_ or 'links to'} {edge.to_id}"
 
 
 def _overwritten_words(one: Overwritten, setters: Mapping[str, RecordedBy]) -> str:
