@@ -231,7 +231,8 @@ def _suspect(seq: int | None) -> str:
 )
 select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,
   greatest(coalesce(c.seq, 0), coalesce(r.seq, 0)) as changed_seq,
-  if(was.content is distinct from now.content, '', a.to_path) as text_path
+  if(was.content is distinct from now.content and coalesce(r.seq, 0) <= coalesce(c.seq, 0), '', a.to_path) as text_path,
+  was.content is distinct from now.content as has_other_fields
 from asked a join confirmed k on k.id = a.id
 join stretch now on now.entity = a.to_id and {in_force.format("now")}
 join stretch was on was.entity = a.to_id and was.version <= k.seq and k.seq < was.ended
@@ -299,7 +300,8 @@ def content_of(node: Node) -> bytes:
 class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     """A suspect edge, the seq at which it was last confirmed, and that at which its target last changed.
 
-    ``text_path`` is the document of the target where only its text is not as it was, else "".
+    ``text_path`` is the document of the target where its text changed last, else "": the history of an entity does not
+    have that. ``has_other_fields`` tells whether the fields of the target are not as they were either.
     """
 
     id: str
@@ -311,6 +313,7 @@ class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     confirmed_seq: int
     changed_seq: int
     text_path: str
+    has_other_fields: bool = True
     unproven: str = ""
     """Why it cannot be determined whether the target is as it was, where records are missing; else ""."""
 
@@ -355,7 +358,7 @@ def stale_edges(
 
 def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[StaleEdge]:
     """Return the edges without those whose target has, but for what renames wrote into it, the text that it had."""
-    targets = sorted({one.to_id for one in found if one.text_path})
+    targets = sorted({one.to_id for one in found if not one.has_other_fields})
     if not targets:
         return found
     texts: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -372,7 +375,7 @@ def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[Stal
         text = next((text for version, text in reversed(texts[entity]) if version <= seq), "")
         return _first_alike(alike[entity], text)
 
-    return [one for one in found if not one.text_path or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
+    return [one for one in found if one.has_other_fields or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
 
 
 def _first_alike(alike: Mapping[str, str], text: str) -> str:

@@ -36,10 +36,18 @@ def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
         )
     type_ = f"{one.type}:{one.kind}" if one.kind else one.type
     otherwise = f"correct what {source} says" if source else "correct or remove it"
-    look = f"`git log -p -- {quoted(one.text_path)}`" if one.text_path else f"`kb log {quoted(one.to_id)}`"
-    look = f"See {look}. If the edge no longer holds, {otherwise}"
+    look = f"See {_where(one, has_record=has_record)}. If the edge no longer holds, {otherwise}"
     hint = f"{look}; if it holds, confirm it: `kb confirm {quoted(one.from_id)} {quoted(type_)} {quoted(one.to_id)}`"
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(one.type, one.to_id))
+
+
+def _where(one: StaleEdge, *, has_record: bool) -> str:
+    """Return the commands that show how the target changed."""
+    if not has_record:
+        return "`kb sync --dry-run`, and record the change with `kb sync`"
+    of_fields = [f"`kb log {quoted(one.to_id)}`"] if one.has_other_fields else []
+    of_text = [f"`git log -p -- {quoted(one.text_path)}`"] if one.text_path else []
+    return " and ".join(of_fields + of_text)
 
 
 RULE: Final = Rule(

@@ -182,6 +182,14 @@ def test_a_change_of_its_own_entry_in_a_shared_manifest_confirms(synced):
     assert suspects(synced) == []
 
 
+def test_a_last_change_of_the_text_alone_is_looked_up_with_git_as_well(synced):
+    """`kb log B` does not list it."""
+    synced.sync({"docs/requirements/b.md": req("B", title="other")})
+    assert hint(synced).startswith("See `kb log B`. If")
+    synced.sync({"docs/requirements/b.md": req("B", title="other") + "\nAnother text.\n"})
+    assert hint(synced).startswith("See `kb log B` and `git log -p -- docs/requirements/b.md`. If")
+
+
 def test_a_file_that_moves_makes_nothing_suspect(synced):
     synced.sync({"docs/requirements/b.md": None, "docs/requirements/moved.md": req("B")})
     assert synced.node("B").path == "docs/requirements/moved.md"
