@@ -135,7 +135,9 @@ def _ended(session: Session, words: list[str]) -> int:
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
-        return exits.tell_usage(output, _said(error), f"`{_path(error, words)} --help` shows what it takes.")
+        path = _path(error, words)
+        shown = "lists the commands and options" if path == "kb" else "shows what it takes"
+        return exits.tell_usage(output, _said(error), f"`{path} --help` {shown}.")
     except (KeyboardInterrupt, Stopped, typer.Abort):
         output.forget()
         if session.signals.work.has_written:

@@ -190,7 +190,7 @@ class Root(CommandGroup):
                 ctx.obj.output.data(ctx.get_help() + "\n")
                 ctx.exit()
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(f"There is no command {in_quotes(args[0])}. {_meant(args[0], self.list_commands(ctx))}")
+            ctx.fail(f"There is no command {in_quotes(args[0])}. {_meant(args[0], self.list_commands(ctx))}".rstrip())
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -229,7 +229,7 @@ def _meant(word: str, commands: Sequence[str]) -> str:
     if near:
         return is_it(near)
     spelled = near_ones(word, SYNONYMS, limit=1, least_alike=_ALIKE)
-    return is_it(SYNONYMS[spelled[0]].split()) if spelled else "`kb --help` lists the commands."
+    return is_it(SYNONYMS[spelled[0]].split()) if spelled else ""
 
 
 @cache

@@ -173,7 +173,7 @@ def test_help_is_a_command_as_well(kb):
         (["serch"], "Did you mean 'query'?"),
         (["merge"], "'merge'. Git merges the files, and `kb sync` takes them in;"),
         (["version"], "'version'. `kb --version` shows it.\n"),
-        (["frobnicate"], "'frobnicate'. `kb --help` lists the commands.\n"),
+        (["frobnicate"], "'frobnicate'.\nhint: `kb --help` lists the commands and options.\n"),
         (["branch", "lst"], "Did you mean 'list'?"),
         (["query", "--limt"], "`kb query` has no option '--limt'. Did you mean '--limit'?"),
         (["demo", "--keep", "x"], "`kb demo` has no option '--keep'. It has --into.\n"),
