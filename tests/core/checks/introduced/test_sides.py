@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -169,7 +170,7 @@ def taken(project: Project, what: str, name: str, value: str) -> list[str] | Non
         rename(target(project), now[name], f"{value}{project.seq()}")
         return None
     text = (project.root / name).read_text()
-    content: Any = text.removesuffix("More.\n") + value if what == "write" else _with_ids(FILES[name], now)
+    content: Any = text.removesuffix("More.\n") + value if what == "write" else _restored(name, text, now)
     project.sync({name: content})
     return None
 
@@ -180,7 +181,10 @@ def present(project: Project) -> dict[str, str]:
     return dict.fromkeys(keys) | {key: key for key in keys} | project.view().renamed(keys)
 
 
-def _with_ids(text: str, now: dict[str, str]) -> str:
+def _restored(name: str, present_text: str, now: dict[str, str]) -> str:
+    """Return the first text of a file with the ids of now, and with the former ids that it states."""
+    text = FILES[name]
     for key, id_ in now.items():
         text = text.replace(key, id_)
-    return text
+    former = re.search(r"^former_ids: .*\n", present_text, re.MULTILINE)
+    return text.replace("\n---\n", f"\n{former[0]}---\n", 1) if former else text
