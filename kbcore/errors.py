@@ -27,26 +27,33 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from kbcore.remedies import kb, shown
+
 Applied = Literal["no", "yes", "unknown"]
 
 
 class Problem(msgspec.Struct, frozen=True):
     """One thing wrong with a request, at one place.
 
-    ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``hint`` says what to do;
-    ``source`` is the file that states the fact, with its line where that is known.
+    ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``remedy`` says what to do
+    (``kbcore.remedies``); ``source`` is the file that states the fact, with its line where that is known.
     """
 
     path: str
     code: str
     message: str
-    hint: str = ""
+    remedy: str = ""
     source: str = ""
+
+    @property
+    def hint(self) -> str:
+        """Return the remedy in the words of the command line."""
+        return shown(self.remedy)
 
     def as_json(self) -> dict[str, Any]:
         """Return the problem as the contract shows it; ``source`` only where a file states the fact."""
-        shown: dict[str, Any] = msgspec.to_builtins(self)
-        return shown if self.source else {name: shown[name] for name in shown if name != "source"}
+        found = {"path": self.path, "code": self.code, "message": self.message, "hint": self.hint}
+        return found | ({"source": self.source} if self.source else {})
 
 
 class KBError(Exception):
@@ -70,9 +77,14 @@ class KBError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint or self.default_hint
+        self.remedy = hint or self.default_hint
         self.details = tuple(details)
         self.data = dict(data or {})
+
+    @property
+    def hint(self) -> str:
+        """Return the remedy in the words of the command line."""
+        return shown(self.remedy)
 
     def message_for(self, *, writes: bool, instead: str = "") -> str:
         """Return the message, or the one ``instead``, and that nothing was written where that is so of a request.
@@ -136,7 +148,7 @@ class LimitExceeded(Rejected, code="limit_exceeded", exit_status=14):
 class DerivedFact(Rejected, code="derived_fact", exit_status=15):
     """The fact is stated by a file; the file is what to edit."""
 
-    default_hint = "Edit the named file and sync."
+    default_hint = f"Edit the named file and {kb('sync', lead='run')}."
 
 
 class BranchMoved(Rejected, code="branch_moved", exit_status=16):
@@ -161,7 +173,7 @@ class KipRefused(Rejected, code="kip_refused", exit_status=18):
 class NotSynced(Rejected, code="not_synced", exit_status=19):
     """The records do not hold what the files say, and the request needs that they do."""
 
-    default_hint = "Run `kb sync`, then run it again."
+    default_hint = f"{kb('sync', lead='Run')}, then run it again."
 
 
 class Unavailable(KBError):
@@ -218,7 +230,7 @@ class StatementTimeout(Unavailable, code="statement_timeout", exit_status=27):
 
     default_hint = (
         "Try again when the machine has less to do, and ask for less: fewer ids, a narrower filter, a smaller depth. "
-        "If it comes back, report it with the size of the branch (`kb status`)."
+        f"If it comes back, report it with the size of the branch ({kb('status')})."
     )
 
 
@@ -253,7 +265,7 @@ class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):
 class Damaged(KBError):
     """The store is not as KB left it; nothing is written until a person decides."""
 
-    default_hint = "Run `kb doctor`: it says what is known to be good, and writes nothing."
+    default_hint = f"{kb('doctor', lead='Run')}: it says what is known to be good, and writes nothing."
 
 
 class JournalCorrupt(Damaged, code="journal_corrupt", exit_status=40):
@@ -267,7 +279,9 @@ class JournalTruncated(Damaged, code="journal_truncated", exit_status=41):
 class HeadDamaged(Damaged, code="head_damaged", exit_status=42):
     """The head file is missing or unreadable although there is a journal."""
 
-    default_hint = "Run `kb doctor`; `kb doctor --rebuild-head` makes a new head and says what it cannot prove."
+    default_hint = (
+        f"{kb('doctor', lead='Run')}; {kb('doctor', '--rebuild-head')} makes a new head and says what it cannot prove."
+    )
 
 
 class SnapshotCorrupt(Damaged, code="snapshot_corrupt", exit_status=43):
@@ -282,9 +296,10 @@ class StoreWentBack(Damaged, code="store_went_back", exit_status=45):
     """The store lacks records that were acknowledged: it was put back to an earlier state, or is gone."""
 
     default_hint = (
-        "If there is a backup, `kb restore FILE --only BRANCH --replace` brings the store back as it was then. To go "
-        "on without the missing records, a person runs `kb doctor --new-epoch --branch BRANCH`, or, where the journal "
-        "is damaged as well, `kb doctor --salvage --branch BRANCH --yes`."
+        f"If there is a backup, {kb('restore', 'FILE', '--only', 'BRANCH', '--replace')} brings the store back as it "
+        "was then. To go on without the missing records, a person runs "
+        f"{kb('doctor', '--new-epoch', '--branch', 'BRANCH')}, or, where the journal "
+        f"is damaged as well, {kb('doctor', '--salvage', '--branch', 'BRANCH', '--yes')}."
     )
 
 
@@ -317,13 +332,13 @@ class NotARepository(Misuse, code="not_a_repository", exit_status=60):
 class NotInitialised(Misuse, code="not_initialised", exit_status=61):
     """The repository has no KB yet."""
 
-    default_hint = "Run `kb init` in the repository."
+    default_hint = f"{kb('init', lead='Run')} in the repository."
 
 
 class UnknownBranch(Misuse, code="unknown_branch", exit_status=62):
     """The named branch exists neither in git nor as a store."""
 
-    default_hint = "`kb branch list` shows the branches that have a store."
+    default_hint = f"{kb('branch', 'list')} shows the branches that have a store."
 
 
 class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
@@ -335,7 +350,7 @@ class InvalidConfig(Misuse, code="invalid_config", exit_status=63):
 class NotFound(Misuse, code="not_found", exit_status=64):
     """The named entity, edge, record or rule does not exist."""
 
-    default_hint = "Look for it by a word of its title, or list what there is with `kb query`."
+    default_hint = f"Look for it by a word of its title, or list what there is with {kb('query')}."
 
 
 class InvalidQuery(Misuse, code="invalid_query", exit_status=2):
@@ -367,7 +382,9 @@ class AlreadyAsleep(Misuse, code="already_asleep", exit_status=68):
     """Another process is in the middle of a sleep cycle of this branch."""
 
     retryable = True
-    default_hint = "Wait until it has ended: what it does is not done twice. `kb sleep --dry-run` looks meanwhile."
+    default_hint = (
+        f"Wait until it has ended: what it does is not done twice. {kb('sleep', '--dry-run')} looks meanwhile."
+    )
 
 
 class GitUnusable(Misuse, code="git_unusable", exit_status=67):

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 from kbcore import limits
 from kbcore.clock import SystemClock
 from kbcore.errors import KBError, StatementTimeout
+from kbcore.remedies import kb
 
 E = TypeVar("E", bound=KBError)
 
@@ -271,7 +272,7 @@ def with_write_state(error: E) -> E:
 def _after_write(error: E) -> E:
     error.applied = "unknown"
     error.message = f"{error.message.rstrip('.')}. This was after something had been written."
-    error.hint = f"`kb status` and `kb log` show what was written. {error.hint}"
+    error.remedy = f"{kb('status')} and {kb('log')} show what was written. {error.remedy}"
     error.args = (error.message,)
     return error
 

@@ -149,5 +149,5 @@ def exhausted(error: BaseException, *, may_be_written: bool) -> ResourceLimit | 
         found = ResourceLimit(f"The system gives KB no more {what}.")
     if may_be_written:
         found.applied = "unknown"
-        found.hint += _RETRY
+        found.remedy += _RETRY
     return found

@@ -222,7 +222,7 @@ def _check(session: Session, asked: _Asked) -> int:
     from kbcore.checks import IDLE_ID
     from kbcore.store import unread
     from kbcore.sync.pending import nothing_read
-    from kbcore.text.escaping import escape_controls, problem_line
+    from kbcore.text.escaping import escape_controls, escaped_sentence, problem_line
     from kbcore.text.wording import more_without_effect
 
     if asked.staged:
@@ -254,7 +254,7 @@ def _check(session: Session, asked: _Asked) -> int:
     else:
         _write(session, told, asked.format)
         if said := comments_line(told):
-            session.output.note(escape_controls(said))
+            session.output.note(escaped_sentence(said))
         if not (told.seq or told.pending_files):
             empty_note = nothing_read(opened.workspace) if files.freshness == "current" else ""
             session.output.note(
@@ -303,14 +303,12 @@ def _tell_data(
     session: Session, told: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
 ) -> None:
     """Write a report as JSON, or how often each rule is broken."""
-    import msgspec
-
     from kbcli.views.reports.text import warn_of_rules
     from kbcli.views.reports.told import summary
     from kbcore.checks.grouping import statistics
     from kbcore.text.escaping import escape_controls
 
-    output, report = session.output, msgspec.to_builtins(told.report)
+    output, report = session.output, told.report.as_json()
     if asked.statistics:
         rows = statistics(told.report.violations)
         if output.is_json:
@@ -437,8 +435,6 @@ class _Look:
 
     def since(self, view: View, text: str, asked: _Asked) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what came since a point."""
-        import msgspec
-
         from kbcli.views.reports.told import ReportContent
         from kbcore.checks.introduced.since import check_since
         from kbcore.store.history.log import Selection
@@ -450,7 +446,7 @@ class _Look:
         opened.session.notes += point.notes
         report = self._with_lines_now(view, report)
         told = ReportContent(opened.branch, view.seq, report, against=point.said, mended=len(mended))
-        return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": msgspec.to_builtins(mended)}
+        return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": [one.as_json() for one in mended]}
 
     def staged(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what a commit of the index would introduce."""
@@ -467,7 +463,7 @@ class _Look:
         told = ReportContent(opened.branch, view.seq, report, against=against, mended=len(mended))
         told = msgspec.structs.replace(told, comments=found.comments)
         comments = msgspec.to_builtins(found.comments)
-        return told, {"staged": found.staged, "mended": msgspec.to_builtins(mended), "comments": comments}
+        return told, {"staged": found.staged, "mended": [one.as_json() for one in mended], "comments": comments}
 
     def _targets(self, view: View) -> tuple[list[str], list[str]]:
         """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""

@@ -39,7 +39,7 @@ def run(
 
 def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
     from kbcli.messages.lines import size
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output = session.output
     what = f"sealed, with a snapshot of {size(done.snapshot_bytes)}" if done.sealed else "nothing to seal"
@@ -51,7 +51,7 @@ def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> No
     elif prune_before is not None and not done.pruned:
         output.say(f"Nothing was given up: history begins at seq {done.history_from + 1}.")
     for sentence in done.warnings:
-        output.warn(escape_controls(sentence))
+        output.warn(escaped_sentence(sentence))
     for name in done.stuck:
         output.warn(escape_controls(f"{name} could not be removed; the next `kb compact` tries again."))
     for name in done.unlisted:

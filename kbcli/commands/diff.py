@@ -43,7 +43,7 @@ def run(
     from kbcli.invocation.points import Filters, open_range, refuse_empty
     from kbcli.messages.changes import tell_difference
     from kbcore.store.history.when import range_of
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
 
     session = session_of(ctx)
     refuse_empty(ctx)
@@ -64,7 +64,7 @@ def run(
         session.output.document({"branch": opened.branch, **found})
         return
     for said in found.get("points", ()):
-        session.output.note(f"note: {escape_controls(said)}")
+        session.output.note(f"note: {escaped_sentence(said)}")
     tell_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         between = f"between seq {found['from']} and seq {found['to']}"

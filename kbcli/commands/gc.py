@@ -51,7 +51,7 @@ def run(
     from kbcore.maintenance.leftovers import RemovedFiles, sweep
     from kbcore.storage.bug_reports import BUGS
     from kbcore.store import branches
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
     from kbcore.text.wording import pluralize
 
     session = session_of(ctx)
@@ -90,13 +90,13 @@ def run(
         )
         return
     for warning in warnings:
-        output.warn(escape_controls(warning))
+        output.warn(escaped_sentence(warning))
     would = "would remove" if dry_run else "removed"
     _tell_emptied(output, emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
         output.say(escape_controls(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
         if said := _lost_sight_of(one, workspace.default_branch):
-            output.warn(escape_controls(said))
+            output.warn(escaped_sentence(said))
     cached = {
         f"the text of {pluralize(documents, 'document')} from the cache of searches": documents,
         f"{pluralize(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,

@@ -95,7 +95,7 @@ def run(
     from kbcli.invocation.points import Filters, open_range, refuse_empty
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.store.history.when import range_of
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escaped_sentence
 
     session = session_of(ctx)
     output = session.output
@@ -133,7 +133,7 @@ def run(
         output.document_of({"branch": opened.branch, **points}, {"records": records}, found.rest.as_json())
         return
     for said in found.notes:
-        output.note(f"note: {escape_controls(said)}")
+        output.note(f"note: {escaped_sentence(said)}")
     output.is_paged = True
     if oneline:
         _tell_table(output, found)

@@ -60,7 +60,7 @@ def run(
                 raise in_steps(renamed, seqs)
             if renamed is not None:
                 error = in_files(seq, renamed.edits)
-                error.hint = f"Undo it by itself, with the files: `kb revert {seq} --files`."
+                error.remedy = f"Undo it by itself, with the files: `kb revert {seq} --files`."
                 raise error
     with session.output.waiting("Undoing"):
         outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)

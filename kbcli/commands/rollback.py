@@ -40,7 +40,7 @@ def run(
     from kbcore.checks.introduced.written import rollback
     from kbcore.editing.renaming import in_files_since, roll_back
     from kbcore.store.history.undo import UndoOptions
-    from kbcore.text.escaping import escape_controls, escape_lines
+    from kbcore.text.escaping import escape_lines, escaped_sentence
 
     session = session_of(ctx)
     refuse_empty(ctx)
@@ -56,7 +56,7 @@ def run(
     if written is not None and not (files or dry_run):
         if not session.output.is_json:
             for said in points:
-                session.output.note(f"note: {escape_controls(said)}")
+                session.output.note(f"note: {escaped_sentence(said)}")
             session.output.data("".join(escape_lines(edit.diff()) for edit in written.edits))
             session.output.flush()
         raise in_files_since(meant.seq, written.edits)

@@ -131,7 +131,7 @@ def _read_past(
         try:
             key = entity_at(opened.session, view, seq, subject).id
         except NotFound as error:
-            error.hint = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.hint
+            error.remedy = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.hint
             raise
         page = page_of(view, Query(ids=(key,), edges=True, at=seq), opened.branch)
         [node] = page.entities

@@ -213,7 +213,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 def _tell(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcore.sync.answer import not_read_line
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
     from kbcore.text.wording import pluralize
 
     output = session.output
@@ -228,7 +228,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     named = {found["branch"]} if found["store"] else set()
     missing = [f"{one['message']} {one['remedy']}" for one in found["missing"] if one["branch"] not in named]
     for warning in [*missing, *found["warnings"]]:
-        output.warn(escape_controls(warning))
+        output.warn(escaped_sentence(warning))
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
     accepted = found["accepted"]

@@ -68,7 +68,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     from kbcli.messages import synced
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read, wanted
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output = session.output
     output.say(synced.sync_line(answer))
@@ -82,7 +82,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     if waiting := synced.waiting_line(answer):
         output.note(waiting)
     for warning in answer.outcome.warnings:
-        output.warn(escape_controls(warning))
+        output.warn(escaped_sentence(warning))
     elsewhere = synced.elsewhere_line(answer.problems_elsewhere, answer.unresolved_elsewhere)
     if elsewhere:
         output.note(elsewhere)
@@ -90,7 +90,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
         globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
         said = f"No file below {', '.join(named)} is where the extractors look: {globs_line(globs)}." if named else ""
         if said := said or nothing_read(session.workspace):
-            output.note(escape_controls(said))
+            output.note(escaped_sentence(said))
 
 
 def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
@@ -110,7 +110,7 @@ def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> No
 def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     """Return what is wrong in files: with --strict all, else without what the project accepts."""
     from kbcore.sync import faults
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escaped_sentence
 
     if not faults.has_faults(answer):  # nothing that reads rules is imported
         return faults.Faults([], 0, 0, 0)
@@ -122,5 +122,5 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
             session.workspace, answer.outcome.branch, faults.about(answer.problems, answer.unresolved)
         )
         if broken:
-            session.output.warn(escape_controls(broken))
+            session.output.warn(escaped_sentence(broken))
     return faults.faults(answer, session.workspace.config.rules, known)

@@ -96,9 +96,7 @@ class _Told:
         if self._output.is_json:
             shown = watched.as_json(event)
             if self._lists and isinstance(event, Checked):
-                import msgspec
-
-                shown["standing"] = msgspec.to_builtins(event.standing)
+                shown["standing"] = [one.as_json() for one in event.standing]
             self._output.data(json_text(shown, None) + "\n")
         else:
             for line in self._telling.lines_of(event):

@@ -17,7 +17,7 @@ from kbcli.terminal.output import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError, ReadOnlyStore, StoreWentBack
 from kbcore.limits import FILES_S
-from kbcore.text.escaping import escape_controls, escape_lines
+from kbcore.text.escaping import escape_controls, escape_lines, escaped_sentence
 
 if TYPE_CHECKING:
     from kbcore.editing.documents import FileEdit, WriteTarget
@@ -181,7 +181,7 @@ class Session:
         settles = not self.is_read_only
         workspace = open_workspace(self.start, self.machine, self._pool, settles=settles, **self.git_places)
         for said in filter(None, [workspace.user.notice, workspace.moved]):
-            self.output.note(f"note: {escape_controls(said)}")
+            self.output.note(f"note: {escaped_sentence(said)}")
         return workspace
 
     def workspace_as_it_is(self) -> Workspace:
@@ -274,7 +274,7 @@ class Session:
 
         said = files_line(branch, state)
         if said and said != self._last_of_files:
-            self.output.note(f"note: {escape_controls(said)}")
+            self.output.note(f"note: {escaped_sentence(said)}")
         self._last_of_files = said
         if not state.point and state.freshness != "unknown":
             self.tell_settings(self.workspace)
@@ -286,7 +286,7 @@ class Session:
         for said in (f"{fault.message} {fault.hint}" for fault in faults_of(workspace)):
             if said not in self._faults_told:
                 self._faults_told.add(said)
-                self.output.warn(escape_controls(said))
+                self.output.warn(escaped_sentence(said))
 
     def tell_point(self, state: FileState) -> None:
         """Say which record an answer is as of, where a time or a commit was asked for; JSON has it in its answer."""
@@ -343,7 +343,7 @@ class Session:
         for notice in dict.fromkeys(said):
             if notice not in self._told:
                 self._told.add(notice)
-                self.output.warn(escape_controls(notice))
+                self.output.warn(escaped_sentence(notice))
 
     def _losses(self) -> list[str]:
         """Return what is missing from the store that is meant, where a repository with a KB was looked at."""
@@ -393,7 +393,7 @@ class Session:
             self.output.document(outcome.as_json() | files | ({"points": list(points)} if points else {}))
             return
         for said in points:
-            self.output.note(f"note: {escape_controls(said)}")
+            self.output.note(f"note: {escaped_sentence(said)}")
         if outcome.dry_run:
             for edit in edits:
                 self.output.data(escape_lines(edit.diff()))
@@ -401,7 +401,7 @@ class Session:
         if edits and not outcome.dry_run:
             self.output.say(escape_controls(f"Written: {', '.join(edit.path for edit in edits)}"))
         for warning in outcome.warnings:
-            self.output.warn(escape_controls(warning))
+            self.output.warn(escaped_sentence(warning))
 
     def cache(self) -> Path | None:
         """Return the cache folder of this repository's KB, for a report of a bug; None where there is none."""

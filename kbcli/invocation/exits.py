@@ -79,7 +79,7 @@ def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
 
 def _remedy(error: KBError) -> str:
     """Return the remedy to end with: that of the only problem goes before the one for all errors of its class."""
-    is_general = error.hint in {"", error.default_hint}
+    is_general = error.remedy in {"", error.default_hint}
     return (error.details[0].hint if len(error.details) == 1 and is_general else "") or error.hint
 
 

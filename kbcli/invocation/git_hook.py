@@ -121,6 +121,7 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 
 def _take_in(session: Session) -> SyncAnswer:
     from kbcli.messages.lines import ensured_line
+    from kbcore.remedies import shown
     from kbcore.store import branches
     from kbcore.sync.run import SyncOptions, sync
     from kbcore.text.escaping import fenced_line
@@ -131,7 +132,7 @@ def _take_in(session: Session) -> SyncAnswer:
         _say(made)
     answer = sync(workspace, choice.branch, session.author, SyncOptions())
     for notice in (*store.warnings, *store.notices):
-        _say(fenced_line(notice))
+        _say(fenced_line(shown(notice)))
     return answer
 
 

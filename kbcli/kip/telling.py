@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kbcli.kip import answers
 from kbcore.kip import syntax as s
 from kbcore.kip.parsing import parse
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, escaped_sentence
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Session
@@ -37,4 +37,4 @@ def tell_answer(session: Session, request: KipRequest, answer: KipAnswer, branch
     if answer.files is not None:
         session.tell_files(branch, answer.files)
     for warning in answer.warnings:
-        output.warn(escape_controls(warning))
+        output.warn(escaped_sentence(warning))

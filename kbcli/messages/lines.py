@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from kbcore.limits import KIB
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, escaped_sentence
 from kbcore.text.wording import pluralize, some_of
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def files_line(branch: str, state: FileState) -> str:
 def ensured_line(ensured: Ensured) -> str:
     """Return what is to be said of a branch whose store was looked for: where a new one came from, or nothing."""
     copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
-    return escape_controls(ensured.notice or copied)
+    return escaped_sentence(ensured.notice or copied)
 
 
 def missing_line(branch: str, other: str, missing: Export) -> str:

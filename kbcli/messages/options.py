@@ -52,7 +52,7 @@ def placed(
         if not output.is_json:
             said = [_remedy(one, hints or {}) for one in error.details]
             if said and {*said} != {one.hint for one in error.details} and len({*said}) == 1:
-                error.hint = said[0]
+                error.remedy = said[0]
             error.details = tuple(_typed(one, options, hint) for one, hint in zip(error.details, said, strict=True))
         raise
 
@@ -69,4 +69,4 @@ def _typed(problem: Problem, options: Mapping[str, str], hint: str) -> Problem:
     """
     found = _PLACE.fullmatch(problem.path)
     path = options.get(found[1], problem.path) if found else problem.path
-    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", hint=hint)
+    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", remedy=hint)

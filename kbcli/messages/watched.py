@@ -15,7 +15,7 @@ from kbcli.messages.violations import violation_line
 from kbcli.terminal.cells import shortened
 from kbcli.terminal.flowing import flowed
 from kbcore.sync.paths import is_named
-from kbcore.text.escaping import escape_controls, problem_line
+from kbcore.text.escaping import escape_controls, escaped_sentence, problem_line
 from kbcore.text.wording import pluralize
 from kbcore.watch.events import Checked, Event, Following, Listening, Polling, Resumed, Synced, Waiting
 
@@ -104,7 +104,7 @@ def as_json(event: Event) -> dict[str, Any]:
         ids |= {"renamed": outcome.renamed} if outcome.renamed else {}
         return {"event": "synced", "at": event.at, "took_ms": event.took_ms, **event.answer.as_json(), "ids": ids}
     if isinstance(event, Checked):
-        shown = {name: msgspec.to_builtins(getattr(event, name)) for name in ("new", "mended")}
+        shown = {name: [one.as_json() for one in getattr(event, name)] for name in ("new", "mended")}
         where = {"event": "checked", "at": event.at, "branch": event.branch, "seq": event.seq}
         not_run = [{"id": run.id, "reason": run.reason} for run in event.not_run]
         rules = {"not_run": not_run, "run_again": list(event.run_again)}
@@ -147,7 +147,7 @@ def _on_screen(violation: Violation, width: int) -> list[str]:
     """Return a violation as a line to be cut; whole, but without its remedy, where a line hardly holds the place."""
     if width >= _NARROW:
         return [f"{violation.severity:8}{violation_line(violation)}"]
-    return flowed(f"{violation.severity} {violation_line(msgspec.structs.replace(violation, hint=''))}", width)
+    return flowed(f"{violation.severity} {violation_line(msgspec.structs.replace(violation, remedy=''))}", width)
 
 
 def _lines(event: Event) -> Iterator[MarkedLine]:
@@ -164,7 +164,7 @@ def _lines(event: Event) -> Iterator[MarkedLine]:
         yield MarkedLine(f"{_time(event.at)} the system tells of changes again.")
     elif isinstance(event, Polling):
         said = f"the system does not tell of changes ({event.reason}): files are looked at every second."
-        yield MarkedLine(escape_controls(f"{_time(event.at)} {said}"), "!", "yellow")
+        yield MarkedLine(escaped_sentence(f"{_time(event.at)} {said}"), "!", "yellow")
 
 
 def _synced(event: Following | Synced) -> Iterator[MarkedLine]:
@@ -174,7 +174,7 @@ def _synced(event: Following | Synced) -> Iterator[MarkedLine]:
     if isinstance(event, Following):
         changes = changes_of(outcome)
         said = f"following {pluralize(answer.scanned, 'file')}{f'; {changes}' if changes else ''}."
-        yield MarkedLine(escape_controls(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
+        yield MarkedLine(escaped_sentence(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
     else:
         yield MarkedLine(escape_controls(f"{where}{_what(answer)} ({event.took_ms} ms)"))
     told = [one for one in answer.problems if one[1].severity != "note"]
@@ -189,7 +189,7 @@ def _synced(event: Following | Synced) -> Iterator[MarkedLine]:
         if elsewhere:
             yield MarkedLine(elsewhere)
     for warning in outcome.warnings:
-        yield MarkedLine(escape_controls(warning), "!", "yellow")
+        yield MarkedLine(escaped_sentence(warning), "!", "yellow")
 
 
 def _what(answer: SyncAnswer) -> str:
@@ -236,7 +236,7 @@ def _checked(event: Checked) -> Iterator[MarkedLine]:
 def _listed(violations: Sequence[Violation], sign: str) -> Iterator[MarkedLine]:
     for one in violations[:_SHOWN]:
         if sign == "- ":
-            yield MarkedLine(f"mended {violation_line(msgspec.structs.replace(one, hint=''))}", sign, "green")
+            yield MarkedLine(f"mended {violation_line(msgspec.structs.replace(one, remedy=''))}", sign, "green")
         else:
             yield MarkedLine(
                 f"{one.severity} {violation_line(one)}", sign, "red" if one.severity == "error" else "yellow"

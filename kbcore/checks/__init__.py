@@ -196,7 +196,7 @@ def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Acc
     try:
         suppressions, baseline = accepted(workspace, view.renamed if view else lambda _: {})
     except InvalidConfig as error:
-        broken = f"{error.message} {error.hint}".rstrip()
+        broken = f"{error.message} {error.remedy}".rstrip()
     if view is None:
         return AcceptedFaults(suppressions, baseline), broken
     statuses = {node.id: node.fields.get("status", "") for node in view.nodes(sorted(about.statuses))}
@@ -286,4 +286,4 @@ def check_ids(view: View, ids: Sequence[str]) -> None:
             hint = f"Did you mean {in_quotes(near)}?" if near else ""
             problems.append(Problem(f"$.ids[{at}]", "unknown_id", f"There is no {in_quotes(key)}.", hint))
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
+        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())

@@ -65,7 +65,7 @@ def targets_of(
                 named[name] = normal_paths([name], start, root)[0]
             except InvalidQuery as error:
                 outside += [
-                    msgspec.structs.replace(one, path=f"$.targets[{at}]", hint=error.hint) for one in error.details
+                    msgspec.structs.replace(one, path=f"$.targets[{at}]", remedy=error.remedy) for one in error.details
                 ]
     files = sorted(row[0] for row in view.rows(_FILES, [])) if named else []
     within = {
@@ -81,9 +81,9 @@ def targets_of(
         _unknown(view, at, name, files, may_guess=number < MAX_GUESSED) for number, (at, name) in enumerate(wrong)
     ]
     if outside:
-        raise InvalidQuery(outside[0].message, hint=outside[0].hint, details=[*outside, *problems])
+        raise InvalidQuery(outside[0].message, hint=outside[0].remedy, details=[*outside, *problems])
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
+        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())
     paths = sorted({path for found in within.values() for path in found})
     stated = [row[0] for row in view.rows(_STATED, [paths])] if paths else []
     return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown, present)

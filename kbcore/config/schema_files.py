@@ -18,6 +18,7 @@ from kbcore.config import schema_members
 from kbcore.errors import Problem
 from kbcore.model.schema import ANY, CORE, LINK, Attribute, EdgeType, EntityType, Impact, Schema
 from kbcore.model.schema_text import is_core_schema
+from kbcore.remedies import kb
 from kbcore.text.validator import ConfigNode, read_yaml, refuse, shown
 
 CORE_FILE: Final = "core.yaml"
@@ -69,7 +70,7 @@ def _compare_core(path: str, text: str, problems: list[Problem]) -> None:
         return
     message = f"{CORE_FILE} is only there to be read, and is not as KB wrote it: it was changed."
     hint = (
-        f"Move what you added to another file beside it, such as project.yaml, and run `kb init`: it writes "
+        f"Move what you added to another file beside it, such as project.yaml, and {kb('init', lead='run')}: it writes "
         f"{CORE_FILE} anew."
     )
     problems.append(Problem("$", "core_schema_changed", message, hint, f"{path}:1"))

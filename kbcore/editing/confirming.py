@@ -9,6 +9,7 @@ from kbcore.editing.setting import find, with_called
 from kbcore.errors import NotFound, NotSynced
 from kbcore.ids import link_id
 from kbcore.model.changeset import parse
+from kbcore.remedies import kb
 from kbcore.rules.stale_edges import StaleEdge, stale_edges
 from kbcore.store.answers import Outcome
 from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words
@@ -35,7 +36,7 @@ def confirm(
         name = link_id(edge[0], edge[1], present.get(key, key), present.get(edge[2], edge[2]))
         if not view.links([name]):
             words = f"{in_quotes(key)} {edge[0]} {in_quotes(edge[2])}"
-            raise NotFound(f"There is no edge {words}.", hint=f"`kb show {key}` lists its edges.")
+            raise NotFound(f"There is no edge {words}.", hint=f"{kb('show', key)} lists its edges.")
         return {one.id: one for one in stale_edges(view.rows, ids=[name])}
 
     def on(view: View) -> tuple[dict[str, StaleEdge], int]:

@@ -35,6 +35,7 @@ from kbcore.model.changeset import Changeset
 from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
 from kbcore.model.record import SYNC
 from kbcore.model.state import Draft, Stamp
+from kbcore.remedies import kb, typed
 from kbcore.rules import unknown_status
 from kbcore.storage.replacing import create_file, remove_file, remove_leftovers, replace_file
 from kbcore.store.answers import Outcome
@@ -115,7 +116,7 @@ def read_document(workspace: Workspace, path: str) -> bytes:
     """Return the content of a document. Raises: ``StorageError`` when it cannot be read."""
     data = read_file(workspace.repo.worktree / path, workspace.repo.worktree, path)
     if data is None:
-        raise StorageError(f"{path} is not there any more.", hint="`kb sync` takes in that it is gone.")
+        raise StorageError(f"{path} is not there any more.", hint=f"{kb('sync')} takes in that it is gone.")
     return data
 
 
@@ -304,7 +305,9 @@ def _written_and_recorded(
 def _say_written(error: KBError, edits: Sequence[FileEdit]) -> None:
     """Let an error say that the files were written, although their record was refused."""
     paths = some_of([edit.path for edit in edits], _MOST_NAMED)
-    error.message = f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; `kb sync` records it."
+    error.message = (
+        f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; {typed('sync')} records it."
+    )
     error.applied = "yes"
 
 
@@ -318,7 +321,9 @@ def _put_back_all(
     left = _undo(workspace, edits)
     if left:
         message = f"KB was interrupted after it had written {some_of(left, _MOST_NAMED)}, and could not put that back."
-        stopped = Interrupted(message, hint="`git diff` shows what was written. `kb sync` records it, or put it right.")
+        stopped = Interrupted(
+            message, hint=f"`git diff` shows what was written. {kb('sync')} records it, or put it right."
+        )
         stopped.applied = "yes"
         raise stopped from error
     if begun:
@@ -342,7 +347,7 @@ def _require_whole(draft: Draft) -> None:
         if note.severity == "error" and note.code not in NOTES_OF_RULES
     ]
     if found:
-        raise InvalidChangeset(found[0].message, hint=found[0].hint, details=found)
+        raise InvalidChangeset(found[0].message, hint=found[0].remedy, details=found)
 
 
 def _statuses(workspace: Workspace, draft: Draft) -> Iterator[str]:
@@ -369,7 +374,7 @@ def _require_current(target: WriteTarget, current: str) -> None:
         return
     if target.follows_head:
         error = moved(branch, current)
-        error.hint = f"Documents are changed on the branch that is checked out. Check out {branch} first."
+        error.remedy = f"Documents are changed on the branch that is checked out. Check out {branch} first."
         raise error
     raise InvalidQuery(
         f"KB changes documents of {current}, which is checked out; it does not change those of {branch}.",
@@ -435,7 +440,7 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[Begu
                 refusal.message += (
                     f" These were written before and could not be put back: {some_of(left, _MOST_NAMED)}."
                 )
-                refusal.hint = "`git diff` shows what was written into them. Put them right and run it again."
+                refusal.remedy = "`git diff` shows what was written into them. Put them right and run it again."
             elif begun:
                 forget_begun(fs, cache_dir, root, begun)
             raise refusal from error

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-import shlex
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -37,6 +36,7 @@ from kbcore.model.graph import Node
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import is_same
+from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
@@ -62,7 +62,7 @@ order by path
 """
 _GLOB: Final = re.compile(r"[*?\[{]")
 
-_OPTIONS: Final = {"title": "--title …"}
+_OPTIONS: Final = {"title": ("--title", "…")}
 """How `kb new` is given a field that has an option."""
 
 Edit = Callable[[str], str]
@@ -164,7 +164,7 @@ def make(
     values = _values(plan, wish)
     if not (plan.folder or plan.path):
         if edit is not None:
-            hint = "`kb new` makes it without an editor." if "title" in values else "Give its title."
+            hint = f"{kb('new')} makes it without an editor." if "title" in values else "Give its title."
             raise InvalidQuery(f"A {wish.kind} has no document to edit.", hint=hint)
         return _recorded(target, plan, wish, values, message=message, dry_run=dry_run)
     require_checked_out(target)
@@ -195,7 +195,7 @@ def _values(plan: _Plan, wish: Wish) -> dict[str, Any]:
     for word in wish.words:
         one = assignment(word, plan.schema)
         if one.name == "type":
-            raise InvalidQuery("The type is named once.", hint=f"`kb new {wish.kind}` makes a {wish.kind}.")
+            raise InvalidQuery("The type is named once.", hint=f"{kb('new', wish.kind)} makes a {wish.kind}.")
         asked.append(one)
     blank = _blank(wish.key or "new", wish.kind)
     values = {name: value for name, value in values_of(blank, asked, plan.schema).items() if value is not None}
@@ -211,9 +211,9 @@ def _blank(key: str, kind: str) -> Node:
 def _check_required(definition: EntityType, values: dict[str, Any]) -> None:
     missing = [name for name in definition.required_fields if name not in values]
     if missing:
-        words = " ".join(_OPTIONS.get(name, f"{name.removeprefix('attributes.')}=…") for name in missing)
+        words = [word for name in missing for word in _OPTIONS.get(name, (f"{name.removeprefix('attributes.')}=…",))]
         message = f"A new {definition.name} needs {', '.join(f'`{name}`' for name in missing)}."
-        raise InvalidQuery(message, hint=f"For example `kb new {definition.name} {words}`.")
+        raise InvalidQuery(message, hint=f"For example {kb('new', definition.name, *words)}.")
 
 
 def _recorded(
@@ -239,7 +239,7 @@ def _check_free(view: View, keys: Sequence[str]) -> None:
     """Refuse an id that an entity has or had. Raises: ``IntegrityViolation``."""
     for node in view.nodes(keys):
         where = f", in {in_quotes(node.path)}" if node.path else ""
-        hint = f"`kb id next {node.type}` gives a free id."
+        hint = f"{kb('id', 'next', node.type)} gives a free id."
         raise IntegrityViolation(f"{in_quotes(node.id)} is the id of a {node.type} already{where}.", hint=hint)
     for former, holder in view.renamed(keys).items():
         message = f"{in_quotes(former)} is a former id of {in_quotes(holder)}, and names no other entity."
@@ -257,7 +257,7 @@ def _check_name_free(view: View, kind: str, name: str, key: str) -> None:
         found.append(key)
     if found:
         message = f"There is a {kind} {in_quotes(name)} already: {in_quotes(found[0])}."
-        hint = f"`kb set {shlex.quote(found[0])} …` changes it; another one needs another name."
+        hint = f"{kb('set', found[0], '…')} changes it; another one needs another name."
         raise IntegrityViolation(message, hint=hint)
 
 

@@ -61,6 +61,7 @@ from kbcore.model.renames import joined, rename_ops, renamed_back, renamed_in, r
 from kbcore.model.schema import Schema
 from kbcore.model.state import Draft, Stamp, State, StateReads
 from kbcore.query.known import near_ids
+from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.names import net_renames
@@ -115,12 +116,12 @@ class _Found:
                 message = (
                     f"{in_quotes(old)} is in `{FORMER_KEY}` of {in_quotes(other)}: after the rename it would mean both."
                 )
-                raise IntegrityViolation(message, hint=f"`kb set {other} {FORMER_KEY}-={old}` takes it out.")
+                raise IntegrityViolation(message, hint=f"{kb('set', other, f'{FORMER_KEY}-={old}')} takes it out.")
         self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
         pairs = renamed_links(self.state, {old: new})
         if view.links([after.id for _, after in pairs]):
             message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
-            raise IntegrityViolation(message, hint=f"Remove one of the two; `kb show {old}` lists its edges.")
+            raise IntegrityViolation(message, hint=f"Remove one of the two; {kb('show', old)} lists its edges.")
         self.paths = _paths(self.node, (link for link, _ in pairs))
         self.sources = {source.path: source for source in view.sources(self.paths)}
 
@@ -202,7 +203,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
     if fault:
         raise InvalidQuery(f"{in_quotes(new[: limits.MAX_ID_CHARS])} cannot be an id: {fault}.", hint="Choose another.")
     if old == new:
-        raise InvalidQuery("The two ids are the same.", hint="`kb rename OLD NEW` gives OLD the id NEW.")
+        raise InvalidQuery("The two ids are the same.", hint=f"{kb('rename', 'OLD', 'NEW')} gives OLD the id NEW.")
     request = msgspec.structs.replace(request, message=request.message or f"rename {old} to {new}")
     store = target.workspace.store(target.branch)
 
@@ -411,7 +412,7 @@ def roll_back(target: WriteTarget, to_seq: int, options: UndoOptions) -> RolledB
 
 def in_files_since(to_seq: int, edits: Sequence[FileEdit]) -> DerivedFact:
     """Return the error for renames that a rollback is to undo in files, where that was not asked for."""
-    return _in_files(f"Since seq {to_seq} what files name was renamed", f"`kb rollback {to_seq} --files`", edits)
+    return _in_files(f"Since seq {to_seq} what files name was renamed", f"{kb('rollback', to_seq, '--files')}", edits)
 
 
 def _framed(target: WriteTarget, *, message: str, dry_run: bool) -> Request:
@@ -421,7 +422,7 @@ def _framed(target: WriteTarget, *, message: str, dry_run: bool) -> Request:
 
 def in_files(seq: int, edits: Sequence[FileEdit]) -> DerivedFact:
     """Return the error for a rename that is to be undone in files, where that was not asked for; it has the changes."""
-    return _in_files(f"Record {seq} renamed an entity that files name", f"`kb revert {seq} --files`", edits)
+    return _in_files(f"Record {seq} renamed an entity that files name", f"{kb('revert', seq, '--files')}", edits)
 
 
 def _in_files(what: str, command: str, edits: Sequence[FileEdit]) -> DerivedFact:
@@ -440,9 +441,9 @@ def in_steps(found: LargerRecord, seqs: Sequence[int]) -> DerivedFact:
     """
     renamed = some_of([f"{before} to {now}" for now, before in found.renames.items()], _MOST_NAMED)
     more = f" It changed more: {some_of(found.rest, _MOST_NAMED)}." if found.rest else ""
-    steps = some_of([f"`kb rename {now} {before}`" for now, before in found.renames.items()], _MOST_NAMED)
+    steps = some_of([f"{kb('rename', now, before)}" for now, before in found.renames.items()], _MOST_NAMED)
     is_one = len(found.renames) == 1
-    then = f" Then `kb revert {' '.join(map(str, seqs))}` undoes the rest." if found.rest or len(seqs) > 1 else ""
+    then = f" Then {kb('revert', *seqs)} undoes the rest." if found.rest or len(seqs) > 1 else ""
     return DerivedFact(
         f"Record {found.seq} is not undone in one step. It renamed what files name: {renamed}.{more}",
         hint=f"{steps} {'gives the earlier id' if is_one else 'give the earlier ids'} back, in the files too.{then}",
@@ -647,7 +648,9 @@ def _edited(extractors: Extractors, found: _Found, path: str, step: _Step, befor
         try:
             after = _with_former(_swapped(text, old, new, among), path, found, step, extractors).encode()
         except CannotEdit as error:
-            refusal = refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.")
+            refusal = refused(
+                path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
+            )
             continue
         if meaning(_without_texts(facts_of(extractors, path, after))) == meant:
             return after

@@ -42,6 +42,7 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.model.values import field_problem, is_same, meaning_problem
 from kbcore.query import former
 from kbcore.query.known import near_ids
+from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
@@ -85,10 +86,14 @@ def assignment(text: str, schema: Schema) -> FieldChange:
     name = found["name"].replace("-", "_") if found["name"].replace("-", "_") in CORE_FIELDS else found["name"]
     prefix, _, member = name.partition(".")
     if name == "id":
-        raise InvalidQuery("An id is not set.", hint="`kb rename OLD NEW` changes it wherever it is named.")
+        raise InvalidQuery("An id is not set.", hint=f"{kb('rename', 'OLD', 'NEW')} changes it wherever it is named.")
     if name in schema.edges or name in OBJECT_FIELDS or (prefix in OBJECT_FIELDS and not member):
         what = f"{in_quotes(name)} is an edge" if name in schema.edges else f"{in_quotes(name)} is no single field"
-        hint = f"`kb link ID {name} OTHER` states one." if name in schema.edges else f"Name a member, as {name}.key."
+        hint = (
+            f"{kb('link', 'ID', name, 'OTHER')} states one."
+            if name in schema.edges
+            else f"Name a member, as {name}.key."
+        )
         raise InvalidQuery(f"{what}.", hint=hint)
     if name in _STAMPED:
         raise InvalidQuery(f"`{name}` is set by KB itself.", hint="Leave it out.")
@@ -310,10 +315,14 @@ def _read_stated(workspace: Workspace, extractors: Extractors, node: Node, names
     stated = entity_in(facts, node.id)
     if not is_markdown(extractors, path):
         line = _line(stated, names)
-        raise refused(path, line, "KB does not change this kind of file.", f"Edit {in_quotes(path)} and sync.")
+        raise refused(
+            path, line, "KB does not change this kind of file.", f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
+        )
     require_whole(path, facts)
     if stated is None:
-        raise refused(path, 0, f"it does not state {in_quotes(node.id)} any more.", "`kb sync` takes in what it says.")
+        raise refused(
+            path, 0, f"it does not state {in_quotes(node.id)} any more.", f"{kb('sync')} takes in what it says."
+        )
     return _Document(path, before, facts, stated)
 
 
@@ -347,7 +356,9 @@ def _edit_fields(
     except UnicodeDecodeError as error:
         raise refused(path, 0, "it is not UTF-8.", "Save it as UTF-8.") from error
     except CannotEdit as error:
-        raise refused(path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and sync.") from error
+        raise refused(
+            path, error.line, f"{error.reason}.", f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
+        ) from error
     _check(document, values, facts_of(extractors, path, after), definition)
     return FileEdit(path, before, after)
 
@@ -397,6 +408,6 @@ def _check(document: _Document, values: Mapping[str, Any], after: Facts, definit
         known = [one.message for one in before.problems]
         new = next((one.message for one in after.problems if one.message not in known), "")
         why = f": {new}" if new else ""
-        hint = f"Edit {in_quotes(path)} and sync."
+        hint = f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
         line = _line(document.stated, values)
         raise refused(path, line, f"the file would then not state what is asked for{why}.", hint)

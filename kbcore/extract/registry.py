@@ -64,7 +64,7 @@ def load(disabled: Iterable[str] = ()) -> Loaded:
     try:
         points = [point for point in _foreign() if point.name not in off]
     except InvalidConfig as error:
-        return Loaded(loaded, tuple(error.details) or (Problem("extractors", error.code, error.message, error.hint),))
+        return Loaded(loaded, tuple(error.details) or (Problem("extractors", error.code, error.message, error.remedy),))
     times = Counter(point.name for point in points)
     for point in points:
         is_taken = times[point.name] > 1 or point.name in BUILT_IN

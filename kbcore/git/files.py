@@ -17,6 +17,7 @@ from pathlib import Path
 from kbcore.errors import GitUnusable
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.remedies import worded
 from kbcore.storage.files import refusal
 
 BRANCH_PREFIX = b"refs/heads/"
@@ -132,7 +133,8 @@ def branch_of_ref(ref: bytes, place: Path) -> str:
         GitUnusable: it is not a branch, or not a name that git would make.
     """
     name = decode_name(ref.removeprefix(BRANCH_PREFIX))
-    hint = "Switch to a branch with `git switch`, or name one with --branch."
+    named = worded("name one with --branch", "have the server started with --branch NAME")
+    hint = f"Switch to a branch with `git switch`, or {named}."
     if not ref.startswith(BRANCH_PREFIX):
         raise GitUnusable(f"{place} points at {name!a}, which is not a branch", hint=hint)
     reason = "git allows no backslash in a branch name" if b"\\" in ref else check_branch_name(name)

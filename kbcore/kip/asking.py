@@ -207,7 +207,7 @@ def ask(
         message = f"The command took longer than {limits.time_s:g} s; {limits.time_by} is the limit."
         raise refused(TIMEOUT, message, at=tree.at) from error
     except ResourceLimit as error:
-        raise refused(RESOURCE, error.message, at=tree.at, hint=error.hint) from error
+        raise refused(RESOURCE, error.message, at=tree.at, hint=error.remedy) from error
     except SqlRefused as error:
         if not patterns:
             raise

@@ -7,13 +7,14 @@ at hand, the place.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.errors import KipRefused
 from kbcore.kip.places import excerpt, place_of
+from kbcore.remedies import shown
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -137,7 +138,7 @@ def placed(error: KipRefused, text: str) -> KipRefused:
     place = place_of(text, at)
     data = {**error.data, "line": place.line, "column": place.column, "excerpt": excerpt(text, at)}
     message = f"{error.message.rstrip('.')} ({place})."
-    return KipRefused(message, hint=error.hint, details=error.details, data=data)
+    return KipRefused(message, hint=error.remedy, details=error.details, data=data)
 
 
 @contextlib.contextmanager
@@ -151,9 +152,11 @@ def placing(text: str) -> Iterator[None]:
         raise better from None
 
 
-def envelope(error: KipRefused) -> dict[str, Any]:
-    """Return the answer that KIP gives to a command that is refused."""
+def envelope(error: KipRefused, say: Callable[[str], str] = shown) -> dict[str, Any]:
+    """Return the answer that KIP gives to a command that is refused; ``say`` words its remedies for the client."""
     data = dict(error.data)
     code, name = data.pop("kip_code"), data.pop("kip_name")
-    told = {"code": code, "message": error.message, "hint": error.hint, "name": name}
+    told = {"code": code, "message": error.message, "hint": say(error.remedy), "name": name}
+    if "problems" in data:
+        data["problems"] = [one | {"hint": say(one["hint"])} if "hint" in one else one for one in data["problems"]]
     return {"error": {**told, "data": data} if data else told}

@@ -107,11 +107,11 @@ def in_kip(error: KBError, *, writes: bool) -> KipRefused:
     message = error.message_for(writes=writes)
     if error.applied == "unknown" and _UNKNOWN.lower() not in message.lower():
         message = f"{message.rstrip('.')}. {_UNKNOWN} the command was written."
-    is_own = error.hint not in {"", error.default_hint}
-    hint = error.hint if is_own or not told.hint else told.hint
+    is_own = error.remedy not in {"", error.default_hint}
+    hint = error.remedy if is_own or not told.hint else told.hint
     data: dict[str, Any] = {"kb_code": error.code, "applied": error.applied, "retryable": error.retryable}
     if error.details:
-        data["problems"] = [problem.as_json() for problem in error.details[:_SHOWN]]
+        data["problems"] = [one.as_json() | {"hint": one.remedy} for one in error.details[:_SHOWN]]
     return refused(told.code, message, hint=hint, data={**data, **error.data})
 
 
@@ -127,4 +127,4 @@ def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRef
     before = f" Those before it were {became}." if at else ""
     behind = " Those behind it were not tried." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
-    return KipRefused(message, hint=error.hint, details=error.details, data={**error.data, "command": at})
+    return KipRefused(message, hint=error.remedy, details=error.details, data={**error.data, "command": at})

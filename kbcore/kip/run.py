@@ -23,6 +23,7 @@ from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, r
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.query.former import said as said_of
+from kbcore.remedies import kb, shown
 from kbcore.store import dry_run
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import Meant, meant, read_head
@@ -50,6 +51,8 @@ class KipContext(msgspec.Struct, frozen=True):
     """What reads sees what these files say; None for the records alone."""
     is_local: bool = False
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
+    say: Callable[[str], str] = shown
+    """Words a remedy for the client (``kbcore.remedies``)."""
 
     @property
     def store(self) -> BranchStore:
@@ -111,7 +114,7 @@ def run(
         )
     except KBError as failure:
         refusal = failures.in_batch(failures.in_kip(failure, writes=True), 0, len(request.commands), dry_run=True)
-        return _answer(request, [envelope(refusal)], [], None, is_error=True)
+        return _answer(request, [envelope(refusal, around.say)], [], None, is_error=True)
     finally:
         view.close()
 
@@ -145,7 +148,7 @@ def _run(
             refusal = failures.in_kip(error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes))
             if request.is_batch:
                 refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
-            return _answer(request, [*responses, envelope(refusal)], warnings, seq, is_error=True)
+            return _answer(request, [*responses, envelope(refusal, around.say)], warnings, seq, is_error=True)
         seq = piece.seq if head is None else head
         files = piece.files or files
         warnings += [warning for warning in piece.warnings if warning not in warnings]
@@ -249,7 +252,7 @@ class _Attempt:
         try:
             return point_in(around.workspace, around.branch, str(when.json), is_local=around.is_local)
         except InvalidQuery as error:
-            raise refused(SYNTAX, error.message, at=when.at, hint=error.hint) from error
+            raise refused(SYNTAX, error.message, at=when.at, hint=error.remedy) from error
 
     def _answered(self, view: View, tree: Reading, when: When | None) -> Piece:
         workspace = self._around.workspace
@@ -301,11 +304,13 @@ def _meant(view: View, when: When, at: int) -> Meant:
     try:
         return meant(view, when)
     except InvalidQuery as error:
-        raise refused(SYNTAX, error.message, at=at, hint=error.hint) from error
+        raise refused(SYNTAX, error.message, at=at, hint=error.remedy) from error
 
 
 _WHEN: Final = 'Write a seq, AT 12, or a time or revision in quotes: AT "2026-01-31T12:00:00Z", AT "HEAD~2".'
-_WHERE_TO_WRITE: Final = "Send it where KIP may write: `execute_kip`, or `kb kip`; ask the user where there is none."
+_WHERE_TO_WRITE: Final = (
+    f"Send it where KIP may write: `execute_kip`, or {kb('kip')}; ask the user where there is none."
+)
 
 
 def paged(result: Any, next_cursor: str) -> Response:

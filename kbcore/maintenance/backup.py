@@ -18,6 +18,7 @@ import msgspec
 from kbcore import interrupting
 from kbcore.errors import Damaged, GitUnusable, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
 from kbcore.maintenance.epochs import begin_epoch, ending
+from kbcore.remedies import typed
 from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify, witness
 from kbcore.storage.archive import Backup, Saved
 from kbcore.storage.fs import Fs
@@ -172,7 +173,7 @@ def _refuse_lost(workspace: Workspace, branch: str) -> None:
     loss = lost.loss_of(workspace, branch)
     if loss is not None:
         refused = loss.error()
-        hint = f"The backup that is there may have them: write to another file. {refused.hint}"
+        hint = f"The backup that is there may have them: write to another file. {refused.remedy}"
         raise StoreWentBack(refused.message, hint=hint, data=refused.data)
 
 
@@ -364,7 +365,7 @@ def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None
     if there and not replaces:
         raise InvalidQuery(
             f"{some_of(there, 3)} {'has a store' if len(there) == 1 else 'have stores'}; nothing was restored.",
-            hint="With --replace, the present store goes to the trash; `kb branch restore` brings it back. "
+            hint=f"With --replace, the present store goes to the trash; {typed('branch', 'restore')} brings it back. "
             "Or name other branches of the backup with --only.",
         )
 

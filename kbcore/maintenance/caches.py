@@ -12,6 +12,7 @@ from typing import Final
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
 from kbcore.maintenance.findings import DoctorFinding
+from kbcore.remedies import typed
 from kbcore.storage import files, journal, layout
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize
@@ -35,7 +36,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
         message = f"{pluralize(len(unfinished), 'unfinished view')} of processes that ended early."
-        remedy = "Run `kb gc` when they are a day old: it removes them."
+        remedy = f"{typed('gc', lead='Run')} when they are a day old: it removes them."
         yield DoctorFinding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
     if VIEW in names:
         yield from _view(workspace, branch)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -46,6 +45,7 @@ from kbcore.maintenance.findings import (
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.speed import speed_findings
+from kbcore.remedies import typed
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -141,7 +141,9 @@ def _advice(store: StoreHealth) -> DoctorFinding:
     records = pluralize(size.records_since_snapshot, "record")
     since = f"{records} ({size.bytes_since_snapshot} bytes) since the newest snapshot"
     message = f"{since}: the store is slow to prove, and to open without a cache."
-    return DoctorFinding("journal", "warning", "compact_advised", message, "Run `kb compact`.", store.branch)
+    return DoctorFinding(
+        "journal", "warning", "compact_advised", message, f"{typed('compact', lead='Run')}.", store.branch
+    )
 
 
 def _guarded(check: str, find: Callable[[], Iterator[DoctorFinding]], branch: str = "") -> list[DoctorFinding]:
@@ -179,7 +181,7 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
     is_older = kb_folder.kind_of(fs, workspace.folders.shown_branches) == "folder"
     if not is_older and not workspace.folders.has_branches_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."
-        yield DoctorFinding("settings", "error", "not_initialised", message, "Run `kb init`.")
+        yield DoctorFinding("settings", "error", "not_initialised", message, f"{typed('init', lead='Run')}.")
         return
     try:
         config, schema = workspace.config, workspace.schema
@@ -195,7 +197,7 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
     data = files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES)
     if data is not None and not {f"/{BRANCHES}", BRANCHES} & {*data.decode("utf-8", "replace").split()}:
         message = f"{KB}/{IGNORE} does not keep a link {KB}/{BRANCHES} out of git."
-        remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or run `kb init`, which adds it."
+        remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or {typed('init', lead='run')}, which adds it."
         yield DoctorFinding("settings", "warning", "not_ignored", message, remedy)
 
 
@@ -225,27 +227,25 @@ def _trash(workspace: Workspace) -> Iterator[DoctorFinding]:
     there = [*trash.held(workspace, max_proven=MAX_PROVEN, max_bytes=MAX_PROVEN_BYTES)]
     if there:
         message = f"{pluralize(len(there), 'store')} that KB moved away to {folder}."
-        remedy = "`kb gc --empty-trash` deletes those that came there long ago."
+        remedy = f"{typed('gc', '--empty-trash')} deletes those that came there long ago."
         yield DoctorFinding("stores", "note", "trash", message, remedy, file=str(folder))
     for one in [one for one in there if one.damage is not None]:
         when = f"moved to the trash on {trash.moment_of(one.entry)}"
-        command = f"`kb branch restore {shlex.quote(one.branch)}"
+        command = typed("branch", "restore", one.branch, *["--even-damaged"] * bool(one.damage))
         if one.damage:
             message = f"The store of {one.branch} that was {when} does not prove: {one.damage}."
-            remedy = (
-                f"{command} --even-damaged` brings it back, to be repaired" if one.is_newest else "Keep another one"
-            )
+            remedy = f"{command} brings it back, to be repaired" if one.is_newest else "Keep another one"
             remedy += ". If nobody misses it, delete it."
             yield DoctorFinding("stores", "warning", "trash_damaged", message, remedy, one.branch, str(one.entry.path))
         else:
             message = f"The store of {one.branch} that was {when} proves up to seq {one.seq}."
-            remedy = f"{command}` brings it back." if one.is_newest else ""
+            remedy = f"{command} brings it back." if one.is_newest else ""
             yield DoctorFinding("stores", "note", "trash_sound", message, remedy, one.branch, str(one.entry.path))
     rest = [one for one in there if one.damage is None]
     if rest:
         shown = some_of([one.entry.path.name for one in rest], 3)
         message = f"{pluralize(len(rest), 'store')} in the trash, too many or too large to be proven here: {shown}."
-        remedy = "`kb branch restore` proves a store before it brings it back."
+        remedy = f"{typed('branch', 'restore')} proves a store before it brings it back."
         yield DoctorFinding("stores", "note", "trash_not_proven", message, remedy, file=str(folder))
 
 
@@ -379,7 +379,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
         yield msgspec.structs.replace(found, message=f"{loss.sentence()} {NOT_WRITTEN}")
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:
-            remedy = "Run `kb doctor --new-epoch` in the copy."
+            remedy = f"{typed('doctor', '--new-epoch', lead='Run')} in the copy."
             yield DoctorFinding("stores", "warning", "store_copied", copy, remedy, name)
     for damaged in place.damaged():
         yield DoctorFinding(
@@ -422,7 +422,8 @@ def _unlogged(workspace: Workspace, there: Iterable[str]) -> Iterator[DoctorFind
             "git keeps no reflogs here. A branch that is deleted and made again keeps the store of the earlier one, "
             "unless KB listed the branches in between."
         )
-        remedy = "`git config core.logAllRefUpdates true` has git keep them. Or run `kb gc` after you delete a branch."
+        after = f"{typed('gc', lead='run')} after you delete a branch"
+        remedy = f"`git config core.logAllRefUpdates true` has git keep them. Or {after}."
         yield DoctorFinding("git", "note", "no_reflogs", message, remedy)
 
 
@@ -436,13 +437,17 @@ def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
     aside = [name.removeprefix(ASIDE) for name in entries if name.startswith(ASIDE)]
     if aside:
         message = f"{pluralize(len(aside), 'store')} that made room when a process ended: {some_of(aside, 3)}."
-        yield DoctorFinding("stores", "note", "store_aside", message, "`kb gc` puts them back.", file=str(parent))
+        yield DoctorFinding(
+            "stores", "note", "store_aside", message, f"{typed('gc')} puts them back.", file=str(parent)
+        )
     building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
     if building:
         message = (
             f"{pluralize(len(building), 'unfinished store')} of processes that ended early: {some_of(building, 3)}"
         )
-        yield DoctorFinding("stores", "note", "unfinished_store", message, "`kb gc` removes them.", file=str(parent))
+        yield DoctorFinding(
+            "stores", "note", "unfinished_store", message, f"{typed('gc')} removes them.", file=str(parent)
+        )
     living = branches.living(workspace)
     there = [name for name, _ in branches.stores(workspace)]
     for name in there:
@@ -452,6 +457,6 @@ def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
         if name not in living:
             message = f"{name} is no branch of git and checked out nowhere."
             yield DoctorFinding(
-                "stores", "note", "outdated_store", message, "`kb gc` moves its store to the trash.", name
+                "stores", "note", "outdated_store", message, f"{typed('gc')} moves its store to the trash.", name
             )
     yield from _unlogged(workspace, there)

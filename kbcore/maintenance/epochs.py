@@ -20,6 +20,7 @@ from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.maintenance.findings import damaged_journals, of_proof
 from kbcore.model import record
 from kbcore.model.record import Operation, Record, Unproven
+from kbcore.remedies import typed
 from kbcore.storage import journal, known_damage, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
 from kbcore.storage.journal import Writer
@@ -274,7 +275,7 @@ def _begins_epoch(workspace: Workspace, branch: str, of: Head) -> bool:
 def _nothing(branch: str) -> InvalidQuery:
     return InvalidQuery(
         f"Nothing is missing from the store of {branch} any more: there is nothing to accept. Nothing was changed.",
-        hint="`kb log` shows the record with which the last epoch began, and why.",
+        hint=f"{typed('log')} shows the record with which the last epoch began, and why.",
     )
 
 

@@ -5,7 +5,6 @@ A check that could not run is a finding of its own; silence always means that it
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -13,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
+from kbcore.remedies import shown, typed
 from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
@@ -26,7 +26,7 @@ _REMEDIES: Final = {
     "quarantined": "Keep it until you know that nothing is missing; then delete it.",
     "no_head": "What is said of the head comes first.",
 }
-_REFERRALS: Final = (Damaged.default_hint, HeadDamaged.default_hint)
+_REFERRALS: Final = (shown(Damaged.default_hint), shown(HeadDamaged.default_hint))
 """What errors say of `kb doctor`; a diagnosis says instead what that would say."""
 
 
@@ -70,7 +70,7 @@ def of_error(check: str, error: KBError, branch: str = "") -> DoctorFinding:
 def of_config(check: str, error: InvalidConfig) -> list[DoctorFinding]:
     """Return a finding for each mistake in files that a person wrote."""
     found = []
-    for one in error.details or [Problem("$", error.code, error.message, error.hint)]:
+    for one in error.details or [Problem("$", error.code, error.message, error.remedy)]:
         file, _, line = one.source.rpartition(":")
         message = f"{one.source}: {one.message}".removeprefix(": ")
         at = int(line) if line.isdecimal() else -1
@@ -119,7 +119,7 @@ def without_referral(hint: str) -> str:
 
 def rebuild_command(branch: str) -> str:
     """Return the command that makes a new head for a branch."""
-    return f"`kb doctor --rebuild-head --branch {shlex.quote(branch)}`"
+    return f"{typed('doctor', '--rebuild-head', '--branch', branch)}"
 
 
 def salvage_advice(branch: str, *options: str) -> str:

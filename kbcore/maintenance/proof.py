@@ -17,6 +17,7 @@ from kbcore.maintenance import intact_prefix
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof
 from kbcore.model import canonical
+from kbcore.remedies import typed
 from kbcore.storage import files, snapshot, verify
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.store.branches import lost
@@ -206,7 +207,9 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
         with open_view(proof.fs, path) as cached:
             if is_ahead(cached.basis, head):
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
-                proof.found("error", "view_ahead", message, "Records may be lost; see `kb doctor`.", str(path))
+                proof.found(
+                    "error", "view_ahead", message, f"Records may be lost; {typed('doctor', lead='see')}.", str(path)
+                )
                 return
             if cached.seq > good_seq or not is_usable(cached.basis, head):
                 proof.not_run(

@@ -42,6 +42,7 @@ from kbcore.model.record import (
     WithdrawLink,
 )
 from kbcore.model.state import Stamp, State
+from kbcore.remedies import typed
 from kbcore.storage import files, frame, head, journal, layout, lock, provable, quarantine, recovery, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Epoch, Head, SnapshotRef
@@ -617,4 +618,4 @@ def _lost(new: Head, holes: Iterable[MissingRecords], carried: _Carried | None, 
     if seen:
         yield f"A cached view had seen record {seen.seq}; what it adds is in this record, marked unproven."
     else:
-        yield "Run `kb sync`: what files state comes back."
+        yield f"{typed('sync', lead='Run')}: what files state comes back."

@@ -20,6 +20,7 @@ from kbcore.ids import check_id, link_id
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.model.request_reader import RequestReader, kind_of
 from kbcore.model.values import ValueFault, field_problem, meaning_problem
+from kbcore.remedies import kb
 
 Mode = Literal["create", "update", "upsert"]
 """Whether what a client writes must be new, must exist, or may be either."""
@@ -34,7 +35,7 @@ SET_BY_KB: Final = "set_by_kb"
 _EDGE: Final = '{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}'
 LEAVE_OUT: Final = (
     "Leave it out: KB notes by itself who writes, when, and with what. "
-    "To keep what an export says, run `kb apply --import FILE`."
+    f"To keep what an export says, {kb('apply', '--import', 'FILE', lead='run')}."
 )
 _KEYS: Final = ("changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges")
 _DELETION_KEYS: Final = ("changeset_id", "message", "dry_run", "cascade", "entities", "edges")

@@ -37,6 +37,6 @@ def parse_each(
         try:
             found.append(parse(text))
         except InvalidQuery as error:
-            problems.append(Problem(f"$.{name}[{at}]", "bad_value", error.message, error.hint))
+            problems.append(Problem(f"$.{name}[{at}]", "bad_value", error.message, error.remedy))
             found.append(unread)
     return tuple(found)

@@ -21,6 +21,7 @@ from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
 from kbcore.query.known import DataNames
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
+from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest
 
@@ -136,7 +137,7 @@ def check(
 def refuse(problems: Sequence[Problem]) -> None:
     """Raise what is wrong with a query, if anything is. Raises: ``InvalidQuery``."""
     if len(problems) == 1:
-        raise InvalidQuery(problems[0].message, hint=problems[0].hint, details=problems)
+        raise InvalidQuery(problems[0].message, hint=problems[0].remedy, details=problems)
     if problems:
         raise InvalidQuery(f"The query has {len(problems)} problems.", details=problems[: limits.MAX_PROBLEMS])
 
@@ -242,7 +243,7 @@ def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Ite
     if query.type and not query.is_edge and query.type not in schema.entities:
         if known and known.is_id(query.type):
             message = f"{in_quotes(query.type)} is an id, and no entity type."
-            yield Problem("$.type", "unknown_type", message, f"`kb show {query.type}` shows it.")
+            yield Problem("$.type", "unknown_type", message, f"{kb('show', query.type)} shows it.")
             return
         near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)
         hint = is_it(near) or f"{did_you_mean('', [*schema.entities, EDGE])} {how_to_add(TYPE, query.type)}"

@@ -17,6 +17,7 @@ import msgspec
 from kbcore.errors import InvalidConfig
 from kbcore.model.graph import UNKNOWN_STATUS, Node
 from kbcore.model.rule_settings import Suppression
+from kbcore.remedies import kb
 from kbcore.rules import CheckReport, Violation
 from kbcore.rules.registry import RULES, is_ok
 from kbcore.text.escaping import in_quotes
@@ -84,7 +85,7 @@ def read_baseline(text: str | None, file: str) -> Baseline:
     try:
         found = msgspec.json.decode(text, type=_File)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        hint = "Restore it with git, or write it again: `kb check --write-baseline`."
+        hint = f"Restore it with git, or write it again: {kb('check', '--write-baseline')}."
         raise InvalidConfig(f"{file} is no baseline: {error}", hint=hint) from error
     if found.format != FORMAT:
         raise InvalidConfig(f"{file} has the format {found.format}; this KB reads {FORMAT}.", hint="Update KB.")
@@ -216,8 +217,8 @@ def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violati
     for rule, code, fault, remedy in faults_of(said, names):
         is_its_own = one.rule in named and rule in ("", one.rule)
         if is_its_own or (code == "unknown_rule" and one.rule not in named):
-            parts = (f"`{ATTRIBUTE}` {fault}.", remedy, one.hint)
-            return msgspec.structs.replace(one, hint=" ".join(part for part in parts if part))
+            parts = (f"`{ATTRIBUTE}` {fault}.", remedy, one.remedy)
+            return msgspec.structs.replace(one, remedy=" ".join(part for part in parts if part))
     return one
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.errors import LimitExceeded
+from kbcore.remedies import typed
 from kbcore.rules.few import Edge, Look, Side
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.wording import pluralize
@@ -150,7 +151,8 @@ def _meet(side: Side, edge: str, start: str, end: str) -> bool:
 def _check_length(walked: Collection[str]) -> None:
     if len(walked) > _MOST_WALKED:
         raise LimitExceeded(
-            f"More than {_MOST_WALKED:,} entities lie on the ways from here; `kb check --rule acyclic` reads them."
+            f"More than {_MOST_WALKED:,} entities lie on the ways from here; "
+            f"{typed('check', '--rule', 'acyclic')} reads them."
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kbcore.model.statuses import RETIRED, has_status
+from kbcore.remedies import kb
 from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
@@ -44,7 +45,7 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 
 def _hint(id_: str, path: str, lacking: list[str]) -> str:
     edges = " and ".join(f"`{name}: [{id_}]`" for name in lacking)
-    retired = "`status: retired` in the file" if path else "the status `retired`, with `kb apply`"
+    retired = "`status: retired` in the file" if path else f"the status `retired`, with {kb('apply')}"
     return f"State it with the symbol that does, by {edges} below its `links:`, or retire the event: {retired}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.model.statuses import RETIRED, has_status
+from kbcore.remedies import kb
 from kbcore.rules.few import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
@@ -35,7 +36,7 @@ def _finding(id_: str, path: str) -> Finding:
 def _hint(path: str) -> str:
     if path:
         return "Say what it switches, `links: [{guards: [ID]}]` in the file, or retire it: `status: retired`."
-    return "State what it switches, an edge guards from it, or give it the status `retired`, with `kb apply`."
+    return f"State what it switches, an edge guards from it, or give it the status `retired`, with {kb('apply')}."
 
 
 RULE: Final = Rule(

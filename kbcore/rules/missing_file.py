@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kbcore.model.graph import Node
+from kbcore.remedies import kb
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 
@@ -59,9 +60,9 @@ def _finding(id_: str, field: str, file: str, source: str) -> Finding:
     name = field.removeprefix("attributes.")
     message = f"{id_} has {file} as its `{name}`, which is not in the repository."
     if source:
-        hint = f"Correct `{name}` in the file that states it and run `kb sync`, or bring the file back."
+        hint = f"Correct `{name}` in the file that states it and {kb('sync', lead='run')}, or bring the file back."
     else:
-        hint = f"Write `{field}` of {id_} anew with `kb apply`, or bring the file back."
+        hint = f"Write `{field}` of {id_} anew with {kb('apply')}, or bring the file back."
     return Finding(id_, message, hint, source, field=field, values=(file,))
 
 

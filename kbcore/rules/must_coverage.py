@@ -8,6 +8,7 @@ from typing import Any, Final
 from kbcore.model.not_applicable import reason, reason_in
 from kbcore.model.schema import NOT_APPLICABLE
 from kbcore.model.statuses import RETIRED, has_status
+from kbcore.remedies import kb
 from kbcore.rules.few import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
@@ -62,7 +63,7 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 def _hint(id_: str, path: str, edge: str, what: str) -> str:
     there = f"add `links: [{id_}]` to the front matter of the {what}"
     here = f", or `links: [{{{edge}: [ID]}}]` to the file of {id_}" if path else ""
-    return f"Link it to its {what}: {there}{here}, and run `kb sync`."
+    return f"Link it to its {what}: {there}{here}, and {kb('sync', lead='run')}."
 
 
 RULE: Final = Rule(

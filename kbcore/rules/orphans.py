@@ -7,6 +7,7 @@ from typing import Any, Final
 from kbcore.model.concepts import VOCABULARY
 from kbcore.model.graph import Node
 from kbcore.model.schema import MENTIONS, Schema
+from kbcore.remedies import kb
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.view.tables import Rows
@@ -78,7 +79,7 @@ def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
         return f"State what it belongs to below `links:` in its file, by its id alone{typed}, {otherwise}"
     fitting = [name for name, edge in schema.edges.items() if type_ in (*edge.from_types, *edge.to_types)]
     edges = f" ({', '.join(fitting)})" if fitting else ""
-    return f"State what it belongs to by an edge from it or to it{edges} with `kb apply`, {otherwise}"
+    return f"State what it belongs to by an edge from it or to it{edges} with {kb('apply')}, {otherwise}"
 
 
 RULE: Final = Rule(

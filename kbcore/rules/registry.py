@@ -15,6 +15,7 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
 from kbcore.process_limits import exhausted
+from kbcore.remedies import shown
 from kbcore.rules import (
     acyclic,
     duplicate_title,
@@ -82,12 +83,24 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: Severity
     id: str
     message: str
-    hint: str
+    remedy: str
     source: str
     code: str = ""
     field: str = ""
     values: tuple[str, ...] = ()
     line: int = 0
+
+    @property
+    def hint(self) -> str:
+        """Return the remedy in the words of the command line."""
+        return shown(self.remedy)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values; what is empty is left out, but for the hint and the source."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return {
+            ("hint" if name == "remedy" else name): value for name, value in (found | {"remedy": self.hint}).items()
+        }
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -138,6 +151,11 @@ class CheckReport(msgspec.Struct, frozen=True, omit_defaults=True):
     suppressed: int = 0
     in_baseline: int = 0
     of_other_severity: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found | {"violations": [one.as_json() for one in self.violations]}
 
     def passes(self, fail_on: FailOn) -> bool:
         """Tell whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
@@ -218,7 +236,7 @@ def of_severity(report: CheckReport, severity: Severity) -> CheckReport:
 
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
     what = (one.code, one.field, one.values, one.line)
-    return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.hint, one.source, *what)
+    return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.remedy, one.source, *what)
 
 
 def check_names(only: Sequence[str], rules: Collection[str]) -> None:
@@ -230,7 +248,7 @@ def check_names(only: Sequence[str], rules: Collection[str]) -> None:
         if name not in rules
     ]
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].hint, details=problems if len(problems) > 1 else ())
+        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())
 
 
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:
@@ -243,7 +261,7 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
 
 
 def _place(one: Finding) -> tuple[Any, ...]:
-    return one.id, one.line, in_order(one.message), one.source, one.hint
+    return one.id, one.line, in_order(one.message), one.source, one.remedy
 
 
 def _run_rule(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:

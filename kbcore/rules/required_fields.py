@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
+from kbcore.remedies import kb, typed
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.view.tables import NODE
 
@@ -42,9 +43,9 @@ def _is_missing(field: str, params: list[Any]) -> str:
 def _finding(id_: str, type_: str, path: str, field: str) -> Finding:
     name = field.removeprefix("attributes.")
     if path:
-        hint = f"Add `{name}:` to the file and run `kb sync`."
+        hint = f"Add `{name}:` to the file and {kb('sync', lead='run')}."
     else:
-        hint = f"Write it with `kb apply`: an entity with the id and `{field}`."
+        hint = f"Write it with {kb('apply')}: an entity with the id and `{field}`."
     return Finding(id_, f"{id_} has no `{field}`, which every {type_} needs.", hint, path, field=field)
 
 
@@ -70,5 +71,5 @@ RULE: Final = Rule(
     "Every entity has the fields that its type requires, and every edge that needs a kind has one.",
     _run,
     example="REQ-7 has no `title`, which every req needs.",
-    remedy="Add the field to the file, or write it with `kb apply`.",
+    remedy=f"Add the field to the file, or write it with {typed('apply')}.",
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 import msgspec
 
 from kbcore.model.schema import Schema
+from kbcore.remedies import kb
 from kbcore.view.tables import Rows
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     id: str
     message: str
-    hint: str = ""
+    remedy: str = ""
     source: str = ""
     concerns: frozenset[str] = frozenset()
     code: str = ""
@@ -141,8 +142,8 @@ def edge_remedy(edge: tuple[str, str, str], source: str) -> str:
     """Return the end of a sentence that says how an edge (from, type, to) is taken away."""
     from_id, name, to_id = edge
     if source:
-        return "take the link out of the file and run `kb sync`"
-    return f"remove it: kb delete --edge {quoted(from_id)} {name} {quoted(to_id)}"
+        return f"take the link out of the file and {kb('sync', lead='run')}"
+    return f"remove it: {kb('delete', '--edge', from_id, name, to_id)}"
 
 
 def quoted(text: str) -> str:

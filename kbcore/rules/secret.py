@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.remedies import kb
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.text.secrets import MARKS, Secret, secrets_in
 
@@ -48,7 +49,7 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
                 remedy = "Delete the entity and make it anew under another id."
             else:
                 source, where = _object.decode(owners).get(field, ""), f"`{found.place}` of {id_}"
-                remedy = "Write the field anew without it, with `kb apply`."
+                remedy = f"Write the field anew without it, with {kb('apply')}."
             one = _finding(id_, f"{where} {found.looks}", source, remedy)
             yield msgspec.structs.replace(one, field=found.place)
 
@@ -58,7 +59,7 @@ def _in_edges(context: RuleContext) -> Iterator[Finding]:
         for field, found in _found(dict(zip((*_LINK_TEXTS, *_OBJECTS), values, strict=True))):
             where = f"`{found.place}` of {from_id} {type_ or 'links to'} {to_id}"
             source = first_file(files) if field == "kind" else _object.decode(owners).get(field, "")
-            remedy = "Write the edge anew without it, with `kb apply`."
+            remedy = f"Write the edge anew without it, with {kb('apply')}."
             if field == "kind":
                 away = edge_remedy((from_id, type_, to_id), source)
                 remedy = f"State the edge anew with another kind, and {away}."
@@ -77,7 +78,7 @@ def _found(cells: Mapping[str, Any]) -> Iterator[tuple[str, Secret]]:
 
 
 def _finding(key: str, message: str, source: str, remedy: str, concerns: frozenset[str] = frozenset()) -> Finding:
-    mended = "Take it out of the file and run `kb sync`." if source else remedy
+    mended = f"Take it out of the file and {kb('sync', lead='run')}." if source else remedy
     return Finding(key, message, f"{mended} History keeps it: if it is real, revoke it.", source, concerns)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kbcore.model.graph import Node
+from kbcore.remedies import kb
 from kbcore.rules.few import Look
 from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
 from kbcore.text.escaping import in_quotes
@@ -56,7 +57,7 @@ def _claimed(context: RuleContext) -> Iterable[Finding]:
             where = f", in {in_quotes(path if is_living else paths[0])}" if (path if is_living else paths[0]) else ""
             other = "the id of another entity" if is_living else f"a former id of {in_quotes(holder)}"
             message = f"{in_quotes(former)} in `former_ids` of {in_quotes(key)} is {other}{where}, which it means."
-            hint = f"`kb set {key} former_ids-={former}` takes it out."
+            hint = f"{kb('set', key, f'former_ids-={former}')} takes it out."
             concerns = frozenset({key, holder})
             yield Finding(key, message, hint, its, concerns, "claimed_id", "attributes.former_ids", (former, holder))
 

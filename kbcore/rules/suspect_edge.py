@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kbcore.remedies import kb, typed
 from kbcore.rules.few import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
 from kbcore.rules.stale_edges import StaleEdge, stale_edges
@@ -37,15 +38,15 @@ def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
     type_ = f"{one.type}:{one.kind}" if one.kind else one.type
     otherwise = f"correct what {source} says" if source else "correct or remove it"
     look = f"See {_where(one, has_record=has_record)}. If the edge no longer holds, {otherwise}"
-    hint = f"{look}; if it holds, confirm it: `kb confirm {quoted(one.from_id)} {quoted(type_)} {quoted(one.to_id)}`"
+    hint = f"{look}; if it holds, confirm it: {kb('confirm', one.from_id, type_, one.to_id)}"
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(one.type, one.to_id))
 
 
 def _where(one: StaleEdge, *, has_record: bool) -> str:
     """Return the commands that show how the target changed."""
     if not has_record:
-        return "`kb sync --dry-run`, and record the change with `kb sync`"
-    of_fields = [f"`kb log {quoted(one.to_id)}`"] if one.has_other_fields else []
+        return f"{kb('sync', '--dry-run')}, and record the change with {kb('sync')}"
+    of_fields = [f"{kb('log', one.to_id)}"] if one.has_other_fields else []
     of_text = [f"`git log -p -- {quoted(one.text_path)}`"] if one.text_path else []
     return " and ".join(of_fields + of_text)
 
@@ -58,7 +59,7 @@ RULE: Final = Rule(
     _run,
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
     remedy=(
-        "Look whether it still holds. If so, confirm it (`kb confirm`, or the edge again in `kb_upsert`): that"
+        f"Look whether it still holds. If so, confirm it ({typed('confirm')}, or the edge again in `kb_upsert`): that"
         " confirms it and changes nothing else. If not, correct what the edge comes from, or the edge."
     ),
     look=_look,

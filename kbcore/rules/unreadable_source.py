@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.model.graph import NOTES_OF_RULES, NoteOnFile
+from kbcore.remedies import kb, typed
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.escaping import in_quotes
 
@@ -33,7 +34,7 @@ def _run(context: RuleContext) -> list[Finding]:
                 found.append(left_out)
         if not errors and not is_ok:
             name = in_quotes(mark.rpartition("/")[0])
-            hint = f"Run `kb sync` to see whether the extractor {name} can be used here. {_STALE}"
+            hint = f"{kb('sync', lead='Run')} to see whether the extractor {name} can be used here. {_STALE}"
             found.append(Finding(path, "The file could not be read completely.", hint, path))
     return found
 
@@ -45,5 +46,5 @@ RULE: Final = Rule(
     " file that is otherwise read, such as a second block of front matter, is a warning.",
     _run,
     example="the list that begins here is not closed.",
-    remedy="Mend the file and run `kb sync`; until then, what was last known from it stays as it is.",
+    remedy=f"Mend the file and {typed('sync', lead='run')}; until then, what was last known from it stays as it is.",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kbcore.remedies import kb
 from kbcore.rules.few import Edge, Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
@@ -64,10 +65,12 @@ def _message(edge: tuple[str, str, str], gone: list[str]) -> str:
 
 def _hint(edge: tuple[str, str, str], gone: list[str], alike: dict[str, str], source: str) -> str:
     if not gone:
-        return "Run `kb sync`; if it stays, state the link with a type."
+        return f"{kb('sync', lead='Run')}; if it stays, state the link with a type."
     near = [alike[end] for end in gone if end in alike]
     if near:
-        where = "Correct it in the file and run `kb sync`." if source else "State the edge again with that id."
+        where = (
+            f"Correct it in the file and {kb('sync', lead='run')}." if source else "State the edge again with that id."
+        )
         return f"Did you mean {' and '.join(near)}? {where}"
     if edge[1] or source:
         return f"Create what is missing, or {edge_remedy(edge, source)}."

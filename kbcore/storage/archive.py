@@ -23,6 +23,7 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import BackupDamaged, FormatTooNew, NotFound, StorageError
 from kbcore.limits import MAX_BACKUP_FILES, MAX_MANIFEST_BYTES
+from kbcore.remedies import kb
 from kbcore.storage import files, head, layout, scan, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -321,7 +322,7 @@ class Backup:
         """Return the error for a file that does not begin as a backup does."""
         what = "it does not begin as one does" if self._size else "it is empty"
         message = f"{self.path} is not a backup of KB: {what}"
-        return BackupDamaged(message, hint="Name a file that `kb backup` wrote.", data={"file": str(self.path)})
+        return BackupDamaged(message, hint=f"Name a file that {kb('backup')} wrote.", data={"file": str(self.path)})
 
     def _read_places(self) -> dict[str, tuple[int, int]]:
         """Read every header, and the zeros after each member. Nothing but what KB writes there is taken."""
@@ -427,7 +428,7 @@ def opened(fs: Fs, path: Path) -> Iterator[Backup]:
             # A named pipe without a writer would be waited for.
             fd = fs.open(path, os.O_RDONLY | os.O_NONBLOCK)
         except FileNotFoundError as error:
-            raise NotFound(f"There is no file {path}.", hint="Name a file that `kb backup` wrote.") from error
+            raise NotFound(f"There is no file {path}.", hint=f"Name a file that {kb('backup')} wrote.") from error
         except OSError as error:
             if error.errno != errno.ELOOP:
                 raise

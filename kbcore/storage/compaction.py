@@ -15,6 +15,7 @@ from kbcore import limits
 from kbcore.clock import Clock
 from kbcore.errors import CommitUncertain, InvalidQuery, KBError, LimitExceeded
 from kbcore.limits import LOCK_WAIT_S
+from kbcore.remedies import kb
 from kbcore.storage import files, head, journal, layout, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Pruned, Sealed, Segment, SnapshotRef, Tip
@@ -153,8 +154,8 @@ def _check_given_up(old: Head, before: int) -> None:
     raise InvalidQuery(
         f"cannot prune before seq {before} alone: no snapshot is left from which the records {before} to {wanted} "
         "could be replayed. Nothing was changed.",
-        hint=f"`kb compact --prune-before {more}` gives them up as well"
-        + (f"; `kb compact --prune-before {less}` gives up less." if less else "; no less can be given up."),
+        hint=f"{kb('compact', '--prune-before', more)} gives them up as well"
+        + (f"; {kb('compact', '--prune-before', less)} gives up less." if less else "; no less can be given up."),
     )
 
 
@@ -181,7 +182,7 @@ def _kept(directory: Path, of: Head) -> Head:
     if len(head.encode(of)) > limits.MAX_HEAD_BYTES // 2:
         raise LimitExceeded(
             f"{directory} has been compacted too often: its head file names {len(of.files)} files",
-            hint="Give up old history with `kb compact --prune-before SEQ`.",
+            hint=f"Give up old history with {kb('compact', '--prune-before', 'SEQ')}.",
         )
     return of
 
@@ -220,7 +221,7 @@ def _publish(fs: Fs, directory: Path, new: Head) -> None:
     except KBError as error:
         raise CommitUncertain(
             f"the compaction of {directory} may or may not have taken effect: {error.message}",
-            hint="Run `kb compact` again; the answers are the same either way.",
+            hint=f"{kb('compact', lead='Run')} again; the answers are the same either way.",
             data=error.data,
         ) from error
 

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
+from kbcore.remedies import kb, worded
 from kbcore.storage import layout
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import BrokenWalk, Position
 
-_UNDO: Final = "If you know what changed the file, undo exactly that; `kb verify` proves it."
-_LEFT: Final = "What lies before it, if anything, is readable with --at N."
+_UNDO: Final = f"If you know what changed the file, undo exactly that; {kb('verify')} proves it."
+_LEFT: Final = f"What lies before it, if anything, is readable with {worded('--at', '`at`')} N."
 
 
 def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:
@@ -23,7 +24,11 @@ def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:
     path, line, good = directory / segment.file, broken.at.seq - segment.first_seq + 2, broken.at.seq
     if broken.flaw.too_new:
         return too_new(path, line, broken.at.offset, broken.flaw)
-    rest = f"Records up to seq {good} are good and readable with --at {good}." if good else "No record is readable."
+    rest = (
+        f"Records up to seq {good} are good and readable with {worded('--at', '`at`')} {good}."
+        if good
+        else "No record is readable."
+    )
     return JournalCorrupt(
         f"{path}, line {line}, byte {broken.at.offset}: {broken.flaw.sentence()}",
         hint=f"{broken.flaw.cause} {rest} {_UNDO} {_restoring(directory)} {JournalCorrupt.default_hint}".strip(),
@@ -61,7 +66,7 @@ def grown(directory: Path, segment: Segment, expected: int, actual: int) -> Jour
     return JournalCorrupt(
         f"{path} was sealed with {expected} bytes and has {actual}",
         hint=f"Something wrote to a sealed journal file. Keep a copy of it and cut it back to {expected} bytes; "
-        f"`kb verify` proves it. {_restoring(directory)} {JournalCorrupt.default_hint}",
+        f"{kb('verify')} proves it. {_restoring(directory)} {JournalCorrupt.default_hint}",
         data={"file": str(path), "offset": expected, "expected": expected, "actual": actual},
     )
 
@@ -72,7 +77,7 @@ def mixed(directory: Path, to: Head, place: Position) -> JournalCorrupt:
     return JournalCorrupt(
         f"{path}: the records are valid and end with {place.seq}, but the head file does not name this end",
         hint="Files from different times or stores were mixed, as by a partial restore or a sync tool. Put head.json "
-        "and the journal back from one and the same time; `kb verify` proves it. " + JournalCorrupt.default_hint,
+        f"and the journal back from one and the same time; {kb('verify')} proves it. " + JournalCorrupt.default_hint,
         data={
             "file": str(path),
             "offset": place.offset,

@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
 from kbcore.limits import MAX_HEAD_BYTES
+from kbcore.remedies import kb
 from kbcore.storage import byte_diagnosis, files, layout
 from kbcore.storage.fs import Fs
 from kbcore.storage.places import MissingRecords, Position
@@ -347,7 +348,8 @@ def _sought(fs: Fs, directory: Path) -> bytes:
     raise HeadDamaged(
         f"{directory} holds {what}, and no store",
         hint=f"Restore the folder from a backup, or {undo}. The next use of the branch makes a new store then; where "
-        "KB has noted records of the old one, `kb doctor --new-epoch` makes it. If `kb backup` wrote the backup: "
+        f"KB has noted records of the old one, {kb('doctor', '--new-epoch')} makes it. "
+        f"If {kb('backup')} wrote the backup: "
         f"{layout.restore_command(directory)}.",
         data={"file": str(directory)},
     )

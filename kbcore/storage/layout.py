@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import secrets
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
 from kbcore import ids
+from kbcore.remedies import typed
 
 HEAD: Final = "head.json"
 LOCK: Final = "lock"
@@ -71,12 +71,12 @@ def restore_command(directory: Path, branch: str = "") -> str:
     ``branch`` is needed only where the name of the directory does not say it.
     """
     name = branch or ids.decode_branch(directory.name)
-    return f"`kb restore FILE --only {shlex.quote(name) if name else 'BRANCH'} --replace`"
+    return typed("restore", "FILE", "--only", name or "BRANCH", "--replace")
 
 
 def salvage_command(branch: str, *options: str) -> str:
     """Return the command that salvages a branch, with more options."""
-    return f"`{' '.join(['kb doctor --salvage --branch', shlex.quote(branch), *options])}`"
+    return typed("doctor", "--salvage", "--branch", branch, *options)
 
 
 def tmp_path(path: Path) -> Path:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import FormatTooNew, HistoryPruned, KBError, SnapshotCorrupt
+from kbcore.remedies import typed
 from kbcore.storage import byte_diagnosis, files, frame, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
@@ -261,7 +261,7 @@ def _gone(of: Head) -> str:
 
 def _remedy(of: Head, ref: SnapshotRef) -> str:
     """Return what still holds the facts of a snapshot that is damaged, and what makes it whole again."""
-    repair = f"`kb doctor --rebuild-snapshots --branch {shlex.quote(of.branch)}`"
+    repair = f"{typed('doctor', '--rebuild-snapshots', '--branch', of.branch)}"
     older = [other for other in of.snapshots if of.whole_from - 1 <= other.seq < ref.seq]
     if of.pruned is None and (not of.holes or ref.seq < of.holes[0].first):
         return f"Nothing is lost: the journal has every fact. Run {repair}: it makes the snapshot anew."

@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
+from kbcore.remedies import typed
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment, SnapshotRef
@@ -223,11 +224,11 @@ def _list_others(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
     has_unfinished = any(layout.kind_of(name) == "unfinished" for name in names)
     writer = lock.live_holder(fs, directory / layout.LOCK) if has_unfinished else ""
     said = {
-        "segment": "nothing refers to this journal file; `kb compact` removes it if it has no records",
-        "snapshot": "nothing refers to this snapshot; `kb compact` removes it",
+        "segment": f"nothing refers to this journal file; {typed('compact')} removes it if it has no records",
+        "snapshot": f"nothing refers to this snapshot; {typed('compact')} removes it",
         "unfinished": f"{writer} is writing this file"
         if writer
-        else "an unfinished file of an earlier crash; the next write or `kb compact` removes it",
+        else f"an unfinished file of an earlier crash; the next write or {typed('compact')} removes it",
         "strange": "this file is not KB's",
     }
     others = [

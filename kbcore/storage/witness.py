@@ -24,6 +24,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import Damaged, HistoryPruned, KBError, StoreWentBack, UnknownBranch
+from kbcore.remedies import kb, typed
 from kbcore.storage import files, frame, head, layout, recovery, scan, trashed
 from kbcore.storage.fs import LOCK_EXCLUSIVE, Fs
 from kbcore.storage.head import Epoch, Head, Tip
@@ -126,7 +127,7 @@ class DamagedNote(msgspec.Struct, frozen=True):
     def remedy(self) -> str:
         """Say what to do."""
         return (
-            "Look with `kb log` whether the last records are there; the next write to the branch makes a new note. "
+            f"Look with {kb('log')} whether the last records are there; the next write to the branch makes a new note. "
             "Where that fails, as in the place of a folder, remove what is there."
         )
 
@@ -134,7 +135,7 @@ class DamagedNote(msgspec.Struct, frozen=True):
         """Say that a write replaced this note."""
         return (
             f"The note of the last acknowledged record of {self.branch} was damaged, and this write replaced it: "
-            f"{self.path} {self.damage}. Look with `kb log` whether the records before this one are there."
+            f"{self.path} {self.damage}. Look with {kb('log')} whether the records before this one are there."
         )
 
 
@@ -221,7 +222,8 @@ class Loss(msgspec.Struct, frozen=True):
         name = shlex.quote(self.branch)
         return (
             f"If there is a backup, {layout.restore_command(self.directory, self.branch)} brings the store back as it "
-            f"was then. To go on without the missing records, a person runs `kb doctor --new-epoch --branch {name}`, "
+            "was then. To go on without the missing records, a person runs "
+            f"{typed('doctor', '--new-epoch', '--branch', name)}, "
             f"or, where the journal is damaged as well, {layout.salvage_command(self.branch, '--yes')}."
         )
 
@@ -351,7 +353,7 @@ def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
     return (
         f"{directory} and {other_directory} have the same store id and other records up to seq "
         f"{min(of.seq, there.seq)}: one is a copy of the other, and both went on. A reference to a record can mean "
-        "either; `kb doctor --new-epoch` gives one of them an id of its own."
+        f"either; {kb('doctor', '--new-epoch')} gives one of them an id of its own."
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from kbcore.model.renames import joined
 from kbcore.model.state import Change, Changes
+from kbcore.remedies import shown
 
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and an answer needs none
@@ -57,8 +58,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
-        shown: dict[str, Any] = msgspec.to_builtins(self)
-        return {name: value for name, value in shown.items() if value or name not in {"ids", "renamed"}}
+        found: dict[str, Any] = msgspec.to_builtins(self) | {"warnings": [shown(one) for one in self.warnings]}
+        return {name: value for name, value in found.items() if value or name not in {"ids", "renamed"}}
 
 
 class ChangeSummary(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from kbcore.config.user import UserSettings, path_of
 from kbcore.errors import KBError, ReadOnlyStore, StorageError
 from kbcore.git import Repository
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.remedies import typed
 from kbcore.storage import files
 from kbcore.storage.files import below
 from kbcore.storage.head import GIT_DIRECTORY
@@ -214,14 +215,18 @@ class Folders:
         root, settings = self.data_dir, path_of(self.machine.env)
         path = Path(str(error.data.get("file", "")))
         is_of_stores = path.is_relative_to(root) or root.is_relative_to(path)
-        if not is_of_stores or (error.hint != error.default_hint and files.WRITABLE_ROOT not in error.data):
+        if not is_of_stores or (error.remedy != error.default_hint and files.WRITABLE_ROOT not in error.data):
             return error
         place = self.place_of_stores()
         ways = files.ways_to_write(root)
         if place.place == "git" and place.remedy:
             ways += f" {place.sentence()}"
         elif place.place == "git" and settings and self.repo.kb_root != self.repo.common_dir:
-            then = ", after which `kb status` says how to move them" if os.path.lexists(self.git_branches_dir) else ""
+            then = (
+                f", after which {typed('status')} says how to move them"
+                if os.path.lexists(self.git_branches_dir)
+                else ""
+            )
             ways += f' Or keep the stores in the worktree: {{"store": "worktree"}} in {settings}{then}.'
         ways += " docs/mcp.md says more."
         data = {**error.data, files.WRITABLE_ROOT: str(root)}
@@ -262,7 +267,7 @@ def _place_of_stores(folders: Folders) -> PlaceOfStores:
     here, there, adopted = (shlex.quote(str(path)) for path in (data, aside, aside / BRANCHES))
     remedy = (
         "To move them, where the git directory can be written and while no other process of KB runs: "
-        f"`mv {here} {there}`, then `kb doctor --adopt {adopted}`."
+        f"`mv {here} {there}`, then {typed('doctor', '--adopt', adopted)}."
     )
     return PlaceOfStores(
         "git", folder, f"{asked}, but that counts only where the git directory has no stores yet", remedy

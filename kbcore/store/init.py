@@ -21,6 +21,7 @@ from kbcore.config.template import default_config_text
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import Repository
 from kbcore.model.schema_text import core_schema_text
+from kbcore.remedies import kb
 from kbcore.storage import files
 from kbcore.store import branches, pointer, relocation
 from kbcore.store.branches import Ensured
@@ -131,10 +132,10 @@ def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
     try:
         layout.folder(kb_dir)
     except ReadOnlyStore as error:
-        hint = f"Run `kb init` as a user who may write in {kb_dir.parent}; nothing was made."
+        hint = f"{kb('init', lead='Run')} as a user who may write in {kb_dir.parent}; nothing was made."
         raise ReadOnlyStore(error.message, hint=hint) from error
     except StorageError as error:
-        if error.hint != StorageError.default_hint:
+        if error.remedy != StorageError.default_hint:
             raise
         hint = f"KB keeps everything in a folder {kb_dir.name}: move away what has this name."
         raise StorageError(error.message, hint=hint) from error
@@ -155,7 +156,7 @@ def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | N
         says = "sets no `defaultBranch`" if stated is None else f"says `defaultBranch`: {json.dumps(stated)}"
         raise InvalidQuery(
             f"{KB}/{CONFIG} is your own and {says}.",
-            hint=f"Set `defaultBranch` to {json.dumps(default_branch)} there, then run `kb init` again.",
+            hint=f"Set `defaultBranch` to {json.dumps(default_branch)} there, then {kb('init', lead='run')} again.",
         )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from kbcore.errors import Damaged, Incompatible, KBError, ReadOnlyStore, StorageError, UnknownBranch
+from kbcore.remedies import kb
 from kbcore.storage import files, head, layout, lock, untracked, verify
 from kbcore.store import pointer
 from kbcore.store.folders import Folders
@@ -87,7 +88,7 @@ def _move(folders: Folders, pool: StorePool, wait_s: Callable[[], float]) -> str
     except ReadOnlyStore as error:
         why = f"The stores in {old} have to be moved there once: run any `kb` command where that can be written."
         refused = folders.refused(error)
-        raise ReadOnlyStore(error.message, hint=f"{why} {refused.hint}", data=refused.data) from error
+        raise ReadOnlyStore(error.message, hint=f"{why} {refused.remedy}", data=refused.data) from error
     with lock.held(machine.fs, machine.clock, folders.repository_lock, wait_s=wait_s(), command="kb move"):
         if is_used(machine.fs, folders.usual_branches_dir) or kind_of(machine.fs, old) != "folder":
             return ""  # another process moved them meanwhile
@@ -175,7 +176,7 @@ def _immovable(folders: Folders, why: str) -> StorageError:
     old, new = folders.shown_branches, folders.usual_branches_dir
     return StorageError(
         f"The stores in {old} have to be moved to {new}, and cannot be: {why}",
-        hint=f"Nothing was moved. Correct that, or run `kb doctor --adopt {name_of(folders.repo, old)}`.",
+        hint=f"Nothing was moved. Correct that, or {kb('doctor', '--adopt', name_of(folders.repo, old), lead='run')}.",
         data={"file": str(old)},
     )
 

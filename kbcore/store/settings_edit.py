@@ -89,19 +89,19 @@ def _check(workspace: Workspace, before: str | None, after: str) -> None:
     if not problems:
         return
     earlier = {_key(one): one for one in _problems(workspace, before or "{}")}
-    made = [Problem(one.path, one.code, one.message, one.hint) for one in problems if _key(one) not in earlier]
+    made = [Problem(one.path, one.code, one.message, one.remedy) for one in problems if _key(one) not in earlier]
     shown = made or [earlier[_key(one)] for one in problems]
     first = shown[0]
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
     place = f"{first.source}: " if first.source else ""
-    raise InvalidConfig(f"{place}{first.message}{more}", hint=first.hint, details=shown)
+    raise InvalidConfig(f"{place}{first.message}{more}", hint=first.remedy, details=shown)
 
 
 def _problems(workspace: Workspace, text: str) -> list[Problem]:
     try:
         workspace.config_in(text)
     except InvalidConfig as error:
-        return list(error.details) or [Problem("$", "invalid", error.message, error.hint)]
+        return list(error.details) or [Problem("$", "invalid", error.message, error.remedy)]
     return []
 
 

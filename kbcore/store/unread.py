@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from kbcore.errors import StorageError
+from kbcore.remedies import typed
 from kbcore.store.folders import Folders
 from kbcore.store.kb_folder import count_tracked, fault_in, is_used, kind_of, name_of
 from kbcore.text.wording import pluralize
@@ -105,13 +106,14 @@ def _beside(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> Be
     if is_used(fs, folders.usual_branches_dir) or path != folders.shown_branches:
         message = f"{name} is no part of the stores, which are in {folders.usual_branches_dir}. It is not read."
         remedy = (
-            f"`kb doctor --adopt {name}` takes over the stores in it, and `kb doctor --adopt {name} --replace` puts "
+            f"{typed('doctor', '--adopt', name)} takes over the stores in it, and "
+            f"{typed('doctor', '--adopt', name, '--replace')} puts "
             "those that have their places into the trash. Else delete it."
         )
         return Beside("stores_beside", "warning", str(path), message, remedy)
     message = f"{name} holds stores {_ORIGIN}."
     if fault := fault_in(folders.machine, folders.repo, path):
-        remedy = f"Correct that, or run `kb doctor --adopt {name}`."
+        remedy = f"Correct that, or {typed('doctor', '--adopt', name, lead='run')}."
         return Beside(
             "stores_immovable", "error", str(path), f"{message} They cannot be moved: {fault.message}", remedy
         )
@@ -132,6 +134,10 @@ def _tracked(folders: Folders, kb_dir: Path, path: Path) -> Beside | None:
     if path.name == folders.shown_cache.name:
         remedy = f"Run {untrack}, and delete what is left of it."
     else:
-        take = "they are read then" if path == folders.usual_branches_dir else f"then run `kb doctor --adopt {name}`"
+        take = (
+            "they are read then"
+            if path == folders.usual_branches_dir
+            else f"then {typed('doctor', '--adopt', name, lead='run')}"
+        )
         remedy = f"If these stores are yours: {untrack}; {take}. If not: {untrack}, and delete {name}."
     return Beside("store_tracked", "error", str(path), message, remedy)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS
+from kbcore.remedies import kb
 from kbcore.sync.pending import SETTINGS
 from kbcore.text.escaping import escape_controls, problem_line
 from kbcore.text.wording import pluralize
@@ -48,7 +49,9 @@ class Faults(NamedTuple):
         """Return how many there are, in one line; "" without any."""
         found = [pluralize(self.errors, "error")] * bool(self.errors)
         found += [pluralize(self.warnings, "warning")] * bool(self.warnings)
-        how = "`kb check` lists them" if not self.unread else "`kb check` and `kb sync --strict` list them"
+        how = (
+            f"{kb('check')} lists them" if not self.unread else f"{kb('check')} and {kb('sync', '--strict')} list them"
+        )
         return f"{' and '.join(found)} in files; {how}." if found else ""
 
 
@@ -121,7 +124,7 @@ def faults(answer: SyncAnswer, levels: Mapping[str, str], known: AcceptedFaults 
         kept = lines if len(lines) <= _FEW + 1 else lines[:_FEW]
         shown += [FileFault(level, line) for line in kept]
         if len(lines) > len(kept):
-            how = f"`kb check --rule {rule} --format short`" if rule else "`kb sync --json`"
+            how = f"{kb('check', '--rule', rule, '--format', 'short')}" if rule else f"{kb('sync', '--json')}"
             of = f" ({code})" if code else ""
             shown.append(FileFault(level, f"{len(lines) - len(kept):,} more like these{of}; {how} lists them."))
     return Faults(shown, counts["error"], counts["warning"], len(unread))

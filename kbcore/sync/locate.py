@@ -12,6 +12,7 @@ from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
 from kbcore.model.graph import CLIENT, Link
+from kbcore.remedies import kb
 from kbcore.store.apply import Reading
 from kbcore.store.planning.findings import edge_words
 from kbcore.store.workspace import Workspace
@@ -27,7 +28,7 @@ DERIVED: Final = DerivedFact.code
 
 _NOT_THERE: Final = frozenset({"unknown_entity", "not_found", "missing_field"})
 """Codes of problems with an entity that no record has."""
-SYNC_FIRST: Final = "Run `kb sync` first."
+SYNC_FIRST: Final = f"{kb('sync', lead='Run')} first."
 
 
 def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
@@ -110,7 +111,7 @@ def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | Not
             details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
     found = [*details.values()]
     what = refused.message.partition(": ")[0]
-    hints = {problem.hint for problem in found}
+    hints = {problem.remedy for problem in found}
     error = NotSynced if all(len(key) == 1 for key in details) else type(refused)
     return error(
         f"{what}: {found[0].message if len(found) == 1 else f'{len(found)} problems.'}",
@@ -152,7 +153,7 @@ def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *,
             facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
         details.append(_located(problem, facts[problem.source], ids) if is_derived else problem)
     message = refused.message.replace(refused.details[0].message, details[0].message) if details else refused.message
-    return type(refused)(message, hint=refused.hint, details=details, data=refused.data)
+    return type(refused)(message, hint=refused.remedy, details=details, data=refused.data)
 
 
 def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:

@@ -21,6 +21,7 @@ from kbcore.extract.settings import EDGE_NAMES
 from kbcore.ids import path_text
 from kbcore.model.concepts import PREDICATE, VOCABULARY
 from kbcore.model.graph import SourceFile
+from kbcore.remedies import kb
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import CONFIG, Workspace
 from kbcore.sync import scan as scanning
@@ -44,7 +45,7 @@ _NO_CONFIG: Final = Problem(
     "$",
     MISSING_CONFIG,
     f"{SETTINGS} is missing, so KB's defaults hold.",
-    "Commit the project's own, or run `kb init` to write one.",
+    f"Commit the project's own, or {kb('init', lead='run')} to write one.",
 )
 _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"

@@ -13,6 +13,7 @@ from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process_limits import exhausted
+from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
@@ -37,7 +38,7 @@ __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 ATTEMPTS: Final = 3
 _NOT_ASKED: Final = (
     "The files are taken in. What is wrong in the files that were not read, and which links wait for an end, could not "
-    "be found out; `kb sync` asks again."
+    f"be found out; {kb('sync')} asks again."
 )
 
 

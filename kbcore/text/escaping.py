@@ -13,6 +13,8 @@ import re
 import secrets
 from typing import Any, Final
 
+from kbcore.remedies import shown
+
 _UNSAFE_BEYOND_JSON: Final = (
     "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff"
@@ -86,7 +88,12 @@ def _marks(text: str) -> tuple[str, str]:
     return f"<kb-data-{nonce}>", f"</kb-data-{nonce}>"
 
 
+def escaped_sentence(text: str) -> str:
+    """Return a sentence of KB's, in the words of the command line, with control characters as escapes."""
+    return escape_controls(shown(text))
+
+
 def problem_line(path: str, line: int, message: str, hint: str) -> str:
     """Return a problem of a file as compilers write it."""
     place = f"{path}:{line}: " if line else f"{path}: " if path else ""
-    return escape_controls(f"{place}{message}" + (f" ({hint})" if hint else ""))
+    return escaped_sentence(f"{place}{message}" + (f" ({hint})" if hint else ""))

@@ -140,7 +140,7 @@ def refuse(problems: list[Problem]) -> None:
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     raise InvalidConfig(
-        f"{first.source}: {first.message}{more}", hint=first.hint, details=problems[: limits.MAX_PROBLEMS]
+        f"{first.source}: {first.message}{more}", hint=first.remedy, details=problems[: limits.MAX_PROBLEMS]
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import HistoryPruned
+from kbcore.remedies import kb, worded
 from kbcore.storage.places import record_range
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
@@ -113,26 +114,28 @@ def out_of_reach(
         return HistoryPruned(f"{changed} {seq} is not proven: {gap.sentence()}.", hint=hint, data=data)
     if is_record and seq <= gap.last:
         message = f"{gap.sentence()[0].upper()}{gap.sentence()[1:]}."
-        return HistoryPruned(message, hint="`kb log` lists the records that are left.", data=data)
+        return HistoryPruned(message, hint=f"{kb('log')} lists the records that are left.", data=data)
     if is_record:
         message = f"What record {seq} changed is not proven: {gap.sentence()}."
-        return HistoryPruned(message, hint=f"`kb show {seq}` shows what the record states.", data=data)
+        return HistoryPruned(message, hint=f"{kb('show', seq)} shows what the record states.", data=data)
     message = f"{what or f'How everything stood at {name}'} is not proven: {gap.sentence()}."
     first = there.gaps[0].first
     earliest = max(there.pruned_before - 1, 0)
     before_it = f"from {earliest} to {first - 1}" if earliest < first - 1 else str(earliest)
-    hint = f"Ask for seq {before_it}, or from {history_from} on; `kb log` lists what records are left."
+    hint = f"Ask for seq {before_it}, or from {history_from} on; {kb('log')} lists what records are left."
     return HistoryPruned(f"{message[0].upper()}{message[1:]}", hint=hint, data=data)
 
 
 def _what_is_left(there: Earlier, seq: int) -> str:
     """Return the hint for a seq of which the later changes are not known: what can be read of it."""
-    at = f"how everything stood then is readable with --at {seq}"
+    at = f"how everything stood then is readable with {worded('--at', '`at`')} {seq}"
     if seq < max(there.pruned_before, 1):
         return f"{at[0].upper()}{at[1:]}."
     if any(gap.first <= seq for gap in there.gaps):
-        return f"`kb show {seq}` shows what the record states. To have it back, apply it with a changeset of your own."
-    return f"`kb show {seq}` shows the record, and {at}. To have it back, apply it with a changeset of your own."
+        return (
+            f"{kb('show', seq)} shows what the record states. To have it back, apply it with a changeset of your own."
+        )
+    return f"{kb('show', seq)} shows the record, and {at}. To have it back, apply it with a changeset of your own."
 
 
 def _first_listed(rows: Rows) -> int:

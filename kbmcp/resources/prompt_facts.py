@@ -19,6 +19,7 @@ from kbmcp.tools import argument_models, check, history, query
 from kbmcp.tools.answers import Payload, cut_deep, fit, leading, length_of
 from kbmcp.tools.call import Call
 from kbmcp.tools.hints import in_tool_words
+from kbmcp.tools.names import of_tools
 from kbmcp.tools.truncation import cut_entity
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def entity(call: Call, key: str) -> Payload:
         return _cut(resource_list.RESOURCES["entity"].read(call, key), call)
     except NotFound as error:
         near = call.read(lambda view: near_ids(view.rows, key, _NEAREST))
-        raise NotFound(error.message, hint=is_it(near) or error.hint) from error
+        raise NotFound(error.message, hint=is_it(near) or error.remedy) from error
 
 
 def _cut(shown: Payload, call: Call) -> Payload:
@@ -166,7 +167,7 @@ def _cut(shown: Payload, call: Call) -> Payload:
     for one in cuts:
         one.pop("shown", None)
     brief |= {"cut": [one["field"] for one in cuts][:_ROWS]} if cuts else {}
-    note = "It is cut: {kb_query} with this id in `ids` and `edges` gives all of it."
+    note = of_tools("It is cut: {kb_query} with this id in `ids` and `edges` gives all of it.")
     return fit(brief, [("edges", brief)], ENTITY_CHARS - 100) | {"note": in_tool_words(note, is_dotted=call.is_dotted)}
 
 
@@ -229,7 +230,7 @@ def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Pay
     fitted = fit(shown, lists, room - _NOTE_CHARS) if lists else shown
     if "omitted" in fitted:
         fitted["note"] = in_tool_words(
-            "The lists are cut, as `omitted` counts: {kb_query}, {kb_check} and {kb_history} give the rest.",
+            of_tools("The lists are cut, as `omitted` counts: {kb_query}, {kb_check} and {kb_history} give the rest."),
             is_dotted=call.is_dotted,
         )
     whole: Payload = cut_deep(fitted, room)

@@ -192,7 +192,9 @@ class Subscriptions:
 
     def _refusal(self, error: KBError, protocol: str) -> MCPError:
         is_dotted = self._service.options.is_dotted
-        payload = explain(error, hints.hint_for(error, "kb.query"), {}, writes=False, is_dotted=is_dotted)
+        payload = explain(
+            error, hints.hint_for(error, "kb.query", is_dotted=is_dotted), {}, writes=False, is_dotted=is_dotted
+        )
         return resource_list.refusal(error, payload, protocol)
 
 

@@ -17,6 +17,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import FilesUnknown, InvalidQuery, NotFound, Problem
+from kbcore.remedies import kb
 from kbcore.store import unread
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
@@ -44,8 +45,8 @@ _NAMED: Final = 5
 """So many paths are named in a note."""
 _ONLY_COUNTS: Final = "`statistics` counts every violation."
 _LATER: Final = (
-    "If git has begun something, `git status` says how to end it; call this tool again then. Until then, run "
-    "`kb check --recorded` to judge the records alone."
+    "If git has begun something, `git status` says how to end it; call this tool again then. Until then, "
+    f"{kb('check', '--recorded', lead='run')} to judge the records alone."
 )
 
 
@@ -68,7 +69,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         if is_unknown:
             raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
         shown = _page(call, asked, view, _meant(call, asked, view, found)) | state.as_json()
-        said = [f"{fault.message} {fault.hint}" for fault in faults_of(call.workspace)]
+        said = [f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace)]
         if not state.seq and state.freshness == "current":
             said.append(nothing_read(call.workspace))
         call.notes.extend(one for one in said if one)
@@ -105,7 +106,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
             yield
         except (InvalidQuery, NotFound) as error:
             errors.append(error)
-            own = error.details or [Problem(f"$.{argument}", code, error.message, error.hint)]
+            own = error.details or [Problem(f"$.{argument}", code, error.message, error.remedy)]
             wrong.extend(msgspec.structs.replace(one, path=one.path.replace("$.targets", "$.paths")) for one in own)
 
     with noting("rules", "unknown_rule"):
@@ -164,7 +165,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     if is_cut(report.violations):
         notes.append("A file has more problems than KB keeps: the counts have one for all the others of it.")
     if not (asked.ids or asked.paths):
-        idle = [f"{one.path}: {one.message} {one.hint}".rstrip() for one in idle_suppressions(call.workspace, view)]
+        idle = [f"{one.path}: {one.message} {one.remedy}".rstrip() for one in idle_suppressions(call.workspace, view)]
         notes.append(_first(idle, _NOTE_CHARS // 3))
     # Named in a check, because nothing else reads what lies there.
     notes.append(" ".join(map(str, unread.beside(call.workspace.folders)))[: _NOTE_CHARS // 2])
@@ -254,8 +255,7 @@ def _mark(call: Call, asked: CheckArguments) -> str:
 
 def violation_json(call: Call, one: Violation) -> Payload:
     """Return a violation as JSON, its remedy in the words of the tools."""
-    found: Payload = msgspec.to_builtins(one)
-    return found | {"hint": in_tool_words(one.hint, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
+    return one.as_json() | {"hint": in_tool_words(one.remedy, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
 
 
 def _run_json(run: RuleRun) -> Payload:

@@ -11,12 +11,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kbcore.errors import InvalidQuery, Problem
+from kbcore.remedies import kb
 from kbcore.text import cursor as cursors
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import HistoryArguments
 from kbmcp.tools.call import Call
+from kbmcp.tools.names import of_tools
 from kbmcp.tools.refusals import limit_problems, refused_arguments
 from kbmcp.tools.truncation import shortened
 from kbmcp.tools.write import answer_of
@@ -136,7 +138,7 @@ def _wanted(call: Call, asked: HistoryArguments) -> _Wanted:
             try:
                 points[name] = point_in(call.workspace, call.branch, str(text))
             except InvalidQuery as error:
-                problems.append(Problem(f"$.{name}", "bad_value", error.message, error.hint))
+                problems.append(Problem(f"$.{name}", "bad_value", error.message, error.remedy))
     if problems:
         raise refused_arguments(problems)
 
@@ -190,7 +192,7 @@ def _parted(call: Call, asked: HistoryArguments) -> HistoryArguments:
         try:
             ends = range_of(asked.since)
         except InvalidQuery as error:
-            raise refused_arguments([Problem("$.since", "bad_value", error.message, error.hint)]) from error
+            raise refused_arguments([Problem("$.since", "bad_value", error.message, error.remedy)]) from error
     if ends is None:
         return asked
     first, last = ends
@@ -212,14 +214,19 @@ def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
     action = asked.action
     if not asked.id and action == "who":
         yield Problem(
-            "$.id", "missing_argument", "The action who needs `id`, that of an entity.", "{kb_query} finds it."
+            "$.id",
+            "missing_argument",
+            "The action who needs `id`, that of an entity.",
+            of_tools("{kb_query} finds it."),
         )
     if asked.seq is None and action not in _WITHOUT_SEQ and not (action == "diff" and asked.since is not None):
-        hint = f"`kb log` finds it, then action {action} takes it as `seq`."
+        hint = f"{kb('log')} finds it, then action {action} takes it as `seq`."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
     if isinstance(asked.seq, str) and action in {"show", "revert"}:
         hint = (
-            f"Write {asked.seq} without quotes." if asked.seq.isdecimal() else "{kb_history} with action log finds it."
+            f"Write {asked.seq} without quotes."
+            if asked.seq.isdecimal()
+            else of_tools("{kb_history} with action log finds it.")
         )
         yield Problem("$.seq", "wrong_type", "`seq` must be a whole number, not text.", hint)
     if asked.to is None and action == "rollback":
@@ -326,7 +333,9 @@ class _Page:
             lists[key].append(row if taken <= room else cut_deep(row, room))
             following, place = following + 1, after
             if taken > room:
-                notes.append("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
+                notes.append(
+                    of_tools("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
+                )
                 break
         cursor = None
         if following < total:
@@ -457,13 +466,13 @@ def _revert(call: Call, asked: _Wanted) -> Payload:
         error = in_steps(written, [asked.seq])
         ids = [f"{in_quotes(now)} the id {in_quotes(before)}" for now, before in written.renames.items()]
         then = " Then the revert of the record undoes the rest." if written.rest else ""
-        error.hint = f"{{kb_upsert}} with `rename` gives {some_of(ids, _MOST_NAMED)} back.{then}"
+        error.remedy = f"{of_tools('{kb_upsert}')} with `rename` gives {some_of(ids, _MOST_NAMED)} back.{then}"
         raise error
     if written is not None:
         if asked.files or asked.dry_run:
             return answer_of(call, written.outcome, [edit.path for edit in written.edits])
         error = in_files(asked.seq, written.edits)
-        error.hint = _WITH_FILES
+        error.remedy = _WITH_FILES
         raise error
     options = UndoOptions(message=asked.message, dry_run=asked.dry_run)
     outcome = revert(call.workspace, call.branch, call.author, [asked.seq], options, follows_head=call.follows_head)
@@ -483,7 +492,7 @@ def _rollback(call: Call, asked: _Wanted) -> Payload:
         if asked.files or asked.dry_run:
             return answer_of(call, written.outcome, [edit.path for edit in written.edits])
         error = in_files_since(to_seq, written.edits)
-        error.hint = _WITH_FILES
+        error.remedy = _WITH_FILES
         raise error
     outcome = rollback(call.workspace, call.branch, call.author, to_seq, options, follows_head=call.follows_head)
     return answer_of(call, outcome)

@@ -6,8 +6,9 @@ the answer in ``_meta``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -95,11 +96,19 @@ def _carried_out(call: Call, asked: KipCall, *, is_read_only: bool) -> Payload:
     from kbcore.kip.run import KipContext, run
     from kbmcp.tools.kip_fitting import Fitting
 
-    around = KipContext(call.workspace, call.branch, call.author, call.follows_head, is_read_only, call.files)
+    around = KipContext(
+        call.workspace,
+        call.branch,
+        call.author,
+        call.follows_head,
+        is_read_only,
+        call.files,
+        say=_say(call.is_dotted, call.is_read_only, call.has_core),
+    )
     answer = run(around, asked.request, Fitting(), answers_interruption=True)
     response = answer.response
     if answer.is_error:
-        response = _in_tool_words(response, call.is_dotted, call.is_read_only, call.has_core)
+        response = _with_place_to_write(response)
     seq = answer.seq
     if seq is None:
         with suppress(KBError):  # the store may be what the command failed of
@@ -110,24 +119,19 @@ def _carried_out(call: Call, asked: KipCall, *, is_read_only: bool) -> Payload:
     return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted, has_core=call.has_core)} if note else {})
 
 
-def _in_tool_words(response: Payload, is_dotted: bool, is_read_only: bool, has_core: bool) -> Payload:
-    """Return a response that failed with its remedies in the words of the tools; of a batch the last one failed."""
+def _say(is_dotted: bool, is_read_only: bool, has_core: bool) -> Callable[[str], str]:
+    """Return what words a remedy for a client of these tools."""
+    return partial(in_tool_words, is_dotted=is_dotted, is_read_only=is_read_only, has_core=has_core)
 
-    def said(told: Payload) -> Payload:
-        hint = str(told.get("hint", ""))
-        hint = in_tool_words(hint, is_dotted=is_dotted, is_read_only=is_read_only, has_core=has_core)
-        return told | ({"hint": hint} if hint else {})
 
+def _with_place_to_write(response: Payload) -> Payload:
+    """Return a response with the remedy of this server where it failed of a folder; of a batch the last one did."""
     if "error" not in response:
         *before, last = response["result"]
-        return {"result": [*before, _in_tool_words(last, is_dotted, is_read_only, has_core)]}
-    error = said(response["error"])
-    data = error.get("data", {})
-    if WRITABLE_ROOT in data:
-        error["hint"] = unwritable_hint(data[WRITABLE_ROOT])
-    if "problems" in data:
-        error["data"] = data | {"problems": [said(problem) for problem in data["problems"]]}
-    return {"error": error}
+        return {"result": [*before, _with_place_to_write(last)]}
+    error = response["error"]
+    root = error.get("data", {}).get(WRITABLE_ROOT)
+    return {"error": error | {"hint": unwritable_hint(root)}} if root else response
 
 
 def finished(outcome: CallResult) -> types.CallToolResult:
@@ -153,6 +157,6 @@ def _failure(outcome: CallResult) -> Payload:
     error = outcome.error
     if isinstance(error, KBError):
         options = outcome.options
-        response = envelope(in_kip(error, writes=outcome.writes))
-        return _in_tool_words(response, options.is_dotted, options.is_read_only, options.has_core)
+        say = _say(options.is_dotted, options.is_read_only, options.has_core)
+        return _with_place_to_write(envelope(in_kip(error, writes=outcome.writes), say))
     return envelope(bug(type(error).__name__))

@@ -11,6 +11,7 @@ from typing import Any, Final
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import RESOURCE, refused
 from kbcore.kip.run import Piece, Reading, Response
+from kbcore.remedies import kb
 from kbmcp.tools.answers import PAGE_CHARS, cut_deep, leading, length_of
 
 _ROOM: Final = PAGE_CHARS - 200
@@ -90,5 +91,5 @@ def _smaller_capsule(piece: Piece, room: int) -> Response:
             return smaller | {"note": f"The capsule holds as many elements as fit into one answer. {more}"}
         count //= 2
     message = f"The capsule has {size} characters; one answer takes {room}."
-    hint = "Export less at a time with LIMIT, or run `kb kip` with this command, which writes it whole."
+    hint = f"Export less at a time with LIMIT, or {kb('kip', lead='run')} with this command, which writes it whole."
     raise refused(RESOURCE, message, at=piece.tree.at, hint=hint)

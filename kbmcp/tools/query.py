@@ -21,6 +21,7 @@ from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_o
 from kbmcp.tools.argument_models import QueryArguments, read
 from kbmcp.tools.call import Call
 from kbmcp.tools.hints import hint_for, in_tool_words
+from kbmcp.tools.names import of_tools
 from kbmcp.tools.query_extras import Extras
 from kbmcp.tools.refusals import explain, refused_arguments
 from kbmcp.tools.truncation import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor
@@ -115,7 +116,7 @@ def _one_query(given: Mapping[str, Any]) -> tuple[QueryArguments, list[Problem]]
 
 
 def _refusal(call: Call, error: KBError, room: int) -> Payload:
-    hint = hint_for(error, "kb.query")
+    hint = hint_for(error, "kb.query", is_dotted=call.is_dotted)
     shown: Payload = cut_deep(explain(error, hint, {}, writes=False, is_dotted=call.is_dotted), room)
     return shown
 
@@ -171,7 +172,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     try:
         if point is not None:
             return read_meant(call.store, point, answer_at, notes=call.notes)
-        call.notes.extend(f"{fault.message} {fault.hint}" for fault in faults_of(call.workspace))
+        call.notes.extend(f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace))
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:
         raise _as_asked(error, asked) from error
@@ -184,7 +185,7 @@ def _point_of(call: Call, at: str, problems: list[Problem]) -> When | None:
     try:
         return point_in(call.workspace, call.branch, at)
     except InvalidQuery as error:
-        problems.append(Problem("$.at", "bad_value", error.message, error.hint))
+        problems.append(Problem("$.at", "bad_value", error.message, error.remedy))
         return None
 
 
@@ -231,10 +232,10 @@ def _as_asked(error: InvalidQuery, asked: QueryArguments) -> InvalidQuery:
     names = {f"$.where[{at}]": f"$.where.{key}" for at, key in enumerate(where)} if isinstance(where, dict) else {}
     hints = {f"$.fields[{at}]": _ASK_BODY for at, name in enumerate(asked.fields) if name == query_extras.BODY}
     details = [
-        msgspec.structs.replace(one, path=names.get(one.path, one.path), hint=hints.get(one.path, one.hint))
+        msgspec.structs.replace(one, path=names.get(one.path, one.path), remedy=hints.get(one.path, one.remedy))
         for one in error.details
     ]
-    return InvalidQuery(error.message, hint=error.hint, details=details, data=error.data)
+    return InvalidQuery(error.message, hint=error.remedy, details=details, data=error.data)
 
 
 class _Pages:
@@ -425,14 +426,15 @@ class _Pages:
             notes.append("Repeat the call with this next_cursor as `cursor` for what comes next.")
         if shown.get("cut"):
             notes.append(
-                "Long values are cut, as listed in `cut`: {kb_query} with the one id in `ids` and the one field in "
+                f"Long values are cut, as listed in `cut`: {of_tools('{kb_query}')} with the one id in `ids` and the "
+                "one field in "
                 "`fields` gives such a value whole, in parts if need be"
                 + (', the document with `body` beside `fields` ["body"].' if self._more.has_body else ".")
             )
         if shown.get("omitted"):
             notes.append(
                 f"{shown['omitted']['edges']} more edges: "
-                '{kb_query} with type "edge" and where ["from=ID"] or ["to=ID"] '
+                f'{of_tools("{kb_query}")} with type "edge" and where ["from=ID"] or ["to=ID"] '
                 "pages through them."
             )
         return shown | ({"note": " ".join(notes)} if notes else {})

@@ -10,6 +10,7 @@ from kbcore.errors import NotFound, Problem
 from kbmcp.tools.answers import Payload, fit
 from kbmcp.tools.argument_models import QueryArguments
 from kbmcp.tools.call import Call
+from kbmcp.tools.names import of_tools
 
 if TYPE_CHECKING:
     from kbcore.model.graph import Node
@@ -25,7 +26,9 @@ _COVERAGE_TAKES: Final = frozenset(
 )
 _HIGHER: Final = "A higher `limit` shows the rest."
 _NO_ROOM: Final = (
-    "No more fits into one answer: a smaller `depth` leaves out what is farther away, and {kb_query} with `from`, "
+    "No more fits into one answer: a smaller `depth` leaves out what is farther away, and "
+    + of_tools("{kb_query}")
+    + " with `from`, "
     "`follow` and `depth` pages through what edges reach."
 )
 

@@ -153,7 +153,7 @@ class _Attempt:
         """
         options = self._service.options
         around = self._around or ({} if is_in_loop else self._service.place())
-        hint = hints.hint_for(error, self._key, has_core=options.has_core)
+        hint = hints.hint_for(error, self._key, is_dotted=options.is_dotted, has_core=options.has_core)
         told = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
         return CallResult(options, told, error, self._writes)
 

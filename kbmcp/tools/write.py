@@ -77,7 +77,7 @@ def _read(
     request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
     changeset = parse_items(request)
     if model is argument_models.UpsertArguments:
-        told = [msgspec.structs.replace(one, hint=_ANY) if one.code == "empty" else one for one in changeset.problems]
+        told = [msgspec.structs.replace(one, remedy=_ANY) if one.code == "empty" else one for one in changeset.problems]
         changeset = msgspec.structs.replace(changeset, problems=tuple(told))
     syncs = bool(around and getattr(around, "sync", False))
     if syncs and changeset.dry_run:
@@ -187,7 +187,7 @@ def _applied(call: Call, asked: Write) -> Outcome:
 def answer_of(call: Call, outcome: Outcome, files: Sequence[str] = ()) -> Payload:
     """Return the answer of a write that was carried out or planned, with the files that were edited for it."""
     payload = outcome.as_json() | ({"files": list(files)} if files else {})
-    payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in payload["warnings"]]
+    payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in outcome.warnings]
     fitted = fit(payload, [(name, payload) for name in _LISTS])
     if "omitted" in fitted:
         fitted["note"] = "The lists are cut, as `omitted` counts; the request was carried out whole."

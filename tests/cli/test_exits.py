@@ -12,6 +12,7 @@ from kbcli.invocation import exits
 from kbcli.terminal.output import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
 from kbcore.process_limits import exhausted
+from kbcore.remedies import shown
 from tests.support.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
@@ -23,7 +24,7 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
 @pytest.mark.parametrize(
     ("error", "lines"),
     [
-        (NotFound("Gone."), ["error: Gone.", f"hint: {NotFound.default_hint}"]),
+        (NotFound("Gone."), ["error: Gone.", f"hint: {shown(NotFound.default_hint)}"]),
         (NotFound("Gone.", hint="Look."), ["error: Gone.", "hint: Look."]),
         (
             InvalidChangeset(f"It cannot be taken: {ONE.message}", details=[ONE]),

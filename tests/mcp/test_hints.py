@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
@@ -10,18 +9,13 @@ import pytest
 
 from kbcore import errors
 from kbcore.errors import KBError, Problem
+from kbcore.remedies import kb, worded
 from kbmcp.tools.hints import hint_for, in_tool_words
 from kbmcp.tools.tool_list import TOOLS
-from tests.mcp.agents import ROOT, direct
+from tests.mcp.agents import direct
 from tests.support.project import req
 
 TOOL_COMMANDS = ("query", "show", "log", "diff", "revert", "check", "apply", "delete")
-COMMAND_LINE_ONLY = ("maintenance", "store/init.py", "watch.py", "sync/run.py")
-"""What of the core no tool reaches."""
-NAMING_TOOLS = {"rules/suspect_edge.py"}
-"""What of the core names a tool itself, for clients of both."""
-FUNCTIONS_OF_COMMANDS = ("copy_from",)
-SAMPLE = "X"
 
 
 def misleading(text):
@@ -31,53 +25,36 @@ def misleading(text):
     outside = re.sub(r"`(?:kb|git) [^`]*`", "", text)
     if "server" not in outside:
         found += re.findall(r"(?<![\w'-])--[a-z][a-z-]+", outside)
-    return found + re.findall(r"\{kb_\w+\}|COMMAND|^Or ", text)
-
-
-def sentences_of_the_core():
-    """Yield every text of the core that names a command or an option, and its place; X is for what is filled in."""
-    for path in sorted((ROOT / "kbcore").rglob("*.py")):
-        place = path.relative_to(ROOT / "kbcore").as_posix()
-        if place.startswith(COMMAND_LINE_ONLY):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        commands = [node for node in ast.walk(tree) if getattr(node, "name", "") in FUNCTIONS_OF_COMMANDS]
-        silent |= {id(part) for command in commands for part in ast.walk(command)}
-        parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-        for node in ast.walk(tree):
-            text = ""
-            if isinstance(node, ast.JoinedStr) and id(node) not in silent:
-                text = "".join(str(part.value) if isinstance(part, ast.Constant) else SAMPLE for part in node.values)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts | silent:
-                text = node.value
-            if re.search(r"\bkb [a-z]{3,}|\s--[a-z]{2,}", text):
-                yield f"{place}:{node.lineno}", text
+    return found + re.findall(r"\{kb_\w+\}|COMMAND|^Or |[\x02\x03]", text)
 
 
 @pytest.mark.parametrize(
-    ("words", "edge"),
+    ("words", "typed", "edge"),
     [
-        ("A implements B", '{"type": "implements", "from": "A", "to": "B"}'),
-        ("'A b' implements:part 'B c'", '{"type": "implements", "from": "A b", "to": "B c", "kind": "part"}'),
+        (("A", "implements", "B"), "A implements B", '{"type": "implements", "from": "A", "to": "B"}'),
+        (
+            ("A b", "implements:part", "B c"),
+            "'A b' implements:part 'B c'",
+            '{"type": "implements", "from": "A b", "to": "B c", "kind": "part"}',
+        ),
     ],
 )
-def test_what_confirms_an_edge_is_told_as_a_call_or_as_something_to_ask_for(words, edge):
-    hint = f"See `kb log B`. If the edge no longer holds, correct it; if it holds, confirm it: `kb confirm {words}`"
-    said = in_tool_words(hint, is_dotted=False)
-    assert said.endswith(f'confirm it with kb_upsert and {{"edges": [{edge}]}}')
-    assert said.startswith("See kb_history with action log and `id` B. If")
+def test_what_confirms_or_removes_an_edge_is_a_call_or_something_to_ask_for(words, typed, edge):
+    hint = f"See {kb('log', 'B')}. If it holds, confirm it: {kb('confirm', *words)}"
+    assert in_tool_words(hint, is_dotted=False) == (
+        f'See kb_history with action log and `id` B. If it holds, confirm it: kb_upsert with {{"edges": [{edge}]}}'
+    )
     asked = in_tool_words(hint, is_dotted=False, is_read_only=True)
-    assert asked.endswith(f"confirm it, for which you ask the user to run `kb confirm {words}`")
+    assert asked.endswith(f"confirm it: ask the user to run `kb confirm {typed}`")
+    remove = f"Remove it: {kb('delete', '--edge', *words)}."
+    assert in_tool_words(remove, is_dotted=True) == f"Remove it: kb.delete with `edges` [{edge}]."
+    asked = in_tool_words(remove, is_dotted=False, is_read_only=True)
+    assert asked == f"Remove it: ask the user to run `kb delete --edge {typed}`."
 
 
 def test_a_server_without_the_tools_of_the_core_names_none_of_them():
-    naming = set()
-    for place, text in sentences_of_the_core():
-        said = in_tool_words(text, is_dotted=False, has_core=False)
-        if re.search(r"\bkb_(query|upsert|delete|check|history)\b", said):
-            naming.add(place.partition(":")[0])
-    assert naming == NAMING_TOOLS
+    for name in TOOL_COMMANDS:
+        assert in_tool_words(f"{kb(name)} helps.", is_dotted=False, has_core=False) == f"`kb {name}` helps."
     for kind in (
         errors.StaleBase,
         errors.NotFound,
@@ -85,58 +62,39 @@ def test_a_server_without_the_tools_of_the_core_names_none_of_them():
         errors.BranchMoved,
         errors.LimitExceeded,
     ):
-        said = in_tool_words(hint_for(kind("It failed."), "kb.sleep", has_core=False), is_dotted=False, has_core=False)
+        hint = hint_for(kind("It failed."), "kb.sleep", is_dotted=False, has_core=False)
+        said = in_tool_words(hint, is_dotted=False, has_core=False)
         assert "kb_" not in said.replace("kb_sleep", ""), said
 
 
 def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
-    said = [in_tool_words(f"Run `kb apply {rest}`.", is_dotted=False) for rest in ("FILE --import", "--important")]
+    hints = [f"{kb('apply', *words, lead='Run')}." for words in (["FILE", "--import"], ["--important"])]
+    said = [in_tool_words(hint, is_dotted=False) for hint in hints]
     assert said == ["Ask the user to run `kb apply FILE --import`.", "Call kb_upsert."]
 
 
-def test_what_the_core_says_of_its_commands_is_told_in_the_words_of_the_tools():
-    said = {place: in_tool_words(text, is_dotted=False) for place, text in sentences_of_the_core()}
-    assert len(said) > 10
-    assert {place: (text, found) for place, text in said.items() if (found := misleading(text))} == {}
-
-
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("hint", "told"),
     [
-        ("Run `kb doctor`: it writes nothing.", "Ask the user to run `kb doctor`: it writes nothing."),
-        ("Edit a.md and run `kb sync`.", "Edit a.md and call kb_upsert with `sync` true."),
-        ("Edit a.md and sync.", "Edit a.md and call kb_upsert with `sync` true."),
-        ("Edit docs/x and sync.md.", "Edit docs/x and sync.md."),
-        ("Mend x and sync and sync first.", "Mend x and sync and call kb_upsert with `sync` true first."),
+        (f"{kb('doctor', lead='Run')}: it writes nothing.", "Ask the user to run `kb doctor`: it writes nothing."),
+        (f"Edit a.md and {kb('sync', lead='run')}.", "Edit a.md and call kb_upsert with `sync` true."),
+        ("Edit docs/run `kb sync`.md --at {kb_query}.", "Edit docs/run `kb sync`.md --at {kb_query}."),
+        (f"{kb('query', 'edge')} lists the edges.", 'kb_query with type "edge" lists the edges.'),
+        (f"{kb('query', '--text', 'A')} looks for it.", "kb_query with `text` looks for it."),
+        (f"There are 3; {kb('log', lead='see')}.", "There are 3; see kb_history with action log."),
+        (f"Readable with {worded('--at', '`at`')} 2.", "Readable with `at` 2."),
+        (f"Remove it first{worded(', or use --force', '')}.", "Remove it first."),
+        (worded("x", "Ask {kb_query}."), "Ask kb_query."),
         (
-            "Edit docs/x and sync.md and sync; fields that it does not state are free.",
-            "Edit docs/x and sync.md and call kb_upsert with `sync` true; fields that it does not state are free.",
+            f"Or {kb('apply', '--import', 'FILE', lead='run')}.",
+            "Or ask the user to run `kb apply --import FILE`.",
         ),
-        ("Edit docs/a --force b.md or c --at d.md.", "Edit docs/a --force b.md or c --at d.md."),
-        ("`kb query edge` lists the edges.", 'kb_query with type "edge" lists the edges.'),
-        ("`kb query --text 'A'` looks for it.", "kb_query with `text` looks for it."),
-        ("The records are 1 to 3; see `kb log`.", "The records are 1 to 3; see kb_history with action log."),
-        (
-            "Records up to seq 2 are good and readable with --at 2.",
-            "Records up to seq 2 are good and readable with `at` 2.",
-        ),
-        ("Remove the edge first, or use --force to leave it as it is.", "Remove the edge first."),
-        (
-            "Revert record 3 first; --force takes the old values over it.",
-            "Revert record 3 first, or write the old values with kb_upsert.",
-        ),
-        ("Remove it first, or use --force.", "Remove it first."),
-        ("Or run `kb apply --import FILE`.", "Or ask the user to run `kb apply --import FILE`."),
-        ("`kb show 3` shows what happened.", "kb_history with action show and `seq` 3 shows what happened."),
-        (
-            "Create B, or remove it: kb delete --edge 'A 1' relates_to B.",
-            'Create B, or remove it with kb_delete and `edges` [{"type": "relates_to", "from": "A 1", "to": "B"}].',
-        ),
-        ("Did you mean '--force `kb log` and sync'?", "Did you mean '--force `kb log` and sync'?"),
+        (f"{kb('show', 3)} shows it.", "kb_history with action show and `seq` 3 shows it."),
+        (f"{kb('show', 'REQ-3')} shows it.", "kb_query with `ids` shows it."),
     ],
 )
-def test_a_remedy_is_told_in_the_words_of_the_tools(said, told):
-    assert in_tool_words(said, is_dotted=False) == told
+def test_a_remedy_is_told_in_the_words_of_the_tools(hint, told):
+    assert in_tool_words(hint, is_dotted=False) == told
 
 
 def classes(parent=KBError):
@@ -151,12 +109,13 @@ def test_every_error_has_a_remedy_that_an_agent_can_follow(kind):
     one, other = Problem("$.a", "code", "First.", "Do this."), Problem("$.b", "code", "Second.", "Do that.")
     for tool in TOOLS:
         for error in (kind("It failed."), kind("It failed.", hint="Do this.", details=[one, other])):
-            hint = in_tool_words(hint_for(error, tool.key), is_dotted=False)
+            hint = in_tool_words(hint_for(error, tool.key, is_dotted=False), is_dotted=False)
             assert hint.endswith((".", "!"))
             assert misleading(hint) == []
             assert hint != "Do this."
         if kind not in {errors.StaleBase, errors.RevertConflict}:  # theirs says all that any other would
-            assert hint_for(kind("It failed.", hint="Do this."), tool.key).startswith("Do this.")
+            own = kind("It failed.", hint="Do this.")
+            assert hint_for(own, tool.key, is_dotted=False).startswith("Do this.")
 
 
 def texts_in(value):
@@ -267,11 +226,8 @@ def test_a_refusal_outside_of_a_repository_and_before_the_first_use_can_be_follo
 
 
 def test_what_writes_is_for_the_user_where_the_server_only_reads():
-    remedy = "Create B, or remove it: kb delete --edge A depends_on B."
-    assert in_tool_words(remedy, is_dotted=False, is_read_only=True) == (
-        "Create B, or remove it, for which you ask the user to run `kb delete --edge A depends_on B`."
-    )
-    assert in_tool_words("Run `kb apply`.", is_dotted=False, is_read_only=True) == "Ask the user to run `kb apply`."
+    said = in_tool_words(f"{kb('apply', lead='Run')}.", is_dotted=False, is_read_only=True)
+    assert said == "Ask the user to run `kb apply`."
 
 
 def test_a_revert_that_a_sync_would_take_back_says_whom_to_ask(project):

@@ -20,6 +20,7 @@ from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text
+from kbcore.remedies import shown
 from tests.support.help_pages import command_index, help_blocks, help_of
 from tests.support.kip_seed import difference_table
 from tests.support.limit_table import limit_table
@@ -84,7 +85,8 @@ def error_table() -> str:
     for error in error_classes():
         meaning = (error.__doc__ or "").partition("\n")[0]
         retryable = "yes" if error.retryable else "no"
-        cells = (f"`{error.code}`", str(error.exit_status), retryable, error.applied, meaning, error.default_hint)
+        remedy = shown(error.default_hint)
+        cells = (f"`{error.code}`", str(error.exit_status), retryable, error.applied, meaning, remedy)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
 
@@ -107,7 +109,7 @@ def failure_table() -> str:
     for error in error_classes():
         told = TOLD.get(error.code)
         if told:
-            hint = told.hint or error.default_hint
+            hint = shown(told.hint or error.default_hint)
             rows.append(f"| `{error.code}` | `{told.code.code}` {told.code.name} | {error.applied} | {hint} |")
     return "\n".join(["| error of KB | in KIP | applied | what to do |", "|---|---|---|---|", *rows])
 

@@ -22,6 +22,7 @@ from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.model.changeset import Changeset
 from kbcore.model.renames import renamed_in
 from kbcore.model.state import Changes, Draft
+from kbcore.remedies import kb
 from kbcore.rules import RULES, Violation, orphans, suspect_edge
 from kbcore.store import apply, dry_run
 from kbcore.store.answers import Outcome
@@ -134,7 +135,7 @@ def warnings_of(
     changes = draft.changes
     number = max(len(draft.ops), len(changes.nodes) + len(changes.links))
     if number > _MOST_ITEMS:
-        return [_not_run(f"it has {number} items, more than {_MOST_ITEMS}. `kb check` runs them.")]
+        return [_not_run(f"it has {number} items, more than {_MOST_ITEMS}. {kb('check')} runs them.")]
 
     def on(view: View) -> _Broken:
         return _found(workspace, branch, view, changes, seq or view.seq)
@@ -223,5 +224,5 @@ def by_rule(violations: list[Violation]) -> Iterator[str]:
         found.setdefault(violation.rule, []).append(violation)
     for rule, broken in found.items():
         first = broken[0]
-        more = f" ({len(broken) - 1} more; `kb check --rule {rule}` lists them.)" if len(broken) > 1 else ""
+        more = f" ({len(broken) - 1} more; {kb('check', '--rule', rule)} lists them.)" if len(broken) > 1 else ""
         yield f"{rule} ({first.severity}): {first.sentence}{more}"

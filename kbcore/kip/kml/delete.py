@@ -16,6 +16,7 @@ from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind
 from kbcore.kip.names import GIVEN
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.state import Changes
+from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
 
 _STAMPS: Final = frozenset({CREATED, UPDATED})
@@ -72,7 +73,7 @@ def _stated(draft: LinkDraft) -> Exception:
     files = _files(draft)
     named = ", ".join(map(in_quotes, files))
     message = f"{link_words(draft)} is stated by {named} as well, and would stay."
-    return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and sync.")
+    return refused(IMMUTABLE, message, at=draft.at, hint=f"Take the link out of {named} and {kb('sync', lead='run')}.")
 
 
 def delete_keys(work: CommandDrafts, command: s.DeleteKeys) -> Intent:

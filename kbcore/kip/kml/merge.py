@@ -23,6 +23,7 @@ from kbcore.kip.names import concept_id
 from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.values import is_same
+from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
 
 ALIASES: Final = "aliases"
@@ -290,7 +291,8 @@ class _Links:
             message = (
                 f"({link.from_id} {link.type} {link.to_id}) is stated by {in_quotes(file)}, and would lose an end."
             )
-            hint = f"Merge the other way round, or let {in_quotes(file)} name the concept that is kept, and sync."
+            kept = f"let {in_quotes(file)} name the concept that is kept, and {kb('sync', lead='run')}"
+            hint = f"Merge the other way round, or {kept}."
             raise refused(IMMUTABLE, message, at=self.at, hint=hint)
 
     def _led(self, link: Link) -> LinkDraft | None:

@@ -80,7 +80,7 @@ class DraftSources:
 def in_kip(error: Rejected, origin: DraftSources) -> KBError:
     """Return the refusal of a changeset as KIP tells it; one that says nothing of the command stays as it is."""
     if isinstance(error, LimitExceeded):
-        return refused(RESOURCE, error.message, hint=error.hint)
+        return refused(RESOURCE, error.message, hint=error.remedy)
     if isinstance(error, KipRefused) or not error.details:
         return error
     codes = [_CODES.get(problem.code, CONSTRAINT) for problem in error.details]
@@ -91,7 +91,7 @@ def in_kip(error: Rejected, origin: DraftSources) -> KBError:
         code,
         f"{_said(first, origin)}{more}",
         at=origin.place(first.path),
-        hint=first.hint or code.hint,
+        hint=first.remedy or code.hint,
         data={"problems": _listed(error.details, origin)} if more or code is IMMUTABLE else None,
     )
 
@@ -107,6 +107,6 @@ def _listed(problems: Sequence[Problem], origin: DraftSources) -> list[dict[str,
     shown = []
     for problem in problems[:_SHOWN]:
         element, field = origin.element(problem.path)
-        one = {"code": problem.code, "message": problem.message, "hint": problem.hint, "source": problem.source}
+        one = {"code": problem.code, "message": problem.message, "hint": problem.remedy, "source": problem.source}
         shown.append({key: text for key, text in {**one, "element": element, "field": field}.items() if text})
     return shown

@@ -183,7 +183,7 @@ def _concepts(
     try:
         page = search_text(place.workspace, place.store, place.branch, view, query)
     except InvalidQuery as error:
-        raise refused(SYNTAX, error.message, at=tree.term.at, hint=error.hint) from error
+        raise refused(SYNTAX, error.message, at=tree.term.at, hint=error.remedy) from error
     hits = []
     if page.found:
         for node in page.entities:

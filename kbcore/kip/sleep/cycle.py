@@ -24,6 +24,7 @@ from kbcore.kip.sleep.phases import NUMBERS, PHASES
 from kbcore.kip.sleep.worklist import WorklistPage, page
 from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
+from kbcore.remedies import kb
 from kbcore.store import dry_run
 from kbcore.store.apply import planner
 from kbcore.store.workspace import Workspace
@@ -224,7 +225,7 @@ def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -
     error.message = (
         f"{error.message.rstrip('.')}. These phases were written before: {rows}; not carried out: {not_done}."
     )
-    error.hint = f"{error.hint} Run `kb sleep` again: it does what is left, and nothing twice.".lstrip()
+    error.remedy = f"{error.remedy} {kb('sleep', lead='Run')} again: it does what is left, and nothing twice.".lstrip()
     error.data |= {
         "phases_written": [{"phase": one.phase, "name": one.name, "seq": one.seq} for one in written],
         "phases_left": [one.number for one in left],

@@ -5,12 +5,11 @@ A name is checked before anything is made of it: only what git or a store knows 
 
 from __future__ import annotations
 
-import shlex
-
 import msgspec
 
 from kbcore import git, ids
 from kbcore.errors import UnknownBranch
+from kbcore.remedies import typed
 from kbcore.store.branches import moves
 from kbcore.store.branches.stores import stores
 from kbcore.store.workspace import Workspace, moved
@@ -70,7 +69,7 @@ def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
     if not ids.is_detached_name(name) and not ids.check_branch_name(name):
         encoded = ids.encode_branch(name)
         if any(one.name == encoded for one in moves.in_trash(workspace)):
-            back = f"`kb branch restore {shlex.quote(name)}` brings it back."
+            back = f"{typed('branch', 'restore', name)} brings it back."
             return UnknownBranch(message, hint=f"The trash holds a store of {in_quotes(name)}; {back}")
     known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)
     near = nearest(name, sorted(known))

@@ -6,13 +6,13 @@ A store that KB itself puts away is no loss: it lies in another place of the sam
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from kbcore.errors import KBError, StoreWentBack
+from kbcore.remedies import typed
 from kbcore.storage import files, head, witness
 from kbcore.storage.witness import Loss
 from kbcore.store import relocation, unread
@@ -93,7 +93,7 @@ def remedy(workspace: Workspace, loss: Loss) -> str:
     with contextlib.suppress(KBError, OSError):  # the hint is only longer; whatever failed is no reason to say less
         held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
         if held and _has_records(workspace, held[-1].path, loss):
-            back = f"`kb branch restore {shlex.quote(loss.branch)}`"
+            back = f"{typed('branch', 'restore', loss.branch)}"
             return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {loss.remedy()}"
         if loss.kind != "gone":  # what lies elsewhere is not taken over while the branch has a store
             return loss.remedy()
@@ -105,7 +105,7 @@ def remedy(workspace: Workspace, loss: Loss) -> str:
                 stores = relocation.stores_in(fs, folder)
                 is_free = not any(files.is_directory(fs, workspace.folders.branches_dir / one.name) for one in stores)
                 path = folder if is_free else folder / loss.directory.name
-                adopted = f"`kb doctor --adopt {shlex.quote(str(path))}`"
+                adopted = f"{typed('doctor', '--adopt', str(path))}"
                 return f"There is one in {folder}, which is not read: {adopted} takes it over. {loss.remedy()}"
     return loss.remedy()
 

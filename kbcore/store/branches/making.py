@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from kbcore.errors import GitUnusable, InvalidQuery
+from kbcore.remedies import typed
 from kbcore.storage import branchdir, files, gitref, scratch
 from kbcore.storage.gitref import Verdict
 from kbcore.store import pointer, unread
@@ -153,8 +154,9 @@ def _doubt(workspace: Workspace, branch: str) -> Suspicion:
     else:
         reason = f"git made {branch} after its store was last used, as far as the reflog tells"
     remedy = (
-        f"If so, `kb branch ensure {name} --from {shlex.quote(workspace.default_branch)} --replace` puts it in the "
-        f"trash and copies that of {workspace.default_branch}; if it is right, `kb branch ensure {name} --keep`."
+        f"If so, {typed('branch', 'ensure', name, '--from', workspace.default_branch, '--replace')} puts it in the "
+        f"trash and copies that of {workspace.default_branch}; if it is right, "
+        f"{typed('branch', 'ensure', name, '--keep')}."
     )
     return Suspicion(f"{reason}: the store may be that of an earlier branch of this name.", remedy, is_doubted=True)
 
@@ -181,7 +183,7 @@ def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ens
     lost.note_store(workspace, branch)
     said = (
         f"git deleted {branch} and made it again since its store was last used: that store is in the trash. "
-        f"{_begins(made)} `kb branch restore {shlex.quote(branch)}` brings the other back."
+        f"{_begins(made)} {typed('branch', 'restore', branch)} brings the other back."
     )
     notice = f"{said} {origin.notice if origin else ''}".rstrip()
     return msgspec.structs.replace(made, notice=notice, is_warning=True)
@@ -239,7 +241,7 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         if workspace.folders.has_store(branch) and not replaces:
             raise InvalidQuery(
                 f"{branch} has a store already.",
-                hint="With --replace, that store goes to the trash; `kb branch restore` brings it back.",
+                hint=f"With --replace, that store goes to the trash; {typed('branch', 'restore')} brings it back.",
             )
         lost.refuse(workspace, branch)
         if found:
@@ -375,7 +377,7 @@ def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
     notice = f"{why}: this is {origin.branch}, from which a new store will be copied. {then}"
     if loss:
         error = lost.error_of(workspace, loss)
-        notice = f"{error.message} This is {origin.branch}. {error.hint}"
+        notice = f"{error.message} This is {origin.branch}. {error.remedy}"
     ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
     return Choice(origin.branch, follows_head=False), ensured
 
@@ -400,7 +402,7 @@ def _without_store(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensure
         return choice, _read_as_empty(workspace, branch)
     if loss:
         missed = lost.error_of(workspace, loss)
-        said = f"{missed.message} This is {origin.branch}. {missed.hint}"
+        said = f"{missed.message} This is {origin.branch}. {missed.remedy}"
     elif origin.is_former:
         said = f"git renamed {origin.branch} to {branch}: this is the store of {origin.branch}, which goes to {branch}"
         said += " at its first write."
@@ -503,7 +505,7 @@ def _said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
         notice = notice or f"{branch} starts empty."
         notice += (
             f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
-            f"`kb branch ensure {shlex.quote(branch)} --from NAME --replace`."
+            f"{typed('branch', 'ensure', branch, '--from', 'NAME', '--replace')}."
         )
     if not_read:
         notice = f"{notice or f'{branch} starts empty.'} {not_read}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ import msgspec
 
 from kbcore import clock, git, ids
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, KBError, UnknownBranch
+from kbcore.remedies import typed
 from kbcore.storage import branchdir, files, gitref, journal, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import TrashedStore, aside_of
@@ -220,14 +220,14 @@ def insist_sound(workspace: Workspace, branch: str, entry: TrashedStore) -> None
     damage = _damage_of(workspace.machine.fs, entry)
     if damage:
         message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was copied."
-        hint = f"`kb branch restore {shlex.quote(branch)} --even-damaged` brings it back as it is, to be repaired."
+        hint = f"{typed('branch', 'restore', branch, '--even-damaged')} brings it back as it is, to be repaired."
         raise JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
 
 
 def _refused(workspace: Workspace, branch: str, entry: TrashedStore, damage: str) -> JournalCorrupt:
     present = "; the present store goes to the trash" if workspace.folders.has_store(branch) else ""
-    command = f"`kb branch restore {shlex.quote(branch)} --even-damaged`"
-    hint = f"{command} brings it back as it is{present}. Then `kb doctor` says what can be repaired."
+    command = f"{typed('branch', 'restore', branch, '--even-damaged')}"
+    hint = f"{command} brings it back as it is{present}. Then {typed('doctor')} says what can be repaired."
     if any(one.name == entry.name and one != entry for one in moves.in_trash(workspace)):
         hint += f" To bring back the one before it, move {entry.path} out of the trash, and run this again."
     message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was brought back."
@@ -378,7 +378,7 @@ def remembered(workspace: Workspace, branch: str) -> str:
         return ""
     return (
         f"The trash holds a store of {branch}, moved there on {moment_of(found)}; "
-        f"`kb branch restore {shlex.quote(branch)}` brings it back."
+        f"{typed('branch', 'restore', branch)} brings it back."
     )
 
 

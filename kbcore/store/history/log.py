@@ -16,6 +16,7 @@ from kbcore.model.graph import former_ids
 from kbcore.model.renames import joined
 from kbcore.model.state import Change
 from kbcore.query.former import called_again, removed_as
+from kbcore.remedies import kb
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed
@@ -165,20 +166,20 @@ def missing(view: View, key: str) -> NotFound:
     """Return the error for an id that names no entity now: it is gone, an edge, awaited by an edge, or unknown."""
     now = view.renamed([key]).get(key)
     if now:
-        return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"`kb show {now}` shows it.")
+        return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"{kb('show', now)} shows it.")
     gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
     if gone is not None and gone > view.recorded_seq:
-        hint = f"`kb log {key}` shows the records that speak of it."
+        hint = f"{kb('log', key)} shows the records that speak of it."
         return NotFound(f"{in_quotes(key)} is gone: no file states it any more, which is not recorded yet.", hint=hint)
     if gone is not None:
         again = called_again(view, key, gone)
         if again:
             message = f"{in_quotes(key)} is called {in_quotes(again)} since seq {gone}, which undid its rename."
-            return NotFound(message, hint=f"`kb show {again}` shows it.")
+            return NotFound(message, hint=f"{kb('show', again)} shows it.")
         name, removed = removed_as(view, key, gone, view.recorded_seq)
         was = f"{in_quotes(key)} was renamed to {in_quotes(name)}, which" if name else in_quotes(key)
-        return NotFound(f"{was} is gone since seq {removed}.", hint=f"`kb show {removed}` shows what happened.")
-    records = f"`kb log {key}` shows the records that speak of it."
+        return NotFound(f"{was} is gone since seq {removed}.", hint=f"{kb('show', removed)} shows what happened.")
+    records = f"{kb('log', key)} shows the records that speak of it."
     if is_link_id(key) and view.links([key]):
         return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
     waiting = sorted(edge_words(link) for link in view.touching([key]))

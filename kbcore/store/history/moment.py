@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
+from kbcore.remedies import kb
 from kbcore.storage.places import record_range
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.reach import is_pruned
@@ -21,7 +22,7 @@ from kbcore.view.view import View
 
 T = TypeVar("T")
 
-_NAMED = "`kb doctor` names the records of such clocks."
+_NAMED = f"{kb('doctor')} names the records of such clocks."
 _COMMITS = "select commit, max(seq) from record where commit <> '' and seq <= ? group by commit"
 _FROM_START = "0 is the branch before its first record."
 
@@ -56,7 +57,7 @@ def meant(view: View, point: When | str, *, now: str = "") -> Meant:
         return Meant(when.seq)
     if not view.recorded_seq:
         message = f"The branch has no record yet, so none of {in_quotes(when.text)}."
-        raise InvalidQuery(message, hint="`kb sync` takes in documents, and `kb apply` a changeset.")
+        raise InvalidQuery(message, hint=f"{kb('sync')} takes in documents, and {kb('apply')} a changeset.")
     found = _at_time(view, when) if when.end else _shared(view, when) if when.shared else _at_commit(view, when)
     check_reach(view, found.seq)
     return found
@@ -120,7 +121,7 @@ def _shared(view: View, when: When) -> Meant:
     found = when.shared(view) if when.shared else None
     if not found:
         message = f"This branch shares no record with {in_quotes(when.other)}."
-        raise InvalidQuery(message, hint="`kb branch diff A B` compares two branches.")
+        raise InvalidQuery(message, hint=f"{kb('branch', 'diff', 'A', 'B')} compares two branches.")
     return Meant(found, f"Seq {found} is the last record that is also in {in_quotes(when.other)}.")
 
 

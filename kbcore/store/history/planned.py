@@ -22,6 +22,7 @@ from kbcore.model.read_set import ReadSet, needs
 from kbcore.model.record import Operation, StateLink, WithdrawLink
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
+from kbcore.remedies import kb, worded
 from kbcore.store.history.broken import Base, BrokenEdge, broken_by, stood_at, types_of
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
@@ -35,8 +36,10 @@ _SHOWN_CHARS = 60
 _SHOWN_FILES = 10
 _SHOWN_SEQS = 10
 _SHOWN_GONE = 10
-_BROKEN = "Remove the edge first, or use --force to leave it as it is."
-_USED = "Remove what uses it first, or use --force to leave it as it is."
+_OLD_VALUES = ", or write the old values with {kb_upsert}"
+_FORCED = worded(", or use --force to take the old values all the same", _OLD_VALUES)
+_BROKEN = f"Remove the edge first{worded(', or use --force to leave it as it is', '')}."
+_USED = f"Remove what uses it first{worded(', or use --force to leave it as it is', '')}."
 
 
 class Restoration(msgspec.Struct):
@@ -208,12 +211,16 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     ``left`` are the problems with what would be left behind.
     """
     if not conflicts:
-        return left[0].hint
+        return left[0].remedy
     later = {one.seq for one in conflicts}
-    forced = "" if any(one.change == RENAMED for one in conflicts) else "; --force takes the old values over them"
+    forced = (
+        ""
+        if any(one.change == RENAMED for one in conflicts)
+        else worded("; --force takes the old values over them", _OLD_VALUES)
+    )
     together = sorted({*seqs, *later}, reverse=True)
-    named = f"`kb revert {' '.join(map(str, together))}`" if len(together) <= _SHOWN_SEQS else "Reverting them all"
-    way = ", or --force leaves it" if forced else ""
+    named = f"{kb('revert', *together)}" if len(together) <= _SHOWN_SEQS else "Reverting them all"
+    way = worded(", or --force leaves it", "") if forced else ""
     more = f" What would remain is to be removed first{way}." if left else ""
     return f"{named} undoes the later changes as well{forced}.{more}"
 
@@ -229,7 +236,7 @@ def _problem(found: Restoration, conflict: Conflict) -> Problem:
         "deleted": f"Record {seq} removed {words}.",
         "updated": f"Record {seq} changed {field} from {_short(conflict.before)} to {_short(conflict.after)}.",
     }[conflict.change]
-    hint = f"Revert record {seq} as well, or use --force to take the old values all the same."
+    hint = f"Revert record {seq} as well{_FORCED}."
     return Problem(f"{words}.{conflict.field}".rstrip("."), "later_change", message, hint, conflict.source)
 
 
@@ -286,5 +293,5 @@ def sentences(found: Restoration, restored: Collection[str] = ()) -> tuple[str, 
     if not files:
         return confirmed
     named = some_of(files, _SHOWN_FILES)
-    remedy = "The next `kb sync` takes them as the files state them; change the files to make it last."
+    remedy = f"The next {kb('sync')} takes them as the files state them; change the files to make it last."
     return (f"This changes facts of files: {named}. {remedy}", *confirmed)

@@ -9,6 +9,7 @@ in ``gaps``.
 from __future__ import annotations
 
 from kbcore.errors import NotFound
+from kbcore.remedies import kb
 from kbcore.view.gaps import Earlier, earlier, out_of_reach
 from kbcore.view.view import View
 
@@ -36,7 +37,7 @@ def check_record(view: View, seq: int) -> None:
     last = view.recorded_seq
     if not 1 <= seq <= last:
         first = not_listed(view).pruned_before or 1
-        known = f"The records are {first} to {last}; see `kb log`."
+        known = f"The records are {first} to {last}; {kb('log', lead='see')}."
         raise NotFound(f"There is no record {seq}.", hint=known if last else "Nothing was written yet.")
     if seq < first_record(view):
         raise out_of_reach(view.rows, view.basis.history_from, seq, is_record=True)

@@ -19,6 +19,7 @@ from kbcore.model.folding import apply
 from kbcore.model.read_set import needs
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, StateReads
+from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import defines, users
 from kbcore.store.history.planned import Restoration, operations, refuse, sentences, undone_already
@@ -59,7 +60,9 @@ def revert(
     """
     ordered = sorted(set(seqs), reverse=True)
     if not ordered:
-        raise InvalidQuery("No record is named.", hint="Name the seq of each record to revert; see `kb log`.")
+        raise InvalidQuery(
+            "No record is named.", hint=f"Name the seq of each record to revert; {kb('log', lead='see')}."
+        )
     members = {"seqs": ordered, "force": options.force}
     message = options.message or f"revert {', '.join(map(str, ordered))}"
     plan = revert_planner(ordered, workspace.schema, force=options.force)
@@ -121,7 +124,7 @@ def _check(options: UndoOptions) -> None:
     problems = [problem for problem in frame.problems if problem.code != "empty"]  # it names no items, and need not
     if problems:
         found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
-        hint = problems[0].hint if len(problems) == 1 else ""
+        hint = problems[0].remedy if len(problems) == 1 else ""
         raise InvalidChangeset(f"The undo is not valid: {found}", hint=hint, details=problems)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kbcore.model.changeset import EdgeDelete, EntityDelete
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.record import DropNode, WithdrawLink
+from kbcore.remedies import kb, worded
 from kbcore.store.planning.findings import PlanBuilder, edge_words
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -27,7 +28,7 @@ def plan_edge_deletion(found: PlanBuilder, item: EdgeDelete, *, cascade: bool) -
     files = _files(link)
     if len(files) == len(link.statements):
         message = f"The edge {words} is stated by {_quoted(files)}."
-        hint = f"Remove it from {in_quotes(files[0])} and sync."
+        hint = f"Remove it from {in_quotes(files[0])} and {kb('sync', lead='run')}."
         found.wrong(item.path, "derived_fact", message, hint, files[0])
         return
     if files:
@@ -57,7 +58,7 @@ def plan_entity_deletions(found: PlanBuilder, items: Sequence[EntityDelete], *, 
         stated = sorted(set(node.owners.values()))
         if stated:
             message = f"{in_quotes(item.id)} is stated by {_quoted(stated)}."
-            hint = f"Delete it in {in_quotes(stated[0])} and sync."
+            hint = f"Delete it in {in_quotes(stated[0])} and {kb('sync', lead='run')}."
             found.wrong(item.path, "derived_fact", message, hint, stated[0])
             continue
         _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
@@ -72,7 +73,7 @@ def _nearest(found: PlanBuilder, item: EdgeDelete) -> str:
     for end in (item.from_id, item.to_id):
         if not found.state.exists(end):
             return f"There is no {in_quotes(end)} either. {found.hint_for_id(end)}".strip()
-    return f"`kb show {item.from_id}` lists the edges of {item.from_id}, each with its kind."
+    return f"{kb('show', item.from_id)} lists the edges of {item.from_id}, each with its kind."
 
 
 def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:
@@ -92,7 +93,12 @@ def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bo
             _withdraw(found, link)
     if pointing:
         message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
-        found.wrong(path, "in_use", message, "Remove these edges first, or use --cascade, which removes them too.")
+        found.wrong(
+            path,
+            "in_use",
+            message,
+            f"Remove these edges first, or {worded('use --cascade', 'set `cascade` to true')}, which removes them too.",
+        )
 
 
 def _files(link: Link) -> list[str]:

@@ -13,6 +13,7 @@ from kbcore.model.record import ConfirmLink, PutNode, StateLink
 from kbcore.model.schema import LINK
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same, normal_time
+from kbcore.remedies import kb
 from kbcore.store.planning.findings import PlanBuilder, edge_words, members_wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -157,7 +158,7 @@ def check_standing(found: PlanBuilder, changes: Changes, paths: Mapping[str, str
             f"{edge_words(link)}{stated} would stand and does not fit: "
             f"{_leads(found, link.type)}, not {_way(found, *map(str, ends))}."
         )
-        remedy = f"mend the link in {files[0]} and sync" if files else "delete that edge"
+        remedy = f"mend the link in {files[0]} and {kb('sync', lead='run')}" if files else "delete that edge"
         is_entity = key in found.state.nodes
         first = f"{remedy[0].upper()}{remedy[1:]} first."
         hint = f"Give {key} another type, or {remedy} first." if is_entity else first

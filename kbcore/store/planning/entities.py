@@ -11,6 +11,7 @@ from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node
 from kbcore.model.record import PutNode
 from kbcore.model.schema import EdgeType, EntityType, allowed_values_hint, attribute_problem
 from kbcore.model.values import is_same, normal_time
+from kbcore.remedies import kb
 from kbcore.store.planning.findings import PlanBuilder, members_wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -112,7 +113,7 @@ def _keep_former_ids(
         if {*after} < {*before} and all(holders.get(one, item.id) != item.id for one in out):
             return
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
-        hint = "Leave it out; `kb rename OLD NEW` gives an entity another id."
+        hint = f"Leave it out; {kb('rename', 'OLD', 'NEW')} gives an entity another id."
         found.wrong(f"{item.path}.{FORMER_IDS}", SET_BY_KB, message, hint)
 
 

@@ -19,6 +19,7 @@ from kbcore.model.graph import OBJECT_FIELDS, Link, Node
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
+from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.secrets import secrets_in
 from kbcore.text.wording import pluralize, shortened, some_of
@@ -147,7 +148,7 @@ class PlanBuilder:
             if name in owners:
                 file = in_quotes(owners[name])
                 message = f"`{name}` of {in_quotes(key)} is stated by {file}."
-                hint = f"Edit {file} and sync; fields that it does not state are free."
+                hint = f"Edit {file} and {kb('sync', lead='run')}; fields that it does not state are free."
                 self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
 
     def check_source(self, path: str, values: Mapping[str, Any]) -> None:
@@ -199,7 +200,7 @@ class PlanBuilder:
         if not self.problems:
             return
         error, what = _error_for({problem.code for problem in self.problems})
-        hints = {problem.hint for problem in self.problems}
+        hints = {problem.remedy for problem in self.problems}
         if len(hints) > 1 and all(problem.code == "exists" for problem in self.problems):
             hints = {_EXISTS}
         found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."

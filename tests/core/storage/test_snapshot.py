@@ -233,7 +233,7 @@ def test_a_snapshot_that_contradicts_itself_is_found_without_a_head(store) -> No
     path.write_bytes(data.replace(b"Login", b"Logon"))
     with pytest.raises(SnapshotCorrupt, match="line 2") as caught:
         snapshot.inspect(FS, directory, ref.file)
-    assert caught.value.hint.endswith(SnapshotCorrupt.default_hint)
+    assert caught.value.remedy.endswith(SnapshotCorrupt.default_hint)
     path.write_bytes(b"nothing")
     with pytest.raises(SnapshotCorrupt, match="the header is not a snapshot's"):
         snapshot.inspect(FS, directory, ref.file)

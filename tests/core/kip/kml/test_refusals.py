@@ -222,7 +222,7 @@ def test_a_fact_of_a_file_is_refused_with_file_and_line(kip: Kip) -> None:
         "KIP_3004",
         f"`status` of 'REQ-9' is stated by 'docs/requirements/r.md:4' (line 1, column {text.index('status') + 1}).",
     )
-    assert error["hint"] == "Edit 'docs/requirements/r.md' and sync; fields that it does not state are free."
+    assert error["hint"] == "Edit 'docs/requirements/r.md' and run `kb sync`; fields that it does not state are free."
     assert error["data"]["problems"][0]["source"] == "docs/requirements/r.md:4"
     kip('UPSERT { CONCEPT { {type: "Requirement", name: "REQ-9"} SET ATTRIBUTES { note: 1 } } }')
     assert kip.attributes("REQ-9")["note"] == 1

@@ -221,9 +221,9 @@ def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
         }
     )
     error = known.refusal('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Requirement", name: "REQ-1"} }')
-    assert (error["code"], error["hint"]) == ("KIP_3004", "Delete it in 'docs/requirements/a.md' and sync.")
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Delete it in 'docs/requirements/a.md' and run `kb sync`.")
     error = known.refusal('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
-    assert (error["code"], error["hint"]) == ("KIP_3004", "Remove it from 'docs/requirements/a.md' and sync.")
+    assert (error["code"], error["hint"]) == ("KIP_3004", "Remove it from 'docs/requirements/a.md' and run `kb sync`.")
     said = "The edge REQ-1 depends_on REQ-2 is stated by 'docs/requirements/a.md' (line 1, column 21)."
     assert error["message"] == said
     known('UPSERT { PROPOSITION { ({type: "Requirement", name: "REQ-1"}, "depends_on", {id: "REQ-2"}) } }')

@@ -1,0 +1,98 @@
+"""A remedy: a text in which commands are data, so that each front end names them in its own words.
+
+``kb("log", "REQ-1")`` returns a mark that is put into the text as any other piece is. A mark holds a ``Command`` as
+JSON between two control characters, which neither ids nor quoted text contain (``text.escaping``). ``shown`` returns
+the text with the marks as commands for a shell; ``said`` lets a caller choose the words. No front end reads a command
+out of a sentence.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
+
+import msgspec
+
+Lead = Literal["", "Run", "run", "See", "see"]
+
+_BEGIN: Final = "\x02"
+_END: Final = "\x03"
+_REST: Final = "…"
+
+
+class Command(msgspec.Struct, frozen=True, array_like=True):
+    """A call of ``kb``: its name and the words after it, not quoted; ``lead`` is the verb before it, if any."""
+
+    name: str
+    args: tuple[str, ...] = ()
+    lead: Lead = ""
+
+    def words(self) -> str:
+        """Return the command as it is typed. A ``…`` that ends a word stands for what a person chooses."""
+        return " ".join(["kb", self.name, *map(_word, self.args)])
+
+    def shown(self) -> str:
+        """Return the command with its verb, for people at a shell."""
+        return f"{self.lead} `{self.words()}`".lstrip()
+
+
+def _word(text: str) -> str:
+    start = text.removesuffix(_REST)
+    is_open = start != text and (not start or shlex.quote(start) == start)
+    return text if is_open else shlex.quote(text)
+
+
+class Wording(msgspec.Struct, frozen=True, array_like=True):
+    """Words that differ between the command line and the tools, such as the names of options."""
+
+    shell: str
+    tools: str
+
+
+Part = Command | Wording
+
+_encode: Final = msgspec.json.Encoder().encode
+_decode_command: Final = msgspec.json.Decoder(Command).decode
+_decode_wording: Final = msgspec.json.Decoder(Wording).decode
+
+
+def kb(name: str, *args: str | int, lead: Lead = "") -> str:
+    """Return the mark of a command."""
+    return f"{_BEGIN}C{_encode(Command(name, tuple(map(str, args)), lead)).decode()}{_END}"
+
+
+def typed(name: str, *args: str | int, lead: Lead = "") -> str:
+    """Return a command in the words of the command line, for a text that only that shows."""
+    return Command(name, tuple(map(str, args)), lead).shown()
+
+
+def worded(shell: str, tools: str) -> str:
+    """Return the mark of words that differ; in those for the tools ``{kb_query}`` stands for the name of a tool."""
+    return f"{_BEGIN}W{_encode(Wording(shell, tools)).decode()}{_END}"
+
+
+def said(text: str, say: Callable[[Part], str]) -> str:
+    """Return a text with each mark in it in the words of ``say``."""
+    if _BEGIN not in text:
+        return text
+    return "".join(part if isinstance(part, str) else say(part) for part in parts_of(text))
+
+
+def shown(text: str) -> str:
+    """Return a text in the words of the command line."""
+    return said(text, lambda part: part.shown() if isinstance(part, Command) else part.shell)
+
+
+def parts_of(text: str) -> Iterator[str | Part]:
+    """Yield the pieces of a text and the marks between them. What only looks like a mark is text."""
+    first, *rest = text.split(_BEGIN)
+    yield first
+    for piece in rest:
+        mark, _, after = piece.partition(_END)
+        try:
+            yield _decode_command(mark[1:]) if mark[:1] == "C" else _decode_wording(mark[1:])
+        except msgspec.DecodeError:
+            yield f"{_BEGIN}{piece}"
+            continue
+        yield after
