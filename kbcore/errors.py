@@ -23,10 +23,11 @@ Anything else that is raised is a bug: it propagates and is reported, never swal
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from kbcore import limits
 from kbcore.remedies import kb, shown
 
 Applied = Literal["no", "yes", "unknown"]
@@ -65,6 +66,8 @@ class KBError(Exception):
     applied: Applied = "no"
     """Fixed by the class, and other in an error that is raised after something was written."""
     default_hint: ClassVar[str] = ""
+    what: str = ""
+    """What is refused, without the problems; empty where the message is not put together by ``of_problems``."""
     written_before: str = ""
     """A sentence that says what the same request wrote before the part that failed."""
 
@@ -109,6 +112,24 @@ class KBError(Exception):
             "details": [problem.as_json() for problem in self.details],
             **self.data,
         }
+
+
+E = TypeVar("E", bound=KBError)
+
+
+def of_problems(
+    kind: type[E], what: str, problems: Sequence[Problem], *, hint: str = "", data: Mapping[str, Any] | None = None
+) -> E:
+    """Return an error of a kind that says what is refused, and the only problem or how many there are.
+
+    Without a ``hint`` the remedy is that of the problems, where all of them have the same one.
+    """
+    found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
+    remedies = {problem.remedy for problem in problems}
+    own = hint or (remedies.pop() if len(remedies) == 1 else "")
+    error = kind(f"{what}: {found}" if what else found, hint=own, details=problems[: limits.MAX_PROBLEMS], data=data)
+    error.what = what
+    return error
 
 
 class Rejected(KBError):

@@ -46,6 +46,7 @@ def run(ctx: typer.Context) -> None:
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore.maintenance.caches import witnesses
+    from kbcore.remedies import shown
     from kbcore.store import branches, unread
     from kbcore.store.branches import lost
 
@@ -72,6 +73,19 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
     compare = partial(_compared, session, has_files=has_files)
     differences, faults = compared.read(compare) if compared else compare(None)
+    warnings = [
+        *map(str, filter(None, [branches.suspicion(workspace, branch)])),
+        *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
+        # That of this branch is said by whoever reads its store, at the end of every command.
+        *(
+            one.sentence()
+            for one in workspace.place.damaged()
+            if not (store and one.directory_name == store.directory.name)
+        ),
+        *map(str, unread.beside(workspace.folders)),
+        *faults,
+        *([place.sentence()] if place.place == "git" and place.remedy else []),
+    ]
     return {
         **seen,
         **differences,
@@ -79,19 +93,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "stores": {"place": place.place, "folder": str(place.folder), "why": place.why, "remedy": place.remedy},
         "refused_for": blocking.branch if blocking else None,
         "unwritable": str(refusal[0]) if refusal else None,
-        "warnings": [
-            *map(str, filter(None, [branches.suspicion(workspace, branch)])),
-            *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
-            # That of this branch is said by whoever reads its store, at the end of every command.
-            *(
-                one.sentence()
-                for one in workspace.place.damaged()
-                if not (store and one.directory_name == store.directory.name)
-            ),
-            *map(str, unread.beside(workspace.folders)),
-            *faults,
-            *([place.sentence()] if place.place == "git" and place.remedy else []),
-        ],
+        "warnings": [shown(one) for one in warnings],
     }
 
 

@@ -45,7 +45,7 @@ from kbcore.maintenance.findings import (
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.speed import speed_findings
-from kbcore.remedies import typed
+from kbcore.remedies import shown, typed
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -328,7 +328,7 @@ def _what_is_good(fs: Fs, directory: Path, proof: Proof, seq: int) -> str:
 def _place(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Say where the stores are and why."""
     place = workspace.folders.place_of_stores()
-    message = place.sentence().removesuffix(place.remedy).rstrip()
+    message = place.message()
     if place.remedy and place.place == "git":
         yield DoctorFinding("stores", "warning", "store_setting_unused", message, place.remedy, file=str(place.folder))
     else:
@@ -387,7 +387,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
             "warning",
             "witness_damaged",
             damaged.message(),
-            damaged.remedy(),
+            shown(damaged.remedy()),
             damaged.branch,
             str(damaged.path),
         )

@@ -102,8 +102,8 @@ def ways_to_write(data: Path) -> str:
     """Return how somebody can write all the same whose sandbox shuts the folder of the stores."""
     make = "" if os.path.lexists(data) else " once it was made"
     return (
-        f"Where a sandbox shuts git's folder: use the tools of {typed('mcp')}, whose server runs outside of it; or have "
-        f"{data} as a writable root of the sandbox{make}. Else give the user write permission there, or remount "
+        f"Where a sandbox shuts git's folder: use the tools of {typed('mcp')}, whose server runs outside of it; or "
+        f"have {data} as a writable root of the sandbox{make}. Else give the user write permission there, or remount "
         "read-write. Queries keep working."
     )
 

@@ -242,9 +242,13 @@ class PlaceOfStores(NamedTuple):
     why: str
     remedy: str
 
+    def message(self) -> str:
+        """Return where the stores are and why, as a sentence."""
+        return f"The stores are in {self.folder}: {self.why}."
+
     def sentence(self) -> str:
         """Return all of it as text."""
-        return " ".join(filter(None, [f"The stores are in {self.folder}: {self.why}.", self.remedy]))
+        return " ".join(filter(None, [self.message(), self.remedy]))
 
 
 def _place_of_stores(folders: Folders) -> PlaceOfStores:

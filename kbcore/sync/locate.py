@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected
+from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
@@ -79,9 +79,7 @@ def check_unrecorded(read: Reading, changeset: Changeset, missing: Callable[[Seq
             Problem(places[key][0], NotSynced.code, unrecorded_words(places[key][1], path), SYNC_FIRST, path)
             for key, path in sorted(files.items())
         ]
-        raise NotSynced(
-            f"The changeset is to create what exists already: {problems[0].message}", hint=SYNC_FIRST, details=problems
-        )
+        raise of_problems(NotSynced, "The changeset is to create what exists already", problems)
 
 
 def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | NotFound) -> Rejected | NotFound:
@@ -110,15 +108,8 @@ def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | Not
             said = unrecorded_words(words.get(key, in_quotes(key)), files[key])
             details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
     found = [*details.values()]
-    what = refused.message.partition(": ")[0]
-    hints = {problem.remedy for problem in found}
     error = NotSynced if all(len(key) == 1 for key in details) else type(refused)
-    return error(
-        f"{what}: {found[0].message if len(found) == 1 else f'{len(found)} problems.'}",
-        hint=hints.pop() if len(hints) == 1 else "",
-        details=found,
-        data=refused.data,
-    )
+    return of_problems(error, refused.what, found, data=refused.data)
 
 
 def with_places(
@@ -152,8 +143,7 @@ def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *,
         if is_derived and problem.source not in facts:
             facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
         details.append(_located(problem, facts[problem.source], ids) if is_derived else problem)
-    message = refused.message.replace(refused.details[0].message, details[0].message) if details else refused.message
-    return type(refused)(message, hint=refused.remedy, details=details, data=refused.data)
+    return of_problems(type(refused), refused.what, details, hint=refused.remedy, data=refused.data)
 
 
 def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:

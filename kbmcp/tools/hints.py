@@ -13,7 +13,7 @@ from kbcore.errors import KBError
 from kbcore.remedies import Command, Part, kb, said
 from kbcore.storage.files import WRITABLE_ROOT
 from kbcore.text.escaping import in_quotes
-from kbmcp.tools.names import in_words
+from kbmcp.tools.names import in_words, spelled
 
 _TOOL_OF: Final = {
     "query": "{kb_query}",
@@ -83,34 +83,28 @@ def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has
     """
 
     def say(part: Part) -> str:
-        words = (
-            _command(part, is_read_only=is_read_only, has_core=has_core) if isinstance(part, Command) else part.tools
-        )
-        return in_words(words, is_dotted=is_dotted)
+        if isinstance(part, Command):
+            return _command(part, is_dotted=is_dotted, is_read_only=is_read_only, has_core=has_core)
+        return in_words(part.tools, is_dotted=is_dotted)
 
     return said(text, say)
 
 
-def _command(one: Command, *, is_read_only: bool, has_core: bool) -> str:
+def _command(one: Command, *, is_dotted: bool, is_read_only: bool, has_core: bool) -> str:
     has_no_tool = not has_core or (is_read_only and one.name in _WRITING)
     tool = None if has_no_tool or not _NO_TOOL.isdisjoint(one.args) else _TOOL_OF.get(one.name)
     edge = _edge(one)
     if tool is None:
-        return (
-            f"{'Ask' if one.lead.istitle() else 'ask'} the user to run `{one.words()}`"
-            if one.lead or edge
-            else one.shown()
-        )
+        asks = one.lead or edge
+        return f"{'Ask' if one.lead.istitle() else 'ask'} the user to run `{one.words()}`" if asks else one.shown()
+    if edge and one.name == "delete":
+        return f"{spelled('kb.delete', is_dotted=is_dotted)} with `edges` [{edge}]"
+    if edge:
+        return f'{spelled("kb.upsert", is_dotted=is_dotted)} with {{"edges": [{edge}]}}'
     if one.name == "show" and one.args and one.args[0].isdecimal():
         tool = f"{{kb_history}} with action show and `seq` {one.args[0]}"
-    if edge:
-        return (
-            f"{{kb_delete}} with `edges` [{edge}]"
-            if one.name == "delete"
-            else f'{{kb_upsert}} with {{"edges": [{edge}]}}'
-        )
     lead = {"Run": "Call ", "run": "call "}.get(one.lead, f"{one.lead} ".lstrip())
-    return f"{lead}{tool}{_arguments(one)}"
+    return f"{lead}{in_words(tool, is_dotted=is_dotted)}{_arguments(one)}"
 
 
 def _edge(one: Command) -> str:

@@ -89,6 +89,7 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
             f"Or {kb('apply', '--import', 'FILE', lead='run')}.",
             "Or ask the user to run `kb apply --import FILE`.",
         ),
+        (f"{kb('log', '{kb_query}')} shows it.", "kb_history with action log and `id` {kb_query} shows it."),
         (f"{kb('show', 3)} shows it.", "kb_history with action show and `seq` 3 shows it."),
         (f"{kb('show', 'REQ-3')} shows it.", "kb_query with `ids` shows it."),
     ],
@@ -181,11 +182,10 @@ CALLS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def tools(shared):
-    """The tools of a branch whose facts are of files and of clients, with links that lead nowhere."""
+def fill(project):
+    """Give a branch facts of files and of clients, with links that lead nowhere."""
     unknown = "links:\n  - {type: depends_on, target: REQ-9}"
-    shared.sync(
+    project.sync(
         {
             "docs/requirements/one.md": req("REQ-1", priority="must").replace("---\n\n", "links: [REQ-2]\n---\n\n"),
             "docs/requirements/two.md": req("REQ-2").replace("---\n\n", f"{unknown}\n---\n\n"),
@@ -193,8 +193,13 @@ def tools(shared):
         }
     )
     edge = {"type": "depends_on", "from": "OWN", "to": "ENDS"}
-    shared.apply(entities=[entity("OWN"), entity("ENDS")], edges=[edge], changeset_id="used")
-    shared.apply(entities=[entity("OWN", title="Second")])
+    project.apply(entities=[entity("OWN"), entity("ENDS")], edges=[edge], changeset_id="used")
+    project.apply(entities=[entity("OWN", title="Second")])
+
+
+@pytest.fixture(scope="module")
+def tools(shared):
+    fill(shared)
     with direct(shared.root) as found:
         yield found
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kbcore import gc_pause, limits
-from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound
+from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, of_problems
 from kbcore.model.changeset import digest_of, parse
 from kbcore.model.concepts import DEFINING, extended
 from kbcore.model.folding import apply
@@ -123,9 +123,7 @@ def _check(options: UndoOptions) -> None:
     frame = parse({"changeset_id": options.changeset_id or None, "message": options.message})
     problems = [problem for problem in frame.problems if problem.code != "empty"]  # it names no items, and need not
     if problems:
-        found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
-        hint = problems[0].remedy if len(problems) == 1 else ""
-        raise InvalidChangeset(f"The undo is not valid: {found}", hint=hint, details=problems)
+        raise of_problems(InvalidChangeset, "The undo is not valid", problems)
 
 
 def _commit(

@@ -11,8 +11,16 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
-from kbcore import limits
-from kbcore.errors import DerivedFact, IntegrityViolation, InvalidChangeset, KBError, NotFound, Problem, StaleBase
+from kbcore.errors import (
+    DerivedFact,
+    IntegrityViolation,
+    InvalidChangeset,
+    KBError,
+    NotFound,
+    Problem,
+    StaleBase,
+    of_problems,
+)
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
 from kbcore.model.graph import OBJECT_FIELDS, Link, Node
@@ -200,15 +208,8 @@ class PlanBuilder:
         if not self.problems:
             return
         error, what = _error_for({problem.code for problem in self.problems})
-        hints = {problem.remedy for problem in self.problems}
-        if len(hints) > 1 and all(problem.code == "exists" for problem in self.problems):
-            hints = {_EXISTS}
-        found = self.problems[0].message if len(self.problems) == 1 else f"{len(self.problems)} problems."
-        raise error(
-            f"The changeset {what}: {found}",
-            hint=hints.pop() if len(hints) == 1 else "",
-            details=self.problems[: limits.MAX_PROBLEMS],
-        )
+        are_in_use = len(self.problems) > 1 and all(problem.code == "exists" for problem in self.problems)
+        raise of_problems(error, f"The changeset {what}", self.problems, hint=_EXISTS if are_in_use else "")
 
 
 def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
