@@ -76,13 +76,21 @@ class KBError(Exception):
         cls.code, cls.exit_status = code, exit_status
 
     def __init__(
-        self, message: str, *, hint: str = "", details: Sequence[Problem] = (), data: Mapping[str, Any] | None = None
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        details: Sequence[Problem] = (),
+        data: Mapping[str, Any] | None = None,
+        says_first: bool = False,
     ) -> None:
+        """Make an error. ``says_first``: the message holds that of the first of the details."""
         super().__init__(message)
         self.message = message
         self.remedy = hint or self.default_hint
         self.details = tuple(details)
         self.data = dict(data or {})
+        self.says_first = says_first
 
     @property
     def hint(self) -> str:
@@ -127,7 +135,9 @@ def of_problems(
     found = problems[0].message if len(problems) == 1 else f"{len(problems)} problems."
     remedies = {problem.remedy for problem in problems}
     own = hint or (remedies.pop() if len(remedies) == 1 else "")
-    error = kind(f"{what}: {found}" if what else found, hint=own, details=problems[: limits.MAX_PROBLEMS], data=data)
+    is_only = len(problems) == 1
+    message, details = f"{what}: {found}" if what else found, problems[: limits.MAX_PROBLEMS]
+    error = kind(message, hint=own, details=details, data=data, says_first=is_only)
     error.what = what
     return error
 

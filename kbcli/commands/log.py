@@ -151,7 +151,7 @@ def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
     except InvalidQuery:
         return error
     hint = f"For a point of the history write a range: `kb log {word}..` is what follows it, `kb log ..{word}` before."
-    return NotFound(error.message, hint=hint, details=error.details, data=error.data)
+    return NotFound(error.message, hint=hint, details=error.details, data=error.data, says_first=error.says_first)
 
 
 def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:

@@ -88,4 +88,4 @@ def _refuse(shown: str, problems: list[FileProblem]) -> None:
     first = details[0]
     what = f"{first.source}: {first.message}" if len(problems) == 1 else f"{shown} has {len(problems)} problems"
     hint = first.hint if len(problems) == 1 else ""
-    raise InvalidChangeset(f"{what}.", hint=hint, details=details)
+    raise InvalidChangeset(f"{what}.", hint=hint, details=details, says_first=len(problems) == 1)

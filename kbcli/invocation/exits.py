@@ -91,8 +91,9 @@ def _details(error: KBError, remedy: str) -> Iterator[str]:
     from kbcore.model.changeset import SET_BY_KB
 
     alike: dict[tuple[str, ...], list[str]] = {}
-    for problem in error.details:
-        line = _detail(problem, error.message, remedy, is_request=isinstance(error, Rejected))
+    is_request = isinstance(error, Rejected)
+    for at, problem in enumerate(error.details):
+        line = _detail(problem, error.message, remedy, is_said=error.says_first and at == 0, is_request=is_request)
         kind = ("" if problem.code == SET_BY_KB else _NUMBER.sub("#", line), problem.code)
         if line:
             alike.setdefault(kind, []).append(line)
@@ -105,15 +106,15 @@ def _details(error: KBError, remedy: str) -> Iterator[str]:
         yield f"  … and {len(lines) - _ALIKE + 1} more like these{of_all}; --json has each."
 
 
-def _detail(problem: Problem, message: str, remedy: str, *, is_request: bool) -> str:
-    """Return one problem as a line, the place first, as compilers write it; of what was reported only what is missing.
+def _detail(problem: Problem, message: str, remedy: str, *, is_said: bool, is_request: bool) -> str:
+    """Return one problem as a line, the place first, as compilers write it; of what was said only what is missing.
 
     With ``is_request`` the path leads into what was asked for, and the file, if there is one, is another one.
     """
     is_inside = is_request and problem.path.startswith("$.")
     place = f"{problem.source}: {problem.path}" if problem.source and is_inside else problem.source or problem.path
     hint = f" ({problem.hint})" if problem.hint not in {"", remedy} else ""
-    if problem.message.rstrip(".") not in message:
+    if not is_said:
         return f"  {place}: {problem.message}{hint}" if place != "$" else f"  {problem.message}{hint}"
     place = problem.path if is_inside else place
     if place == "$":

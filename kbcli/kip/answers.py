@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,8 +12,6 @@ from kbcore.text.escaping import escape_controls, escape_lines, json_text
 from kbcore.text.wording import pluralize
 
 Json = Mapping[str, Any]
-_OF_REQUEST: Final = re.compile(r'in `parameters`: \{"(\w+)": …\}')
-"""How a hint says where a parameter is given, to those who send requests."""
 _OPEN: Final = "-"
 """What stands for null."""
 
@@ -42,8 +39,7 @@ def tell_error(output: Output, error: Json) -> None:
         if said.rstrip(".") not in error["message"]:
             output.error_detail(escape_controls(f"  {problem.get('element') or problem.get('path') or '-'}: {said}"))
     if error.get("hint"):
-        hint = _OF_REQUEST.sub(r"with --param \1=VALUE, at the prompt by `:\1 = VALUE`", error["hint"])
-        output.error_detail(f"hint: {escape_lines(hint)}")
+        output.error_detail(f"hint: {escape_lines(error['hint'])}")
 
 
 def _found(output: Output, tree: s.FindCommand, result: Any) -> Iterable[str]:

@@ -286,4 +286,6 @@ def check_ids(view: View, ids: Sequence[str]) -> None:
             hint = f"Did you mean {in_quotes(near)}?" if near else ""
             problems.append(Problem(f"$.ids[{at}]", "unknown_id", f"There is no {in_quotes(key)}.", hint))
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())
+        raise NotFound(
+            problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else (), says_first=True
+        )

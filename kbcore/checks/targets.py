@@ -81,9 +81,11 @@ def targets_of(
         _unknown(view, at, name, files, may_guess=number < MAX_GUESSED) for number, (at, name) in enumerate(wrong)
     ]
     if outside:
-        raise InvalidQuery(outside[0].message, hint=outside[0].remedy, details=[*outside, *problems])
+        raise InvalidQuery(outside[0].message, hint=outside[0].remedy, details=[*outside, *problems], says_first=True)
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())
+        raise NotFound(
+            problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else (), says_first=True
+        )
     paths = sorted({path for found in within.values() for path in found})
     stated = [row[0] for row in view.rows(_STATED, [paths])] if paths else []
     return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown, present)

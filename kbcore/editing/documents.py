@@ -109,7 +109,7 @@ def refused(path: str, line: int, message: str, hint: str) -> DerivedFact:
     """Return the error for a fact that KB does not change in its file: it names the file and the line."""
     place = f"{path}:{line}" if line else path
     problem = Problem("$", DerivedFact.code, f"{place}: {message}", hint, place)
-    return DerivedFact(problem.message, hint=hint, details=[problem])
+    return DerivedFact(problem.message, hint=hint, details=[problem], says_first=True)
 
 
 def read_document(workspace: Workspace, path: str) -> bytes:
@@ -347,7 +347,7 @@ def _require_whole(draft: Draft) -> None:
         if note.severity == "error" and note.code not in NOTES_OF_RULES
     ]
     if found:
-        raise InvalidChangeset(found[0].message, hint=found[0].remedy, details=found)
+        raise InvalidChangeset(found[0].message, hint=found[0].remedy, details=found, says_first=True)
 
 
 def _statuses(workspace: Workspace, draft: Draft) -> Iterator[str]:
@@ -527,5 +527,8 @@ def _changed(path: str) -> StaleBase:
     message = f"{path} has changed since it was read."
     problem = Problem("$", "stale", message, "Run it again.", path)
     return StaleBase(
-        message, hint=f"Nothing was written. Look at {in_quotes(path)} and run it again.", details=[problem]
+        message,
+        hint=f"Nothing was written. Look at {in_quotes(path)} and run it again.",
+        details=[problem],
+        says_first=True,
     )

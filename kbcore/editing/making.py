@@ -418,4 +418,6 @@ def _one_entity(path: str, kind: str, facts: Facts) -> StatedEntity:
         if stated.fields.get("title"):
             return stated
     said = faults[0].message if faults else f"{path} would not state one {kind} with an id and a title."
-    raise InvalidChangeset(said, hint=faults[0].hint if faults else "Write both.", details=faults)
+    raise InvalidChangeset(
+        said, hint=faults[0].hint if faults else "Write both.", details=faults, says_first=bool(faults)
+    )

@@ -598,10 +598,12 @@ def _check_stale(node: Node, seq: int | None, *, head: int) -> None:
     if seq is not None and seq > head:
         message, hint = f"There is no seq {seq} yet; the head is {head}.", "Send the seq of the answer that was read."
         problem = Problem("$.expected_seq", "out_of_range", message, hint)
-        raise InvalidChangeset(message, hint=hint, details=[problem])
+        raise InvalidChangeset(message, hint=hint, details=[problem], says_first=True)
     if seq is not None and node.version > seq:
         message = f"{in_quotes(node.id)} changed at seq {node.version}, after {seq}."
-        raise StaleBase(message, details=[Problem("$.rename", "stale", message, "Read it again and decide again.")])
+        raise StaleBase(
+            message, details=[Problem("$.rename", "stale", message, "Read it again and decide again.")], says_first=True
+        )
 
 
 def _taken_in(source: SourceFile, content: bytes) -> ReadSource:

@@ -281,7 +281,7 @@ def check_status(definition: EntityType, status: Any) -> None:
     if definition.statuses and status is not None and status not in definition.statuses:
         hint = f"Use one of: {', '.join(definition.statuses)}."
         problem = Problem("$.status", "unknown_status", no_status_of(status, definition.name), hint)
-        raise InvalidChangeset(problem.message, hint=hint, details=[problem])
+        raise InvalidChangeset(problem.message, hint=hint, details=[problem], says_first=True)
 
 
 def client_request(node: Node, values: Mapping[str, Any]) -> dict[str, Any]:

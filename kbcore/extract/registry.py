@@ -114,7 +114,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
             return rules
     message = f"The extractor {in_quotes(extractor.name)} failed in `path_rules`: {fault}."
     problem = Problem(f"extractors.{extractor.name}", "broken_extractor", message, _HINT)
-    raise InvalidConfig(message, hint=_HINT, details=[problem])
+    raise InvalidConfig(message, hint=_HINT, details=[problem], says_first=True)
 
 
 def run(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
@@ -175,7 +175,9 @@ def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
         announced = entry_points(group=GROUP)
     except Exception as error:  # the library then tells nothing of any package, nor which one it is
         problems = [*_unreadable()]
-        raise InvalidConfig(problems[0].message if problems else str(error), hint=_MEND, details=problems) from error
+        raise InvalidConfig(
+            problems[0].message if problems else str(error), hint=_MEND, details=problems, says_first=bool(problems)
+        ) from error
     own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
     points = [point for point in announced if point.value not in own]
     return tuple(sorted(points, key=lambda point: (point.name, _distribution(point))))

@@ -29,6 +29,7 @@ from kbcore.kip.syntax import (
     ValuePlaceholder,
 )
 from kbcore.model.values import ValueFault, value_problem
+from kbcore.remedies import worded
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.suggest import did_you_mean, nearest
 
@@ -216,9 +217,9 @@ class _Binding:
         given = sorted(self.parameters)
         missing = [one for one in placeholders(self.tree) if one not in self.parameters]
         told = f"given: {', '.join(in_quotes(one) for one in given[:40])}" if given else "no parameters were given"
-        hint = f'Give its value in `parameters`: {{"{name}": …}}.'
+        hint = f"Give its value {_place(name)}."
         if f":{name}" in self.parameters:
-            hint = f'Leave the colon out in `parameters`: {{"{name}": …}}.'
+            hint = f"Leave the colon out {_place(name)}."
         elif nearest(name, given):
             hint = did_you_mean(name, given)
         message = f"The parameter `{name}` is not given ({told})."
@@ -258,6 +259,11 @@ def _fault_of(value: Any, depth: int = 0) -> ValueFault | None:
         return ValueFault("too_deep", f"is nested deeper than {limits.MAX_KIP_DEPTH} levels", "Flatten it.")
     inner = [*value, *value.values()] if isinstance(value, dict) else value
     return next((fault for one in inner if (fault := _fault_of(one, depth + 1))), None)
+
+
+def _place(name: str) -> str:
+    """Return where a parameter is given: at the command line, and in a request."""
+    return worded(f"with --param {name}=VALUE, at the prompt by `:{name} = VALUE`", f'in `parameters`: {{"{name}": …}}')
 
 
 def _wrong_kind(name: str, value: Any, told: str, at: int) -> KipRefused:

@@ -138,7 +138,7 @@ def placed(error: KipRefused, text: str) -> KipRefused:
     place = place_of(text, at)
     data = {**error.data, "line": place.line, "column": place.column, "excerpt": excerpt(text, at)}
     message = f"{error.message.rstrip('.')} ({place})."
-    return KipRefused(message, hint=error.remedy, details=error.details, data=data)
+    return KipRefused(message, hint=error.remedy, details=error.details, data=data, says_first=error.says_first)
 
 
 @contextlib.contextmanager

@@ -127,4 +127,10 @@ def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRef
     before = f" Those before it were {became}." if at else ""
     behind = " Those behind it were not tried." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
-    return KipRefused(message, hint=error.remedy, details=error.details, data={**error.data, "command": at})
+    return KipRefused(
+        message,
+        hint=error.remedy,
+        details=error.details,
+        data={**error.data, "command": at},
+        says_first=error.says_first,
+    )

@@ -226,7 +226,7 @@ def _whole(reader: RequestReader, request: Any, allowed: tuple[str, ...]) -> Map
     if not isinstance(request, dict):
         message = f"A changeset must be an object, not {kind_of(request)}."
         hint = f"Its members: {', '.join(allowed)}."
-        raise InvalidChangeset(message, hint=hint, details=[Problem("$", "wrong_type", message, hint)])
+        raise InvalidChangeset(message, hint=hint, details=[Problem("$", "wrong_type", message, hint)], says_first=True)
     reader.keys("$", request, allowed)
     return request
 

@@ -137,7 +137,7 @@ def check(
 def refuse(problems: Sequence[Problem]) -> None:
     """Raise what is wrong with a query, if anything is. Raises: ``InvalidQuery``."""
     if len(problems) == 1:
-        raise InvalidQuery(problems[0].message, hint=problems[0].remedy, details=problems)
+        raise InvalidQuery(problems[0].message, hint=problems[0].remedy, details=problems, says_first=True)
     if problems:
         raise InvalidQuery(f"The query has {len(problems)} problems.", details=problems[: limits.MAX_PROBLEMS])
 

@@ -248,7 +248,9 @@ def check_names(only: Sequence[str], rules: Collection[str]) -> None:
         if name not in rules
     ]
     if problems:
-        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else ())
+        raise NotFound(
+            problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else (), says_first=True
+        )
 
 
 def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Finding], RuleRun]:

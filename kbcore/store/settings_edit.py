@@ -94,7 +94,7 @@ def _check(workspace: Workspace, before: str | None, after: str) -> None:
     first = shown[0]
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
     place = f"{first.source}: " if first.source else ""
-    raise InvalidConfig(f"{place}{first.message}{more}", hint=first.remedy, details=shown)
+    raise InvalidConfig(f"{place}{first.message}{more}", hint=first.remedy, details=shown, says_first=True)
 
 
 def _problems(workspace: Workspace, text: str) -> list[Problem]:

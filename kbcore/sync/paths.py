@@ -27,7 +27,9 @@ def normal_paths(paths: Sequence[str], start: Path, root: Path) -> tuple[str, ..
         else:
             named.append(inside)
     if problems:
-        raise InvalidQuery(problems[0].message, hint=f"Name files and folders below {root}.", details=problems)
+        raise InvalidQuery(
+            problems[0].message, hint=f"Name files and folders below {root}.", details=problems, says_first=True
+        )
     return tuple(named)
 
 
@@ -70,4 +72,4 @@ def check_known(named: Sequence[str], root: Path, known: Collection[str]) -> Non
     ]
     if problems:
         hint = "Paths are relative to the folder that the command runs in; a removed file is named as it was."
-        raise InvalidQuery(problems[0].message, hint=hint, details=problems)
+        raise InvalidQuery(problems[0].message, hint=hint, details=problems, says_first=True)

@@ -142,7 +142,9 @@ def wanted(
     if excess:
         message = f"Too many paths are set for the extractors: {excess}."
         hint = "Say the same with fewer globs, for example `docs/**/*.md`."
-        raise InvalidConfig(message, hint=hint, details=[Problem("extractors", "too_many_globs", message, hint)])
+        raise InvalidConfig(
+            message, hint=hint, details=[Problem("extractors", "too_many_globs", message, hint)], says_first=True
+        )
     return found
 
 

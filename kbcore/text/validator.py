@@ -140,7 +140,10 @@ def refuse(problems: list[Problem]) -> None:
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     raise InvalidConfig(
-        f"{first.source}: {first.message}{more}", hint=first.remedy, details=problems[: limits.MAX_PROBLEMS]
+        f"{first.source}: {first.message}{more}",
+        hint=first.remedy,
+        details=problems[: limits.MAX_PROBLEMS],
+        says_first=True,
     )
 
 

@@ -218,7 +218,7 @@ def _since(call: Call, asked: Asked) -> int | None:
         return int(text)
     hint = "Take the seq of a record, or leave it out for the latest records."
     message = f"`since` is the number of a record, from 0 to {head}, not {in_quotes(text)}."
-    raise InvalidQuery(message, hint=hint, details=[Problem("$.since", "bad_value", message, hint)])
+    raise InvalidQuery(message, hint=hint, details=[Problem("$.since", "bad_value", message, hint)], says_first=True)
 
 
 def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Payload:

@@ -217,7 +217,9 @@ def _read(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:
             message = f"The prompt {prompt.name} needs `{one.name}`: {one.description}."
             problems.append(Problem(f"$.{one.name}", "missing_argument", message, "Ask for the prompt again with it."))
     if problems:
-        raise InvalidQuery(" ".join(one.message for one in problems), hint=problems[0].remedy, details=problems)
+        raise InvalidQuery(
+            " ".join(one.message for one in problems), hint=problems[0].remedy, details=problems, says_first=True
+        )
     return asked
 
 

@@ -235,7 +235,7 @@ def _as_asked(error: InvalidQuery, asked: QueryArguments) -> InvalidQuery:
         msgspec.structs.replace(one, path=names.get(one.path, one.path), remedy=hints.get(one.path, one.remedy))
         for one in error.details
     ]
-    return InvalidQuery(error.message, hint=error.remedy, details=details, data=error.data)
+    return InvalidQuery(error.message, hint=error.remedy, details=details, data=error.data, says_first=error.says_first)
 
 
 class _Pages:

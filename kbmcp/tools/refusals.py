@@ -21,7 +21,7 @@ def refused_arguments(problems: Sequence[Problem]) -> InvalidQuery:
     """Return the error for the arguments of a call that only reads, with everything that is wrong with them."""
     first, count = problems[0], len(problems)
     message = first.message if count == 1 else f"The arguments have {count} problems."
-    return InvalidQuery(message, details=problems[: limits.MAX_PROBLEMS])
+    return InvalidQuery(message, details=problems[: limits.MAX_PROBLEMS], says_first=count == 1)
 
 
 def limit_problems(limit: int, most: int = limits.MAX_PAGE_ROWS) -> Iterator[Problem]:
@@ -46,7 +46,7 @@ def explain(
     if len(body["details"]) == 1:
         only = body["details"][0]
         problem = only.pop("message")
-        if problem.rstrip(".") not in error.message:
+        if not error.says_first:
             body["message"] = error.message_for(writes=writes, instead=problem)
         del only["hint"]
     payload = fit({"error": body, **around}, [("details", body)], ERROR_CHARS)

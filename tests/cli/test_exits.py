@@ -10,7 +10,7 @@ import pytest
 
 from kbcli.invocation import exits
 from kbcli.terminal.output import Output
-from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem
+from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, of_problems
 from kbcore.process_limits import exhausted
 from kbcore.remedies import shown
 from tests.support.fenced import as_somebody
@@ -27,11 +27,11 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
         (NotFound("Gone."), ["error: Gone.", f"hint: {shown(NotFound.default_hint)}"]),
         (NotFound("Gone.", hint="Look."), ["error: Gone.", "hint: Look."]),
         (
-            InvalidChangeset(f"It cannot be taken: {ONE.message}", details=[ONE]),
+            of_problems(InvalidChangeset, "It cannot be taken", [ONE]),
             [f"error: It cannot be taken: {ONE.message}", "  at $.entities[0].type", "hint: Did you mean 'req'?"],
         ),
         (
-            DerivedFact(f"A file states it: {FILE.message}", details=[FILE]),
+            of_problems(DerivedFact, "A file states it", [FILE]),
             [f"error: A file states it: {FILE.message}", "  at $.entities[0].title", "hint: Edit a.md."],
         ),
         (
@@ -44,7 +44,7 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
             ],
         ),
         (
-            InvalidChangeset(f"{ONE.message} (and 1 more)", hint=ONE.hint, details=[ONE, TWO]),
+            InvalidChangeset(f"{ONE.message} (and 1 more)", hint=ONE.hint, details=[ONE, TWO], says_first=True),
             [
                 f"error: {ONE.message} (and 1 more)",
                 "  at $.entities[0].type",

@@ -79,7 +79,7 @@ def widened(index: Index, asked: TextSearch) -> TextSearch:
 
 def problem(message: str, hint: str) -> InvalidQuery:
     """Return the error for a text that cannot be searched for."""
-    return InvalidQuery(message, hint=hint, details=[Problem("$.text", "bad_text", message, hint)])
+    return InvalidQuery(message, hint=hint, details=[Problem("$.text", "bad_text", message, hint)], says_first=True)
 
 
 def _settled(rows: Rows, index: Index, word: Word, *, is_last: bool) -> Word:

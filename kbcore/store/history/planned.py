@@ -201,6 +201,7 @@ def refuse(
         f"{what} cannot be undone: {problems[0].message}{more}",
         hint=_remedy(seqs, found.conflicts, left),
         details=problems[: limits.MAX_PROBLEMS],
+        says_first=True,
         data={"conflicts": [_conflict_json(found, one) for one in found.conflicts[: limits.MAX_PROBLEMS]]},
     )
 

@@ -9,6 +9,7 @@ from kbcore.errors import KipRefused
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.parsing import parse
+from kbcore.remedies import said
 from tests.support.kip_trees import JSON, commands
 from tests.support.scale import tries
 
@@ -105,9 +106,14 @@ def test_a_missing_parameter_is_named_with_those_that_are_given(given, message, 
     assert message.removesuffix(")") in error.message.replace(", 'y'", "").replace(
         "given: 'y'", "no parameters were given"
     )
-    assert error.hint == hint
+    assert said(error.remedy, lambda part: part.tools) == hint
     assert error.data["missing"] == ["limit"]
     assert error.data["column"] == 60
+
+
+def test_the_command_line_says_where_it_takes_a_parameter() -> None:
+    error = refusal(f"FIND(?n) WHERE {{ {NODE} }} LIMIT :limit", {})
+    assert error.hint == "Give its value with --param limit=VALUE, at the prompt by `:limit = VALUE`."
 
 
 def test_all_missing_parameters_are_listed_in_the_order_of_the_text() -> None:
