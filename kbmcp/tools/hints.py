@@ -125,7 +125,11 @@ def _arguments(one: Command) -> str:
         return ' with type "edge"' if first == "edge" else " with `text`" if "--text" in one.args else ""
     if one.name == "log" and first and not first.startswith("-"):
         return f" and `id` {first}"
-    return ""
+    if one.name == "show" and first and not first.isdecimal():
+        return f" {json.dumps([first], ensure_ascii=False)} and `edges` true"
+    if one.name == "check" and first == "--rule" and len(one.args) > 1:
+        return f" with `rules` {json.dumps([one.args[1]], ensure_ascii=False)}"
+    return " and `dry_run` true" if "--dry-run" in one.args else ""
 
 
 def unwritable_hint(root: str) -> str:

@@ -91,7 +91,9 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
         ),
         (f"{kb('log', '{kb_query}')} shows it.", "kb_history with action log and `id` {kb_query} shows it."),
         (f"{kb('show', 3)} shows it.", "kb_history with action show and `seq` 3 shows it."),
-        (f"{kb('show', 'REQ-3')} shows it.", "kb_query with `ids` shows it."),
+        (f"{kb('show', 'REQ-3')} shows it.", 'kb_query with `ids` ["REQ-3"] and `edges` true shows it.'),
+        (f"{kb('check', '--rule', 'acyclic')} lists them.", 'kb_check with `rules` ["acyclic"] lists them.'),
+        (f"See {kb('sync', '--dry-run')}.", "See kb_upsert with `sync` true and `dry_run` true."),
     ],
 )
 def test_a_remedy_is_told_in_the_words_of_the_tools(hint, told):
