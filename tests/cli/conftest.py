@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kbcli import app
-from tests.support.cli import DOCUMENTS, Ran, environment, write
+from tests.support.cli import DOCUMENTS, Ran, environment, worded, write
 from tests.support.repos import make_repository
 
 
@@ -93,7 +93,7 @@ def kb(user, capfd, root):
         capfd.readouterr()
         status = app.main([str(word) for word in words])
         out, err = capfd.readouterr()
-        return Ran(status, out, err)
+        return Ran(status, worded(out), worded(err))
 
     return run
 

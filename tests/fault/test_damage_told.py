@@ -30,7 +30,7 @@ from kbcore.storage import head, lock
 from kbcore.storage.fs import RealFs
 from kbmcp.tools.call import Client, ServerOptions, Service
 from kbmcp.tools.tool_list import Tool, answer, find
-from tests.support.cli import ROOT, Ran, environment
+from tests.support.cli import ROOT, Ran, environment, worded
 from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
 from tests.support.repos import git, git_env, make_repository
 from tests.support.scale import tries
@@ -52,7 +52,7 @@ def kb(root: Path, *words: str, stdin: str = "") -> Ran:
         patch.chdir(root)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()), encoding="utf-8"))
         status = app.main(words)
-    return Ran(status, out.getvalue(), err.getvalue())
+    return Ran(status, worded(out.getvalue()), worded(err.getvalue()))
 
 
 def done(ran: Ran) -> Ran:

@@ -27,6 +27,7 @@ from kbmcp.tools.call import Client as ClientName
 from kbmcp.tools.call import ServerOptions, Service
 from kbmcp.tools.tool_list import Tool, answer, find
 from tests.mcp.wiring import wired
+from tests.support.cli import worded
 from tests.support.forked import Forked
 from tests.support.repos import git_env
 
@@ -92,7 +93,7 @@ def text_of(result: types.CallToolResult) -> str:
 
 def answer_of(result: types.CallToolResult) -> dict[str, Any]:
     """Return an answer without its note on stored text, after a look at both of its forms."""
-    found = json.loads(text_of(result))
+    found = json.loads(worded(text_of(result)))
     assert found == result.structured_content
     return found if len(result.content) > 1 else without_note(found)
 
@@ -225,7 +226,7 @@ class Raw:
 
     def answer(self, key: int | str) -> dict[str, Any]:
         """Return what a call of a tool answered."""
-        first, *others = [json.loads(block["text"]) for block in self.reply(key)["result"]["content"]]
+        first, *others = [json.loads(worded(block["text"])) for block in self.reply(key)["result"]["content"]]
         for other in others:  # beside an answer of KIP
             without_note(other)
         return first if others else without_note(first)
@@ -337,7 +338,7 @@ class Direct:
         assert isinstance(tool, Tool), tool
         given = {key.removesuffix("_"): value for key, value in arguments.items()}
         result = self._portal.call(answer, self.service, tool, given, ClientName("direct", "1"))
-        return json.loads(text_of(result))
+        return json.loads(worded(text_of(result)))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,12 @@ DOCUMENTS = {
     "docs/requirements/logout.md": LOGOUT,
     "docs/tests/login.md": LOGIN_TEST,
 }
+
+
+def worded(text: str) -> str:
+    """Return an answer, after a look that every command in it was worded (``kbcore.remedies``)."""
+    assert not re.search(r"(?:\x02|\\x02|\\u0002)(?:C|W)\[", text), text
+    return text
 
 
 class Ran(NamedTuple):
@@ -89,4 +96,4 @@ def run_kb(cwd: Path, *words: str, env: Mapping[str, str] | None = None, stdin: 
         status = Forked("kb", words, env or environment(), cwd, streams).wait()
         out.seek(0)
         err.seek(0)
-        return Ran(status, out.read().decode(), err.read().decode())
+        return Ran(status, worded(out.read().decode()), worded(err.read().decode()))
