@@ -13,6 +13,8 @@ from kbcore.text.problems import FileProblem
 CODE: Final = "invalid_yaml"
 
 _QUOTE: Final = 'Put the value in quotes: `key: "value"`.'
+_HAS_COMMENT: Final = re.compile(r"[ \t]#")
+_COMMENTED: Final = "Put what holds ` #` in quotes: what follows that sign is a comment."
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ufeff\ufffe\uffff]")
 _WORDS: Final = (
     ("mapping values are not allowed", "a value without quotes holds `: `", _QUOTE),
@@ -68,6 +70,8 @@ def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:
         words = "violates indentation"
     for key, message, hint in _WORDS:
         if key in words:
+            if "',' or '" in key and _HAS_COMMENT.search(_line(text, line - first_line)):
+                hint = _COMMENTED
             return FileProblem(
                 line,
                 CODE,
@@ -89,5 +93,10 @@ def _mark(error: yaml.YAMLError, problem: str, text: str) -> Any:
 
 
 def _character(text: str, line: int, column: int) -> str:
+    return _line(text, line)[column - 1 : column] if column else ""
+
+
+def _line(text: str, number: int) -> str:
+    """Return a line, counted from 0; "" where there is none."""
     lines = text.split("\n")
-    return lines[line][column - 1 : column] if line < len(lines) and column else ""
+    return lines[number] if 0 <= number < len(lines) else ""

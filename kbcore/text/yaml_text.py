@@ -1,15 +1,15 @@
 """YAML to plain values in which every scalar is text as typed, with the line of every key and list item.
 
 Nothing is resolved: ``0023``, ``1.10``, ``on``, ``~`` and dates stay text; only an empty value is None. Where `` #``
-is inside parentheses that end on the same line, as in ``retired (PR #12)``, it begins no comment. Depth
-and the number of nodes are limited, aliases counted as often as they are used, and tags are refused. The text
+is inside parentheses that end on the same line, as in ``retired (PR #12)``, it begins no comment. Elsewhere
+`` #12`` is a comment, as in all YAML, and a warning where it follows a value. Depth and the number of nodes are limited, aliases counted as often as they are used, and tags are refused. The text
 is read event by event: libyaml's own composer has no limit of depth.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -28,9 +28,16 @@ from kbcore import limits
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree, duplicate_key, is_small
+from kbcore.text.wording import shortened
 
 MERGE_KEY: Final = "<<"
+_SHOWN_CHARS: Final = 60
 _IN_PARENTHESES: Final = re.compile(r"\([^()]*[ \t]#")
+_COMMENT: Final = r"[ \t]+#[^\s#]"
+"""What YAML takes for a comment, and an author may mean as text: behind the sign follows no space."""
+_HAS_COMMENT: Final = re.compile(_COMMENT)
+CUT_VALUE: Final = "comment_in_value"
+"""The code of the problem that a value ends before what YAML takes for a comment."""
 _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
 
 
@@ -62,6 +69,7 @@ def read(text: str, first_line: int = 1, anchors: Anchors | None = None) -> Text
             lines = dict(_lines_with_parentheses(text, first_line))
             if lines:
                 _restore_parentheses(tree.root, tree.places, lines)
+            tree.problems += _cut_values(tree, text, first_line)
         tree.is_small = is_small(text)
         return tree
     finally:
@@ -92,19 +100,43 @@ def _restore_parentheses(root: Any, places: dict[int, Any], lines: dict[int, str
     A comment follows the last value of a line: only that one is looked at, so that a long line takes linear time.
     """
     last: dict[int, tuple[Any, Any]] = {}
-    _find_last(root, places, lines, last)
+    _find_last(root, places, lines, last, lambda value: value.count("(") > value.count(")"))
     for number, (holder, key) in last.items():
         holder[key] = with_parentheses(holder[key], lines[number])
 
 
-def _find_last(value: Any, places: dict[int, Any], lines: dict[int, str], last: dict[int, tuple[Any, Any]]) -> None:
-    """Note the last value of each of these lines that opens parentheses: what holds it, and its key there."""
+def _cut_values(tree: TextTree, text: str, first_line: int) -> Iterator[FileProblem]:
+    """Yield a warning for each value that is followed by what looks like text and is a comment, as in ``Bug #12``."""
+    if "#" not in text:
+        return
+    lines = {at: line for at, line in enumerate(text.split("\n"), first_line) if _HAS_COMMENT.search(line)}
+    last: dict[int, tuple[Any, Any]] = {}
+    if lines:
+        _find_last(tree.root, tree.places, lines, last, lambda _: True)
+    for number, (holder, key) in sorted(last.items()):
+        value = holder[key] or ""
+        if re.search(f"{re.escape(value) or '[:-]'}{_COMMENT}", lines[number]):
+            name = f" of `{key}`" if isinstance(key, str) else ""
+            said = f"is {in_quotes(shortened(value, _SHOWN_CHARS))}" if value else "is empty"
+            message = f"the value{name} {said}: ` #` begins a comment"
+            hint = "Put the whole value in quotes if what follows belongs to it, or a space behind the `#`."
+            yield FileProblem(number, CUT_VALUE, message, hint, "warning")
+
+
+def _find_last(
+    value: Any,
+    places: dict[int, Any],
+    lines: dict[int, str],
+    last: dict[int, tuple[Any, Any]],
+    is_wanted: Callable[[str], bool],
+) -> None:
+    """Note the last value of each of these lines that is wanted: what holds it, and its key there."""
     where = places[id(value)]
     members: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
     for key, member in members:
         if isinstance(member, dict | list):
-            _find_last(member, places, lines, last)
-        elif isinstance(member, str) and where[key] in lines and member.count("(") > member.count(")"):
+            _find_last(member, places, lines, last, is_wanted)
+        elif where[key] in lines and is_wanted(member or ""):
             last[where[key]] = (value, key)
 
 

@@ -71,6 +71,30 @@ def test_no_comment_begins_inside_parentheses_that_end_on_the_line(typed, value)
     assert yaml_text.read(f"key: {typed}", 7).root == {"key": value}
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("Bug #12 in login", "the value of `key` is 'Bug': ` #` begins a comment"),
+        ("#team", "the value of `key` is empty: ` #` begins a comment"),
+        ("a # a comment", ""),
+        ("[a, b] #later", ""),
+        ("'a #12'", ""),
+        ("a (PR #12)", ""),
+        ("|\n  a #12", ""),
+        ("C#", ""),
+    ],
+)
+def test_a_value_that_ends_before_what_looks_like_text_and_is_a_comment_is_a_warning(typed, said):
+    problems = yaml_text.read(f"first: 1\nkey: {typed}\n", 2).problems
+    assert [(one.line, one.code, one.severity, one.message) for one in problems] == (
+        [(3, "comment_in_value", "warning", said)] if said else []
+    )
+
+
+def test_a_list_that_a_comment_cuts_off_is_not_said_to_lack_its_bracket():
+    assert "is a comment" in fault("tags: [a #b, c]\n").hint
+
+
 def test_only_an_empty_value_is_none():
     assert read("a:\nb: \"\"\nc: ''\nd: ~\ne: # comment\n") == {
         "a": None,
