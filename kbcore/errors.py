@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.remedies import kb, shown
+from kbcore.remedies import kb, referral, shown
 
 Applied = Literal["no", "yes", "unknown"]
 
@@ -37,7 +37,9 @@ class Problem(msgspec.Struct, frozen=True):
     """One thing wrong with a request, at one place.
 
     ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``remedy`` says what to do
-    (``kbcore.remedies``); ``source`` is the file that states the fact, with its line where that is known.
+    (``kbcore.remedies``); ``source`` is the file that states the fact, and ``line`` its line, counted from 1, 0 where
+    it is not known. ``subject`` is the id of the element that the message names, "" where it names none; ``field`` and
+    ``values`` say without words what of it is wrong.
     """
 
     path: str
@@ -45,16 +47,25 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
     remedy: str = ""
     source: str = ""
+    line: int = 0
+    subject: str = ""
+    field: str = ""
+    values: tuple[str, ...] = ()
 
     @property
     def hint(self) -> str:
         """Return the remedy in the words of the command line."""
         return shown(self.remedy)
 
+    @property
+    def place(self) -> str:
+        """Return the file with its line, as compilers write it; "" where no file states the fact."""
+        return f"{self.source}:{self.line}" if self.line else self.source
+
     def as_json(self) -> dict[str, Any]:
         """Return the problem as the contract shows it; ``source`` only where a file states the fact."""
         found = {"path": self.path, "code": self.code, "message": self.message, "hint": self.hint}
-        return found | ({"source": self.source} if self.source else {})
+        return found | ({"source": self.place} if self.source else {})
 
 
 class KBError(Exception):
@@ -97,16 +108,24 @@ class KBError(Exception):
         """Return the remedy in the words of the command line."""
         return shown(self.remedy)
 
-    def message_for(self, *, writes: bool, instead: str = "") -> str:
-        """Return the message, or the one ``instead``, and that nothing was written where that is so of a request.
+    @property
+    def has_own_remedy(self) -> bool:
+        """Tell whether the remedy is of this very error, not that of all errors of its class."""
+        return self.remedy not in {"", self.default_hint}
 
-        A request that only reads has nothing to say of it. No other code adds that sentence.
+    def message_for(self, *, writes: bool, instead: str = "") -> str:
+        """Return the message, or the one ``instead``, and what of a request that ``writes`` was written.
+
+        A request that only reads has nothing to say of it, and the message of ``CommitUncertain`` says it itself. No
+        other code adds such a sentence.
         """
         message = instead or self.message
-        nothing = ""
+        written = ""
         if writes and self.applied == "no":
-            nothing = "Nothing else was written." if self.written_before else "Nothing was written."
-        rest = " ".join(filter(None, (self.written_before, nothing)))
+            written = "Nothing else was written." if self.written_before else "Nothing was written."
+        elif writes and self.applied == "unknown" and not isinstance(self, CommitUncertain):
+            written = "It is not known whether all of it was written."
+        rest = " ".join(filter(None, (self.written_before, written)))
         return f"{message.rstrip('.')}. {rest}" if rest else message
 
     def as_json(self, *, writes: bool = False) -> dict[str, Any]:
@@ -296,7 +315,7 @@ class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):
 class Damaged(KBError):
     """The store is not as KB left it; nothing is written until a person decides."""
 
-    default_hint = f"{kb('doctor', lead='Run')}: it says what is known to be good, and writes nothing."
+    default_hint = referral(f"{kb('doctor', lead='Run')}: it says what is known to be good, and writes nothing.")
 
 
 class JournalCorrupt(Damaged, code="journal_corrupt", exit_status=40):
@@ -310,7 +329,7 @@ class JournalTruncated(Damaged, code="journal_truncated", exit_status=41):
 class HeadDamaged(Damaged, code="head_damaged", exit_status=42):
     """The head file is missing or unreadable although there is a journal."""
 
-    default_hint = (
+    default_hint = referral(
         f"{kb('doctor', lead='Run')}; {kb('doctor', '--rebuild-head')} makes a new head and says what it cannot prove."
     )
 

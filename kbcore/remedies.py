@@ -50,11 +50,20 @@ class Wording(msgspec.Struct, frozen=True, array_like=True):
     tools: str
 
 
+class Referral(msgspec.Struct, frozen=True, array_like=True):
+    """A sentence that refers to ``kb doctor``, whose own findings go without it; it may hold marks."""
+
+    text: str
+
+
 Part = Command | Wording
 
 _encode: Final = msgspec.json.Encoder().encode
-_decode_command: Final = msgspec.json.Decoder(Command).decode
-_decode_wording: Final = msgspec.json.Decoder(Wording).decode
+_decoders: Final[dict[str, Callable[[str], Command | Wording | Referral]]] = {
+    "C": msgspec.json.Decoder(Command).decode,
+    "W": msgspec.json.Decoder(Wording).decode,
+    "R": msgspec.json.Decoder(Referral).decode,
+}
 
 
 def kb(name: str, *args: str | int, lead: Lead = "") -> str:
@@ -72,11 +81,26 @@ def worded(shell: str, tools: str) -> str:
     return f"{_BEGIN}W{_encode(Wording(shell, tools)).decode()}{_END}"
 
 
+def referral(text: str) -> str:
+    """Return the mark of a sentence that refers to ``kb doctor``."""
+    return f"{_BEGIN}R{_encode(Referral(text)).decode()}{_END}"
+
+
+def without_referrals(text: str) -> str:
+    """Return a remedy without its referrals; other marks stay."""
+    pieces = text.split(_BEGIN)
+    kept = [piece.partition(_END)[2] if piece.startswith("R") else f"{_BEGIN}{piece}" for piece in pieces[1:]]
+    return "".join([pieces[0], *kept]).strip()
+
+
 def said(text: str, say: Callable[[Part], str]) -> str:
     """Return a text with each mark in it in the words of ``say``."""
     if _BEGIN not in text:
         return text
-    return "".join(part if isinstance(part, str) else say(part) for part in parts_of(text))
+    return "".join(
+        part if isinstance(part, str) else said(part.text, say) if isinstance(part, Referral) else say(part)
+        for part in parts_of(text)
+    )
 
 
 def shown(text: str) -> str:
@@ -84,15 +108,15 @@ def shown(text: str) -> str:
     return said(text, lambda part: part.shown() if isinstance(part, Command) else part.shell)
 
 
-def parts_of(text: str) -> Iterator[str | Part]:
+def parts_of(text: str) -> Iterator[str | Part | Referral]:
     """Yield the pieces of a text and the marks between them. What only looks like a mark is text."""
     first, *rest = text.split(_BEGIN)
     yield first
     for piece in rest:
         mark, _, after = piece.partition(_END)
         try:
-            yield _decode_command(mark[1:]) if mark[:1] == "C" else _decode_wording(mark[1:])
-        except msgspec.DecodeError:
+            yield _decoders[mark[:1]](mark[1:])
+        except (KeyError, msgspec.DecodeError):
             yield f"{_BEGIN}{piece}"
             continue
         yield after

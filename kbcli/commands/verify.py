@@ -60,13 +60,13 @@ def _in_trash(session: Session) -> int | None:
 
 
 def _tell(session: Session, proof: Verified) -> None:
+    from kbcli.invocation.exits import statuses
     from kbcore.text.escaping import escape_controls, problem_line
     from kbcore.text.wording import pluralize
 
-    output = session.output
+    output, codes = session.output, statuses()
     for finding in proof.findings:
-        # What the storage layer finds names its place by itself.
-        place = "" if finding.file in finding.message else finding.file
+        place = "" if finding.code in codes else finding.file  # the message of an error names its file
         line = problem_line(place, max(finding.line, 0) if place else 0, finding.message, finding.remedy)
         if finding.severity in {"error", "not_checked"}:
             output.error(line)

@@ -82,7 +82,7 @@ def _refuse(shown: str, problems: list[FileProblem]) -> None:
     if not problems:
         return
     details = [
-        Problem("$", fault.code, fault.message, fault.hint, f"{shown}:{fault.line}")
+        Problem("$", fault.code, fault.message, fault.hint, shown, fault.line)
         for fault in problems[: limits.MAX_PROBLEMS]
     ]
     first = details[0]

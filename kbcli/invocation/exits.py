@@ -35,8 +35,8 @@ BUG_CODE: Final = "internal_error"
 """Codes of the two failures that no error class stands for."""
 
 _ALIKE: Final = 5
-"""How many lines at most list problems that differ in numbers alone."""
-_NUMBER: Final = re.compile(r"\d+")
+"""How many lines at most list problems of one code at one place of several items."""
+_INDEX: Final = re.compile(r"\[\d+\]")
 
 
 def statuses() -> dict[str, int]:
@@ -79,12 +79,12 @@ def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
 
 def _remedy(error: KBError) -> str:
     """Return the remedy to end with: that of the only problem goes before the one for all errors of its class."""
-    is_general = error.remedy in {"", error.default_hint}
-    return (error.details[0].hint if len(error.details) == 1 and is_general else "") or error.hint
+    is_of_problem = len(error.details) == 1 and not error.has_own_remedy
+    return (error.details[0].hint if is_of_problem else "") or error.hint
 
 
 def _details(error: KBError, remedy: str) -> Iterator[str]:
-    """Return the problems as lines; of many that differ in numbers alone the first ones, and how many there are.
+    """Return the problems as lines; of many of one code at one place of several items the first ones, and a count.
 
     Problems with a field that only KB sets are alike whatever the field: an export has several in each item.
     """
@@ -93,8 +93,8 @@ def _details(error: KBError, remedy: str) -> Iterator[str]:
     alike: dict[tuple[str, ...], list[str]] = {}
     is_request = isinstance(error, Rejected)
     for at, problem in enumerate(error.details):
-        line = _detail(problem, error.message, remedy, is_said=error.says_first and at == 0, is_request=is_request)
-        kind = ("" if problem.code == SET_BY_KB else _NUMBER.sub("#", line), problem.code)
+        line = _detail(problem, remedy, is_said=error.says_first and at == 0, is_request=is_request)
+        kind = ("" if problem.code == SET_BY_KB else _INDEX.sub("[]", problem.path), problem.code)
         if line:
             alike.setdefault(kind, []).append(line)
     for lines in alike.values():
@@ -106,20 +106,23 @@ def _details(error: KBError, remedy: str) -> Iterator[str]:
         yield f"  … and {len(lines) - _ALIKE + 1} more like these{of_all}; --json has each."
 
 
-def _detail(problem: Problem, message: str, remedy: str, *, is_said: bool, is_request: bool) -> str:
-    """Return one problem as a line, the place first, as compilers write it; of what was said only what is missing.
+def _detail(problem: Problem, remedy: str, *, is_said: bool, is_request: bool) -> str:
+    """Return one problem as a line, the place first, as compilers write it.
 
-    With ``is_request`` the path leads into what was asked for, and the file, if there is one, is another one.
+    Of the one that the message of the error says (``is_said``) only what is missing: that message names the file of
+    what a file holds. With ``is_request`` the path leads into what was asked for, and the file, if there is one, is
+    another one.
     """
     is_inside = is_request and problem.path.startswith("$.")
-    place = f"{problem.source}: {problem.path}" if problem.source and is_inside else problem.source or problem.path
+    place = f"{problem.place}: {problem.path}" if problem.source and is_inside else problem.place or problem.path
     hint = f" ({problem.hint})" if problem.hint not in {"", remedy} else ""
     if not is_said:
         return f"  {place}: {problem.message}{hint}" if place != "$" else f"  {problem.message}{hint}"
+    is_place_said = bool(problem.source) and not is_inside
     place = problem.path if is_inside else place
     if place == "$":
         return f" {hint}" if hint else ""
-    return f"  at {place}{hint}" if hint or place not in message else ""
+    return f"  at {place}{hint}" if hint or not is_place_said else ""
 
 
 def tell_usage(output: Output, message: str, hint: str) -> int:

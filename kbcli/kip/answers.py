@@ -35,9 +35,9 @@ def tell_error(output: Output, error: Json) -> None:
     for line in str(data.get("excerpt", "")).splitlines():
         output.error_detail(f"  {escape_controls(line)}")
     for problem in data.get("problems", ()):
-        said = problem["message"]
-        if said.rstrip(".") not in error["message"]:
-            output.error_detail(escape_controls(f"  {problem.get('element') or problem.get('path') or '-'}: {said}"))
+        if "message" in problem:
+            place = problem.get("element") or problem.get("path") or "-"
+            output.error_detail(escape_controls(f"  {place}: {problem['message']}"))
     if error.get("hint"):
         output.error_detail(f"hint: {escape_lines(error['hint'])}")
 

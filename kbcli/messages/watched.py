@@ -51,7 +51,7 @@ class Telling:
         """``left_of`` returns the problems of a sync that the project does not accept."""
         self._left_of = left_of
         self._told: set[tuple[str, int, str]] = set()
-        """The file, the line and the message of each problem of a file."""
+        """The file, the line and the code of each problem of a file."""
         self._hidden: set[str] = set()
         """Folders and files of which it was reported last why they cannot be read."""
         self._unread: set[str] = set()
@@ -63,7 +63,7 @@ class Telling:
             left = tuple(self._left_of(event.answer))
             event = msgspec.structs.replace(event, answer=msgspec.structs.replace(event.answer, problems=left))
         if isinstance(event, Synced):
-            self._told |= {(path, one.line, one.message) for path, one in event.answer.problems}
+            self._told |= {(path, one.line, one.code) for path, one in event.answer.problems}
             self._hidden = {path for path, problem in event.answer.problems if problem.severity == "error"}
         elif isinstance(event, Checked):
             event = self._untold(event)
@@ -78,14 +78,14 @@ class Telling:
             if self._hidden and is_named(one.source, [*self._hidden])
         }
         new = tuple(one for one in event.new if one.rule != _UNREAD or not (self._is_told(one) or one.source in unread))
-        self._told.difference_update((one.source, one.line, one.message) for one in event.new)
+        self._told.difference_update((one.source, one.line, one.code) for one in event.new)
         mended = tuple(self._read_again(one) for one in event.mended)
         self._unread |= unread
         self._hidden.clear()
         return msgspec.structs.replace(event, new=new, mended=mended)
 
     def _is_told(self, one: Violation) -> bool:
-        return (one.source, one.line, one.message) in self._told
+        return (one.source, one.line, one.code) in self._told
 
     def _read_again(self, one: Violation) -> Violation:
         if one.rule != _UNREAD or one.source not in self._unread:

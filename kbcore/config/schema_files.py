@@ -73,7 +73,7 @@ def _compare_core(path: str, text: str, problems: list[Problem]) -> None:
         f"Move what you added to another file beside it, such as project.yaml, and {kb('init', lead='run')}: it writes "
         f"{CORE_FILE} anew."
     )
-    problems.append(Problem("$", "core_schema_changed", message, hint, f"{path}:1"))
+    problems.append(Problem("$", "core_schema_changed", message, hint, path, 1))
 
 
 def _listed(spot: ConfigNode | None) -> dict[str, ConfigNode]:

@@ -182,8 +182,9 @@ def _settle_doubts(doubts: Collection[_Doubt], known: NameSources, problems: lis
             names = {*_own_names(what), *(own_rules if what == "rule" else ()), *ask()} if named else set()
         except InvalidConfig as error:
             if what != "extractor":  # a broken package is named by what needs extractors, and stops nothing else
+                spot = named[0].spot
                 problems += error.details or [
-                    Problem("$", error.code, error.message, error.remedy, named[0].spot.source)
+                    Problem("$", error.code, error.message, error.remedy, spot.file, spot.line)
                 ]
             continue
         unknown = [one for one in named if one.name not in names]

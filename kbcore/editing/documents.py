@@ -48,6 +48,7 @@ from kbcore.sync.pending import PendingFiles, as_defined, place_of
 from kbcore.sync.planned import FilePlan
 from kbcore.sync.scan import ActiveExtractor, FoundFile, Scan, content_of, wanted_at
 from kbcore.text.escaping import in_quotes, problem_line
+from kbcore.text.problems import added
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
 
@@ -108,7 +109,7 @@ More = Callable[[View, Stamp, Draft], Draft]
 def refused(path: str, line: int, message: str, hint: str) -> DerivedFact:
     """Return the error for a fact that KB does not change in its file: it names the file and the line."""
     place = f"{path}:{line}" if line else path
-    problem = Problem("$", DerivedFact.code, f"{place}: {message}", hint, place)
+    problem = Problem("$", DerivedFact.code, f"{place}: {message}", hint, path, line)
     return DerivedFact(problem.message, hint=hint, details=[problem], says_first=True)
 
 
@@ -333,16 +334,15 @@ def _put_back_all(
 def _new_notes(draft: Draft) -> Iterator[tuple[str, NoteOnFile]]:
     """Yield each problem, with its file, that a file has after a draft and did not have before."""
     for change in draft.changes.sources:
-        known = {(one.code, one.message) for one in change.before.problems} if change.before else set()
-        for note in change.after.problems if change.after else ():
-            if (note.code, note.message) not in known:
-                yield change.key, note
+        if change.after:
+            known = change.before.problems if change.before else ()
+            yield from ((change.key, note) for note in added(known, change.after.problems))
 
 
 def _require_whole(draft: Draft) -> None:
     """Refuse an edit that leaves something in its file that cannot be taken in. Raises: ``InvalidChangeset``."""
     found = [
-        Problem("$", note.code, f"{path}:{note.line}: {note.message}", note.hint, path)
+        Problem("$", note.code, f"{path}:{note.line}: {note.message}", note.hint, path, note.line)
         for path, note in _new_notes(draft)
         if note.severity == "error" and note.code not in NOTES_OF_RULES
     ]

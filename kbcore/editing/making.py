@@ -409,7 +409,7 @@ def _unspaced(value: Any) -> Any:
 def _one_entity(path: str, kind: str, facts: Facts) -> StatedEntity:
     """Return the entity that a new document states. Raises: ``InvalidChangeset`` with all that is wrong."""
     faults = [
-        Problem("$", one.code, f"{path}:{one.line}: {one.message}", one.hint, path)
+        Problem("$", one.code, f"{path}:{one.line}: {one.message}", one.hint, path, one.line)
         for one in facts.problems
         if one.severity == "error"
     ]

@@ -49,6 +49,7 @@ from kbcore.sync.fields import stated_fields
 from kbcore.sync.pending import wanted
 from kbcore.text import strict_json
 from kbcore.text.escaping import in_quotes
+from kbcore.text.problems import added
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import no_status_of, some_of
 from kbcore.view.view import View
@@ -405,9 +406,8 @@ def _check(document: _Document, values: Mapping[str, Any], after: Facts, definit
         wanted_entities.append(msgspec.structs.replace(one, fields=fields))
     expected = msgspec.structs.replace(before, entities=tuple(wanted_entities))
     if meaning(expected) != meaning(after):
-        known = [one.message for one in before.problems]
-        new = next((one.message for one in after.problems if one.message not in known), "")
-        why = f": {new}" if new else ""
+        new = added(before.problems, after.problems)
+        why = f": {new[0].message}" if new else ""
         hint = f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
         line = _line(document.stated, values)
         raise refused(path, line, f"the file would then not state what is asked for{why}.", hint)

@@ -22,7 +22,7 @@ DEFAULT_TYPE: Final = "scenario"
 MAX_LINES: Final = 50_000
 """More would keep the parser busy for many seconds."""
 
-_HINT: Final = "Correct the line; the scenarios known from the file are kept until then."
+_HINT: Final = "Correct the line."
 
 
 class Scenario(msgspec.Struct, frozen=True):

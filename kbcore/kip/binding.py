@@ -134,7 +134,7 @@ class _Binding:
             return node
         value = self.value_of(node.parameter, node.at)
         if not isinstance(value, str):
-            raise _wrong_kind(node.parameter, value, f"{_TEXTS.get(field, 'this')} is a text", node.at)
+            raise _wrong_kind(node.parameter, value, f"{_TEXTS.get(field, 'this')} is a text", node.at, is_text=True)
         return Text(value, node.at)
 
     def count(self, node: Count, field: str) -> Count:
@@ -266,11 +266,12 @@ def _place(name: str) -> str:
     return worded(f"with --param {name}=VALUE, at the prompt by `:{name} = VALUE`", f'in `parameters`: {{"{name}": …}}')
 
 
-def _wrong_kind(name: str, value: Any, told: str, at: int) -> KipRefused:
+def _wrong_kind(name: str, value: Any, told: str, at: int, *, is_text: bool = False) -> KipRefused:
+    """Return the refusal of a parameter; ``is_text`` where a text is wanted."""
     kinds = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
     shown = f"the number {value}" if type(value) in {int, float} else kinds.get(type(value), "null")
     hint = "Give a value of that kind."
-    if told.endswith(" is a text") and not isinstance(value, list | dict):
+    if is_text and not isinstance(value, list | dict):
         text = f'"{json_text(value)}"'
         hint = f"Give it as a text, {text}; a shell needs {name}='{text}'."
     return refused(SYNTAX, f"The parameter `{name}` is {shown}; {told}.", at=at, hint=hint)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from kbcore.model.record import SLEEP
+
 DECAYED: Final = "decay_applied_at"
 _DONE: Final = f"l.metadata ->> '$.{DECAYED}'"
 
@@ -20,7 +22,7 @@ def created_at(alias: str) -> str:
 
 LAST_WRITTEN: Final = "left join record r on r.seq = l.version"
 SINCE: Final = f"""case
-  when r.source = 'sleep' or l.version = l.created_seq
+  when starts_with(r.source, '{SLEEP}') or l.version = l.created_seq
     then greatest({created_at("l")}, case when try_cast({_DONE} as timestamptz) is not null then {_DONE} end)
   else greatest({created_at("l")}, r.written_at) end"""
 """Of a link ``l`` with ``LAST_WRITTEN``. One that is new may be an older one that a merge or a capsule brought here."""

@@ -23,7 +23,6 @@ from kbcore.kip.errors import (
     refused,
 )
 
-_UNKNOWN: Final = "It is not known whether"
 _SHOWN: Final = 20
 
 
@@ -99,20 +98,19 @@ TOLD: Final[Mapping[str, KipError]] = {
 def in_kip(error: KBError, *, writes: bool) -> KipRefused:
     """Return an error as KIP tells it; ``writes`` says whether the command would have written.
 
-    What KB says more than KIP is in the data: its own code, whether to try again, and the single problems.
+    What KB says more than KIP is in the data: its own code, whether to try again, and the single problems; one without
+    a message is the one that the message of the error says.
     """
     if isinstance(error, KipRefused):
         return error
     told = TOLD[error.code]
-    message = error.message_for(writes=writes)
-    if error.applied == "unknown" and _UNKNOWN.lower() not in message.lower():
-        message = f"{message.rstrip('.')}. {_UNKNOWN} the command was written."
-    is_own = error.remedy not in {"", error.default_hint}
-    hint = error.remedy if is_own or not told.hint else told.hint
+    hint = error.remedy if error.has_own_remedy or not told.hint else told.hint
     data: dict[str, Any] = {"kb_code": error.code, "applied": error.applied, "retryable": error.retryable}
     if error.details:
         data["problems"] = [one.as_json() | {"hint": one.remedy} for one in error.details[:_SHOWN]]
-    return refused(told.code, message, hint=hint, data={**data, **error.data})
+        if error.says_first:
+            del data["problems"][0]["message"]
+    return refused(told.code, error.message_for(writes=writes), hint=hint, data={**data, **error.data})
 
 
 def bug(kind: str) -> KipRefused:

@@ -15,6 +15,7 @@ import msgspec
 
 from kbcore.ids import check_id
 from kbcore.model.concepts import CORE_CONCEPTS, ORIGIN, TYPE
+from kbcore.model.record import SLEEP
 from kbcore.model.schema import ANY, LINK, Schema
 
 CORE_TYPES: Final[Mapping[str, str]] = {
@@ -62,8 +63,8 @@ time, and shown where a member hides it.
 GIVEN: Final = frozenset({"source", "author"})
 """Where a fact comes from, as far as somebody said so."""
 
-PROGRAMS: Final = ("cli", "import", "kip", "sleep", "sync")
-SERVER: Final = "mcp:"
+PROGRAMS: Final = ("cli", "import", "kip", "sync")
+BEGINNINGS: Final = ("mcp:", SLEEP)
 """What KB notes as the source of what nobody gave one for: the program that wrote it, or the beginning of that."""
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
@@ -92,7 +93,7 @@ class TypeNames(msgspec.Struct, frozen=True):
 
 def is_given(source: str) -> bool:
     """Tell whether a source says where a fact comes from (a file, or what a client gave), and not what wrote it."""
-    return bool(source) and source not in PROGRAMS and not source.startswith(SERVER)
+    return bool(source) and source not in PROGRAMS and not source.startswith(BEGINNINGS)
 
 
 def type_names(schema: Schema) -> TypeNames:

@@ -41,7 +41,7 @@ from kbcore.maintenance.findings import (
     of_config,
     of_error,
     of_proof,
-    told_once,
+    with_settings_once,
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.speed import speed_findings
@@ -133,7 +133,7 @@ def diagnose(
         found += _guarded("journal", partial(_store, workspace, name, stores), name)
         found += _guarded("cache", partial(cache_findings, workspace, name), name)
     found += [_advice(store) for store in stores if store.size.records_since_snapshot >= many_records]
-    return Diagnosis(gravest_first(told_once(found)), tuple(stores))
+    return Diagnosis(gravest_first(with_settings_once(found)), tuple(stores))
 
 
 def _advice(store: StoreHealth) -> DoctorFinding:

@@ -19,7 +19,7 @@ from kbcore.clock import moment_after
 from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.maintenance.findings import damaged_journals, of_proof
 from kbcore.model import record
-from kbcore.model.record import Operation, Record, Unproven
+from kbcore.model.record import EPOCH, REPAIR, SALVAGE, UNPROVEN, Operation, Record, Unproven
 from kbcore.remedies import typed
 from kbcore.storage import journal, known_damage, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
@@ -34,8 +34,13 @@ from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize
 from kbcore.view.cache import ViewCache
 
-REPAIR: Final = "Repair of the store"
-NEW_EPOCH: Final = "New epoch of the store"
+_MESSAGES: Final = {
+    REPAIR: "Repair of the store",
+    EPOCH: "New epoch of the store",
+    SALVAGE: "Salvage of the store",
+    UNPROVEN: "Salvage of the store",
+}
+"""The messages of records about the store, by their source."""
 ACCEPTED: Final = "A person accepted the loss."
 """What a record says of a loss only where a person was asked about it, or consented with ``--yes``."""
 
@@ -44,8 +49,6 @@ class NoteContent(msgspec.Struct, frozen=True):
     """What else a record about the store holds: only that of a salvage has any of it."""
 
     ops: tuple[Operation, ...] = ()
-    source: str = ""
-    """The record's source; the author's by default."""
     holes: tuple[MissingRecords, ...] = ()
     unproven: Unproven | None = None
 
@@ -56,15 +59,15 @@ def append_note(
     author: Author,
     sentences: Sequence[str],
     *,
-    message: str = REPAIR,
+    source: str = REPAIR,
     content: NoteContent = NoteContent(),  # noqa: B008 - frozen
     snapshots: tuple[SnapshotRef, ...] | None = None,
     ended: Sequence[Epoch] = (),
 ) -> int:
     """Append a record that says in sentences what was done to the store; return its seq.
 
-    ``snapshots`` is that of ``Writer.append``, and ``ended`` are the epochs that end before the record: the same step
-    publishes them.
+    ``source`` says what for, ``snapshots`` is that of ``Writer.append``, and ``ended`` are the epochs that end before
+    the record: the same step publishes them.
 
     Raises: as ``Writer.append``.
     """
@@ -76,10 +79,10 @@ def append_note(
         digest="",
         at=at,
         actor=author.actor,
-        source=content.source or author.source,
+        source=source,
         tool=author.tool,
         ops=content.ops,
-        message=message,
+        message=_MESSAGES[source],
         clock=wall,
         repair=" ".join(sentences),
         holes=content.holes,
@@ -175,7 +178,7 @@ def begin_epoch(
 
     Raises: as ``Writer.append``.
     """
-    return append_note(workspace, writer, author, sentences, message=NEW_EPOCH, ended=ended)
+    return append_note(workspace, writer, author, sentences, source=EPOCH, ended=ended)
 
 
 class NewEpoch(msgspec.Struct, frozen=True):
@@ -269,7 +272,7 @@ def _begins_epoch(workspace: Workspace, branch: str, of: Head) -> bool:
         workspace.machine.fs, workspace.folders.directory_of(branch), of, after=of.active.start
     ):
         continue
-    return last is not None and record.decode(last.frame.rec, seq=last.frame.seq).message == NEW_EPOCH
+    return last is not None and record.decode(last.frame.rec, seq=last.frame.seq).source == EPOCH
 
 
 def _nothing(branch: str) -> InvalidQuery:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
-from kbcore.remedies import shown, typed
+from kbcore.remedies import shown, typed, without_referrals
 from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
@@ -26,9 +26,6 @@ _REMEDIES: Final = {
     "quarantined": "Keep it until you know that nothing is missing; then delete it.",
     "no_head": "What is said of the head comes first.",
 }
-_REFERRALS: Final = (shown(Damaged.default_hint), shown(HeadDamaged.default_hint))
-"""What errors say of `kb doctor`; a diagnosis says instead what that would say."""
-
 
 _JOURNAL: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})
 
@@ -59,7 +56,7 @@ def of_error(check: str, error: KBError, branch: str = "") -> DoctorFinding:
         "error" if isinstance(error, Damaged) else "not_checked",
         error.code,
         error.message,
-        without_referral(error.hint),
+        shown(without_referrals(error.remedy)),
         branch,
         str(data.get("file", "")),
         int(data.get("line", -1)),
@@ -71,27 +68,25 @@ def of_config(check: str, error: InvalidConfig) -> list[DoctorFinding]:
     """Return a finding for each mistake in files that a person wrote."""
     found = []
     for one in error.details or [Problem("$", error.code, error.message, error.remedy)]:
-        file, _, line = one.source.rpartition(":")
-        message = f"{one.source}: {one.message}".removeprefix(": ")
-        at = int(line) if line.isdecimal() else -1
-        found.append(
-            DoctorFinding(check, "error", error.code, message, one.hint or "Mend the file.", file=file, line=at)
-        )
+        message = f"{one.place}: {one.message}" if one.source else one.message
+        hint, line = one.hint or "Correct the file.", one.line or -1
+        found.append(DoctorFinding(check, "error", error.code, message, hint, file=one.source, line=line))
     return found
 
 
-def told_once(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:
+def with_settings_once(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]:
     """Return the findings, where a check that the settings stopped says just that: their own check says the rest."""
     findings = list(findings)
-    known = {one.message for one in findings if one.check == "settings" and one.severity == "error"}
-    message, remedy = "This needs the settings, and they are not valid.", "Mend the settings first."
-    told = (
-        DoctorFinding(one.check, "not_checked", one.code, message, remedy, one.branch)
-        if one.check != "settings" and one.message in known
-        else one
-        for one in findings
-    )
-    return list(dict.fromkeys(told))
+    are_invalid = any(one.check == "settings" and one.code == InvalidConfig.code for one in findings)
+    message, remedy = "This needs the settings, and they are not valid.", "Correct the settings first."
+    found: dict[tuple[Any, ...], DoctorFinding] = {}
+    for at, one in enumerate(findings):
+        if are_invalid and one.check != "settings" and one.code == InvalidConfig.code:
+            stopped = DoctorFinding(one.check, "not_checked", one.code, message, remedy, one.branch)
+            found.setdefault((one.check, one.branch), stopped)
+        else:
+            found[at,] = one
+    return [*found.values()]
 
 
 def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records: bool = False) -> list[DoctorFinding]:
@@ -108,13 +103,6 @@ def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records
             DoctorFinding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
         )
     return found
-
-
-def without_referral(hint: str) -> str:
-    """Return a hint without the sentence that leads to `kb doctor`."""
-    for sentence in _REFERRALS:
-        hint = hint.removesuffix(sentence)
-    return hint.strip()
 
 
 def rebuild_command(branch: str) -> str:
@@ -143,7 +131,7 @@ def _remedy(found: verify.ProofFinding) -> str:
     if found.code == "unreferenced":
         is_own = layout.kind_of(Path(found.file).name) != "strange"
         return "Leave it; nothing reads it." if is_own else "Look at the file; KB does not touch it."
-    return without_referral(found.hint) or _REMEDIES.get(found.code, "")
+    return shown(without_referrals(found.remedy)) or _REMEDIES.get(found.code, "")
 
 
 def _way_out(

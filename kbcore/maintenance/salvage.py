@@ -32,6 +32,8 @@ from kbcore.model import canonical, record
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.record import (
+    SALVAGE,
+    UNPROVEN,
     DropNode,
     ForgetSource,
     Operation,
@@ -61,10 +63,6 @@ from kbcore.view.cache import VIEW, open_view
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 
-UNPROVEN: Final = "unproven"
-"""The source of a record that a cached view alone states, and the beginning of that of each element it brings."""
-
-MESSAGE: Final = "Salvage of the store"
 QUESTION: Final = "Salvage the store, give it a new id, and go on without them?"
 """What a person is asked who salvages a store that lacks acknowledged records, after the loss is named."""
 _SHOWN: Final = 10
@@ -328,7 +326,7 @@ def _is_interrupted(fs: Fs, directory: Path, of: Head) -> bool:
     if rest or of.active.first_seq == of.seq + 1:
         return False
     sound = frame.peek(line + b"\n")
-    return sound is None or record.decode(sound.rec, seq=sound.seq).message == MESSAGE
+    return sound is None or record.decode(sound.rec, seq=sound.seq).source in {SALVAGE, UNPROVEN}
 
 
 def _snapshots(
@@ -548,13 +546,13 @@ def _append(workspace: Workspace, directory: Path, new: Head, author: Author, no
         for part, is_first in _parts(note.ops):
             content = NoteContent(
                 ops=part,
-                source=UNPROVEN if part else "",
                 holes=note.holes if is_first else (),
                 unproven=note.seen if part else None,
             )
             try:
                 said, ended = (note.said, note.ended) if is_first else ([], ())
-                append_note(workspace, writer, author, said, message=MESSAGE, content=content, ended=ended)
+                source = UNPROVEN if part else SALVAGE
+                append_note(workspace, writer, author, said, source=source, content=content, ended=ended)
             except KBError as error:
                 if is_first:
                     raise

@@ -28,6 +28,16 @@ SYNC: Final = "sync"
 IMPORT: Final = "import"
 """The source of the records of an import: times, authors and sources in them are those that its file gave."""
 
+SLEEP: Final = "sleep:"
+"""The beginning of the sources of records that a sleep cycle writes; the number of the phase follows."""
+
+REPAIR: Final = "repair"
+EPOCH: Final = "epoch"
+SALVAGE: Final = "salvage"
+UNPROVEN: Final = "unproven"
+"""The sources of records about the store itself: of a repair, of the first one of an epoch, of a salvage, and of a
+salvage that also writes what no record proves."""
+
 
 class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
     """What all operations share: the way they are written."""

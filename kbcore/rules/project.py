@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery
-from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity
+from kbcore.rules.rule import Confined, Finding, Rule, RuleContext, Severity, in_order
 from kbcore.rules.sql_check import SqlFault, SqlReads, look_at, without_end
 from kbcore.text.escaping import in_quotes
 from kbcore.view.relations import SqlRefused
@@ -27,6 +27,8 @@ _KIND_OF_ERROR: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)*|INTERNAL) Error:
 _MAX_COLUMNS: Final = 10
 _MAX_WORDS_CHARS: Final = 500
 _ENDS: Final = frozenset(".?!…`")
+_VALUE: Final = "value"
+"""The column that tells apart several findings of one entity."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -78,7 +80,7 @@ class ProjectRule(Rule, frozen=True, kw_only=True):
 
 
 def sql_rule(name: str, severity: Severity, description: str, sql: str, place: SqlPlace, **more: Any) -> ProjectRule:
-    """Return a rule whose findings are the rows of a SELECT: the columns ``id`` and ``message``, others ignored.
+    """Return a rule whose findings are the rows of a SELECT: the columns ``id`` and ``message``, and ``value``, if any.
 
     ``more`` are further members of ``ProjectRule``.
     """
@@ -107,23 +109,32 @@ def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
             raise _refused(rule, int(line[0]) - 1 if line else 1, said, error) from error
 
     asked = f"(\n{without_end(rule.sql)}\n) r"
-    _check_columns([row[0] for row in answer(f"describe select * from {asked}")], rule.place)  # noqa: S608 - looked at
+    columns = [row[0] for row in answer(f"describe select * from {asked}")]  # noqa: S608 - looked at
+    _check_columns(columns, rule.place)
+    most = limits.MAX_RULE_MESSAGE_CHARS
+    value = f"left(r.{_VALUE}::varchar, {most})" if _VALUE in map(str.lower, columns) else "null"
     found = answer(
-        f"select r.id::varchar, left(r.message::varchar, {limits.MAX_RULE_MESSAGE_CHARS}) from {asked} "  # noqa: S608 - as above
+        f"select r.id::varchar, left(r.message::varchar, {most}), {value} from {asked} "  # noqa: S608 - as above
         f"qualify row_number() over () <= {limits.MAX_RULE_FINDINGS + 1}"  # below a LIMIT some SQL never ends: ADR 0015
     )
     if len(found) > limits.MAX_RULE_FINDINGS:
         raise _error(rule.place, 1, f"the SQL gives more than {limits.MAX_RULE_FINDINGS} rows; ask for less")
-    ids = list({id_ for id_, _ in found if id_})
+    ids = list({id_ for id_, *_ in found if id_})
     paths = dict[str, str](context.rows("select id, path from node where id in (select unnest(?::varchar[]))", [ids]))
-    told = rule.remedy or rule.description
-    said = ((id_, (message or "").strip() or rule.description) for id_, message in found)
-    return [_finding(id_ or "", message, told, paths.get(id_) or "") for id_, message in said]
+    findings = [
+        _finding(rule, id_ or "", (message or "").strip(), value, paths.get(id_) or "") for id_, message, value in found
+    ]
+    # The rows of a statement have no order of their own.
+    return sorted(findings, key=lambda one: in_order(one.message))
 
 
-def _finding(id_: str, message: str, told: str, source: str) -> Finding:
-    """Return a finding whose hint is not what the message says already."""
-    return Finding(id_, message, "" if told == message else told, source)
+def _finding(rule: ProjectRule, id_: str, message: str, value: str | None, source: str) -> Finding:
+    """Return a finding; the description of the rule is the message where the row has none, else the remedy."""
+    remedy = rule.remedy or (rule.description if message else "")
+    values = () if value is None else (value,)
+    whole = rf"(?<![\w/#-])(?<!\w[.:]){re.escape(id_)}(?![\w/#-]|[.:]\w)"  # no part of a longer id
+    names_id = bool(id_ and re.search(whole, message))
+    return Finding(id_, message or rule.description, remedy, source, values=values, names_id=names_id)
 
 
 def _reads(sandbox: Confined, rule: ProjectRule) -> SqlReads:

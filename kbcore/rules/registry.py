@@ -5,7 +5,6 @@ A rule that could not run is reported as not run and never counts as passed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal
@@ -75,8 +74,9 @@ _SLOW_S: Final = 3.0
 class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts).
 
-    ``code``, ``field`` and ``values`` are those of ``Finding``; with the rule and the id they are the same as long as
-    the same thing is wrong, whatever the message says of it. ``line`` is the line of ``source``, 0 while it is unknown.
+    ``code``, ``field``, ``values`` and ``names_id`` are those of ``Finding``; with the rule and the id the first three
+    are the same as long as the same thing is wrong, whatever the message says of it. ``line`` is the line of
+    ``source``, 0 while it is unknown.
     """
 
     rule: str
@@ -89,6 +89,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     field: str = ""
     values: tuple[str, ...] = ()
     line: int = 0
+    names_id: bool = True
 
     @property
     def hint(self) -> str:
@@ -98,6 +99,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values; what is empty is left out, but for the hint and the source."""
         found: dict[str, Any] = msgspec.to_builtins(self)
+        found.pop("names_id", None)
         return {
             ("hint" if name == "remedy" else name): value for name, value in (found | {"remedy": self.hint}).items()
         }
@@ -110,9 +112,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def sentence(self) -> str:
         """Return the message, with the id that it is about before it unless it names that."""
-        whole = rf"(?<![\w/#-])(?<!\w[.:]){re.escape(self.id)}(?![\w/#-]|[.:]\w)"  # no part of a longer id
-        is_named = not self.id or re.search(whole, self.message)
-        return self.message if is_named else f"{self.id}: {self.message}"
+        return self.message if self.names_id or not self.id else f"{self.id}: {self.message}"
 
     @property
     def beside_file(self) -> str:
@@ -215,7 +215,7 @@ def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> CheckR
         if rule.look is None or rule.id not in only or level == "off":
             continue
         findings, run = _run_rule(rule, level, partial(rule.look, at))
-        findings.sort(key=_place)
+        findings.sort(key=place_of)
         runs.append(run)
         violations += [_violation(rule.id, level, one) for one in findings]
     violations.sort(key=lambda violation: violation.severity)
@@ -235,7 +235,7 @@ def of_severity(report: CheckReport, severity: Severity) -> CheckReport:
 
 
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
-    what = (one.code, one.field, one.values, one.line)
+    what = (one.code, one.field, one.values, one.line, one.names_id)
     return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.remedy, one.source, *what)
 
 
@@ -258,12 +258,13 @@ def _run(rule: Rule, severity: Severity, context: RuleContext) -> tuple[list[Fin
     if context.ids is not None:
         wanted = context.ids
         found = [one for one in found if one.id in wanted or one.concerns & wanted]
-    found.sort(key=_place)
+    found.sort(key=place_of)
     return found, run
 
 
-def _place(one: Finding) -> tuple[Any, ...]:
-    return one.id, one.line, in_order(one.message), one.source, one.remedy
+def place_of(one: Finding | Violation) -> tuple[Any, ...]:
+    """Return by what the findings of a rule are sorted."""
+    return one.id, one.line, one.code, one.field, tuple(map(in_order, one.values)), one.source
 
 
 def _run_rule(rule: Rule, severity: Severity, find: Callable[[], list[Finding]]) -> tuple[list[Finding], RuleRun]:

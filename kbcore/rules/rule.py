@@ -102,6 +102,8 @@ class Finding(msgspec.Struct, frozen=True):
     """The line of ``source``, counted from 1, where the rule knows it; 0 where what the file states now gives it."""
     is_minor: bool = False
     """It is a warning even where the rule finds errors."""
+    names_id: bool = True
+    """The message names ``id``, so that nobody needs to see it before the message."""
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -51,7 +51,7 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
                 source, where = _object.decode(owners).get(field, ""), f"`{found.place}` of {id_}"
                 remedy = f"Write the field anew without it, with {kb('apply')}."
             one = _finding(id_, f"{where} {found.looks}", source, remedy)
-            yield msgspec.structs.replace(one, field=found.place)
+            yield msgspec.structs.replace(one, field=found.place, names_id=field != "id")
 
 
 def _in_edges(context: RuleContext) -> Iterator[Finding]:

@@ -78,12 +78,13 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     for ids, paths in groups:
         what = differences(ids)
         # in another normal form two ids look the same, so what they are made of is shown
-        names = [f"{id_!a}" for id_ in ids] if "Unicode" in what else ids
+        is_shown = "Unicode" not in what
+        names = ids if is_shown else [f"{id_!a}" for id_ in ids]
         files = sorted({path for path in paths if path})
         where = f" in {' and '.join(files[:MAX_SHOWN])}" if files else ""
         message = f"{listed(names)} are different entities whose ids differ only in {what}."
         hint = f"If one is a slip, keep one id and correct the other{where}; links follow the exact id."
-        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), values=tuple(ids[1:])))
+        found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), values=tuple(ids[1:]), names_id=is_shown))
     return found
 
 

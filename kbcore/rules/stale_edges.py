@@ -19,7 +19,7 @@ import msgspec
 
 from kbcore.model.concepts import IN_DOMAIN
 from kbcore.model.graph import FORMER_IDS, Node
-from kbcore.model.record import SYNC
+from kbcore.model.record import SLEEP, SYNC
 from kbcore.model.schema import MENTIONS
 from kbcore.view.gaps import gaps_in
 from kbcore.view.tables import Rows
@@ -178,9 +178,9 @@ _STRETCHES: Final = f"""{_named("select from_id from asked union select to_id fr
 Such a rename is no change of the files that it writes; of one that a sync finds nobody knows what else they say.
 """
 
-_CONFIRMED: Final = """changed as (
+_CONFIRMED: Final = f"""changed as (
   select entity, max(version) as seq, max(version) filter (
-    version not in (select seq from record where source = 'sleep')) as said_seq from (
+    version not in (select seq from record where starts_with(source, '{SLEEP}'))) as said_seq from (
     select entity, version, content, lag(content) over past as was, lag(ended) over past as was_until
     from stretch window past as (partition by entity order by version)
   ) where was_until = version and content is distinct from was group by entity
@@ -205,7 +205,7 @@ _CONFIRMED: Final = """changed as (
 ), confirmed as (
   select a.id, greatest(a.version, coalesce(c.said_seq, 0), coalesce(s.seq, 0)) as seq
   from asked a left join changed c on c.entity = a.from_id left join said s on s.id = a.id
-)"""
+)"""  # noqa: S608 - a constant
 """When each edge asked for was last confirmed. ``main`` has all of a branch, also where ``view.near`` hides it."""
 
 

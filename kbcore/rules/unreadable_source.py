@@ -17,6 +17,7 @@ from kbcore.text.escaping import in_quotes
 _notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 _SQL: Final = "select path, problems, extractor, is_ok from source where not is_ok or problems::varchar <> '[]'"
 _STALE: Final = "Until then, what was last known from the file stays as it is."
+"""Of a problem with one entity the file does not keep what is known of the others."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -24,19 +25,19 @@ def _run(context: RuleContext) -> list[Finding]:
     for path, problems, mark, is_ok in context.near(_SQL, []):
         notes = [note for note in _notes.decode(problems) if note.code not in NOTES_OF_RULES]
         errors = [note for note in notes if note.severity == "error" and not is_ok]
-        for note in errors:
-            # What says itself what becomes of it does not keep what was known.
-            hint = note.hint if "until then" in note.hint.lower() else f"{note.hint} {_STALE}".lstrip()
-            found.append(Finding(path, note.message, hint, path, code=note.code, line=note.line))
-        for note in notes:
-            if note.severity == "warning":
-                left_out = Finding(path, note.message, note.hint, path, code=note.code, line=note.line, is_minor=True)
-                found.append(left_out)
+        found += [_finding(path, note, note.hint if note.id else f"{note.hint} {_STALE}".lstrip()) for note in errors]
+        minor = [_finding(path, note, note.hint) for note in notes if note.severity == "warning"]
+        found += [msgspec.structs.replace(one, is_minor=True) for one in minor]
         if not errors and not is_ok:
             name = in_quotes(mark.rpartition("/")[0])
             hint = f"{kb('sync', lead='Run')} to see whether the extractor {name} can be used here. {_STALE}"
-            found.append(Finding(path, "The file could not be read completely.", hint, path))
+            found.append(Finding(path, "The file could not be read completely.", hint, path, names_id=False))
     return found
+
+
+def _finding(path: str, note: NoteOnFile, hint: str) -> Finding:
+    about = (note.id,) if note.id else ()
+    return Finding(path, note.message, hint, path, code=note.code, values=about, line=note.line, names_id=False)
 
 
 RULE: Final = Rule(

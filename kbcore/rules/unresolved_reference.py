@@ -51,7 +51,8 @@ def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str]) -> list[Fi
         here = from_id if has_from or not has_to else to_id
         message = _message((from_id, type_, to_id), gone)
         values = (type_, to_id if here == from_id else from_id)
-        found.append(Finding(here, message, hint, source, frozenset({from_id, to_id}), values=values))
+        code = "" if gone else "undecided"
+        found.append(Finding(here, message, hint, source, frozenset({from_id, to_id}), code, values=values))
     return found
 
 

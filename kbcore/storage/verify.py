@@ -29,7 +29,7 @@ class ProofFinding(msgspec.Struct, frozen=True):
     """The code of KB's error for it, or a word for a note."""
     file: str
     message: str
-    hint: str = ""
+    remedy: str = ""
     line: int = -1
     offset: int = -1
 
@@ -64,11 +64,8 @@ class Proof(msgspec.Struct, frozen=True):
 
     @property
     def damage(self) -> str:
-        """The first thing that is wrong, with its file; "" where everything proves."""
-        bad = next((one for one in self.findings if one.severity != "note"), None)
-        if bad is None:
-            return ""
-        return bad.message if bad.file in bad.message else f"{bad.file}: {bad.message}"
+        """The message of the first thing that is wrong: an error of the storage, which names its file; "" for none."""
+        return next((one.message for one in self.findings if one.severity != "note"), "")
 
 
 def prove(fs: Fs, directory: Path) -> Proof:
@@ -252,7 +249,7 @@ def _finding(error: KBError, path: Path) -> ProofFinding:
         error.code,
         str(data.get("file", path)),
         error.message,
-        error.hint,
+        error.remedy,
         line=int(data.get("line", -1)),
         offset=int(data.get("offset", -1)),
     )

@@ -215,7 +215,7 @@ class Folders:
         root, settings = self.data_dir, path_of(self.machine.env)
         path = Path(str(error.data.get("file", "")))
         is_of_stores = path.is_relative_to(root) or root.is_relative_to(path)
-        if not is_of_stores or (error.remedy != error.default_hint and files.WRITABLE_ROOT not in error.data):
+        if not is_of_stores or (error.has_own_remedy and files.WRITABLE_ROOT not in error.data):
             return error
         place = self.place_of_stores()
         ways = files.ways_to_write(root)

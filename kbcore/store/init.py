@@ -135,7 +135,7 @@ def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
         hint = f"{kb('init', lead='Run')} as a user who may write in {kb_dir.parent}; nothing was made."
         raise ReadOnlyStore(error.message, hint=hint) from error
     except StorageError as error:
-        if error.remedy != StorageError.default_hint:
+        if error.has_own_remedy:
             raise
         hint = f"KB keeps everything in a folder {kb_dir.name}: move away what has this name."
         raise StorageError(error.message, hint=hint) from error

@@ -88,12 +88,14 @@ def _check(workspace: Workspace, before: str | None, after: str) -> None:
     problems = _problems(workspace, after)
     if not problems:
         return
-    earlier = {_key(one): one for one in _problems(workspace, before or "{}")}
-    made = [Problem(one.path, one.code, one.message, one.remedy) for one in problems if _key(one) not in earlier]
-    shown = made or [earlier[_key(one)] for one in problems]
+    earlier = {(one.path, one.code): one for one in _problems(workspace, before or "{}")}
+    made = [
+        Problem(one.path, one.code, one.message, one.remedy) for one in problems if (one.path, one.code) not in earlier
+    ]
+    shown = made or [earlier[one.path, one.code] for one in problems]
     first = shown[0]
     more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
-    place = f"{first.source}: " if first.source else ""
+    place = f"{first.place}: " if first.source else ""
     raise InvalidConfig(f"{place}{first.message}{more}", hint=first.remedy, details=shown, says_first=True)
 
 
@@ -103,7 +105,3 @@ def _problems(workspace: Workspace, text: str) -> list[Problem]:
     except InvalidConfig as error:
         return list(error.details) or [Problem("$", "invalid", error.message, error.remedy)]
     return []
-
-
-def _key(problem: Problem) -> tuple[str, str]:
-    return problem.path, problem.message

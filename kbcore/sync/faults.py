@@ -88,7 +88,7 @@ def _is_accepted(path: str, problem: FileProblem, known: AcceptedFaults | None) 
         return False
     if rule == UNKNOWN_STATUS:
         return known.accepts_status(path, problem.id)
-    return known.accepts(rule, path, path, code=problem.code)
+    return known.accepts(rule, path, path, code=problem.code, target=problem.id)
 
 
 def has_faults(answer: SyncAnswer) -> bool:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
-from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.extract.facts import Facts
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
 from kbcore.model.graph import CLIENT, Link
 from kbcore.remedies import kb
 from kbcore.store.apply import Reading
-from kbcore.store.planning.findings import edge_words
+from kbcore.store.planning.findings import edge_words, stated_problem
 from kbcore.store.workspace import Workspace
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
@@ -99,16 +97,17 @@ def with_unrecorded(read: Reading, changeset: Changeset, refused: Rejected | Not
     files = unrecorded(read, {key for problem in refused.details for key in ids_of(problem) if key})
     if not files:
         return refused
-    details: dict[tuple[str, ...], Problem] = {}
+    found: list[Problem] = []
+    named: set[str] = set()
     for problem in refused.details:
         key = next((one for one in ids_of(problem) if one in files), "")
         if not key:
-            details[problem.path, problem.code, problem.message] = problem
-        elif (key,) not in details:  # of an entity with several fields missing it is said once
+            found.append(problem)
+        elif key not in named:  # an entity with several fields missing is named once
+            named.add(key)
             said = unrecorded_words(words.get(key, in_quotes(key)), files[key])
-            details[key,] = Problem(problem.path, problem.code, said, SYNC_FIRST, files[key])
-    found = [*details.values()]
-    error = NotSynced if all(len(key) == 1 for key in details) else type(refused)
+            found.append(Problem(problem.path, problem.code, said, SYNC_FIRST, files[key]))
+    error = NotSynced if len(found) == len(named) else type(refused)
     return of_problems(error, refused.what, found, data=refused.data)
 
 
@@ -122,40 +121,31 @@ def with_places(
 ) -> Rejected | NotFound:
     """Return a refusal that names files where these state what it is about; the same one where they do not."""
     if isinstance(refused, Rejected) and any(problem.code == DERIVED for problem in refused.details):
-        refused = with_lines(workspace, changeset, refused, branch=branch)
+        refused = with_lines(workspace, refused, branch=branch)
     return refused if read is None else with_unrecorded(read, changeset, refused)
 
 
-def with_lines(workspace: Workspace, changeset: Changeset, refused: Rejected, *, branch: str) -> Rejected:
+def with_lines(workspace: Workspace, refused: Rejected, *, branch: str) -> Rejected:
     """Return a refusal whose problems with facts of files name file and line, as far as these can be read now.
 
     A branch that is not checked out has no files here: its refusals name the file alone.
     """
     if not workspace.repo.has_worktree or workspace.head().branch != branch:
         return refused
-    ids = {item.path: item.id for item in changeset.entities} | {
-        item.path: item.id for item in changeset.entity_deletes
-    }
     facts: dict[str, Facts] = {}
     details = []
     for problem in refused.details:
         is_derived = problem.code == DERIVED
         if is_derived and problem.source not in facts:
             facts[problem.source] = read_named(workspace.repo.worktree, wanted(workspace), problem.source)
-        details.append(_located(problem, facts[problem.source], ids) if is_derived else problem)
+        details.append(_located(problem, facts[problem.source]) if is_derived else problem)
     return of_problems(type(refused), refused.what, details, hint=refused.remedy, data=refused.data)
 
 
-def _located(problem: Problem, facts: Facts, ids: dict[str, str]) -> Problem:
-    item, _, field = problem.path.partition("].")
-    key = ids.get(f"{item}]" if field else problem.path)
-    for entity in facts.entities:
-        if entity.id == key:
-            place = f"{problem.source}:{_line(entity, field)}"
-            message = problem.message.replace(in_quotes(problem.source), in_quotes(place))
-            return msgspec.structs.replace(problem, message=message, source=place)
-    return problem
-
-
-def _line(entity: StatedEntity, field: str) -> int:
-    return entity.lines.get(field, entity.line)
+def _located(problem: Problem, facts: Facts) -> Problem:
+    entity = next((one for one in facts.entities if one.id == problem.subject), None)
+    if entity is None:
+        return problem
+    line = entity.lines.get(problem.field, entity.line)
+    files = (problem.source, *problem.values)
+    return stated_problem(problem.path, problem.subject, files, field=problem.field, line=line)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -32,6 +33,32 @@ class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: Severity = "error"
     column: int = 0
     id: str = ""
+
+
+class Noted(Protocol):
+    """A problem of a file, as it was read or as the records have it."""
+
+    @property
+    def code(self) -> str:
+        """Return what kind of problem it is."""
+
+    @property
+    def id(self) -> str:
+        """Return the entity that it is about, "" where it may be about several."""
+
+
+P = TypeVar("P", bound=Noted)
+
+
+def added(before: Iterable[Noted], after: Iterable[P]) -> list[P]:
+    """Return the problems of a file that are there beyond those that it had: of each code and entity, the last ones."""
+    known = Counter((one.code, one.id) for one in before)
+    found = []
+    for one in after:
+        known[one.code, one.id] -= 1
+        if known[one.code, one.id] < 0:
+            found.append(one)
+    return found
 
 
 def at_most(problems: Sequence[FileProblem]) -> tuple[FileProblem, ...]:

@@ -18,7 +18,7 @@ from kbcore.text import conflict_markers, strict_json
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.suggest import did_you_mean
-from kbcore.text.tree import TextTree
+from kbcore.text.tree import DUPLICATE_KEY, TextTree
 from kbcore.text.wording import shortened
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -55,7 +55,7 @@ class ConfigNode(msgspec.Struct, frozen=True):
 
     def wrong(self, code: str, message: str, hint: str = "") -> None:
         """Keep a problem of this value."""
-        self.problems.append(Problem(self.path, code, message, hint, self.source))
+        self.problems.append(Problem(self.path, code, message, hint, self.file, self.line))
 
     def must_be(self, expected: str, hint: str = "") -> None:
         """Keep the problem that this value is of the wrong kind or size."""
@@ -136,11 +136,11 @@ def refuse(problems: list[Problem]) -> None:
     """
     if not problems:
         return
-    problems.sort(key=_file_and_line)
+    problems.sort(key=lambda problem: (problem.source, problem.line))
     first = problems[0]
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     raise InvalidConfig(
-        f"{first.source}: {first.message}{more}",
+        f"{first.place}: {first.message}{more}",
         hint=first.remedy,
         details=problems[: limits.MAX_PROBLEMS],
         says_first=True,
@@ -155,11 +155,6 @@ def number_hint(value: Any) -> str:
 def shown(value: Any) -> str:
     """Return a value for a message: short, and on one line whatever it holds."""
     return shortened(in_quotes(value) if isinstance(value, str) else repr(value), _MAX_SHOWN_CHARS)
-
-
-def _file_and_line(problem: Problem) -> tuple[str, int]:
-    file, _, line = problem.source.rpartition(":")
-    return file, int(line) if line.isdigit() else 0  # a variable of the environment has no lines
 
 
 def _plain(text: str, file: str, problems: list[Problem]) -> str | None:
@@ -179,7 +174,7 @@ def _plain(text: str, file: str, problems: list[Problem]) -> str | None:
     if fault is None:
         return text
     at, code, message, hint = fault
-    problems.append(Problem("$", code, message, hint, f"{file}:{text.count(chr(10), 0, at) + 1}"))
+    problems.append(Problem("$", code, message, hint, file, text.count("\n", 0, at) + 1))
     return None
 
 
@@ -194,10 +189,14 @@ def _no_utf8(text: str) -> int | None:
 
 def _take(faults: list[FileProblem], file: str, problems: list[Problem]) -> None:
     for fault in faults:
-        message = fault.message.removesuffix("; the first one counts")[:_MAX_MESSAGE_CHARS]
+        if fault.severity != "error":
+            continue
+        message = fault.message[:_MAX_MESSAGE_CHARS]
         column = f" (column {fault.column})" if fault.column else ""
         sentence = f"{message[:1].upper()}{message[1:]}{column}."
-        problems.append(Problem("$", fault.code, sentence, fault.hint, f"{file}:{fault.line}"))
+        # No member of a file that is refused counts, neither the first nor the second.
+        hint = "Keep one of the two lines." if fault.code == DUPLICATE_KEY else fault.hint
+        problems.append(Problem("$", fault.code, sentence, hint, file, fault.line))
 
 
 def _step(key: str) -> str:

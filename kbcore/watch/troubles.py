@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from kbcore.clock import Clock
 from kbcore.errors import InvalidConfig, KBError
@@ -19,14 +19,17 @@ class Troubles:
         self._clock = clock
         self._is_saving_settings = is_saving_settings
         self._tell = tell
-        self._standing: dict[Doing, str] = {}
+        self._standing: dict[Doing, tuple[Any, ...]] = {}
+        """What is known of the error beside its message."""
 
     def begin(self, doing: Doing, error: KBError) -> None:
         """Note what stands in the way, and tell of it unless that was done, or settings are just being saved."""
         if isinstance(error, InvalidConfig) and self._is_saving_settings():
             return
-        is_known = error.message in self._standing.values()
-        self._standing[doing] = error.message
+        places = [(one.path, one.code, one.place) for one in error.details]
+        trouble = (error.code, places, error.data)
+        is_known = trouble in self._standing.values()
+        self._standing[doing] = trouble
         if not is_known:
             self._tell(Waiting(self._clock.now(), error))
 

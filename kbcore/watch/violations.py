@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kbcore.rules import Violation
-from kbcore.rules.accepted import BaselineEntry, key_of
+from kbcore.rules.accepted import BaselineEntry, key_of, with_present_id
 
 Key = tuple[str, BaselineEntry]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -58,7 +58,7 @@ class Ledger:
         Nothing is mended as far as rules go that could not be run, named in ``not_run``. ``present`` has the present
         ids of what was renamed.
         """
-        seen = tuple({(_key(one), _wording(one)): one for one in found}.values())
+        seen = tuple(dict.fromkeys(found))
         again = _matched(self._standing, seen, present)
         mended, kept = [], []
         for place, one in enumerate(self._standing):
@@ -81,7 +81,7 @@ class Ledger:
 def _matched(old: Sequence[Violation], new: Sequence[Violation], present: Mapping[str, str]) -> dict[int, int]:
     """Return the places of old violations with those of the new ones that are the same, each at most once.
 
-    Of several with one key, those with the same words at the same place are matched first.
+    Of several with one key, those at the same place are matched first.
     """
     found: dict[int, int] = {}
     left: dict[Key, list[int]] = {}
@@ -91,7 +91,7 @@ def _matched(old: Sequence[Violation], new: Sequence[Violation], present: Mappin
     for is_exact in (True, False):
         for place, one in enumerate(old):
             places = left.get(keys[place], []) if place not in found else []
-            same = (at for at, other in enumerate(places) if not is_exact or _wording(new[other]) == _wording(one))
+            same = (at for at, other in enumerate(places) if not is_exact or _place(new[other]) == _place(one))
             at = next(same, None)
             if at is not None:
                 found[place] = places.pop(at)
@@ -99,12 +99,8 @@ def _matched(old: Sequence[Violation], new: Sequence[Violation], present: Mappin
 
 
 def _key(one: Violation, present: Mapping[str, str] = _NONE) -> Key:
-    entry = key_of(one)
-    if present:
-        values = tuple(present.get(value, value) for value in entry.values)
-        entry = msgspec.structs.replace(entry, id=present.get(entry.id, entry.id), values=values)
-    return one.severity, entry
+    return one.severity, with_present_id(key_of(one), present)
 
 
-def _wording(one: Violation) -> tuple[str, str, int]:
-    return one.message, one.source, one.line
+def _place(one: Violation) -> tuple[str, int]:
+    return one.source, one.line

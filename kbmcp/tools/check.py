@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
-Key = tuple[str, int, str, int, str, str]
+Key = tuple[str, int, str, int, str, str, tuple[str, ...], str]
 
 _NOTE_CHARS: Final = 900
 _MORE_CHARS: Final = 2_000
@@ -270,7 +270,7 @@ _decoder = msgspec.json.Decoder(Key)
 
 
 def _key(report: CheckReport, one: Violation) -> Key:
-    from kbcore.rules.rule import in_order
+    from kbcore.rules.registry import place_of
 
     order = [run.id for run in report.rules]
-    return (one.severity, order.index(one.rule), one.id, one.line, in_order(one.message), one.source)
+    return (one.severity, order.index(one.rule), *place_of(one))

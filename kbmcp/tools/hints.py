@@ -146,7 +146,7 @@ def hint_for(error: KBError, key: str, *, is_dotted: bool, has_core: bool = True
     A remedy of this very error goes before the one for all errors of its code; what only repeats one of several
     problems is none.
     """
-    own = error.remedy if error.remedy != error.default_hint else ""
+    own = error.remedy if error.has_own_remedy else ""
     if root := error.data.get(WRITABLE_ROOT):
         own = unwritable_hint(str(root))
     if len(error.details) == 1:

@@ -159,10 +159,9 @@ class _Attempt:
 
 
 def _interrupted(*, may_be_written: bool) -> Interrupted:
-    if not may_be_written:
-        return Interrupted("The call was interrupted.")
-    stopped = Interrupted("The call was interrupted. It is not known whether all of it was written.")
-    stopped.applied = "unknown"
+    stopped = Interrupted("The call was interrupted.")
+    if may_be_written:
+        stopped.applied = "unknown"
     return stopped
 
 

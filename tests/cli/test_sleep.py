@@ -40,7 +40,7 @@ def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, 
     assert "Left for judgement: 11 pairs that look alike" not in ran.out, "p01 and p02 differ in their digits"
     assert "Left for judgement: 12 concepts in Unsorted.\n" in ran.out
     assert "main at seq 3." in ran.err
-    assert kb("log", "--json").json["records"][0]["source"] == "sleep"
+    assert kb("log", "--json").json["records"][0]["source"] == "sleep:9"
 
 
 def test_a_narrow_terminal_shows_all_counts_and_says_whole_why_a_task_failed(remembered, kb):

@@ -1,18 +1,20 @@
 """A report as SARIF 2.1.0, which code scanning and editors read.
 
-A violation keeps its fingerprint for as long as the same is wrong, whatever line it moves to and however it is worded.
+A violation keeps its fingerprint, a hash of its key, for as long as the same is wrong, whatever line it moves to and
+however it is worded.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
 
 from kbcli.views.reports.told import ReportContent, sentences
 from kbcore import __version__
-from kbcore.checks.introduced.identity import fingerprint
 from kbcore.rules import RuleRun, Violation
+from kbcore.rules.accepted import key_of
 from kbcore.text.escaping import escape_controls, json_text
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -20,7 +22,8 @@ _ROOT: Final = "SRCROOT"
 _NO_FILE: Final = ".kb/config.json"
 """Where a violation is shown that no file states: code scanning refuses a result without a file."""
 
-_FINGERPRINT: Final = "kbViolation/v2"
+_FINGERPRINT: Final = "kbViolation/v3"
+_DIGITS: Final = 32
 
 
 def text(told: ReportContent) -> str:
@@ -63,7 +66,7 @@ def _results(told: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]
     seen: Counter[str] = Counter()
     found = []
     for one in told.report.violations:
-        mark = fingerprint(one)
+        mark = _fingerprint(one)
         seen[mark] += 1
         # Two that say the same are distinguished by their order.
         mark = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
@@ -78,6 +81,12 @@ def _results(told: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]
             }
         )
     return found
+
+
+def _fingerprint(one: Violation) -> str:
+    key = key_of(one)
+    parts = (key.rule, key.id, key.code, key.field, *key.values)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
 def _location(one: Violation) -> dict[str, Any]:

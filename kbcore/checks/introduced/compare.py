@@ -1,22 +1,23 @@
-"""Two reports compared: what the later one holds and the earlier one does not, and what was mended. Pure.
+"""Two reports compared: what the later one holds and the earlier one does not, and what was corrected. Pure.
 
-A rule that could not run over either state is reported as not run: nothing can be said of what it would have found.
+Two violations are the same one where their keys are (``rules.accepted.key_of``): rule, id, code, field and values,
+never the message. A rule that could not run over either state is reported as not run: nothing can be said of what it
+would have found.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from types import MappingProxyType
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 import msgspec
 
-from kbcore.checks.introduced.identity import Identity, exact, identity, renamed
 from kbcore.rules import CheckReport, RuleRun, Violation
+from kbcore.rules.accepted import key_of, with_present_id
 from kbcore.rules.registry import is_ok
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+K = TypeVar("K")
 
 
 class Introduced(msgspec.Struct, frozen=True):
@@ -34,26 +35,29 @@ def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
 
 
 def introduced(
-    before: CheckReport, after: CheckReport, names: Collection[str] = (), present: Mapping[str, str] = _NONE
+    before: CheckReport, after: CheckReport, renamed: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {}
 ) -> Introduced:
     """Return what ``after`` reports and ``before`` does not.
 
-    ``names`` are numbers that name something, and ``present`` the later ids of what was renamed between the two. What
-    is the same in the same line is matched first, then what is the same (``identity``), then what was renamed and has
-    the same rule, code, field and values, one for one.
+    ``renamed`` returns the later id of each of these ids that was renamed between the two. Matched one for one are
+    first the violations of one key in the same line, then those of one key, then those whose keys differ by the renames
+    alone.
     """
     broken = {run.id: run.reason for run in before.rules if run.status == "not_run"}
     runs = [_run_on_both(run, broken.get(run.id)) for run in after.rules]
     compared = {run.id for run in runs if run.status != "not_run"}
     old = [one for one in before.violations if one.rule in compared]
     new = [one for one in after.violations if one.rule in compared]
-    old, new = _apart(old, new, [exact(one) for one in old], [exact(one) for one in new])
-    old, new = _apart(old, new, [identity(one, names) for one in old], [identity(one, names) for one in new])
+    old, new = _apart(old, new, [(key_of(one), one.line) for one in old], [(key_of(one), one.line) for one in new])
+    old, new = _apart(old, new, [key_of(one) for one in old], [key_of(one) for one in new])
+    ids = {id_ for one in old for id_ in (one.id, *one.values)}
+    present = renamed(ids) if ids else {}
     if present:
         is_named = [bool(present.keys() & {one.id, *one.values}) for one in old]
         named = [one for one, it_is in zip(old, is_named, strict=True) if it_is]
         others = [one for one, it_is in zip(old, is_named, strict=True) if not it_is]
-        named, new = _apart(named, new, [renamed(one, present) for one in named], [renamed(one, {}) for one in new])
+        later = [with_present_id(key_of(one), present) for one in named]
+        named, new = _apart(named, new, later, [key_of(one) for one in new])
         old = [*others, *named]
     return Introduced(CheckReport(is_ok(new, runs), new, runs), tuple(old))
 
@@ -65,13 +69,13 @@ def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
 
 
 def _apart(
-    old: list[Violation], new: list[Violation], old_keys: list[Identity], new_keys: list[Identity]
+    old: list[Violation], new: list[Violation], old_keys: list[K], new_keys: list[K]
 ) -> tuple[list[Violation], list[Violation]]:
     """Return what is left of both when those of one key were taken away in pairs."""
     return _left(old, old_keys, Counter(new_keys)), _left(new, new_keys, Counter(old_keys))
 
 
-def _left(violations: list[Violation], keys: list[Identity], matched: Counter[Identity]) -> list[Violation]:
+def _left(violations: list[Violation], keys: list[K], matched: Counter[K]) -> list[Violation]:
     left = []
     for one, key in zip(violations, keys, strict=True):
         if matched[key]:

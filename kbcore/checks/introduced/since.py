@@ -9,8 +9,7 @@ import msgspec
 from kbcore import gc_pause
 from kbcore.checks import check_ids, judge
 from kbcore.checks.branch_files import tree_of
-from kbcore.checks.introduced.compare import Introduced, of_entities
-from kbcore.checks.introduced.judging import apart
+from kbcore.checks.introduced.compare import Introduced, introduced, of_entities
 from kbcore.checks.introduced.point import Point, point_of
 from kbcore.git import blobs
 from kbcore.git.kept import kept_of
@@ -70,7 +69,7 @@ def check_since(
             was = _at_first(was)
             with scratch_copy(view, view.seq, beneath=(point.seq, back)) as after:
                 now = judge(workspace, after, tree_of(workspace, branch), only=only, ids=ids)
-        found = apart(was, now, before, view)
+        found = introduced(was, now, view.renamed)
     if changed_by == EVERYTHING:
         return Since(point, found)
     seqs = msgspec.structs.replace(changed_by, since=When("", seq=point.seq)).seqs(view)

@@ -14,8 +14,7 @@ import msgspec
 
 from kbcore import gc_pause, limits
 from kbcore.checks import judge
-from kbcore.checks.introduced.compare import Introduced
-from kbcore.checks.introduced.judging import apart
+from kbcore.checks.introduced.compare import Introduced, introduced
 from kbcore.checks.introduced.symbols import (
     IMPLEMENTS,
     Comment,
@@ -96,7 +95,7 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
             looked_at = _staged(workspace, copy, after, staged, (documents, changes))
             rule = rule_of(looked_at)
             now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)
-            found = apart(was, now, copy, copy)
+            found = introduced(was, now, copy.renamed)
     has_run = any((run.id, run.status) == (staged_symbol.RULE.id, "ran") for run in found.report.rules)
     comments = comments_in(looked_at) if has_run else ()
     return StagedOutcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after), comments)

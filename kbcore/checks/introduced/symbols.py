@@ -116,7 +116,7 @@ def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
     for file in staged.files.values():
         if file.is_wanted and file.path not in covered | told:
             hint = "Write a comment `kb: implements ID` into it, or list its symbols in a manifest."
-            yield Finding(file.path, "The file names no requirement.", hint, file.path)
+            yield Finding(file.path, "The file names no requirement.", hint, file.path, names_id=False)
 
 
 def _lacking(symbol: StagedSymbol) -> Finding:
@@ -140,11 +140,12 @@ def _unfit(staged: Staged, file: StagedFile, one: NamedId, *, may_guess: bool) -
             file.path,
             values=(one.id,),
             line=one.line,
+            names_id=False,
         )
     near = staged.nearest(one.id) if may_guess else ""
     hint = f"Did you mean {in_quotes(near)}?" if near else "Create the requirement first, or correct the comment."
     message = f"{said}, and there is no such requirement."
-    return Finding(file.path, message, hint, file.path, values=(one.id,), line=one.line)
+    return Finding(file.path, message, hint, file.path, values=(one.id,), line=one.line, names_id=False)
 
 
 def _fits(staged: Staged, one: NamedId) -> bool:

@@ -15,7 +15,6 @@ import msgspec
 from kbcore.checks import look_at
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.compare import introduced
-from kbcore.checks.introduced.identity import numbers_in
 from kbcore.checks.introduced.misspelled import misspelled
 from kbcore.checks.introduced.sides import Sides
 from kbcore.errors import KBError, NotFound, Rejected
@@ -24,6 +23,7 @@ from kbcore.model.renames import renamed_in
 from kbcore.model.state import Changes, Draft
 from kbcore.remedies import kb
 from kbcore.rules import RULES, Violation, orphans, suspect_edge
+from kbcore.rules.accepted import BaselineEntry, key_of
 from kbcore.store import apply, dry_run
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
@@ -162,17 +162,17 @@ def _not_settled(
     """
     rules = {one.rule for one in found} - {suspect_edge.RULE.id}
 
-    def on(view: View) -> set[tuple[str, str, str]] | None:
+    def on(view: View) -> set[BaselineEntry] | None:
         if not view.overlay_mark:
             return None
         sides = Sides(view, changes, view.seq, view.schema(workspace.schema), cache(lambda: tree_of(workspace, branch)))
         report = look_at(workspace, sides.after(), rules, view.renamed)
-        return {(one.rule, one.id, one.message) for one in report.violations}
+        return {*map(key_of, report.violations)}
 
     present = read(on)
     if present is None:
         return found
-    return [one for one in found if one.rule not in rules or (one.rule, one.id, one.message) in present]
+    return [one for one in found if one.rule not in rules or key_of(one) in present]
 
 
 def _found_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft) -> _Broken:
@@ -203,10 +203,8 @@ def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq
     if not broken:
         return _Broken([], stopped)
     before = look_at(workspace, sides.before(), broken, view.renamed)
-    numbers = numbers_in([*before.violations, *after.violations])
-    names = {node.id for node in view.nodes(sorted(numbers))} if numbers else set[str]()
     present = {earlier: now for now, earlier in renamed_in(changes.nodes).items()}
-    found = introduced(before, after, names, present).report.violations
+    found = introduced(before, after, lambda _: present).report.violations
     # Whoever has just created an entity could not link it to anything before.
     created = {one.key for one in changes.nodes if one.before is None}
     warned = [one for one in found if one.rule != orphans.RULE.id or one.id not in created]

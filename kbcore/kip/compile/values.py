@@ -19,7 +19,7 @@ from kbcore.kip.compile.matching import link_of, name_of, node_of
 from kbcore.kip.compile.relation import Bound
 from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.errors import SYNTAX, refused
-from kbcore.kip.names import GIVEN, LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS, SERVER
+from kbcore.kip.names import BEGINNINGS, GIVEN, LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS
 from kbcore.model.values import normal_time
 from kbcore.text.escaping import in_quotes
 
@@ -232,9 +232,8 @@ def _stored(st: SqlStatement, alias: str, parts: tuple[str, ...], bound: Bound) 
 
 def _said(st: SqlStatement, alias: str, key: str, column: str, *, is_link: bool) -> str:
     """Return the source or the author in a field, null where that is only KB's note of who wrote, and by what."""
-    said = (
-        f"{alias}.source not in ({', '.join(map(st.bind, PROGRAMS))}) and not starts_with({alias}.source, '{SERVER}')"
-    )
+    own = " or ".join(f"starts_with({alias}.source, '{one}')" for one in BEGINNINGS)
+    said = f"{alias}.source not in ({', '.join(map(st.bind, PROGRAMS))}) and not ({own})"
     of_client = f" and len({alias}.files) = 0" if is_link and key == "author" else ""
     return f"case when {said}{of_client} then nullif({alias}.{column}, '') end"
 

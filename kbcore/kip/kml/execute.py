@@ -138,7 +138,7 @@ class _Plan:
                 raise
             error = refused
             if any(problem.code == DERIVED for problem in refused.details):
-                error = with_lines(self.workspace, self.changeset, refused, branch=branch)
+                error = with_lines(self.workspace, refused, branch=branch)
             raise in_kip(error, self.origin) from refused
 
     def __call__(self, view: View, stamp: Stamp) -> Draft:

@@ -61,15 +61,10 @@ class DraftSources:
         _, words, field = self._find(path)
         return words, field
 
-    def names(self, path: str, message: str) -> bool:
-        """Tell whether a message names the element of a JSON path by itself."""
-        draft, words, _ = self._find(path)
-        return (
-            draft is None
-            or words.strip("()") in message
-            or draft.id in message
-            or getattr(draft, "name", words) in message
-        )
+    def is_named_by(self, problem: Problem) -> bool:
+        """Tell whether the message of a problem names the element of its JSON path, or there is no such element."""
+        draft, _, _ = self._find(problem.path)
+        return draft is None or draft.id == problem.subject
 
     def _find(self, path: str) -> tuple[Draft | None, str, str]:
         found = _PLACE.match(path)
@@ -92,21 +87,23 @@ def in_kip(error: Rejected, origin: DraftSources) -> KBError:
         f"{_said(first, origin)}{more}",
         at=origin.place(first.path),
         hint=first.remedy or code.hint,
-        data={"problems": _listed(error.details, origin)} if more or code is IMMUTABLE else None,
+        data={"problems": _listed(error.details, first, origin)} if more or code is IMMUTABLE else None,
     )
 
 
 def _said(problem: Problem, origin: DraftSources) -> str:
     """Return what is wrong, with the element where the problem does not name it."""
-    if origin.names(problem.path, problem.message):
+    if origin.is_named_by(problem):
         return problem.message
     return f"{origin.element(problem.path)[0]}: {problem.message}"
 
 
-def _listed(problems: Sequence[Problem], origin: DraftSources) -> list[dict[str, str]]:
+def _listed(problems: Sequence[Problem], said: Problem, origin: DraftSources) -> list[dict[str, str]]:
+    """Return problems as the data of an error; the one that its message says has no message of its own."""
     shown = []
     for problem in problems[:_SHOWN]:
         element, field = origin.element(problem.path)
-        one = {"code": problem.code, "message": problem.message, "hint": problem.remedy, "source": problem.source}
+        message = "" if problem is said else problem.message
+        one = {"code": problem.code, "message": message, "hint": problem.remedy, "source": problem.place}
         shown.append({key: text for key, text in {**one, "element": element, "field": field}.items() if text})
     return shown

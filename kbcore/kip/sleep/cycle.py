@@ -16,7 +16,7 @@ from kbcore.errors import InvalidQuery, KBError
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import DraftSources
 from kbcore.kip.sleep.assess import Assessment, assess
-from kbcore.kip.sleep.finish import SOURCE, last_cycle
+from kbcore.kip.sleep.finish import last_cycle
 from kbcore.kip.sleep.lock import alone, hours_left
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
@@ -83,7 +83,6 @@ def run(
     if unknown:
         hint = f"Phases are numbered from {NUMBERS[0]} to {NUMBERS[-1]}."
         raise InvalidQuery(f"There is no phase {unknown[0]}.", hint=hint)
-    author = msgspec.structs.replace(author, source=SOURCE)
     if options.dry_run:
         view = dry_run.unshared_view(workspace, branch)
         try:
@@ -108,8 +107,8 @@ class _Trial:
     def read(self, use: Callable[[View], T]) -> T:
         return use(self.view)
 
-    def commit(self, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
-        return dry_run.take(self.view, self.author, request, plan, self.now)
+    def commit(self, source: str, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
+        return dry_run.take(self.view, _with_source(self.author, source), request, plan, self.now)
 
 
 class _Real:
@@ -128,11 +127,16 @@ class _Real:
     def read(self, use: Callable[[View], T]) -> T:
         return self.workspace.store(self.branch).read(use)
 
-    def commit(self, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
+    def commit(self, source: str, request: Request, plan: Callable[[View, Stamp], Draft]) -> bool:
+        author = _with_source(self.author, source)
         outcome = self.workspace.store(self.branch).commit(
-            self.author, request, plan, guard=self.guard, head_commit=self.head_commit, branch=self.branch
+            author, request, plan, guard=self.guard, head_commit=self.head_commit, branch=self.branch
         )
         return outcome.applied
+
+
+def _with_source(author: Author, source: str) -> Author:
+    return msgspec.structs.replace(author, source=source)
 
 
 class _Cycle:
@@ -199,7 +203,7 @@ class _Cycle:
             lock_wait_s=self.workspace.config.lock_wait_s,
             plans_ahead=True,
         )
-        is_written = self.place.commit(request, plan)
+        is_written = self.place.commit(phase.source, request, plan)
         step = steps[-1]
         seq = seqs[-1] if is_written else 0
         return Done(phase.number, phase.name, seq, step.done, step.left, tuple(step.issues[: limits.MAX_PROBLEMS]))

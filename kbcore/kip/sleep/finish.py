@@ -15,18 +15,19 @@ from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import PhaseResult
 from kbcore.kip.sleep.writing import edit
 from kbcore.model.concepts import DEFINING, PERSON, SYSTEM
+from kbcore.model.record import SLEEP
 
 LAST: Final = "last_sleep_cycle"
 LOG: Final = "maintenance_log"
-SOURCE: Final = "sleep"
-"""The source of the records of a cycle, as the log shows it."""
+NUMBER: Final = 9
+"""The number of this phase: its record ends a cycle."""
 
 SYSTEM_ID: Final = concept_id(PERSON, SYSTEM)
-_RECORDS: Final = """select message, created + updated + deleted + edges from record
-where source = 'sleep' and seq > (
-  select coalesce(max(seq), 0) from record where source = 'sleep' and message like 'sleep 9 %'
+_RECORDS: Final = f"""select message, created + updated + deleted + edges from record
+where starts_with(source, '{SLEEP}') and seq > (
+  select coalesce(max(seq), 0) from record where source = '{SLEEP}{NUMBER}'
 ) order by seq
-"""
+"""  # noqa: S608 - constants
 _MEMORY: Final = """select exists(from mine) or exists(from node where type in (select unnest($4::varchar[])))
 or exists(from link where is_resolved and len(files) = 0 and type in (select unnest($3::varchar[])))"""
 """Whether anybody wrote a concept, a definition or a proposition; what files state is no memory."""
@@ -54,8 +55,7 @@ def plan(memory: Memory) -> PhaseResult:
         return step
     entry = {
         "timestamp": memory.now,
-        "actions_taken": "; ".join(f"{message.removeprefix('sleep ')} ({count})" for message, count in records)
-        or "nothing to do",
+        "actions_taken": "; ".join(f"{message} ({count})" for message, count in records) or "nothing to do",
         "items_processed": sum(count for _, count in records),
         "issues_found": [f"{one.name} is {one.value:g}, target {one.target}" for one in _unmet(memory)],
     }

@@ -14,6 +14,7 @@ from kbcore import limits
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.sleep.memory import Memory
+from kbcore.model.record import SLEEP
 
 
 class PhaseResult(msgspec.Struct):
@@ -60,8 +61,13 @@ class Phase(msgspec.Struct, frozen=True):
     plan: Callable[[Memory], PhaseResult] | None = None
 
     @property
+    def source(self) -> str:
+        """Return the source of its record."""
+        return f"{SLEEP}{self.number}"
+
+    @property
     def message(self) -> str:
-        """Return what the log says of its record."""
+        """Return the message of its record."""
         return f"sleep {self.number} {self.name}: {self.does}"
 
 

@@ -16,8 +16,11 @@ import msgspec
 
 from kbcore import limits
 from kbcore.kip.sleep.memory import Memory
+from kbcore.model.record import SLEEP
 from kbcore.view.likeness import folded_words
 
+MERGING: Final = 6
+"""The number of the phase that merges concepts of one name."""
 _LEAST_LETTERS: Final = 6
 """Shorter names have too many neighbours."""
 _MOST_LETTERS: Final = 60
@@ -91,7 +94,7 @@ _NAMESAKES: Final = rf""", c as (
     {IS_FREE} as is_free,
     id in (
       select h.id from node_history h join record r on r.seq = h.ended
-      where r.source = 'sleep' and r.message like 'sleep 6 %'
+      where r.source = '{SLEEP}{MERGING}'
     ) as is_back
   from mine where type not in ('Event', 'SleepTask') and coalesce(status, '') <> 'archived'
 ), linked as (

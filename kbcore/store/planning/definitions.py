@@ -23,7 +23,7 @@ def check_defined(found: PlanBuilder, changes: Changes, paths: Mapping[str, str]
     """
     for key, message in missed(changes, found.schema, found.around.users):
         hint = "Delete what uses it first, or keep the definition."
-        found.wrong(paths.get(key, "$"), "in_use", message, hint)
+        found.wrong(paths.get(key, "$"), "in_use", message, hint, subject=key)
 
 
 def missed(changes: Changes, schema: Schema, users_of: UsersOf) -> Iterator[tuple[str, str]]:

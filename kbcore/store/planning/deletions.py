@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kbcore.errors import DerivedFact
 from kbcore.model.changeset import EdgeDelete, EntityDelete
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.record import DropNode, WithdrawLink
 from kbcore.remedies import kb, worded
-from kbcore.store.planning.findings import PlanBuilder, edge_words
+from kbcore.store.planning.findings import PlanBuilder, edge_words, stated_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import some_of
@@ -23,13 +24,13 @@ def plan_edge_deletion(found: PlanBuilder, item: EdgeDelete, *, cascade: bool) -
     link = found.state.links.get(item.id)
     words = edge_words(item)
     if link is None:
-        found.wrong(item.path, "not_found", f"There is no edge {words}.", _nearest(found, item))
+        found.wrong(item.path, "not_found", f"There is no edge {words}.", _nearest(found, item), subject=item.id)
         return
     files = _files(link)
     if len(files) == len(link.statements):
         message = f"The edge {words} is stated by {_quoted(files)}."
         hint = f"Remove it from {in_quotes(files[0])} and {kb('sync', lead='run')}."
-        found.wrong(item.path, "derived_fact", message, hint, files[0])
+        found.wrong(item.path, DerivedFact.code, message, hint, files[0], subject=item.id)
         return
     if files:
         found.warnings.append(f"{words} still stands: {_quoted(files)} states it as well.")
@@ -52,14 +53,14 @@ def plan_entity_deletions(found: PlanBuilder, items: Sequence[EntityDelete], *, 
         if node is None:
             now = found.around.former.get(item.id)
             hint = f"Name it by the id {in_quotes(now)}." if now else found.hint_for_id(item.id).strip()
-            message = f"{in_quotes(item.id)} is called {in_quotes(now)} now." if now else ""
-            found.wrong(f"{item.path}.id", "not_found", message or f"There is no entity {in_quotes(item.id)}.", hint)
+            message = f"There is no entity {in_quotes(item.id)}."
+            if now:
+                message = f"{in_quotes(item.id)} is called {in_quotes(now)} now."
+            found.wrong(f"{item.path}.id", "not_found", message, hint, subject=item.id)
             continue
         stated = sorted(set(node.owners.values()))
         if stated:
-            message = f"{in_quotes(item.id)} is stated by {_quoted(stated)}."
-            hint = f"Delete it in {in_quotes(stated[0])} and {kb('sync', lead='run')}."
-            found.wrong(item.path, "derived_fact", message, hint, stated[0])
+            found.problems.append(stated_problem(item.path, item.id, stated))
             continue
         _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
         found.ops.append(DropNode(id=item.id, base=node.version))
@@ -98,6 +99,7 @@ def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bo
             "in_use",
             message,
             f"Remove these edges first, or {worded('use --cascade', 'set `cascade` to true')}, which removes them too.",
+            subject=key,
         )
 
 

@@ -29,19 +29,20 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
         made = found.around.writer(old.created_seq).words()
         message = f"The edge {edge_words(item)} exists already, created {made}."
         hint = "Leave it out; to change its values, send it as an update."
-        found.wrong(item.path, "exists", message, hint)
+        found.wrong(item.path, "exists", message, hint, subject=item.id)
         return
     if not stands and item.mode == "update":
         seq = found.around.gone.get(item.id)
         removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
         hint = 'To create it, use the mode "create" or "upsert".'
-        found.wrong(item.path, "not_found", f"There is no edge {edge_words(item)}{removed}.", hint)
+        message = f"There is no edge {edge_words(item)}{removed}."
+        found.wrong(item.path, "not_found", message, hint, subject=item.id)
         return
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
-    found.check_owned(item.path, edge_words(item), owners, [*values, *unset])
+    found.check_owned(item, edge_words(item), owners, [*values, *unset])
     found.check_source(item.path, values)
     found.note_overwritten(old, edge_words(item), [*values, *unset])
     if old and not values and not unset:

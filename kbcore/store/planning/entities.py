@@ -52,7 +52,7 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
             _check_provenance(found, item, values)
         if definition.name in DEFINING:
             _check_definition(found, item, definition.name, {**fields, **wanted})
-    found.check_owned(item.path, item.id, owners, [*values, *unset])
+    found.check_owned(item, item.id, owners, [*values, *unset])
     found.check_source(item.path, values)
     found.note_overwritten(old, in_quotes(item.id), [*values, *unset])
     if definition and item.id and (values or unset):
@@ -67,7 +67,7 @@ def _is_refused(found: PlanBuilder, item: EntityWrite) -> bool:
     if key in found.around.former:
         now = in_quotes(found.around.former[key])
         message = f"{in_quotes(key)} is a former id of {now}, and names no other entity."
-        found.wrong(f"{item.path}.id", "former_id", message, f"Write to {now}, or choose another id.")
+        found.wrong(f"{item.path}.id", "former_id", message, f"Write to {now}, or choose another id.", subject=key)
         return True
     if item.mode == "update":
         _refuse_missing(found, item)
@@ -76,7 +76,7 @@ def _is_refused(found: PlanBuilder, item: EntityWrite) -> bool:
     fault = None if item.is_import or marked_prefix(key) else check_new_id(key)
     if fault:
         found.doubtful.add(key)
-        found.wrong(f"{item.path}.id", "bad_id", f"{in_quotes(key)} cannot be an id: {fault}.")
+        found.wrong(f"{item.path}.id", "bad_id", f"{in_quotes(key)} cannot be an id: {fault}.", subject=key)
     return fault is not None
 
 
@@ -91,7 +91,9 @@ def _check_claims(found: PlanBuilder, item: EntityWrite, values: Mapping[str, An
             continue
         other = "the id of another entity" if holder == former else f"a former id of {in_quotes(holder)}"
         message = f"{in_quotes(former)} in `{FORMER_KEY}` of {in_quotes(item.id)} is {other}."
-        found.wrong(f"{item.path}.{FORMER_IDS}", "former_id", message, f"Take it out of `{FORMER_KEY}`.")
+        found.wrong(
+            f"{item.path}.{FORMER_IDS}", "former_id", message, f"Take it out of `{FORMER_KEY}`.", subject=item.id
+        )
 
 
 def _keep_former_ids(
@@ -133,7 +135,7 @@ def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:
     called = found.around.called(old.type)
     message = f"{in_quotes(item.id)} exists already: the {called}{title}, created {made}{file}."
     hint = "Choose another id for a new entity. To change this one, read it, then send only what changes as an update."
-    found.wrong(f"{item.path}.id", "exists", message, hint, old.path)
+    found.wrong(f"{item.path}.id", "exists", message, hint, old.path, subject=item.id)
 
 
 def _refuse_missing(found: PlanBuilder, item: EntityWrite) -> None:
@@ -142,7 +144,8 @@ def _refuse_missing(found: PlanBuilder, item: EntityWrite) -> None:
     seq = found.around.gone.get(item.id)
     removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
     hint = f'{found.hint_for_id(item.id)}To create it, use the mode "create" or "upsert".'
-    found.wrong(f"{item.path}.id", "not_found", f"There is no entity {in_quotes(item.id)}{removed}.", hint)
+    message = f"There is no entity {in_quotes(item.id)}{removed}."
+    found.wrong(f"{item.path}.id", "not_found", message, hint, subject=item.id)
 
 
 def _name_in_id(key: str, definition: EntityType) -> dict[str, str]:
@@ -158,7 +161,8 @@ def _definition(found: PlanBuilder, item: EntityWrite, old: Node | None) -> Enti
         return None
     if name is None:
         hint = f"{in_quotes(item.id)} is new: say what it is. {did_you_mean('', found.schema.entities)}"
-        found.wrong(f"{item.path}.type", "missing_field", f"`type` of {in_quotes(item.id)} is missing.", hint)
+        message = f"`type` of {in_quotes(item.id)} is missing."
+        found.wrong(f"{item.path}.type", "missing_field", message, hint, subject=item.id)
         return None
     definition = found.schema.entities.get(name)
     if definition is None:
@@ -195,10 +199,11 @@ def _check_required(
     for name in ("type", *needed):
         if name in item.removed or name in unset:
             message = f"`{name}` of {in_quotes(item.id)} is required and cannot be removed."
-            found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.")
+            found.wrong(f"{item.path}.{name}", "required_field", message, "Give it another value.", subject=item.id)
         elif name not in fields and item.is_whole:
             hint = f"Add `{name}`; a {found.around.called(definition.name)} needs {', '.join(needed)}."
-            found.wrong(f"{item.path}.{name}", "missing_field", f"`{name}` of {in_quotes(item.id)} is missing.", hint)
+            message = f"`{name}` of {in_quotes(item.id)} is missing."
+            found.wrong(f"{item.path}.{name}", "missing_field", message, hint, subject=item.id)
 
 
 def _check_status(found: PlanBuilder, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:
@@ -217,11 +222,13 @@ def _check_definition(found: PlanBuilder, item: EntityWrite, kind: str, fields: 
     if not is_well_named(Concept(kind, name, {})):
         example = "such as UserPreference" if kind == TYPE else "such as works_on"
         message = f"{in_quotes(name)} is no name of a {what}: it is not in {STYLE_WORDS[kind]}."
-        found.wrong(f"{item.path}.name", "bad_type_name", message, f"Write it in {STYLE_WORDS[kind]}, {example}.")
+        hint = f"Write it in {STYLE_WORDS[kind]}, {example}."
+        found.wrong(f"{item.path}.name", "bad_type_name", message, hint, subject=item.id)
     elif name in known and known[name].origin != ORIGIN:
         where = known[name].origin or "KB itself"
         message = f"The {what} {in_quotes(name)} is defined by {where} already."
-        found.wrong(f"{item.path}.name", "defined_already", message, "Use it as it is, or choose another name.")
+        hint = "Use it as it is, or choose another name."
+        found.wrong(f"{item.path}.name", "defined_already", message, hint, subject=item.id)
 
 
 def _check_attributes(found: PlanBuilder, item: EntityWrite, definition: EntityType, wanted: Mapping[str, Any]) -> None:
@@ -231,4 +238,4 @@ def _check_attributes(found: PlanBuilder, item: EntityWrite, definition: EntityT
         if fault:
             message = f"`{field}` of {in_quotes(item.id)} {fault}."
             hint = allowed_values_hint(definition, field, wanted[field]) or attribute.description
-            found.wrong(f"{item.path}.{field}", "wrong_type", message, hint)
+            found.wrong(f"{item.path}.{field}", "wrong_type", message, hint, subject=item.id)

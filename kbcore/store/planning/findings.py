@@ -146,18 +146,21 @@ class PlanBuilder:
         self.overwritten: dict[str, Overwritten] = {}
         self._hints_left = _MAX_HINTS
 
-    def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "") -> None:
-        """Note a problem at a JSON path; ``source`` is the file that states the fact, if one does."""
-        self.problems.append(Problem(path, code, message, hint, source))
+    def wrong(self, path: str, code: str, message: str, hint: str = "", source: str = "", *, subject: str = "") -> None:
+        """Note a problem at a JSON path; ``source`` is the file that states the fact, if one does.
 
-    def check_owned(self, path: str, key: str, owners: Mapping[str, str], names: Iterable[str]) -> None:
-        """Note a problem for each of these fields that a file states."""
+        ``subject`` is the id of the element that the message names.
+        """
+        self.problems.append(Problem(path, code, message, hint, source, subject=subject))
+
+    def check_owned(
+        self, item: EntityWrite | EdgeWrite, words: str, owners: Mapping[str, str], names: Iterable[str]
+    ) -> None:
+        """Note a problem for each of these fields of an element that a file states; ``words`` name the element."""
         for name in names:
             if name in owners:
-                file = in_quotes(owners[name])
-                message = f"`{name}` of {in_quotes(key)} is stated by {file}."
-                hint = f"Edit {file} and {kb('sync', lead='run')}; fields that it does not state are free."
-                self.wrong(f"{path}.{name}", "derived_fact", message, hint, owners[name])
+                path, files = f"{item.path}.{name}", [owners[name]]
+                self.problems.append(stated_problem(path, item.id, files, words=words, field=name))
 
     def check_source(self, path: str, values: Mapping[str, Any]) -> None:
         """Note a problem when a client gives a file that KB reads as the source of what it states itself."""
@@ -219,6 +222,24 @@ def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
             if codes & known:
                 return error, what
     return InvalidChangeset, "cannot be taken as it is"
+
+
+def stated_problem(
+    path: str, key: str, files: Sequence[str], *, words: str = "", field: str = "", line: int = 0
+) -> Problem:
+    """Return the problem that files state an element or a field of it.
+
+    ``words`` name the element where its id does not; ``line`` is that of the first file, 0 where it is not known.
+    """
+    first = in_quotes(files[0])
+    place = in_quotes(f"{files[0]}:{line}") if line else first
+    named = in_quotes(words or key)
+    what = f"`{field}` of {named}" if field else named
+    message = f"{what} is stated by {', '.join([place, *map(in_quotes, files[1:])])}."
+    hint = f"Delete it in {first} and {kb('sync', lead='run')}."
+    if field:
+        hint = f"Edit {first} and {kb('sync', lead='run')}; fields that it does not state are free."
+    return Problem(path, DerivedFact.code, message, hint, files[0], line, key, field, tuple(files[1:]))
 
 
 class Ends(Protocol):

@@ -94,13 +94,13 @@ def _check_stale(found: PlanBuilder, changeset: Changeset) -> None:
             version = node.version if node else found.around.gone.get(entity.id, 0)
             if version > seq:
                 what = "changed" if node else "was removed"
-                _stale(found, entity.path, f"{in_quotes(entity.id)} {what} at seq {version}, after {seq}.")
+                _stale(found, entity.path, entity.id, f"{in_quotes(entity.id)} {what} at seq {version}, after {seq}.")
         for edge in changeset.edges:
             link = links.get(edge.id)
             version = link.version if link else found.around.gone.get(edge.id, 0)
             if version > seq:
                 what = "changed" if link else "was removed"
-                _stale(found, edge.path, f"{edge_words(edge)} {what} at seq {version}, after {seq}.")
+                _stale(found, edge.path, edge.id, f"{edge_words(edge)} {what} at seq {version}, after {seq}.")
     for item in changeset.entity_deletes:
         _check_version(found, item, nodes.get(item.id), in_quotes(item.id))
     for one in changeset.edge_deletes:
@@ -118,16 +118,16 @@ def _check_pruned(found: PlanBuilder, changeset: Changeset, seq: int) -> None:
     unknown = [words for key, words in named.items() if key not in known]
     if unknown:
         message = f"Whether {unknown[0]} was removed after {seq} cannot be told: that history is not there any more."
-        _stale(found, "$.expected_seq", message)
+        _stale(found, "$.expected_seq", "", message)
 
 
 def _check_version(found: PlanBuilder, item: EntityDelete | EdgeDelete, now: Node | Link | None, words: str) -> None:
     if now and item.expected_version not in {None, now.version}:
-        _stale(found, item.path, f"{words} is at version {now.version}, not {item.expected_version}.")
+        _stale(found, item.path, item.id, f"{words} is at version {now.version}, not {item.expected_version}.")
 
 
-def _stale(found: PlanBuilder, path: str, message: str) -> None:
-    found.wrong(path, "stale", message, "Read it again and decide anew.")
+def _stale(found: PlanBuilder, path: str, subject: str, message: str) -> None:
+    found.wrong(path, "stale", message, "Read it again and decide anew.", subject=subject)
 
 
 def _check_after(found: PlanBuilder, changeset: Changeset, changes: Changes) -> None:

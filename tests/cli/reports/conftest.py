@@ -13,7 +13,7 @@ def told() -> ReportContent:
     """A report with errors, warnings, what no file states, hostile text, and rules that did not run."""
     violations = [
         Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md", line=12),
-        Violation("links", "error", "REQ-2", "links to nothing", "", ""),
+        Violation("links", "error", "REQ-2", "links to nothing", "", "", names_id=False),
         Violation("hostile", "error", HOSTILE, HOSTILE, HOSTILE, f"docs/{HOSTILE}.md"),
         Violation("titles", "warning", "REQ-1", "REQ-1 has a title like REQ-2.", "", "docs/a b#1.md"),
         Violation("titles", "warning", "REQ-1", "REQ-1 has a title like REQ-2.", "", "docs/a b#1.md"),

@@ -54,7 +54,7 @@ def test_rules_places_and_levels_are_those_of_the_report(told):
 
 def test_fingerprints_stay_and_tell_results_apart(told):
     def marks(text: str) -> list[str]:
-        return [one["partialFingerprints"]["kbViolation/v2"] for one in json.loads(text)["runs"][0]["results"]]
+        return [one["partialFingerprints"]["kbViolation/v3"] for one in json.loads(text)["runs"][0]["results"]]
 
     found = marks(sarif.text(told))
     assert len(set(found)) == len(found)

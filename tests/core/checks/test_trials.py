@@ -106,7 +106,7 @@ def test_an_end_that_is_missing_leaves_a_link_unresolved():
 def test_what_is_wrong_with_parameters_and_tests_is_told_with_its_line(text, line, said):
     with pytest.raises(InvalidConfig) as caught:
         load_rules({OWN: f"rules:\n  - {{id: a, sql: select 1, {text}}}\n"})
-    assert any(one.source.endswith(f":{line}") and said in one.message for one in caught.value.details)
+    assert any(one.place.endswith(f":{line}") and said in one.message for one in caught.value.details)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_what_the_configuration_says_to_no_parameter_is_refused(project, said_to
     with pytest.raises(InvalidConfig) as caught:
         low(project)
     assert message in caught.value.details[0].message
-    assert caught.value.details[0].source == ".kb/config.json:1"
+    assert caught.value.details[0].place == ".kb/config.json:1"
 
 
 def test_a_rule_of_the_project_is_explained_with_all_that_counts_for_it(project):

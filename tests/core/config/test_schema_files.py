@@ -120,7 +120,7 @@ def test_a_project_adds_values_to_the_list_of_a_core_attribute():
     assert CORE.entities["test"].attributes["kind"].values == ("unit", "integration", "e2e")
     with pytest.raises(InvalidConfig) as refused:
         load_schema({A: text, B: text})
-    assert [(one.code, one.source) for one in refused.value.details] == [("defined_twice", f"{B}:1")]
+    assert [(one.code, one.place) for one in refused.value.details] == [("defined_twice", f"{B}:1")]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_project_adds_values_to_the_list_of_a_core_attribute():
 )
 def test_what_is_fixed_in_core_types_stays(text, path, word):
     problem = only_fault(text)
-    assert (problem.path, problem.code, problem.source) == (path, "core_type", f"{A}:1")
+    assert (problem.path, problem.code, problem.place) == (path, "core_type", f"{A}:1")
     assert word in problem.message
 
 
@@ -165,7 +165,7 @@ def test_what_is_fixed_in_core_types_stays(text, path, word):
 )
 def test_a_second_definition_names_both_places(one, two, words):
     problem = only_fault(one, two)
-    assert (problem.code, problem.source) == ("defined_twice", f"{B}:3")
+    assert (problem.code, problem.place) == ("defined_twice", f"{B}:3")
     assert words in problem.message
     assert f"at {A}:2 and at {B}:3" in problem.message
 
@@ -256,7 +256,7 @@ def test_a_second_definition_names_both_places(one, two, words):
 def test_a_fault_names_its_place_and_a_remedy(text, path, code, hint):
     found = {(problem.path, problem.code): problem for problem in faults(text)}
     assert hint in found[path, code].hint
-    assert found[path, code].source.startswith(f"{A}:")
+    assert found[path, code].place.startswith(f"{A}:")
 
 
 def test_all_problems_of_all_files_are_told_at_once():
@@ -264,7 +264,7 @@ def test_all_problems_of_all_files_are_told_at_once():
     two = "entities:\n  - x: y\n edges: {}\n"
     with pytest.raises(InvalidConfig) as caught:
         load_schema({B: two, A: one, CORE_PATH: "entities:\n"})
-    assert [(problem.source, problem.code) for problem in caught.value.details] == [
+    assert [(problem.place, problem.code) for problem in caught.value.details] == [
         (f"{A}:3", "unknown_key"),
         (f"{A}:4", "duplicate_key"),
         (f"{A}:7", "unknown_type"),
@@ -336,7 +336,7 @@ edges:
         "affects": "to",
     }
     problem = only_fault("edges: {needs: {from: req, to: req, impact: sideways}}")
-    assert (problem.source, "from, to, both, none" in problem.message) == (f"{A}:1", True)
+    assert (problem.place, "from, to, both, none" in problem.message) == (f"{A}:1", True)
 
 
 def test_an_object_may_be_held_to_members_that_say_something():

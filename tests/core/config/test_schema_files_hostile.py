@@ -115,7 +115,7 @@ def test_any_text_is_a_schema_or_is_refused_with_lines(text):
         return
     assert problems
     for problem in problems:
-        file, _, line = problem.source.rpartition(":")
+        file, _, line = problem.place.rpartition(":")
         assert file == A
         assert int(line) >= 1
         assert problem.message[0].isupper() or not problem.message[0].isalpha()

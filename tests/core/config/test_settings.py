@@ -109,7 +109,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_lines():
 }
 """
     found = faults(text, NOTHING_MORE)
-    assert [(problem.source, problem.path, problem.code) for problem in found] == [
+    assert [(problem.place, problem.path, problem.code) for problem in found] == [
         (f"{PATH}:2", "$.defaultBranch", "bad_branch"),
         (f"{PATH}:3", "$.extractor", "unknown_key"),
         (f"{PATH}:4", "$", "duplicate_key"),
@@ -173,7 +173,7 @@ def test_a_wrong_type_names_the_place_and_what_was_expected(text, path, expected
     assert problem.path == path
     assert problem.code == "wrong_type"
     assert expected in problem.message
-    assert problem.source == f"{PATH}:1"
+    assert problem.place == f"{PATH}:1"
 
 
 NAMES_IN_DOUBT = """\
@@ -197,7 +197,7 @@ def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nea
         entity_types=lambda: ["fact"],
     )
     found = faults(NAMES_IN_DOUBT, known)
-    assert [(problem.source, problem.path, problem.code, problem.hint) for problem in found] == [
+    assert [(problem.place, problem.path, problem.code, problem.hint) for problem in found] == [
         (f"{PATH}:3", "$.extractors.markdwon", "unknown_extractor", "Did you mean 'markdown'?"),
         (f"{PATH}:6", "$.extractors.markdown.paths.rq", "unknown_type", "Did you mean 'req'?"),
         (f"{PATH}:8", "$.rules.orfans", "unknown_rule", "Did you mean 'orphans'?"),
@@ -232,7 +232,7 @@ def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the
     rules = {".kb/rules/a.yaml": "rules: [{id: no-owner}]"}
     schema = {".kb/schema/a.yaml": "entities: {fact: {atributes: {}}}"}
     found = faults(NAMES_IN_DOUBT, known_to(lambda: rules, lambda: load_schema(schema)))
-    assert [(problem.source, problem.code) for problem in found] == [
+    assert [(problem.place, problem.code) for problem in found] == [
         (f"{PATH}:3", "unknown_extractor"),
         (".kb/rules/a.yaml:1", "missing_field"),
         (".kb/schema/a.yaml:1", "unknown_key"),
@@ -282,7 +282,7 @@ def test_the_extractors_that_settings_know_are_those_that_there_are():
 def test_settings_of_an_extractor_that_cannot_be_used_are_told_with_their_place(said, path, code, words):
     problem = only_fault('{"extractors": {\n"markdown": ' + said + "}}")
     assert (problem.path, problem.code) == (f"$.extractors.markdown{path}", code)
-    assert problem.source == f"{PATH}:2"
+    assert problem.place == f"{PATH}:2"
     assert words in f"{problem.message} {problem.hint}"
 
 
@@ -303,7 +303,7 @@ def test_a_merge_conflict_is_called_by_its_name_and_nothing_else_is_said():
     text = '{\n<<<<<<< HEAD\n"rules": {}\n=======\n"rules": {"x": "off"}\n>>>>>>> feature\n}\n'
     problem = only_fault(text)
     assert problem.code == "merge_conflict"
-    assert problem.source == f"{PATH}:2"
+    assert problem.place == f"{PATH}:2"
     assert "<<<<<<<" in problem.hint
 
 
@@ -368,7 +368,7 @@ def test_any_text_is_a_configuration_or_is_refused_with_lines(text):
     assert problems
     lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
     for problem in problems:
-        file, _, line = problem.source.rpartition(":")
+        file, _, line = problem.place.rpartition(":")
         assert file == PATH
         assert 1 <= int(line) <= lines
 

@@ -59,7 +59,7 @@ def test_an_empty_variable_sets_nothing():
 def test_what_cannot_be_meant_is_refused_with_its_place(text, source, code):
     with pytest.raises(InvalidConfig) as refused:
         read(text)
-    assert [(one.source, one.code) for one in refused.value.details] == [(source, code)]
+    assert [(one.place, one.code) for one in refused.value.details] == [(source, code)]
 
 
 @pytest.mark.parametrize("value", ["x", "nan", "inf", "-1", "1e9"])
@@ -88,7 +88,7 @@ def test_a_repository_only_lowers_limits():
 def test_a_repository_must_not_say_where_stores_lie():
     with pytest.raises(InvalidConfig, match="`store` is a setting of the user") as refused:
         parse_config('{"store": "worktree"}', ".kb/config.json")
-    assert [(one.source, one.code) for one in refused.value.details] == [(".kb/config.json:1", "setting_of_the_user")]
+    assert [(one.place, one.code) for one in refused.value.details] == [(".kb/config.json:1", "setting_of_the_user")]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_settings_that_lie_outside_of_the_worktree_are_named_by_their_whole_path
     tree = Project(add_worktree(project.root, tmp_path / "tree", "other"), is_new=False)
     with pytest.raises(InvalidConfig) as refused:
         tree.workspace()
-    assert refused.value.details[0].source == f"{project.root}/.kb/config.json:1"
+    assert refused.value.details[0].place == f"{project.root}/.kb/config.json:1"
 
 
 @pytest.mark.parametrize("name", ["HOME", "XDG_CONFIG_HOME"])

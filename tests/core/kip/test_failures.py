@@ -27,10 +27,8 @@ def test_an_error_keeps_what_kb_knows_of_it(error):
     assert told["data"]["kb_code"] == error.code
     assert told["data"]["applied"] == error.applied
     assert told["data"]["problems"] == [{"path": "$.x", "code": "c", "message": "m", "hint": ""}]
-    if error is errors.CommitUncertain:
-        assert told["message"] == "It failed. It is not known whether the command was written."
-    else:
-        assert told["message"] == "It failed. Nothing was written."
+    is_uncertain = error is errors.CommitUncertain  # its message says what is not known
+    assert told["message"] == ("It failed." if is_uncertain else "It failed. Nothing was written.")
 
 
 def test_a_command_that_reads_is_not_told_what_was_written():
@@ -74,5 +72,5 @@ def test_an_interruption_is_told_as_one_and_not_as_a_bug():
     unknown = errors.Interrupted("The command was interrupted.")
     unknown.applied = "unknown"
     told = envelope(in_kip(unknown, writes=True))["error"]
-    assert told["message"] == "The command was interrupted. It is not known whether the command was written."
+    assert told["message"] == "The command was interrupted. It is not known whether all of it was written."
     assert "FIND" in told["hint"]

@@ -13,6 +13,7 @@ import pytest
 
 from kbcore.errors import HeadDamaged, InvalidQuery, KBError
 from kbcore.maintenance import epochs
+from kbcore.model.record import EPOCH
 from kbcore.storage import head as heads
 from kbcore.storage import journal, rebuild
 from kbcore.storage.head import EPOCHS, GIT_DIRECTORY, Epoch, Head
@@ -60,7 +61,7 @@ def test_the_record_of_a_new_epoch_names_the_old_id_and_the_lost_seqs(project: P
     old = head_of(project)
     begin(project, seen=5)
     [newest, *_] = log(project.view())
-    assert newest["message"] == epochs.NEW_EPOCH
+    assert newest["source"] == EPOCH
     store, _, _ = branches.open_branch(project.workspace(), None)
     repair = store.read(lambda view: store.record_at(view, 3)).repair
     assert f"The store id was {old.store_id} up to seq 2" in repair
@@ -123,6 +124,7 @@ import sys; from pathlib import Path
 from kbcore.errors import InvalidQuery
 from kbcore.storage.fs import RealFs
 from kbcore.maintenance import epochs
+from kbcore.model.record import EPOCH
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git, git_env

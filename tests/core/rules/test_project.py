@@ -59,7 +59,7 @@ def outcome(sql, context):
 def problems(text):
     with pytest.raises(InvalidConfig) as caught:
         load_rules({".kb/rules/a.yaml": text})
-    return [(one.source.rpartition(":")[2], one.message) for one in caught.value.details]
+    return [(str(one.line), one.message) for one in caught.value.details]
 
 
 def test_the_rules_of_a_file_run_beside_those_of_kb():
@@ -73,6 +73,27 @@ def test_the_rules_of_a_file_run_beside_those_of_kb():
     assert (found.message, found.source) == ("A has no owner", "docs/a.md")
     assert found.hint == "Somebody answers for every requirement."
     assert [run.id for run in report.rules][-2:] == ["req-has-owner", "second"]
+
+
+@pytest.mark.parametrize(
+    ("message", "names_id"),
+    [
+        ("is wrong, see A0", False),
+        ("is wrong, see A.2", False),
+        ("is wrong, see OLD-A", False),
+        ("Nothing implements A.", True),
+        ("''A'': wrong", True),
+        ("", False),
+    ],
+)
+def test_a_finding_knows_whether_the_message_of_its_row_names_the_entity(context, message, names_id):
+    _, [found] = outcome(f"select id, '{message}' as message from entity", context)
+    assert found.names_id is names_id
+
+
+def test_the_column_value_tells_apart_findings_of_one_entity(context):
+    _, found = outcome("select id, 'odd' as message, v as value from entity, (values (2), (10)) t(v)", context)
+    assert [(one.id, one.values) for one in found] == [("A", ("2",)), ("A", ("10",))]
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "rules: []\n"])

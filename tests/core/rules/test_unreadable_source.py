@@ -33,7 +33,7 @@ def test_each_error_of_a_file_is_a_violation_with_its_line_and_remedy():
 
 def test_faults_come_in_the_order_of_lines_and_say_once_what_becomes_of_them():
     notes = [
-        NoteOnFile(13, "a", "Late.", "Mend it; until then it is left out."),
+        NoteOnFile(13, "a", "Late.", "Mend it; until then it is left out.", id="A"),
         NoteOnFile(6, "a", "Early.", "Mend it."),
     ]
     early, late = violations(graph_of(files=[source("docs/r.md", *notes)]), RULE)

@@ -56,7 +56,7 @@ def test_a_client_cannot_change_what_a_file_states_and_is_told_which_file(projec
         project.apply(
             entities=[{"id": "REQ-1", "title": "Mine"}, {"id": "REQ-2", "type": "req", "title": "T", "status": "x"}]
         )
-    assert (refused.value.details[0].source, refused.value.details[0].path) == (f"{REQS}/1.md:3", "$.entities[0].title")
+    assert (refused.value.details[0].place, refused.value.details[0].path) == (f"{REQS}/1.md:3", "$.entities[0].title")
     assert f"{REQS}/1.md:3" in refused.value.message
     assert project.node("REQ-2") is None
     with pytest.raises(DerivedFact):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kbcore.checks import judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced import written
-from kbcore.checks.introduced.judging import apart
+from kbcore.checks.introduced.compare import introduced
 from kbcore.editing.documents import FileEdit, WriteTarget, commit, framed
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
@@ -67,7 +67,7 @@ def found_since(project: Project, seq: int) -> list[str]:
         return judge(workspace, view, tree_of(workspace, "main"), only=["suspect-edge"], is_own=True)
 
     with workspace.store("main").view_until(seq) as before:
-        return [*written.by_rule(apart(found(before), found(now), before, now).report.violations)]
+        return [*written.by_rule(introduced(found(before), found(now), now.renamed).report.violations)]
 
 
 def test_a_field_set_in_a_document_makes_the_edges_to_it_suspect(filled: Project) -> None:

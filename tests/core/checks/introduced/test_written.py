@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kbcore.checks import judge, run_checks
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced import written
-from kbcore.checks.introduced.judging import apart
+from kbcore.checks.introduced.compare import introduced
 from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
@@ -331,7 +331,7 @@ def whole(project: Project, seq: int, *, is_removal: bool) -> list[str]:
         return judge(workspace, view, tree, only=sorted(written.LOOKING), is_own=True, idle=idle)
 
     with workspace.store("main").view_until(seq) as before:
-        news = apart(found(before), found(now), before, now).report
+        news = introduced(found(before), found(now), now.renamed).report
         created = {*now.rows("select id from node")} - {*before.rows("select id from node")}
     return [*written.by_rule([one for one in news.violations if one.rule != "orphans" or (one.id,) not in created])]
 

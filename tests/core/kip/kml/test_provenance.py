@@ -57,7 +57,7 @@ def test_kb_keeps_who_wrote_and_by_what(kip):
     assert (node.source, link.created_by, [one.source for one in link.statements]) == ("kip", "tester", ["kip"])
 
 
-@pytest.mark.parametrize("program", ["cli", "kip", "sleep", "mcp:a client"])
+@pytest.mark.parametrize("program", ["cli", "kip", "sleep:3", "mcp:a client"])
 def test_the_program_that_wrote_is_no_source(kip, where, program):
     author = Author("tester", program, "kb/test")
     people = [{"id": f"Person:{name}", "type": "Person", "name": name, "title": name} for name in "AB"]

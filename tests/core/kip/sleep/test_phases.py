@@ -380,7 +380,7 @@ def test_the_cycle_is_written_down_with_what_all_its_records_did(kip: Sleeper) -
     report = kip.sleep()
     [entry] = kip.attributes("Person:$system")["maintenance_log"]
     assert kip.attributes("Person:$system")["last_sleep_cycle"] == entry["timestamp"] == report.cycle
-    assert entry["actions_taken"] == "4 orphans: put what belongs to no domain into one (2)"
+    assert entry["actions_taken"] == "sleep 4 orphans: put what belongs to no domain into one (2)"
     assert (entry["items_processed"], entry["issues_found"]) == (2, ["average_confidence is 0.5, target > 0.6"])
 
 

@@ -795,7 +795,7 @@ def test_a_fact_of_a_file_is_named_with_its_line_beside_other_faults(project: Pr
     with pytest.raises(InvalidChangeset) as refused:
         written.apply_changeset(project.workspace(), "main", AUTHOR, wanted, follows_head=True)
     (stated,) = (problem for problem in refused.value.details if problem.code == "derived_fact")
-    assert stated.source == "docs/requirements/a.md:4"
+    assert stated.place == "docs/requirements/a.md:4"
 
 
 def test_an_edge_type_that_does_not_exist_is_named_when_such_an_edge_is_to_go(project: Project) -> None:
