@@ -70,14 +70,13 @@ def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:
         words = "violates indentation"
     for key, message, hint in _WORDS:
         if key in words:
-            if "',' or '" in key and _HAS_COMMENT.search(_line(text, line - first_line)):
-                hint = _COMMENTED
+            is_cut = "',' or '" in key and _HAS_COMMENT.search(_line(text, line - first_line))
             return FileProblem(
                 line,
                 CODE,
                 "not valid YAML: "
                 + message.format(character=f"`{character}`" if character != "`" else "a backtick", problem=problem),
-                hint.replace("{{", "{").replace("}}", "}"),
+                _COMMENTED if is_cut else hint.replace("{{", "{").replace("}}", "}"),
                 column=column,
             )
     return FileProblem(line, CODE, f"not valid YAML: {words.strip()}", "Correct the line.", column=column)

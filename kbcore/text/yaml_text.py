@@ -1,9 +1,10 @@
 """YAML to plain values in which every scalar is text as typed, with the line of every key and list item.
 
 Nothing is resolved: ``0023``, ``1.10``, ``on``, ``~`` and dates stay text; only an empty value is None. Where `` #``
-is inside parentheses that end on the same line, as in ``retired (PR #12)``, it begins no comment. Elsewhere
-`` #12`` is a comment, as in all YAML, and a warning where it follows a value. Depth and the number of nodes are limited, aliases counted as often as they are used, and tags are refused. The text
-is read event by event: libyaml's own composer has no limit of depth.
+is inside parentheses that end on the same line, as in ``retired (PR #12)``, it begins no comment; elsewhere `` #12`` is
+one, as in all YAML, and a warning where it follows a value. Depth and the number of nodes are limited, aliases counted
+as often as they are used, and tags are refused. The text is read event by event: libyaml's own composer has no limit of
+depth.
 """
 
 from __future__ import annotations
