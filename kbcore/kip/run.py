@@ -14,6 +14,7 @@ import msgspec
 
 from kbcore import interrupting, limits
 from kbcore.errors import Interrupted, InvalidQuery, KBError
+from kbcore.ids import is_link_id
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
@@ -203,10 +204,13 @@ class _Attempt:
         return Piece(tree, {"result": done.result}, done.outcome.seq, warnings=done.outcome.warnings)
 
     def _check_recorded(self, tree: s.Upserts | s.Delete | s.Update | s.Merge) -> None:
-        """Refuse a write that names what a file states and no record has. Raises: ``KipRefused`` (KIP_3002)."""
+        """Refuse a write that names what a file states and no record has, or what no file states any more.
+
+        Raises: ``KipRefused`` (KIP_3002).
+        """
         from kbcore.kip.names import type_names  # noqa: PLC0415 - as in _written
         from kbcore.kip.scoping import parts_of  # noqa: PLC0415
-        from kbcore.sync.locate import SYNC_FIRST, unrecorded, unrecorded_words  # noqa: PLC0415
+        from kbcore.sync import locate  # noqa: PLC0415
 
         around, files = self._around, self._around.files
         if files is None:
@@ -224,8 +228,19 @@ class _Attempt:
             ):
                 places.setdefault(part.name.value, part.at)
         read = partial(files.read, around.workspace, around.branch, time_s=limits.FILES_S)
-        for key, path in unrecorded(lambda use: read(lambda view, _: use(view)), places).items():
-            raise refused(NOT_FOUND, unrecorded_words(in_quotes(key), path), at=places[key], hint=SYNC_FIRST)
+
+        def overlaid(use: Callable[[View], Any]) -> Any:
+            return read(lambda view, _: use(view))
+
+        said = {
+            key: locate.unrecorded_words(in_quotes(key), path)
+            for key, path in locate.unrecorded(overlaid, places).items()
+        }
+        recorded = around.workspace.store(around.branch).read
+        entities = [key for key in places if not is_link_id(key)]
+        said |= {key: locate.withdrawn_words(key) for key in locate.withdrawn(overlaid, recorded, entities)}
+        for key, message in said.items():
+            raise refused(NOT_FOUND, message, at=places[key], hint=locate.SYNC_FIRST)
 
     def _read(self, tree: Reading) -> Piece:
         around = self._around

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
@@ -55,15 +55,55 @@ def unrecorded_words(words: str, path: str) -> str:
     return f"{in_quotes(path)} states {words}, but it is not recorded yet."
 
 
-def check_unrecorded(read: Reading, changeset: Changeset, missing: Callable[[Sequence[str]], Collection[str]]) -> None:
+def withdrawn(read: Reading, recorded: Reading, ids: Collection[str]) -> list[str]:
+    """Return those of these entities that the records have and that go with the next sync: no file states them now."""
+
+    def on(view: View) -> set[str]:
+        if not view.overlay_mark:
+            return set()
+        absent = {*ids} - {node.id for node in view.nodes(sorted(ids))}
+        return absent - view.renamed(absent).keys()
+
+    absent = read(on) if ids else set()
+    found: list[str] = recorded(lambda view: [node.id for node in view.nodes(sorted(absent))]) if absent else []
+    return found
+
+
+def withdrawn_words(key: str) -> str:
+    """Return that no file states an entity any more."""
+    return f"No file states {in_quotes(key)} any more, which is not recorded yet."
+
+
+def check_withdrawn(read: Reading, recorded: Reading, changeset: Changeset) -> None:
+    """Refuse to write to an entity, or to link to one, that no file states any more: the next sync removes it.
+
+    ``recorded`` reads the records alone.
+
+    Raises: ``NotSynced``.
+    """
+    edges: list[EdgeWrite | EdgeDelete] = [*changeset.edges, *changeset.edge_deletes]
+    places = {edge.to_id: f"{edge.path}.to" for edge in edges} | {edge.from_id: f"{edge.path}.from" for edge in edges}
+    places |= {item.id: f"{item.path}.id" for item in changeset.entities}
+    places |= {item.id: f"{item.path}.id" for item in changeset.entity_deletes}
+    named = [key for key in places if key and not is_link_id(key)]
+    problems = [
+        Problem(places[key], NotSynced.code, withdrawn_words(key), SYNC_FIRST, subject=key)
+        for key in withdrawn(read, recorded, named)
+    ]
+    if problems:
+        raise of_problems(NotSynced, "The changeset names what is gone", problems)
+
+
+def check_unrecorded(read: Reading, recorded: Reading, changeset: Changeset) -> None:
     """Refuse to create what a file states that is not recorded yet, also by an upsert of an entity that no record has.
 
-    ``missing`` returns those of these entities that no record has.
+    ``recorded`` reads the records alone.
 
     Raises: ``NotSynced``.
     """
     upserted = [one.id for one in changeset.entities if one.mode == "upsert" and "type" in one.values and one.id]
-    created = missing(upserted) if upserted else ()
+    there = recorded(lambda view: {one.id for one in view.nodes(upserted)}) if upserted else set()
+    created = {*upserted} - there
     places = {
         one.id: (f"{one.path}.id", in_quotes(one.id))
         for one in changeset.entities

@@ -37,7 +37,8 @@ from kbcore.view.view import View
 
 T = TypeVar("T")
 
-_ACTOR: Final = "kb"
+_ACTOR: Final = ""
+"""Who records what the files say is not known before it is recorded."""
 _LOOK_S: Final = 0.05
 _AGAIN: Final = 30
 """Files that take too long are not looked at again, unless the head moves, for so many times the time they have."""

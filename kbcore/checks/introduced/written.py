@@ -31,7 +31,7 @@ from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
-from kbcore.sync.locate import check_unrecorded, with_places
+from kbcore.sync.locate import check_unrecorded, check_withdrawn, with_places
 from kbcore.view.view import View
 
 LOOKING: Final = frozenset(rule.id for rule in RULES if rule.look is not None)
@@ -58,11 +58,9 @@ def apply_changeset(
     """
     drafts: list[Draft] = []
     if read is not None and not changeset.problems:
-
-        def missing(ids: Sequence[str]) -> set[str]:
-            return workspace.store(branch).read(lambda view: {*ids} - {one.id for one in view.nodes(ids)})
-
-        check_unrecorded(read, changeset, missing)
+        recorded = workspace.store(branch).read
+        check_unrecorded(read, recorded, changeset)
+        check_withdrawn(read, recorded, changeset)
     try:
         outcome = apply.apply_changeset(
             workspace, branch, author, changeset, follows_head=follows_head, read=read, note=drafts.append
