@@ -52,6 +52,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import added
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import no_status_of, some_of
+from kbcore.view.sync_facts import statuses_by_sync
 from kbcore.view.view import View
 
 _ASSIGNMENT: Final = re.compile(r"(?P<name>[^=]*?)(?P<how>\+=|-=|:=|=)(?P<value>.*)", re.DOTALL)
@@ -208,18 +209,23 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
     """Set fields; the caller holds the lock of the documents."""
     workspace = target.workspace
 
-    def on(view: View) -> tuple[Node, Schema, int]:
-        return find(view, key), view.schema(workspace.schema), view.recorded_seq
+    def on(view: View) -> tuple[Node, Schema, int, bool]:
+        node = find(view, key)
+        return node, view.schema(workspace.schema), view.recorded_seq, _has_default_status(view, node)
 
-    node, schema, seq = target.read(on)
+    node, schema, seq, has_default = target.read(on)
     called = {key: node.id} if node.id != key else {}
     asked = [assignment(word, schema) for word in words]
     names = list(dict.fromkeys(one.name for one in asked))
     if not names:
         raise InvalidQuery("No field is named.", hint=_HINT)
+    _check_links(node, asked)
     extractors = wanted(workspace)
     is_document = bool(node.path) and is_markdown(extractors, node.path)
-    in_file = {name for name in names if name in node.owners or (is_document and name not in node.fields)}
+    set_by_clients = {
+        name for name in node.fields if name not in node.owners and not (name == "status" and has_default)
+    }
+    in_file = {name for name in names if name in node.owners or (is_document and name not in set_by_clients)}
     in_store = {*names} - in_file
     if in_file and in_store:
         one, other = min(in_file), min(in_store)
@@ -249,6 +255,24 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         )
     outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings))
     return SetResult(with_called(outcome, called), edits)
+
+
+def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
+    """Refuse to set links to entities as a field: they are edges. Raises: ``InvalidQuery``."""
+    for one in asked:
+        items = [item for part in one.value.split(",") if (item := part.strip())]
+        is_missed = not items and one.how == "=" and not node.fields.get("links")
+        if one.name == "links" and one.how != ":=" and (is_missed or any("://" not in item for item in items)):
+            message = "The field `links` holds URLs; what leads to another entity is an edge."
+            hint = f"{kb('show', node.id)} lists the edges. {kb('link', node.id, 'EDGE', 'OTHER')} states one, and "
+            raise InvalidQuery(message, hint=f"{hint}one that a file states is removed in the file.")
+
+
+def _has_default_status(view: View, node: Node) -> bool:
+    """Tell whether a status is the default that a document without one gets: nobody has set it."""
+    if "status" not in node.fields or "status" in node.owners:
+        return False
+    return node.created_seq > view.recorded_seq or node.id in statuses_by_sync(view, [node.id])
 
 
 class _OtherChanges:
@@ -342,7 +366,11 @@ def _edit_fields(
     Raises: ``DerivedFact`` with file and line where that cannot be done safely.
     """
     path, before, stated = document.path, document.before, document.stated
-    lines = {name: line for name, line in stated.lines.items() if name in stated.fields and _is_stated(stated, name)}
+    lines = {
+        name: line
+        for name, line in stated.lines.items()
+        if (name in stated.fields and _is_stated(stated, name)) or name == "type"
+    }
     changes: dict[str, Value | None] = {}
     for name, value in values.items():
         if name in lines and name in stated.fields and value is not None and is_same(stated.fields[name], value):
@@ -396,6 +424,8 @@ def _check(document: _Document, values: Mapping[str, Any], after: Facts, definit
         fields = dict(one.fields)
         if one.id == key:
             fields |= {name: value for name, value in values.items() if value is not None}
+            if type_ := fields.pop("type", ""):
+                one = msgspec.structs.replace(one, type=str(type_))  # noqa: PLW2901 - as the edit is to make it
             fields = {name: value for name, value in fields.items() if values.get(name, "") is not None}
             # A file states text, and the schema says that it is a number or a boolean.
             fields |= {

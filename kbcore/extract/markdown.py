@@ -138,6 +138,8 @@ def _facts(draft: _Draft) -> Facts:
     if "title" not in sheet.lines:
         hint = "Add a line `title: …` to the front matter, or a first heading `# …`."
         draft.fault(line, "missing_title", "the document has no title", hint)
+    if type_line := draft.stated("type")[1]:
+        sheet.lines["type"] = type_line
     sheet.fields.setdefault("text_ref", draft.source.path)
     sheet.lines.setdefault("text_ref", line)
     mentioned = _mentions(draft, entity_id)

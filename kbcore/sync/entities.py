@@ -309,7 +309,8 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
             for name, value in wanted.items()
             if name not in known or not is_same(known[name], value) or owners.get(name) != path
         }
-    _tell(case, known, values, regained, unfit)
+    own = stated_by_clients(node, schema.entities.get(node.type), case.past.unsaid) if node else {}
+    _tell(case, own, values, regained, unfit)
     base = node.version if node else 0
     if values or unset:
         case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
@@ -340,16 +341,15 @@ def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
 
 def _tell(
     case: _Case,
-    known: Mapping[str, Any],
+    own: Mapping[str, Any],
     values: Mapping[str, Any],
     regained: Mapping[str, Any],
     unfit: Mapping[str, str],
 ) -> None:
-    """Warn of what the file takes over from clients, and of what they had stated: what stands again, what does not."""
-    owners = case.node.owners if case.node else {}
+    """Warn of what the file takes over from clients (``own``), and of what they had stated of one that comes back."""
     for name, value in values.items():
-        if name in known and name not in owners and not is_same(known[name], value):
-            message = f"{case.path} now states `{name}` of {case.entity.id}, which was {known[name]!r}."
+        if name in own and not is_same(own[name], value):
+            message = f"{case.path} now states `{name}` of {case.entity.id}, which was {own[name]!r}."
             case.plan.warnings.append(message)
     if regained:
         message = f"{case.entity.id} is back, with what clients had stated of it: {', '.join(regained)}."

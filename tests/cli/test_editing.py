@@ -739,3 +739,70 @@ def test_a_rollback_takes_every_point_and_says_which_seq_is_meant(kb, synced):
     ran = kb("rollback", "1", "--files")
     assert (ran.status, ran.out) == (0, "main at seq 3: 1 deleted.\n")
     assert "--files changed no file" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (("link", "REQ-1", "relates_to:x", "REQ-7"), ""),
+        (("delete", "REQ-7"), ""),
+        (("apply", "-"), '{"entities": [{"id": "REQ-7", "owner": "ann"}]}'),
+        (("apply", "-", "--dry-run"), '{"mode": "update", "entities": [{"id": "REQ-7", "owner": "ann"}]}'),
+        (("kip", 'UPSERT { CONCEPT { {type: "Requirement", name: "REQ-7"} SET ATTRIBUTES { owner: "x" } } }'), ""),
+    ],
+)
+def test_a_write_to_an_entity_whose_document_is_gone_is_refused_until_that_is_recorded(kb, synced, words, stdin):
+    write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync").status == 0
+    (synced / "docs/requirements/7.md").unlink()
+    ran = kb(*words, stdin=stdin)
+    assert ran.status in {18, 19}
+    assert "No file states 'REQ-7' any more, which is not recorded yet" in ran.err
+    assert "Run `kb sync` first." in ran.err
+    assert len(records(kb)) == 2
+
+
+def test_a_status_that_nobody_stated_is_set_in_the_document(kb, synced):
+    document = write_document(synced, "---\nid: REQ-7\ntitle: T\n---\n")
+    assert kb("sync").status == 0
+    ran = kb("set", "REQ-7", "status=done", "owner=ann")
+    assert (ran.status, ran.err) == (0, "")
+    assert document.read_text() == "---\nid: REQ-7\ntitle: T\nstatus: done\nowner: ann\n---\n"
+    assert kb("set", "REQ-7", "status=").status == 0
+    ran = kb("set", "REQ-7", "status=open")
+    assert (ran.status, "status: open" in document.read_text()) == (0, True)
+
+
+def test_a_default_status_is_not_said_to_be_overwritten(kb, synced):
+    write_document(synced, "---\nid: REQ-7\ntitle: T\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    ran = kb("apply", "-", stdin='{"entities": [{"id": "REQ-7", "status": "done"}]}')
+    assert (ran.status, "overwrites" in ran.err) == (0, False)
+
+
+def test_the_type_of_a_document_is_set_in_it(kb, synced):
+    document = write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    assert kb("set", "REQ-7", "type=adr").status == 0
+    assert (document.read_text().splitlines()[4], kb("show", "REQ-7", "--json").json["entity"]["type"]) == (
+        "type: adr",
+        "adr",
+    )
+    assert "no entity type 'nope'" in kb("set", "REQ-7", "type=nope").err
+    assert kb("set", "REQ-7", "type=req").status == 0
+    assert document.read_text().count("type: req") == 1
+
+
+@pytest.mark.parametrize("words", ["links=", "links-=REQ-1", "links=REQ-1", "links+=REQ-1"])
+def test_links_to_entities_are_not_set_as_a_field(kb, synced, words):
+    write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\nlinks: [REQ-1]\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    ran = kb("set", "REQ-7", words)
+    assert (ran.status, "is an edge" in ran.err, "kb link REQ-7" in ran.err) == (2, True, True)
+    assert len(records(kb)) == 2
+
+
+def write_document(root, text):
+    path = root / "docs/requirements/7.md"
+    path.write_text(text, encoding="utf-8")
+    return path

@@ -14,6 +14,7 @@ import msgspec
 from kbcore.errors import NotFound
 from kbcore.ids import is_link_id
 from kbcore.model.graph import CLIENT, Link, Node
+from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
 from kbcore.model.values import is_same
 from kbcore.store.history.log import missing
@@ -145,8 +146,10 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
         for key, version in _past_versions(view, table, "id, version", keys):
             seqs[key].append(version)
     wanted = sorted({seq for each in seqs.values() for seq in each})
-    rows = view.rows("select seq, actor, session from record where seq in (select unnest(?::bigint[]))", [wanted])
-    writers = {seq: RecordedBy(seq, actor or "", session or "") for seq, actor, session in rows}
+    sql = "select seq, actor, session, source from record where seq in (select unnest(?::bigint[]))"
+    rows = view.rows(sql, [wanted])
+    writers = {seq: RecordedBy(seq, actor or "", session or "") for seq, actor, session, _ in rows}
+    by_sync = {row[0] for row in rows if row[3] == SYNC}
     certain = {
         key for key in overwritten if any(_if_other(writers.get(seq, RecordedBy(seq)), stamp) for seq in seqs[key])
     }
@@ -160,6 +163,8 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     for key, found in versions.items():
         written = [(one, writers.get(one.version, RecordedBy(one.version))) for one in found]
         by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
+        # What no file states and a sync has written is a default: nobody set it.
+        by_field = {name: one for name, one in by_field.items() if one is None or one.seq not in by_sync}
         if key in certain or (any(by_field.values()) and _has_other_writer(view, key, stamp)):
             setters[key] = {name: one for name, one in by_field.items() if one}
     return setters
