@@ -83,6 +83,8 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     is_whole: bool = True
     replaces: bool = False
     mode: Mode = "upsert"
+    is_import: bool = False
+    is_of_kip: bool = False
 
     @property
     def id(self) -> str:
@@ -162,7 +164,10 @@ def parse(
         msgspec.structs.replace(_entity(reader, path, item, mode, is_import=is_import), is_of_kip=is_of_kip)
         for path, item in reader.items(whole, "entities", '{"id": "REQ-1", "type": "req", "title": "…"}')
     ]
-    edges = [_edge(reader, path, item, mode, is_import=is_import) for path, item in reader.items(whole, "edges", _EDGE)]
+    edges = [
+        msgspec.structs.replace(_edge(reader, path, item, mode, is_import=is_import), is_of_kip=is_of_kip)
+        for path, item in reader.items(whole, "edges", _EDGE)
+    ]
     is_empty_export = {"entities", "edges"} <= whole.keys()  # two empty lists say that there is nothing to change
     if not entities and not edges and not is_empty_export and not reader.problems:
         reader.wrong("$", "empty", "The changeset names nothing.", "Give `entities`, `edges` or both.")
@@ -275,7 +280,7 @@ def _edge(reader: RequestReader, path: str, item: Mapping[str, Any], mode: Mode,
     replaces = reader.flag(path, item, "replace")
     its_mode = "create" if reader.flag(path, item, "create") else mode
     is_whole = len(reader.problems) == before
-    return EdgeWrite(path, *ends, values, objects, removed, is_whole, replaces, its_mode)
+    return EdgeWrite(path, *ends, values, objects, removed, is_whole, replaces, its_mode, is_import)
 
 
 def _entity_delete(reader: RequestReader, path: str, item: Mapping[str, Any], *, needs_version: bool) -> EntityDelete:

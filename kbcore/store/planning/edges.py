@@ -7,7 +7,7 @@ from typing import Any
 
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeWrite
-from kbcore.model.concepts import PREDICATE, how_to_add
+from kbcore.model.concepts import ORIGIN, PREDICATE, how_to_add
 from kbcore.model.graph import CLIENT, STAMPS, Link
 from kbcore.model.record import ConfirmLink, PutNode, StateLink
 from kbcore.model.schema import LINK
@@ -44,6 +44,8 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     found.check_owned(item, edge_words(item), owners, [*values, *unset])
     found.check_source(item.path, values)
+    if found.schema.edges[item.type].origin != ORIGIN:
+        found.check_provenance(item, values)
     found.note_overwritten(old, edge_words(item), [*values, *unset])
     if old and not values and not unset:
         found.repeated[item.path] = old

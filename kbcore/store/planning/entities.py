@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, EntityWrite
+from kbcore.model.changeset import SET_BY_KB, EntityWrite
 from kbcore.model.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node, former_ids, former_ids_of
 from kbcore.model.record import PutNode
@@ -19,7 +19,6 @@ from kbcore.text.wording import shortened
 from kbcore.view.numbering import check_new_id, marked_prefix
 
 _MAX_TITLE_CHARS: Final = 80
-_PROVENANCE: Final = ("metadata.created_at", "metadata.created_by")
 
 
 def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
@@ -48,8 +47,8 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
         _check_required(found, item, definition, {**fields, **wanted}, unset)
         _check_attributes(found, item, definition, wanted)
         _check_status(found, item, definition, wanted)
-        if definition.origin != ORIGIN and not (item.is_import or item.is_of_kip):
-            _check_provenance(found, item, values)
+        if definition.origin != ORIGIN:
+            found.check_provenance(item, values)
         if definition.name in DEFINING:
             _check_definition(found, item, definition.name, {**fields, **wanted})
     found.check_owned(item, item.id, owners, [*values, *unset])
@@ -117,14 +116,6 @@ def _keep_former_ids(
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
         hint = f"Leave it out; {kb('rename', 'OLD', 'NEW')} gives an entity another id."
         found.wrong(f"{item.path}.{FORMER_IDS}", SET_BY_KB, message, hint)
-
-
-def _check_provenance(found: PlanBuilder, item: EntityWrite, values: Mapping[str, Any]) -> None:
-    """Refuse metadata that would be shown as KB's own word on who made an entity of KB's types, and when."""
-    for name in _PROVENANCE:
-        if name in values:
-            message = f"`{name}` is set by KB, not by a client."
-            found.wrong(f"{item.path}.{name}", SET_BY_KB, message, LEAVE_OUT)
 
 
 def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:

@@ -22,7 +22,7 @@ from kbcore.errors import (
     of_problems,
 )
 from kbcore.ids import is_link_id
-from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
+from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
 from kbcore.model.graph import OBJECT_FIELDS, Link, Node
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
@@ -32,6 +32,7 @@ from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.secrets import secrets_in
 from kbcore.text.wording import pluralize, shortened, some_of
 
+_PROVENANCE: Final = ("metadata.created_at", "metadata.created_by", "metadata.updated_at")
 _MAX_HINTS: Final = 20
 """Each nearest id costs a look at all of them."""
 _MAX_LOOKED_UP: Final = 200
@@ -161,6 +162,12 @@ class PlanBuilder:
             if name in owners:
                 path, files = f"{item.path}.{name}", [owners[name]]
                 self.problems.append(stated_problem(path, item.id, files, words=words, field=name))
+
+    def check_provenance(self, item: EntityWrite | EdgeWrite, values: Mapping[str, Any]) -> None:
+        """Refuse metadata that KIP would show as KB's own word on who wrote an element of KB's types, and when."""
+        for name in _PROVENANCE if not (item.is_import or item.is_of_kip) else ():
+            if name in values:
+                self.wrong(f"{item.path}.{name}", SET_BY_KB, f"`{name}` is set by KB, not by a client.", LEAVE_OUT)
 
     def check_source(self, path: str, values: Mapping[str, Any]) -> None:
         """Note a problem when a client gives a file that KB reads as the source of what it states itself."""

@@ -820,6 +820,16 @@ def test_a_client_cannot_name_a_file_as_the_source_of_what_it_states_itself(proj
     assert project.import_(entities=[{"id": "REQ-1", "source": file, "owner": "ann"}]).updated == ("REQ-1",)
 
 
+@pytest.mark.parametrize("name", ["created_at", "created_by", "updated_at"])
+def test_metadata_do_not_say_who_wrote_an_edge_and_when_but_for_imports(project: Project, name: str) -> None:
+    project.apply(entities=[req("A"), req("B")])
+    said = edge("depends_on", "A", "B", metadata={name: "2020-01-01T00:00:00Z"})
+    with pytest.raises(InvalidChangeset) as caught:
+        project.apply(edges=[said])
+    assert [(one.path, one.code) for one in caught.value.details] == [(f"$.edges[0].metadata.{name}", "set_by_kb")]
+    project.import_(edges=[said])
+
+
 def test_metadata_do_not_say_who_made_an_entity_and_when_but_for_concepts_and_imports(project: Project) -> None:
     said = {"created_at": "2020-01-01T00:00:00Z", "created_by": "bob", "source": "talk", "author": "bob"}
     with pytest.raises(InvalidChangeset) as caught:
