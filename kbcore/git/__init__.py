@@ -11,7 +11,7 @@ from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
 from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
-from kbcore.git.reflog import BirthCache, birth_of, former_names, was_moved
+from kbcore.git.reflog import BirthCache, birth_of, former_names, has_reflog, was_moved
 from kbcore.git.refs import (
     Usage,
     WorktreeHead,
@@ -44,6 +44,7 @@ __all__ = [
     "find_own_repository",
     "find_repository",
     "former_names",
+    "has_reflog",
     "hooks_dir",
     "is_branch",
     "is_in_use",

@@ -79,6 +79,14 @@ def birth_of(repo: Repository, env: Mapping[str, str], branch: str, cache: Birth
     return birth
 
 
+def has_reflog(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
+    """Tell whether git has a reflog of a branch, if only an empty one. Raises: ``GitUnusable``."""
+    ref = BRANCH_PREFIX + encode_name(branch)
+    if not uses_reftable(repo.git_dir):
+        return os.path.lexists(repo.common_dir / "logs" / os.fsdecode(ref))
+    return run_git(repo, env, ["reflog", "exists", os.fsdecode(ref)], allowed=(0, 1, 128)).status == 0
+
+
 def was_moved(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     """Tell whether a branch was renamed to this name, or copied, as far as its reflog says. Raises: ``GitUnusable``."""
     return bool(_find(repo, env, BRANCH_PREFIX + encode_name(branch), _MOVED))

@@ -67,6 +67,7 @@ def judge(
     find_presence: Callable[[], Presence],
     has_other_names: Callable[[], bool],
     is_older: Callable[[int], bool],
+    has_reflog: Callable[[], bool],
 ) -> Verdict:
     """Return whether the branch that git has now is the one that a store was used for last.
 
@@ -77,6 +78,7 @@ def judge(
         has_other_names: tells whether the branch was renamed or copied from another: then it may have replaced a
             branch that existed until that moment.
         is_older: tells whether all records of the store itself were written before a time, in seconds.
+        has_reflog: tells whether git has a reflog of the branch, which may have lost its first lines.
     """
     if seen is None:
         if birth is None:
@@ -86,6 +88,8 @@ def judge(
     if seen.is_gone and not is_same_life:
         return _judge_gone(seen, birth, find_presence, has_other_names)
     had_none = not seen.birth and not seen.had_ref
+    if birth is None and seen.birth and not has_reflog() and find_presence() == "ref":
+        return "doubtful"  # git deletes a reflog with its branch alone
     if birth is None or is_same_life:
         is_news = seen.is_gone or (had_none and find_presence() == "ref")
         return "doubtful" if seen.is_doubted else "unseen" if is_news else "same"

@@ -291,6 +291,7 @@ class Workspace:
             find_presence=lambda: self._presence_of(branch),
             has_other_names=lambda: git.was_moved(repo, env, branch),
             is_older=lambda at_s: self._is_older(directory, at_s),
+            has_reflog=lambda: git.has_reflog(repo, env, branch),
         )
         # The default branch always exists for KB, and its store is never put away.
         return "same" if verdict != "same" and branch == self.default_branch else verdict

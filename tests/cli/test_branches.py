@@ -762,3 +762,19 @@ def test_the_list_and_gc_name_a_branch_that_was_made_again_and_the_next_writer_p
     assert any(one.startswith("git deleted topic and made it again") for one in warned)
     assert "that store is in the trash" in kb("branch", "ensure", "topic").err
     assert "\tmade again\t" not in kb("branch").out
+
+
+def test_a_branch_whose_reflog_is_gone_is_in_doubt(kb, synced):
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "one")
+    git(synced, "switch", "-q", "-c", "topic")
+    assert kb("branch", "ensure").status == 0
+    assert "doubtful" not in kb("branch").out
+    git(synced, "switch", "-q", "main")
+    git(synced, "branch", "-q", "-D", "topic")
+    git(synced, "-c", "core.logAllRefUpdates=false", "branch", "topic")
+    git(synced, "switch", "-q", "topic")
+    assert "git may have made topic again since its store was last used" in kb("query").err
+    assert "\tdoubtful\t" in kb("branch").out
+    assert kb("branch", "ensure", "topic", "--keep").status == 0
+    assert "git may have made" not in kb("query").err

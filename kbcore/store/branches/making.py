@@ -152,7 +152,7 @@ def _doubt(workspace: Workspace, branch: str) -> Suspicion:
     if seen is not None and seen.is_gone:
         reason = f"git had no branch {branch} at a time after its store was last used, and has one again"
     else:
-        reason = f"git made {branch} after its store was last used, as far as the reflog tells"
+        reason = f"git may have made {branch} again since its store was last used"
     remedy = (
         f"If so, {typed('branch', 'ensure', name, '--from', workspace.default_branch, '--replace')} puts it in the "
         f"trash and copies that of {workspace.default_branch}; if it is right, "

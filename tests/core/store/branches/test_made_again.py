@@ -106,8 +106,6 @@ def test_the_restored_store_of_the_earlier_branch_stays(topic: Project) -> None:
             run_at(2, project, "branch", "-m", "x", "topic"),
         ),
         lambda project: (stores_at(project.root) / "topic" / "git-ref.json").write_bytes(b'{"format":1,"birth":"'),
-        lambda project: (project.root / ".git/logs/refs/heads/topic").unlink(),
-        lambda project: shutil.rmtree(project.root / ".git/logs"),
     ],
 )
 def test_nothing_is_said_where_the_branch_lived_on(topic: Project, act: Callable[[Project], object]) -> None:
@@ -116,6 +114,14 @@ def test_nothing_is_said_where_the_branch_lived_on(topic: Project, act: Callable
     act(topic)
     assert first_use(topic, "topic") == branches.Ensured("topic", is_new=False)
     assert "OLD" in facts(topic, "topic")
+
+
+@pytest.mark.parametrize("logs", ["logs/refs/heads/topic", "logs"])
+def test_a_branch_without_the_reflog_that_its_store_has_seen_is_in_doubt(topic: Project, logs: str) -> None:
+    place = topic.root / ".git" / logs
+    place.unlink() if place.is_file() else shutil.rmtree(place)
+    assert first_use(topic, "topic").is_doubted
+    assert facts(topic, "topic") == {"A", "OLD"}
 
 
 @pytest.mark.parametrize(
