@@ -214,14 +214,15 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     if not conflicts:
         return left[0].remedy
     later = {one.seq for one in conflicts}
-    forced = (
-        ""
-        if any(one.change == RENAMED for one in conflicts)
-        else worded("; --force takes the old values over them", _OLD_VALUES)
-    )
+    if any(one.change == RENAMED for one in conflicts):
+        # A rename of what documents name is undone by itself, with the documents.
+        steps = some_of([f"{kb('revert', seq)}" for seq in sorted({*seqs, *later}, reverse=True)], _SHOWN_SEQS)
+        option = worded("--files", "`files` true")
+        return f"Undo one after the other, the newest first: {steps}; with {option} where documents name the entity."
+    forced = worded("; --force takes the old values over them", _OLD_VALUES)
     together = sorted({*seqs, *later}, reverse=True)
     named = f"{kb('revert', *together)}" if len(together) <= _SHOWN_SEQS else "Reverting them all"
-    way = worded(", or --force leaves it", "") if forced else ""
+    way = worded(", or --force leaves it", "")
     more = f" What would remain is to be removed first{way}." if left else ""
     return f"{named} undoes the later changes as well{forced}.{more}"
 

@@ -560,7 +560,7 @@ def test_a_rename_of_what_was_renamed_again_is_not_undone_beside_it(project: Pro
         with pytest.raises(RevertConflict) as refused:
             revert(project, 3, force=force)
         assert conflicts(refused) == [{"seq": 4, "id": "D", "change": "renamed", "to": "E"}]
-        assert "`kb revert 4 3`" in refused.value.hint
+        assert "`kb revert 4`, `kb revert 3`;" in refused.value.hint
     revert(project, 4, 3)
     assert project.edges("A") == {("A", "depends_on", "B", True)}
 
