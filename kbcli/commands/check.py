@@ -152,6 +152,8 @@ def _check_states(asked: _Asked) -> None:
     if asked.only_records and (asked.requires_synced or asked.staged):
         other = "--staged" if asked.staged else "--require-synced"
         raise typer.BadParameter(f"--recorded judges no files; leave out --recorded or {other}.")
+    if asked.staged and asked.requires_synced:
+        raise typer.BadParameter("--staged judges what is staged, not the files; leave it out or --require-synced.")
     if asked.staged and asked.since is not None:
         raise typer.BadParameter("--staged compares with HEAD; leave out --staged or --since.")
 
@@ -260,8 +262,6 @@ def _check(session: Session, asked: _Asked) -> int:
             session.output.note(
                 escape_controls(empty_note) or "There is nothing to check yet: `kb sync` takes in documents."
             )
-    if files.freshness == "unknown" and not (session.output.is_json or asked.staged or asked.only_records):
-        session.tell_files(opened.branch, files)
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
 
 
@@ -281,8 +281,9 @@ def _judged(
     from kbcore.text.wording import pluralize
 
     def on(view: View, files: FileState) -> tuple[ReportContent, dict[str, Any], FileState]:
-        if files.freshness == "unknown" and not files.is_asked:
-            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {files.reason}")
+        if files.freshness == "unknown" and not (asked.staged or asked.only_records):
+            hint = "`--recorded` judges the records alone." if files.is_asked else ""
+            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {files.reason}", hint=hint)
         if asked.requires_synced and files.freshness != "current":
             why = files.reason or f"{pluralize(files.pending_files or 0, 'file')} not as recorded."
             raise NotSynced(f"The records of {opened.branch} do not hold what its files say: {why}")

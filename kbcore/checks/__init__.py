@@ -36,6 +36,7 @@ from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import BASELINE, CONFIG, RULES, Workspace
 from kbcore.sync.faults import About
 from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.neighborhood import neighborhood
 from kbcore.view.sandbox import Sandbox, Times
@@ -63,6 +64,7 @@ _SUPPRESSING: Final = f"""
 select id from node where json_extract(attributes, '$.{ATTRIBUTE}') is not null order by id limit {_MOST_SUPPRESSING}
 """  # noqa: S608 - no text from outside
 IDLE_ID: Final = "idle_suppression"
+_FILES: Final = "select path from source union select path from node where path <> ''"
 MAX_GUESSED: Final = 5
 """For so many ids that do not exist it is looked for one that may be meant: all entities are looked at for each."""
 
@@ -204,7 +206,7 @@ def known_in(workspace: Workspace, view: View | None, about: About) -> tuple[Acc
 
 
 def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
-    """Return the suppressions without effect: of rules that do not exist, without a reason, of ids that do not exist.
+    """Return the suppressions without effect: of a rule, an id or paths that nothing has, or without a reason.
 
     ``path`` is the file that states one, or the id where a client wrote it. Raises: ``InvalidConfig``.
     """
@@ -225,6 +227,13 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
         hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
         message = f"A suppression names {in_quotes(id_)}, which does not exist."
         found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
+    globs = [one.paths for one in workspace.config.suppressions if one.paths]
+    files = [row[0] for row in view.rows(_FILES, [])] if globs else []
+    for paths in globs:
+        if not any(matches(file, paths) for file in files):
+            message = f"A suppression names {' and '.join(map(in_quotes, paths))}, and no file that is read is there."
+            hint = "Correct the path, or remove the suppression."
+            found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
     return found
 
 

@@ -209,6 +209,7 @@ def test_a_comment_that_counts_without_being_a_fact_is_told(kb, synced):
     ("words", "said"),
     [
         (["--staged", "--since", "1"], "leave out --staged or --since"),
+        (["--staged", "--require-synced"], "--staged judges what is staged"),
         (["--json", "--format", "sarif"], "contradict each other"),
         (["--staged", "--branch", "other"], "does not write them to other"),
         (["--since", "mian"], "Did you mean 'main'?"),
@@ -443,8 +444,11 @@ def test_an_answer_of_the_records_alone_says_so(kb, synced):
     assert "not of the files" not in kb("check").err
     git(synced, "checkout", "-q", "-b", "topic")
     said = "note: The answer is of the records of main alone, not of the files. topic is checked out"
-    for words in (("check",), ("check", "--statistics"), ("query", "req"), ("impact", "REQ-1")):
+    for words in (("query", "req"), ("impact", "REQ-1")):
         assert said in kb("--branch", "main", *words).err, words
+    for options in ((), ("--statistics",), ("--quiet",), ("--require-synced",)):
+        ran = kb("--branch", "main", "check", *options)
+        assert (ran.status, "topic is checked out" in ran.err, "--recorded" in ran.err) == (29, True, True)
     kb("branch", "ensure")
     assert "note: The answer is of the records of topic as of seq 1, not of the files." in kb("query", "--at", "1").err
     assert kb("--branch", "main", "check", "--recorded").err == ""

@@ -41,3 +41,12 @@ def test_what_may_be_meant_is_looked_for_with_the_first_few_ids_that_do_not_exis
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     hints = [hint for _, _, hint in idle(project)]
     assert (len(hints), hints.count("Did you mean 'REQ-1'?")) == (40, 5)
+
+
+def test_a_setting_for_paths_of_which_no_file_is_read_is_named(project):
+    suppress = [{"rule": "orphans", "paths": [one], "reason": "x"} for one in ("docs/nope/**", "docs/**")]
+    project.write({".kb/config.json": json.dumps({"suppress": suppress})})
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    assert idle(project) == [
+        (".kb/config.json", "idle_suppression", "Correct the path, or remove the suppression."),
+    ]
