@@ -180,8 +180,7 @@ class _Manifest:
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
             message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
-            about = "" if _title(item) else symbol_id
-            self._fault(id_line, REPEATED_ID, message, "Keep one of the two; the first one counts.", about)
+            self._fault(id_line, REPEATED_ID, message, "Keep one of the two; the first one counts.", symbol_id)
             self.held_back[symbol_id] = None
             if _title(item):
                 # Its own id may have been another one.

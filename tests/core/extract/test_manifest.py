@@ -273,3 +273,9 @@ def test_whatever_stands_there_is_read_or_reported(lines, path):
     ids = [one.id for one in facts.entities]
     assert len(ids) == len(set(ids))
     assert {link.subject for link in facts.links} <= set(ids)
+
+
+def test_a_repeated_id_is_a_fault_of_that_id_alone():
+    facts = extract("symbols:\n- {id: a, title: A}\n- {id: g, title: One}\n- {id: g, title: Two}\n")
+    assert [(one.code, one.id) for one in facts.problems if one.severity == "error"] == [("repeated_id", "g")]
+    assert (facts.held_back, facts.unidentified) == (("g",), ("Two",))
