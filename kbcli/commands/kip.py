@@ -50,7 +50,10 @@ def run(
     try:
         request = request_of(text, parameters, dry_run=dry_run)
     except KipRefused as error:
-        return _refuse(session, error)
+        status = _refuse(session, error)
+        if command in {None, "-"} and not session.output.is_json:
+            session.output.error_detail("No command of the text was carried out: it is read whole first.")
+        return status
     return _answer(session, request)
 
 

@@ -40,7 +40,9 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
         if one.unknown:
             yield f"  {one.lacking()}"
         if one.against:
-            way = "Leave out `--reverse`." if query.reverse else "Add `--reverse`, or `^` to a --follow."
+            is_turned = any(name.startswith("^") for name in query.follow)
+            way = "Leave out `^`." if is_turned else "Add `--reverse`, or `^` to a --follow."
+            way = "Leave out `--reverse`." if query.reverse else way
             yield f"  Against the direction of the edges: {one.against:,}. {way}"
     if len(filters) > 1:
         for one in filters:

@@ -107,6 +107,11 @@ ASK: Final = (
         shows=("UNION", "IN"),
     ),
 )
+NEAR: Final = Example(
+    'DESCRIBE NEIGHBOURHOOD {type: "Service", name: "web"} BUDGET 2000',
+    "all about one, in both directions",
+    ("NEIGHBOURHOOD",),
+)
 CHANGE: Final = (
     Example(
         "UPDATE ?s SET ATTRIBUTES { seen: ADD(COALESCE(?s.attributes.seen, 0), 1) } SET METADATA { confidence: 0.8 } "
@@ -121,7 +126,7 @@ CHANGE: Final = (
     Example('DELETE CONCEPT ?s DETACH WHERE { ?s {type: "Service", name: "pay"} }', "with its links", ("CONCEPT",)),
     Example('EXPORT ?p WHERE { ?p {type: "Person", name: "Ann"} }', "as UPSERTs"),
 )
-EXAMPLES: Final = (*LOOK, DEFINE, WRITE, REPLACE, *ASK, *CHANGE)
+EXAMPLES: Final = (*LOOK, DEFINE, WRITE, REPLACE, *ASK, NEAR, *CHANGE)
 """All of them, in the order in which they can be carried out."""
 
 SIMPLE_FIND: Final = Example('FIND(?p.name, ?p.attributes.handle) WHERE { ?p {type: "Person"} } LIMIT 10')
@@ -160,10 +165,9 @@ block, then link. `EXPECT VERSION n` right behind {{type: …, name: …}} refus
 {_shown([REPLACE])}
 ## Ask
 Clauses narrow what is found, in their order. A missing key is null.
-{_shown(ASK)}\
+{_shown([*ASK, NEAR])}\
 Also: IS_NULL, STARTS_WITH, ENDS_WITH, REGEX (on texts); == != < > <= >=, && || !(…); DISTINCT in aggregates; \
-CURSOR "…" from `next_cursor`; NOW("-7d"); AT 12 after WHERE: as of a seq or time. DESCRIBE NEIGHBOURHOOD {{…}} BUDGET \
-2000.
+CURSOR "…" from `next_cursor`; NOW("-7d"); AT 12 after WHERE: as of a seq or time.
 
 ## Change
 Calculations: ADD, MUL, COALESCE (two), CLAMP (value, least, most), with paths on the target; ADD of a missing value \

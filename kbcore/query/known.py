@@ -30,6 +30,10 @@ class DataNames:
         """Tell whether a word is the id of an entity."""
         return bool(self._rows("select 1 from node where id = ?", [word]))
 
+    def is_type(self, word: str) -> bool:
+        """Tell whether any element is of this type."""
+        return bool(self._rows(f"select 1 from {self._tables[0]} where type = ? limit 1", [word]))  # noqa: S608 - fixed
+
     def has(self, field: str) -> bool:
         """Tell whether any element has this attribute or member of ``metadata``, or once had it."""
         column, _, member = field.partition(".")

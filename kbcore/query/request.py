@@ -245,6 +245,8 @@ def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Ite
             message = f"{in_quotes(query.type)} is an id, and no entity type."
             yield Problem("$.type", "unknown_type", message, f"{kb('show', query.type)} shows it.")
             return
+        if known and known.is_type(query.type):
+            return  # the schema has it no more, and entities still do
         near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)
         hint = is_it(near) or f"{did_you_mean('', [*schema.entities, EDGE])} {how_to_add(TYPE, query.type)}"
         yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)

@@ -402,6 +402,8 @@ class _Pages:
     def _other_way(self) -> str:
         if self._wanted.reverse:
             return "Leave out `reverse`."
+        if any(name.startswith("^") for name in self._wanted.follow):
+            return "Leave out the `^` in `follow`."
         return "Set `reverse`, or `^` in `follow`."
 
     def _noted(self, shown: Payload, asked: int) -> Payload:

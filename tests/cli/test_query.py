@@ -219,6 +219,19 @@ def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
     assert "  Against the direction of the edges: 1. Add `--reverse`" in kb("query", "--from", "TEST-1").err
     back = kb("query", "--from", "REQ-1", "--follow", "verified_by", "--reverse").err
     assert "  Against the direction of the edges: 1. Leave out `--reverse`." in back
+    back = kb("query", "--from", "REQ-1", "--follow", "^verified_by").err
+    assert "  Against the direction of the edges: 1. Leave out `^`." in back
+
+
+def test_entities_of_a_type_that_the_schema_has_no_more_are_found(kb, synced):
+    write(synced, {".kb/schema/p.yaml": "entities: {risk: {description: A risk.}}\n"})
+    assert (
+        kb("apply", "-", stdin='{"entities": [{"id": "R-1", "type": "risk", "title": "T", "status": "open"}]}').status
+        == 0
+    )
+    (synced / ".kb/schema/p.yaml").unlink()
+    assert [one["id"] for one in kb("query", "risk", "--json").json["entities"]] == ["R-1"]
+    assert kb("query", "rsik").status == 2
     assert "Nothing has the 'path' 'docs/nowhere.md'." in kb("query", "--where", "path=./docs/nowhere.md").err
     assert kb("query", "--from", "REQ-1", "--follow", "guards").err.endswith(
         "\n  No edge of those to follow leads from 'REQ-1' either way: `kb show REQ-1` shows all it has.\n"

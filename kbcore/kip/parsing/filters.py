@@ -30,7 +30,10 @@ _TESTS: Final = ("`CONTAINS`", "`STARTS_WITH`", "`ENDS_WITH`", "`REGEX`", "`IN`"
 OPERANDS: Final = ("a path (?x.attributes.key)", *literals.SCALARS, "`NOW`")
 _CONDITIONS: Final = (*OPERANDS, *_TESTS, "`!`", "`(`")
 _NOW_HINT: Final = 'Write NOW(), or move it by a duration: NOW("-7d").'
-_IN_HINT: Final = 'IN takes what to look at and a list: IN(?n.type, ["Person", "Event"]).'
+_IN_HINT: Final = (
+    'IN takes what to look at and a list: IN(?n.type, ["Person", "Event"]). '
+    'For a list in the store: CONTAINS(?n.attributes.aliases, "Ann").'
+)
 
 
 def condition(t: Tokens) -> Condition:

@@ -99,7 +99,7 @@ def matcher(t: Tokens, *, identifies: bool = False) -> Matcher:
         if len(found) == 2 or "id" in found or not t.accept(","):  # noqa: PLR2004 - type and name
             break
     if identifies and "id" not in found and len(found) < 2:  # noqa: PLR2004 - type and name
-        hint = 'A concept to be written is named by {type: "…", name: "…"}, or by {id: "…"}.'
+        hint = 'A concept is named by {type: "…", name: "…"}, or by {id: "…"}.'
         raise t.wrong(f"`{next(iter(found))}` alone names no single concept.", hint=hint, at=at)
     t.leave("}")
     return Matcher(found.get("id"), found.get("type"), found.get("name"), at)

@@ -30,7 +30,7 @@ from kbcore.kip.syntax import (
 
 _AGGREGATES: Final[frozenset[Any]] = frozenset(get_args(AggregateName))
 _EXPRESSIONS: Final = (*("a variable or path (?x, ?x.name)", "`COUNT`", "`SUM`", "`AVG`", "`MIN`", "`MAX`"),)
-_FIND_HINT: Final = "A query is FIND(…) WHERE { … }."
+_FIND_HINT: Final = "A query is FIND(…) WHERE { … }. AT, ORDER BY, LIMIT and CURSOR follow in this order."
 _KINDS: Final = ("`CONCEPT`", "`PROPOSITION`")
 
 
@@ -58,7 +58,8 @@ def _when(t: Tokens) -> JsonValue:
         seq = literals.count(t, "a seq")
         return JsonValue(seq.value, seq.at)
     if t.kind not in {"plain", "string", "parameter"}:
-        raise t.unexpected("a seq", "a time in quotes", "a placeholder (:name)")
+        hint = 'Write a seq, or a point in quotes: AT 12, AT "yesterday", AT "2026-01-31".'
+        raise t.unexpected("a seq", "a time in quotes", "a placeholder (:name)", hint=hint)
     return literals.value(t)
 
 
