@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Never
@@ -29,18 +29,19 @@ from mcp.server.models import InitializationOptions
 from mcp.shared.exceptions import MCPError
 from mcp_types.methods import CLIENT_REQUESTS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from kbcore import __version__, gc_pause
 from kbcore.clock import SystemClock
 from kbcore.errors import ResourceLimit
+from kbcore.text.escaping import escape_controls
 from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.resources import completion, prompts, resource_list
 from kbmcp.resources.instructions import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
-from kbmcp.tools.argument_models import naming_wrong_params
 from kbmcp.tools.call import Client, ServerOptions, Service
-from kbmcp.tools.run_call import bug
+from kbmcp.tools.run_call import Tool, bug, run_tool
 from kbmcp.tools.type_listing import Listing
 
 __all__ = ["ServerOptions", "serve", "server_for"]
@@ -52,12 +53,28 @@ class Live(msgspec.Struct, frozen=True):
     service: Service
     subscriptions: Subscriptions
     listing: Listing
+    tools: Mapping[str, Tool]
+    """Those that are offered, by name."""
     tasks: TaskGroup
     """What goes on beside the requests; it ends with the server."""
 
 
 ENDS_S: Final = 1.8
 """How long the process may take to end after the last message or a signal, whatever runs."""
+
+_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
+_MUST: Final = "must be "
+_MUST_BE: Final = {
+    "string_type": f"{_MUST}a string",
+    "int_type": f"{_MUST}an integer",
+    "float_type": f"{_MUST}a number",
+    "bool_type": f"{_MUST}true or false",
+    "list_type": f"{_MUST}a list",
+    "dict_type": f"{_MUST}an object",
+    "model_type": f"{_MUST}an object",
+    "model_attributes_type": f"{_MUST}an object",
+}
+"""By the type of pydantic's error."""
 
 Context = ServerRequestContext[Live, Any]
 
@@ -145,7 +162,7 @@ def server_for(options: ServerOptions) -> Server[Live]:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(subscriptions.watch)
-                yield Live(service, subscriptions, listing, tasks)
+                yield Live(service, subscriptions, listing, tool_list.by_name(service), tasks)
                 tasks.cancel_scope.cancel()
         finally:
             service.close()
@@ -177,11 +194,49 @@ def server_for(options: ServerOptions) -> Server[Live]:
 async def _name_wrong_params(
     server: Server[Live], ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    handler = server.get_request_handler(ctx.method)
-    checking = (CLIENT_REQUESTS.get((ctx.method, ctx.protocol_version)), handler.params_type if handler else None)
-    models = {model.__name__ for model in checking if model}
-    with naming_wrong_params(ctx.method, ctx.params or {}, models, _reported):
+    """Name the wrong parameters of a request in its answer; the SDK's own answer names none.
+
+    What a model finds that is none of those for parameters is no fault of the request, for which the SDK would take it.
+    """
+    try:
         return await call_next(ctx)
+    except ValidationError as error:
+        handler = server.get_request_handler(ctx.method)
+        checking = (CLIENT_REQUESTS.get((ctx.method, ctx.protocol_version)), handler.params_type if handler else None)
+        if error.title not in {model.__name__ for model in checking if model}:
+            raise _reported(error) from error
+        message = _wrong_params(ctx.method, ctx.params or {}, error)
+        raise MCPError(code=types.INVALID_PARAMS, message=message) from error
+
+
+def _wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
+    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
+    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
+    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
+    deepest = max(found, key=lambda one: one[0].count("."))[0]
+    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
+    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
+    return _WRONG_PARAMS.format(method, f"`{escape_controls(deepest)}` {said}")
+
+
+def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
+    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
+    path = "params"
+    value: Any = params
+    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
+    is_missing = fault["type"] == "missing" and not steps
+    for step in steps:
+        if isinstance(value, dict) and step in value:
+            path, value = f"{path}.{step}", value[step]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            path, value = f"{path}[{step}]", value[step]
+        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
+            path, is_missing = f"{path}.{step}", True
+    if is_missing:
+        return path, "is missing"
+    if fault["type"] == "literal_error":
+        return path, f"{_MUST}{fault['ctx']['expected']}"
+    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")
 
 
 def _reported(error: Exception) -> MCPError:
@@ -202,10 +257,10 @@ async def _list_tools(ctx: Context, _: types.PaginatedRequestParams | None) -> t
 
 async def _call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     live = ctx.lifespan_context
-    tool = tool_list.find(live.service, params.name)
-    if isinstance(tool, str):
-        raise MCPError(code=types.INVALID_PARAMS, message=tool)
-    answer = await tool_list.answer(live.service, tool, params.arguments or {}, _client(ctx))
+    tool = live.tools.get(params.name)
+    if tool is None:
+        raise MCPError(code=types.INVALID_PARAMS, message=tool_list.why_none(live.service, params.name))
+    answer = await run_tool(live.service, tool, params.arguments or {}, _client(ctx))
     if ctx.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS and live.listing.is_changed():
         await ctx.session.send_tool_list_changed()
     return answer
@@ -253,7 +308,7 @@ async def _complete(ctx: Context, params: types.CompleteRequestParams) -> types.
 
 
 async def _stop(ctx: Context, _: types.NotificationParams) -> None:
-    ctx.lifespan_context.service.works.stop()
+    ctx.lifespan_context.service.stop()
 
 
 async def _end_streams(ctx: Context, _: types.NotificationParams) -> None:

@@ -70,7 +70,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
     "watchfiles": ("kbcore/watch/notices.py",),
-    "pydantic": ("kbmcp/tools/argument_models.py",),
+    "pydantic": ("kbmcp/tools/argument_models.py", "kbmcp/serving.py"),
     "mcp": ("kbmcp/",),
     "mcp_types": ("kbmcp/",),
     "anyio": ("kbmcp/",),

@@ -63,6 +63,13 @@ def escaped_json(text: str) -> str:
     return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
+def escape_and_cut(text: str, most: int) -> str:
+    """Return foreign text for a place where no control may stand: escaped, on one line, and cut."""
+    plain = json.dumps(text[: most + 1], ensure_ascii=False)[1:-1].replace('\\"', '"')
+    shown = escaped_json(plain).strip()
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
 def _escaped(found: re.Match[str]) -> str:
     return _NAMED.get(found[0]) or found[0].encode("unicode-escape").decode("ascii")
 

@@ -3,8 +3,7 @@
 Calls that write go in the order in which they came. A call that only reads waits for no other that reads, up to
 ``MAX_READERS`` of them, where those that have read for long are not counted, and ``MAX_VIEWS`` in all. It waits only
 for a moment for those that came before it and write: mostly it then finds what they wrote, and a slow one does not keep
-it waiting. A line in which nobody stands is forgotten. One thread lets in those who may come in because time has
-passed; it ends when nobody waits for that.
+it waiting. A line without calls is forgotten. The event loop lets in those who may come in because time has passed.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +21,6 @@ import msgspec
 from kbcore.clock import SystemClock
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 
-ARRIVALS: Final = None
-"""The line of the calls that have come, of which nobody knows yet what branch they concern."""
 AFTER_WRITES_S: Final = 1.0
 """So long a call that reads waits for those that came before it and write."""
 
@@ -31,9 +28,9 @@ _monotonic_s: Final = SystemClock().monotonic_s
 
 
 class QueuedCall(msgspec.Struct, eq=False):
-    """A place in the line of a branch, by the directory of its store, or at the door."""
+    """A place in the line of a branch, by the directory of its store."""
 
-    line: Path | None
+    line: Path
     tell: Callable[[], object]
     reads: bool = False
     patient_until_s: float = math.inf
@@ -48,16 +45,18 @@ class CallQueue:
 
     def __init__(self, now_s: Callable[[], float] = _monotonic_s) -> None:
         self._now_s = now_s
-        self._gate = threading.Condition(threading.Lock())
-        self._lines: dict[Path | None, dict[QueuedCall, None]] = {}
-        """Who stands in each, the first one first."""
-        self._due_s: dict[Path | None, float] = {}
-        """When somebody may come in who cannot yet, though nobody leaves: of the lines in which somebody waits so."""
-        self._wakes_s = math.inf
-        self._timer: threading.Thread | None = None
+        self._gate = threading.Lock()
+        self._lines: dict[Path, dict[QueuedCall, None]] = {}
+        """The calls in each, the first one first."""
+        self._due_s: dict[Path, float] = {}
+        """When the loop looks at a line again, in which somebody may come in then though nobody leaves."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """That of the calls; without one, those who wait come in when somebody leaves."""
+        self.arrivals = asyncio.Lock()
+        """Held by the first of the calls that have come and are not in the line of a branch yet."""
 
-    def enqueue(self, line: Path | None, tell: Callable[[], object], *, reads: bool = False) -> QueuedCall:
-        """Stand last in a line, to read only or for whatever there is to do.
+    def enqueue(self, line: Path, tell: Callable[[], object], *, reads: bool = False) -> QueuedCall:
+        """Come last in a line, to read only or for whatever there is to do.
 
         ``tell`` is called when the turn has come, by the thread of whoever left, and must not wait; it is not called
         when it comes at once (see ``has_come``).
@@ -73,9 +72,10 @@ class CallQueue:
         with self._gate:
             return place.has_turn
 
-    def look(self, line: Path | None) -> None:
-        """Let in who may come in because time has passed, as the timer does."""
+    def look(self, line: Path) -> None:
+        """Let in who may come in because time has passed."""
         with self._gate:
+            self._due_s.pop(line, None)
             if line in self._lines:
                 self._give_turns(line)
 
@@ -92,7 +92,7 @@ class CallQueue:
                 del self._lines[place.line]
                 self._due_s.pop(place.line, None)
 
-    def _give_turns(self, name: Path | None, but_tell_not: QueuedCall | None = None) -> None:
+    def _give_turns(self, name: Path, but_tell_not: QueuedCall | None = None) -> None:
         """Let in whoever may come in now."""
         line = self._lines[name]
         now_s = self._now_s()
@@ -125,37 +125,18 @@ class CallQueue:
                     place.tell()
         self._note_due(name, due_s)
 
-    def _note_due(self, name: Path | None, due_s: float) -> None:
-        """Have the timer give the turns in a line again at this time; infinity where only leaving changes anything."""
-        if due_s == math.inf:
-            self._due_s.pop(name, None)
+    def _note_due(self, name: Path, due_s: float) -> None:
+        """Have the loop look at a line at this time; infinity where only leaving changes anything."""
+        if self._loop is None or due_s >= self._due_s.get(name, math.inf):
             return
         self._due_s[name] = due_s
-        if self._timer is None or not self._timer.is_alive():
-            self._start_timer()
-        elif due_s < self._wakes_s:
-            self._gate.notify()
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._look_at, name, due_s)
 
-    def _start_timer(self) -> None:
-        timer = threading.Thread(target=self._give_due_turns, name="kb-mcp turns", daemon=True)
-        self._wakes_s = -math.inf
-        # Without a thread, those who wait come in when somebody leaves.
-        with suppress(RuntimeError, MemoryError):
-            timer.start()
-            self._timer = timer
+    def _look_at(self, name: Path, due_s: float) -> None:
+        asyncio.get_running_loop().call_later(due_s - self._now_s(), self.look, name)
 
-    def _give_due_turns(self) -> None:
-        with self._gate:
-            while self._due_s:
-                now_s = self._now_s()
-                for name in [name for name, due_s in self._due_s.items() if due_s <= now_s]:
-                    self._give_turns(name)
-                self._wakes_s = min(self._due_s.values(), default=math.inf)
-                if self._due_s:
-                    self._gate.wait(max(0.0, self._wakes_s - now_s))
-            self._timer = None
-
-    def standing(self, line: Path | None) -> int:
+    def standing(self, line: Path) -> int:
         """Return how many have the turn in a line or wait for it."""
         with self._gate:
             return len(self._lines.get(line, ()))
@@ -172,10 +153,15 @@ class CallQueue:
         finally:
             self.leave(place)
 
-    @contextmanager
-    def ticket(self) -> Iterator[Ticket]:
-        """Give a call its place among all that have come, before the loop does anything else, and take it back."""
-        ticket = Ticket(self)
+    @asynccontextmanager
+    async def arrival(self) -> AsyncIterator[Ticket]:
+        """Give a call its place when all that came before it are in the line of a branch; take it back at the end.
+
+        It is the last of them before the loop does anything else.
+        """
+        self._loop = asyncio.get_running_loop()
+        await self.arrivals.acquire()
+        ticket = Ticket(self, self._loop)
         try:
             yield ticket
         finally:
@@ -183,32 +169,41 @@ class CallQueue:
 
 
 class Ticket:
-    """The place of one call, first at the door and then at its branch. No thread waits for it."""
+    """The place of one call: the first of those that have come, and then in the line of its branch.
 
-    def __init__(self, turns: CallQueue) -> None:
-        self._turns = turns
-        self._loop = asyncio.get_running_loop()
-        self._stand(ARRIVALS)
+    No thread waits for it.
+    """
 
-    async def reached(self) -> None:
-        """Wait until the turn has come where the call stands."""
-        if not self._turns.has_come(self._place):
-            await self._has_come.wait()
+    def __init__(self, queue: CallQueue, loop: asyncio.AbstractEventLoop) -> None:
+        self._queue = queue
+        self._loop = loop
+        self._has_come = asyncio.Event()
+        self._place: QueuedCall | None = None
+        self._holds_arrivals = True
 
     def move(self, directory: Path, *, reads: bool = False) -> bool:
-        """Go from the door to the line of a branch, in any thread, and tell whether the turn there has come.
+        """Enter the line of a branch, in any thread, and tell whether the turn there has come.
 
-        The next call is let in at the door only then: calls stand at a branch in the order in which they came.
+        The next call is looked at only then: calls are in the line of a branch in the order in which they came.
         """
-        before = self._place
-        self._stand(directory, reads=reads)
-        self._turns.leave(before)
-        return self._turns.has_come(self._place)
+        tell = self._has_come.set
+        place = self._queue.enqueue(directory, lambda: self._loop.call_soon_threadsafe(tell), reads=reads)
+        self._place = place
+        self._loop.call_soon_threadsafe(self._release_arrivals)
+        return self._queue.has_come(place)
+
+    async def reached(self) -> None:
+        """Wait until the turn at the branch has come."""
+        if self._place and not self._queue.has_come(self._place):
+            await self._has_come.wait()
 
     def leave(self) -> None:
         """Give the place back."""
-        self._turns.leave(self._place)
+        self._release_arrivals()
+        if self._place:
+            self._queue.leave(self._place)
 
-    def _stand(self, line: Path | None, *, reads: bool = False) -> None:
-        has_come = self._has_come = asyncio.Event()
-        self._place = self._turns.enqueue(line, lambda: self._loop.call_soon_threadsafe(has_come.set), reads=reads)
+    def _release_arrivals(self) -> None:
+        if self._holds_arrivals:
+            self._holds_arrivals = False
+            self._queue.arrivals.release()

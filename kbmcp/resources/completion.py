@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
 
-from kbcore.errors import InvalidQuery, NotFound
+from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbmcp.resources import prompts, resource_list
 from kbmcp.resources.prompts import Values
-from kbmcp.tools.call import Client, Service
-from kbmcp.tools.run_call import Job, run_call
+from kbmcp.tools.answers import Payload
+from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.run_call import Request, run_call
 
 if TYPE_CHECKING:
     from kbcore.query.completion import Likely
@@ -48,26 +49,17 @@ async def complete(service: Service, client: Client, params: types.CompleteReque
     typed = params.argument.value[:_TYPED_CHARS]
     given = (params.context.arguments if params.context else None) or {}
 
-    def prepare() -> Job:
-        values = _values(service, params)
+    def found(call: Call, values: Values | None, _: Sequence[Problem]) -> Payload:
         if not values:
-            return Job(lambda _: {"values": [], "total": 0})
-        source = _sources()[values]
+            return {"values": [], "total": 0}
+        likely = call.read(lambda view: _sources()[values](view, typed, given))
+        return {"values": list(likely.values), "total": likely.total}
 
-        def run_in(view: View) -> Likely:
-            return source(view, typed, given)
-
-        return Job(lambda call: _shown(call.read(run_in)))
-
-    outcome = await run_call(service, client, "kb.query", prepare)
+    outcome = await run_call(service, client, "kb.query", lambda: Request(_values(service, params)), found)
     if outcome.error is not None:
         raise prompts.refusal(outcome.error, outcome.payload)
-    found, total = outcome.payload["values"], outcome.payload["total"]
-    return types.CompleteResult(completion=types.Completion(values=found, total=total, has_more=total > len(found)))
-
-
-def _shown(likely: Likely) -> dict[str, object]:
-    return {"values": list(likely.values), "total": likely.total}
+    shown, total = outcome.payload["values"], outcome.payload["total"]
+    return types.CompleteResult(completion=types.Completion(values=shown, total=total, has_more=total > len(shown)))
 
 
 def _values(service: Service, params: types.CompleteRequestParams) -> Values:

@@ -1,6 +1,6 @@
 """What the server says of itself when a client connects. Written here and nowhere else: nothing stored gets into it.
 
-Only tools that the server offers are named. Tools stand in braces, as ``kbmcp.tools.names`` reads them; lines behind
+Only tools that the server offers are named. Tools stand in braces, as ``kbmcp.tools.hints`` reads them; lines behind
 ``W`` are for servers that write, those behind ``R`` for servers that only read.
 """
 

@@ -7,8 +7,8 @@ in a fence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 import mcp_types as types
 import msgspec
@@ -22,7 +22,7 @@ from kbmcp.resources.memory_prompts import MINDS, REFERENCE, TOOLSET, Mind
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.run_call import Job, run_call
+from kbmcp.tools.run_call import Request, run_call
 
 MAX_ARGUMENT_CHARS: Final = 1_000
 MOST_CHARS: Final = 6_000
@@ -161,12 +161,11 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
 
-    def prepare() -> Job:
+    def read() -> Request:
         prompt = find(service, name)
-        asked = _read(prompt, arguments)
-        return Job(lambda call: _blocks(call, prompt, asked, MOST_CHARS - len(_guidance(service, prompt))))
+        return Request(_AskedPrompt(prompt, _read(prompt, arguments), MOST_CHARS - len(_guidance(service, prompt))))
 
-    outcome = await run_call(service, client, "kb.query", prepare)
+    outcome = await run_call(service, client, "kb.query", read, _blocks)
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload)
     prompt, blocks = find(service, name), outcome.payload
@@ -228,7 +227,15 @@ def _near(name: str, names: list[str]) -> str:
     return f"Did you mean {in_quotes(near)}? " if near else ""
 
 
-def _blocks(call: Call, prompt: Prompt, asked: Asked, room: int) -> Payload:
+class _AskedPrompt(NamedTuple):
+    prompt: Prompt
+    arguments: Asked
+    room: int
+    """Characters that are left beside the guidance."""
+
+
+def _blocks(call: Call, asked_prompt: _AskedPrompt, _: Sequence[Problem]) -> Payload:
+    prompt, asked, room = asked_prompt
     seq, key = call.store.head().seq, asked.get(prompt.subject, "")
     subject = prompt_facts.entity(call, key) if key else None
     room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.text) if prompt.mind else 0)

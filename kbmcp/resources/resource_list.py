@@ -7,7 +7,7 @@ is stored changes a name, a description or a URI.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
 import mcp_types as types
@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kbcore import limits
-from kbcore.errors import NotFound, Rejected
+from kbcore.errors import NotFound, Problem, Rejected
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
 from kbmcp.resources.memory_prompts import PAGES, TOOLSET, page_at
@@ -24,7 +24,7 @@ from kbmcp.resources.prompt_guidance import for_server
 from kbmcp.tools import argument_models, check, query, sleep
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.run_call import Job, run_call
+from kbmcp.tools.run_call import Request, run_call
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -202,15 +202,17 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
         content = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[content])
 
-    def prepare() -> Job:
-        wanted = find(uri, service.options.toolsets)
-        return Job(lambda call: RESOURCES[wanted.what].read(call, wanted.id))
-
-    outcome = await run_call(service, client, "kb.query", prepare)
+    outcome = await run_call(
+        service, client, "kb.query", lambda: Request(find(uri, service.options.toolsets)), _document
+    )
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload, protocol)
     content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(DATA_NOTE | outcome.payload))
     return types.ReadResourceResult(contents=[content])
+
+
+def _document(call: Call, wanted: RequestedResource, _: Sequence[Problem]) -> Payload:
+    return RESOURCES[wanted.what].read(call, wanted.id)
 
 
 def refusal(error: Exception, payload: Payload, protocol: str) -> MCPError:

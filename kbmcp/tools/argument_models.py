@@ -6,20 +6,16 @@ it at once; here its shape is only described.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-import mcp_types as types
 import msgspec
-from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kbcore import limits
 from kbcore.errors import Problem
 from kbcore.model.changeset import Mode
 from kbcore.model.request_reader import kind_of
-from kbcore.text.escaping import escape_controls
 from kbcore.text.suggest import nearest
 from kbcore.text.wording import one_of
 
@@ -198,20 +194,6 @@ class SleepArguments(_Model):
 
 _SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
 
-_WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
-_MUST: Final = "must be "
-_MUST_BE: Final = {
-    "string_type": f"{_MUST}a string",
-    "int_type": f"{_MUST}an integer",
-    "float_type": f"{_MUST}a number",
-    "bool_type": f"{_MUST}true or false",
-    "list_type": f"{_MUST}a list",
-    "dict_type": f"{_MUST}an object",
-    "model_type": f"{_MUST}an object",
-    "model_attributes_type": f"{_MUST}an object",
-}
-"""By the type of pydantic's error."""
-
 _EXPECTED: Final = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -222,55 +204,6 @@ _EXPECTED: Final = {
     "list_type": "a list",
     "dict_type": "an object",
 }
-
-
-@contextmanager
-def naming_wrong_params(
-    method: str, params: Mapping[str, Any], models: Container[str], as_bug: Callable[[Exception], Exception]
-) -> Iterator[None]:
-    """Name the wrong parameters of a request in its answer; the SDK's own answer names none.
-
-    ``models`` are the names of those that check the parameters. What another model finds is no fault of the request,
-    for which the SDK would take it: ``as_bug`` returns what to raise instead.
-
-    Raises: ``MCPError``; what ``as_bug`` returns.
-    """
-    try:
-        yield
-    except ValidationError as error:
-        if error.title not in models:
-            raise as_bug(error) from error
-        raise MCPError(code=types.INVALID_PARAMS, message=_wrong_params(method, params, error)) from error
-
-
-def _wrong_params(method: str, params: Mapping[str, Any], error: ValidationError) -> str:
-    """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
-    found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
-    # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
-    deepest = max(found, key=lambda one: one[0].count("."))[0]
-    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
-    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
-    return _WRONG_PARAMS.format(method, f"`{escape_controls(deepest)}` {said}")
-
-
-def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
-    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
-    path = "params"
-    value: Any = params
-    steps = fault["loc"][fault["loc"][:1] == ("params",) :]
-    is_missing = fault["type"] == "missing" and not steps
-    for step in steps:
-        if isinstance(value, dict) and step in value:
-            path, value = f"{path}.{step}", value[step]
-        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            path, value = f"{path}[{step}]", value[step]
-        elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
-            path, is_missing = f"{path}.{step}", True
-    if is_missing:
-        return path, "is missing"
-    if fault["type"] == "literal_error":
-        return path, f"{_MUST}{fault['ctx']['expected']}"
-    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")
 
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:

@@ -7,7 +7,9 @@ the first call, not before: the first reply of the server waits for none of it.
 from __future__ import annotations
 
 import secrets
+import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -17,11 +19,13 @@ from weakref import WeakKeyDictionary
 import msgspec
 from anyio import CapacityLimiter, from_thread
 
-from kbcore import __version__, limits
+from kbcore import __version__, interrupting, limits
 from kbcore.errors import KBError, UnexpectedBranch
+from kbcore.interrupting import CurrentWork, Stopped
+from kbcore.process_limits import exhausted
+from kbcore.text.escaping import escape_and_cut
 from kbmcp.protocol.call_queue import CallQueue
-from kbmcp.protocol.running_calls import Publisher, Works
-from kbmcp.tools.answers import Payload, escape_and_cut
+from kbmcp.tools.answers import Payload
 
 if TYPE_CHECKING:
     from kbcore.model.schema import Schema
@@ -40,6 +44,12 @@ _MAX_REPOSITORY_CHARS: Final = 60
 _CALLS_AT_ONCE: Final = 24
 """Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
 ``MAX_VIEWS`` readers."""
+PUBLISH_AFTER_S: Final = 0.2
+"""So long after a view became due it is published: the answer of the call that found this is sent first."""
+PUBLISHER_WAIT_S: Final = 30.0
+"""So long another process that publishes is waited for."""
+PUBLISHER_ENDS_S: Final = 0.3
+"""So long the end of the server waits for a publication that was stopped, which removes its unfinished file."""
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
@@ -140,7 +150,9 @@ class Service:
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.turns = CallQueue()
-        self.works = Works()
+        self.running: set[CurrentWork] = set()
+        """The work of the calls that are carried out now."""
+        self.is_stopped = False
         self.publisher = Publisher()
         self.after_read: Callable[[Call, Payload], None] | None = None
         """Looks at each call that read, and at its answer, while the call is open."""
@@ -307,6 +319,12 @@ class Service:
         """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
         return self.workspace().schema
 
+    def stop(self) -> None:
+        """Stop the calls that are carried out now, and those that begin from now on."""
+        self.is_stopped = True
+        for work in self.running:
+            work.stop()
+
     def close(self) -> None:
         """Stop publishing, and close every view."""
         self.publisher.stop()
@@ -341,6 +359,63 @@ class Service:
         if ensured.is_new and ensured.copied_from and not ensured.notice:
             return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."
         return ensured.notice
+
+
+class Publisher:
+    """Publishes the views of stores in a thread of its own, one after the other. It ends when there is none to publish.
+
+    No call waits for it, and where the system makes no thread, the next call that finds a view due tries again.
+    """
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._due: dict[BranchStore, None] = {}
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._work = CurrentWork()
+
+    def add(self, store: BranchStore) -> None:
+        """Have the view of a store published, unless that is to be done already. Does not wait."""
+        with self._gate:
+            if self._stopping.is_set():
+                return
+            self._due[store] = None
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="kb-mcp publisher", daemon=True)
+                with suppress(RuntimeError, MemoryError):
+                    thread.start()
+                    self._thread = thread
+
+    def stop(self) -> None:
+        """Publish no more, and interrupt what is being published."""
+        with self._gate:
+            self._stopping.set()
+            thread = self._thread
+        self._work.stop()
+        if thread is not None:
+            thread.join(PUBLISHER_ENDS_S)
+
+    def _run(self) -> None:
+        with interrupting.done_for(self._work):
+            while (store := self._next()) is not None:
+                try:
+                    store.publish_beside(PUBLISHER_WAIT_S)
+                except Stopped:
+                    continue
+                except Exception as error:  # noqa: BLE001 - no call waits for it: reported in full on standard error
+                    if exhausted(error, may_be_written=False) is None:
+                        traceback.print_exc(file=sys.stderr)
+
+    def _next(self) -> BranchStore | None:
+        """Return the next store, after a pause; None where there is none, and this thread is to end."""
+        self._stopping.wait(PUBLISH_AFTER_S)
+        with self._gate:
+            if self._due and not self._stopping.is_set():
+                store = next(iter(self._due))
+                del self._due[store]
+                return store
+            self._thread = None
+            return None
 
 
 def repository_name(workspace: Workspace) -> str:

@@ -2,18 +2,21 @@
 
 The core marks the commands in its remedies (``kbcore.remedies``). Here a command that is also a tool becomes the tool,
 and what only the command line does becomes something to ask the user for, so that every hint can be followed.
+A tool has one key, such as ``kb.query``; it is listed in one of two spellings and understood in both.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Final
 
 from kbcore.errors import KBError
-from kbcore.remedies import Command, Part, kb, said
+from kbcore.remedies import Command, Part, kb, said, worded
 from kbcore.storage.files import WRITABLE_ROOT
 from kbcore.text.escaping import in_quotes
-from kbmcp.tools.names import in_words, spelled
+
+_PLACE: Final = re.compile(r"\{kb_([a-z]+)\}")
 
 _TOOL_OF: Final = {
     "query": "{kb_query}",
@@ -73,6 +76,21 @@ _BY_CODE: Final = frozenset({"stale_base", "revert_conflict"})
 """Codes whose remedy says all that the core's own says, and with which call."""
 _AND_THEN: Final = frozenset({"not_found"})
 """Codes whose remedy comes after the core's own, which knows no call."""
+
+
+def spelled(key: str, *, is_dotted: bool) -> str:
+    """Return the listed name of a tool."""
+    return key if is_dotted else key.replace(".", "_")
+
+
+def of_tools(text: str) -> str:
+    """Return the mark of a text for clients alone, as ``in_words`` takes it, to be put into a remedy or a note."""
+    return worded("", text)
+
+
+def in_words(text: str, *, is_dotted: bool) -> str:
+    """Return a text for clients, in which ``{kb_query}`` stands for the tool in the listed spelling."""
+    return _PLACE.sub(lambda found: spelled(f"kb.{found[1]}", is_dotted=is_dotted), text)
 
 
 def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has_core: bool = True) -> str:

@@ -18,7 +18,7 @@ from kbcore.text.wording import some_of
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import HistoryArguments
 from kbmcp.tools.call import Call
-from kbmcp.tools.names import of_tools
+from kbmcp.tools.hints import of_tools
 from kbmcp.tools.refusals import limit_problems, refused_arguments
 from kbmcp.tools.truncation import shortened
 from kbmcp.tools.write import answer_of

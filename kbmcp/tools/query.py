@@ -20,8 +20,7 @@ from kbmcp.tools import query_extras
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, leading, length_of
 from kbmcp.tools.argument_models import QueryArguments, read
 from kbmcp.tools.call import Call
-from kbmcp.tools.hints import hint_for, in_tool_words
-from kbmcp.tools.names import of_tools
+from kbmcp.tools.hints import hint_for, in_tool_words, of_tools
 from kbmcp.tools.query_extras import Extras
 from kbmcp.tools.refusals import explain, refused_arguments
 from kbmcp.tools.truncation import PartPlace, cut_entity, part_cursor, part_of, read_part_cursor

@@ -10,7 +10,7 @@ from kbcore.errors import NotFound, Problem
 from kbmcp.tools.answers import Payload, fit
 from kbmcp.tools.argument_models import QueryArguments
 from kbmcp.tools.call import Call
-from kbmcp.tools.names import of_tools
+from kbmcp.tools.hints import of_tools
 
 if TYPE_CHECKING:
     from kbcore.model.graph import Node

@@ -1,42 +1,42 @@
 """Carries out what a client asks for in its branch's surroundings, and turns whatever happens into one JSON document.
 
 A failure never ends the server: what KB explains is reported with its remedy; a bug is reported as one, and in full on
-standard error.
+standard error. A client that asked for it is told how far its call has come: the latest note, a few times a second at
+most, and none after the answer. A client that does not read holds up no work.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Final, Literal
 
+import anyio
+import mcp_types as types
 import msgspec
 from anyio.to_thread import run_sync
 
-from kbcore import interrupting
-from kbcore.errors import Interrupted, KBError
+from kbcore import interrupting, progress
+from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, Problem
 from kbcore.interrupting import CurrentWork, Stopped
+from kbcore.limits import MIB
 from kbcore.process_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
-from kbmcp.tools import hints
+from kbmcp.tools import answers, hints
 from kbmcp.tools.answers import Payload
-from kbmcp.tools.call import Arrival, Call, Client, ServerOptions, Service
-from kbmcp.tools.progress_notifications import told_to
-from kbmcp.tools.refusals import explain
+from kbmcp.tools.call import Arrival, Call, Client, Report, ServerOptions, Service
+from kbmcp.tools.refusals import explain, refused_arguments
 
-T = TypeVar("T")
+MAX_ARGUMENT_BYTES: Final = 4 * MIB
+EVERY_S: Final = 0.5
+"""How long a call takes before its client hears of it, and how often it does then."""
 
-
-class Job(msgspec.Struct, frozen=True):
-    """What is to be done once the branch is open. ``expect_branch`` is the one that it must be, if the client said."""
-
-    run: Callable[[Call], Payload]
-    expect_branch: str = ""
-    writes: bool = False
-    dry_run: bool = False
-    """What it would write is only planned: no store is made for it."""
+Run = Callable[[Call, Any, list[Problem]], Payload]
+"""Carries out what was read on the open branch. It gets what is wrong with it, adds what it finds itself, and refuses
+the call."""
 
 
 class CallResult(msgspec.Struct, frozen=True):
@@ -49,90 +49,131 @@ class CallResult(msgspec.Struct, frozen=True):
     """Whether the call that failed would write, as far as that is known."""
 
 
+def _finished(outcome: CallResult) -> types.CallToolResult:
+    """Return the result of a call whose answer is a document of KB's own."""
+    return answers.failure(outcome.payload) if outcome.error else answers.success(outcome.payload)
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool.
+
+    ``read`` takes the arguments apart before anything is opened. ``run`` gets what it returns: what is asked, without
+    the arguments that are wrong, and what is wrong with those; it adds what it finds itself, and refuses the call.
+    """
+
+    key: str
+    description: str
+    model: type[Any] | None
+    """The arguments; None where ``schema`` describes them as it is published."""
+    read: Callable[[Mapping[str, Any]], tuple[Any, list[Problem]]]
+    run: Run
+    writes: Literal["never", "sometimes", "always"] = "never"
+    writing: tuple[str, ...] = ()
+    """What of its arguments, and of their values, only writing needs; not offered where the server only reads."""
+    is_idempotent: bool = False
+    toolset: str = "core"
+    schema: Mapping[str, Any] = {}
+    finish: Callable[[CallResult], types.CallToolResult] = _finished
+    """Makes the result of a call of its outcome."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What was read of what a client asks for, before anything is opened."""
+
+    asked: Any
+    problems: list[Problem] = []
+    expect_branch: str = ""
+    """The branch that it must be, if the client said."""
+    writes: bool = False
+    dry_run: bool = False
+    """What it would write is only planned: no store is made for it."""
+
+
+async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
+    """Carry out a call of a tool when its turn has come, and return its result, whatever happens."""
+    read = partial(_read_arguments, service, tool, arguments)
+    return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
+
+
+def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) -> Request:
+    check_size(arguments)
+    asked, problems = tool.read(arguments)
+    writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
+    if writes and service.options.is_read_only:
+        message = "This server runs with --read-only."
+        problem = Problem("$.action", "not_offered", message, "Leave `action` at one that reads.")
+        raise refused_arguments([problem])
+    return Request(asked, problems, getattr(asked, "expect_branch", ""), writes, getattr(asked, "dry_run", False))
+
+
+def check_size(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that are too large to be read. Raises: ``InvalidQuery``, ``LimitExceeded``."""
+    try:
+        size = len(msgspec.json.encode(arguments))
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise InvalidQuery("The arguments hold half characters, or are nested too deep.") from error
+    if size > MAX_ARGUMENT_BYTES:
+        raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}.")
+
+
 async def run_call(
-    service: Service, client: Client, key: str, prepare: Callable[[], Job], *, writes: bool = False
+    service: Service, client: Client, key: str, read: Callable[[], Request], run: Run, *, writes: bool = False
 ) -> CallResult:
-    """Prepare a job, carry it out when its turn has come, and return what came of it, whatever happens.
+    """Read a request, carry it out when its turn has come, and return what came of it, whatever happens.
 
-    Jobs of one branch that write are carried out in the order in which this was called, those that read beside them
-    (``turns``). One that waits holds no thread, and one that is cancelled meanwhile gives its place back.
+    Requests of one branch that write are carried out in the order in which this was called, those that read beside
+    them (``CallQueue``). One that waits holds no thread, and one that is cancelled meanwhile gives its place back.
 
-    ``prepare`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
+    ``read`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
     known before that. ``key`` names the tool that remedies speak of.
     """
-    with service.turns.ticket() as ticket:
-        under_way = _Attempt(service, client, key, writes=writes)
-        await ticket.reached()
+    async with service.turns.arrival() as ticket:
+        attempt = _Attempt(service, client, key, read, run, writes=writes)
         work: CurrentWork | None = None
         try:
-            async with told_to(client.report), service.works.begun() as work:
+            async with reporting(client.report), running(service) as work:
                 check_room()
-                found = await run_sync(under_way.begin, prepare, ticket, limiter=service.threads)
-                if isinstance(found, CallResult):
-                    return found
-                await ticket.reached()
-                return await run_sync(under_way.go_on, found, limiter=service.threads)
+                while (result := await run_sync(attempt.go_on, ticket, limiter=service.threads)) is None:
+                    await ticket.reached()
+                return result
         except Exception as error:
             # The system made no thread, or gave no memory here.
             known = exhausted(error, may_be_written=work is not None and work.may_have_written)
             if known is None:
                 raise
-            return under_way.refused(known, is_in_loop=True)
-
-
-class _Ready(msgspec.Struct, frozen=True):
-    """A job that waits for its turn."""
-
-    job: Job
-    arrival: Arrival
+            return attempt.refused(known, is_in_loop=True)
 
 
 class _Attempt:
-    """One job on its way, and what is known of it should it fail. Runs in worker threads."""
+    """One request on its way, and what is known of it should it fail. Runs in worker threads."""
 
-    def __init__(self, service: Service, client: Client, key: str, *, writes: bool) -> None:
+    def __init__(
+        self, service: Service, client: Client, key: str, read: Callable[[], Request], run: Run, *, writes: bool
+    ) -> None:
         self._service = service
         self._client = client
         self._key = key
+        self._read = read
+        self._run = run
         self._writes = writes
+        self._ready: tuple[Request, Arrival] | None = None
+        """The request and its branch, when they are known."""
         self._around: Payload = {}
 
-    def begin(self, prepare: Callable[[], Job], ticket: Ticket) -> CallResult | _Ready:
-        """Prepare the job and find out its branch; carry it out at once where nobody else is."""
+    def go_on(self, ticket: Ticket) -> CallResult | None:
+        """Do what can be done now: read the request, find its branch, carry it out; None where its turn has not come.
 
-        def begin() -> CallResult | _Ready:
-            job = prepare()
-            self._writes = job.writes
-            ready = _Ready(job, self._service.arrive(job.expect_branch))
-            has_turn = ticket.move(ready.arrival.directory, reads=not job.writes)
-            return self._carried_out(ready) if has_turn else ready
-
-        return self._explained(begin)
-
-    def go_on(self, ready: _Ready) -> CallResult:
-        """Carry out the job, whose turn has come."""
-        return self._explained(lambda: self._carried_out(ready))
-
-    def _carried_out(self, ready: _Ready) -> CallResult:
-        service, around = self._service, self._around
-        job = ready.job
-        with service.open(self._client, ready.arrival, writes=job.writes, dry_run=job.dry_run) as call:
-            around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
-            try:
-                payload = {"repository": call.repository} | ready.job.run(call) | call.answered_from
-                if service.after_read and not ready.job.writes:  # after a write, reading would first publish the view
-                    service.after_read(call, payload)
-                news = service.news(call)
-            except KBError:
-                around |= _noted({}, service.news(call), service.options)
-                with suppress(KBError):  # the store may be what is damaged
-                    around["seq"] = call.store.head().seq
-                raise
-        return CallResult(service.options, _noted(payload, news, service.options))
-
-    def _explained(self, do: Callable[[], T]) -> T | CallResult:
+        It is called again when the turn has come.
+        """
         try:
-            return do()
+            if self._ready is None:
+                request = self._read()
+                self._writes = request.writes
+                arrival = self._service.arrive(request.expect_branch)
+                self._ready = request, arrival
+                if not ticket.move(arrival.directory, reads=not request.writes):
+                    return None
+            return self._carry_out(*self._ready)
         except Stopped:
             stopped = _interrupted(may_be_written=interrupting.may_have_written())
             told = {"error": stopped.as_json(writes=self._writes)} | self._around
@@ -146,8 +187,25 @@ class _Attempt:
             traceback.print_exc(file=sys.stderr)
             return CallResult(self._service.options, bug(error) | self._around, error, self._writes)
 
+    def _carry_out(self, request: Request, arrival: Arrival) -> CallResult:
+        service, around = self._service, self._around
+        with service.open(self._client, arrival, writes=request.writes, dry_run=request.dry_run) as call:
+            around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
+            try:
+                found = self._run(call, request.asked, request.problems)
+                payload = {"repository": call.repository} | found | call.answered_from
+                if service.after_read and not request.writes:  # after a write, reading would first publish the view
+                    service.after_read(call, payload)
+                news = service.news(call)
+            except KBError:
+                around |= _noted({}, service.news(call), service.options)
+                with suppress(KBError):  # the store may be what is damaged
+                    around["seq"] = call.store.head().seq
+                raise
+        return CallResult(service.options, _noted(payload, news, service.options))
+
     def refused(self, error: KBError, *, is_in_loop: bool = False) -> CallResult:
-        """Return the answer to a job that failed with an error that KB explains.
+        """Return the answer to a request that failed with an error that KB explains.
 
         The branch is found out by asking git, but not ``is_in_loop``, where that would keep all others waiting.
         """
@@ -185,3 +243,77 @@ def bug(error: Exception) -> Payload:
             "details": [],
         }
     }
+
+
+@asynccontextmanager
+async def running(service: Service) -> AsyncIterator[CurrentWork]:
+    """Let what the block does in threads be one work, stopped when the block is cancelled or the server stops.
+
+    A thread is never abandoned: the block ends when its thread has. Gives the work. What the block raises, it raises
+    as it is, and not in a group.
+    """
+    work = CurrentWork()
+    fault: Exception | None = None
+    service.running.add(work)
+    if service.is_stopped:
+        work.stop()
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_stop_when_cancelled, work)
+            try:
+                with interrupting.done_for(work):
+                    yield work
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
+                fault = error
+            tasks.cancel_scope.cancel()
+        if fault is not None:
+            raise fault
+    finally:
+        service.running.discard(work)
+
+
+async def _stop_when_cancelled(work: CurrentWork) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        work.stop()
+
+
+@asynccontextmanager
+async def reporting(report: Report | None) -> AsyncIterator[None]:
+    """Let a client hear of the work that is begun inside the block, which raises nothing but its cancellation."""
+    if report is None:
+        yield
+        return
+    course = _Course()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(course.tell, report)
+        with progress.listener(course.note):
+            yield
+        tasks.cancel_scope.cancel()
+
+
+class _Course:
+    """How far one call has come: the steps of its work, one after the other, as one count that only grows."""
+
+    def __init__(self) -> None:
+        self._step = ("", 0)
+        self._before = 0
+        """What was done in the steps before this one."""
+        self._latest: tuple[int, int, str] | None = None
+
+    def note(self, done: int, total: int, what: str) -> None:
+        """Take note of how far a step has come; one that begins anew is another step. Runs in the work's thread."""
+        if self._latest and (what != self._step[0] or done < self._step[1]):
+            self._before = self._latest[0]
+        self._step = (what, done)
+        self._latest = (self._before + done, self._before + total, f"{what}: {done} of {total}")
+
+    async def tell(self, report: Report) -> None:
+        """Report the latest note again and again, until cancelled."""
+        sent = -1
+        while True:
+            await anyio.sleep(EVERY_S)
+            if self._latest and self._latest[0] > sent:
+                sent, total, words = self._latest
+                await report(sent, total, words)

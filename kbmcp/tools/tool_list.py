@@ -1,4 +1,4 @@
-"""The tools: what each is called, says of itself, takes and does; and how a call becomes an answer.
+"""The tools: what each is called, says of itself, takes and does.
 
 Nothing that is stored changes a name, a description or a schema beyond the type names of the project's own schema.
 """
@@ -6,52 +6,19 @@ Nothing that is stored changes a name, a description or a schema beyond the type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import mcp_types as types
-import msgspec
 
-from kbcore.errors import InvalidQuery, LimitExceeded, Problem
+from kbcore.errors import Problem
 from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
-from kbcore.limits import MIB
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
-from kbmcp.tools import answers, argument_models, check, history, kip, query, sleep, write
-from kbmcp.tools.answers import Payload
-from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.names import in_words, spelled
+from kbmcp.tools import argument_models, check, history, kip, query, sleep, write
+from kbmcp.tools.call import Service
+from kbmcp.tools.hints import in_words, spelled
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.run_call import CallResult, Job, run_call
-
-MAX_ARGUMENT_BYTES: Final = 4 * MIB
-
-
-def _finished(outcome: CallResult) -> types.CallToolResult:
-    """Return the result of a call whose answer is a document of KB's own."""
-    return answers.failure(outcome.payload) if outcome.error else answers.success(outcome.payload)
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """One tool.
-
-    ``read`` takes the arguments apart before anything is opened. ``run`` gets what it returns: what is asked, without
-    the arguments that are wrong, and what is wrong with those; it adds what it finds itself, and refuses the call.
-    """
-
-    key: str
-    description: str
-    model: type[Any] | None
-    """The arguments; None where ``schema`` describes them as it is published."""
-    read: Callable[[Mapping[str, Any]], tuple[Any, list[Problem]]]
-    run: Callable[[Call, Any, list[Problem]], Payload]
-    writes: Literal["never", "sometimes", "always"] = "never"
-    writing: tuple[str, ...] = ()
-    """What of its arguments, and of their values, only writing needs; not offered where the server only reads."""
-    is_idempotent: bool = False
-    toolset: str = "core"
-    schema: Mapping[str, Any] = {}
-    finish: Callable[[CallResult], types.CallToolResult] = _finished
-    """Makes the result of a call of its outcome."""
+from kbmcp.tools.run_call import Tool
 
 
 def _reader(model: type[argument_models.M]) -> Callable[[Mapping[str, Any]], tuple[argument_models.M, list[Problem]]]:
@@ -174,48 +141,22 @@ def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) ->
     )
 
 
-def find(service: Service, name: str) -> Tool | str:
-    """Return the tool that a client means by a name, in either spelling, or why there is none."""
-    is_dotted = service.options.is_dotted
-    known = {spelled(tool.key, is_dotted=way): tool for tool in TOOLS for way in (False, True)}
-    tool = known.get(name)
+def by_name(service: Service) -> dict[str, Tool]:
+    """Return the tools that this server offers, by their names in either spelling."""
+    return {name: tool for name, tool in _known().items() if _is_offered(service, tool)}
+
+
+def why_none(service: Service, name: str) -> str:
+    """Return why a name is that of no tool which this server offers."""
+    tool = _known().get(name)
     if tool is None:
-        offered = [tool for tool in TOOLS if _is_offered(service, tool)]
-        near = nearest(name, [spelled(tool.key, is_dotted=is_dotted) for tool in offered])
+        offered = [spelled(tool.key, is_dotted=service.options.is_dotted) for tool in by_name(service).values()]
+        near = nearest(name, list(dict.fromkeys(offered)))
         return f"Unknown tool: {in_quotes(name[:100])}" + (f" (did you mean {near}?)" if near else "")
     if tool.toolset not in service.options.toolsets:
         return f"{name} is not offered: it is in the toolset {tool.toolset}, which --toolsets leaves out"
-    if not _is_offered(service, tool):
-        return f"{name} is not offered: this server runs with --read-only"
-    return tool
+    return f"{name} is not offered: this server runs with --read-only"
 
 
-async def answer(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
-    """Carry out a call when its turn has come, and return its result, whatever happens."""
-
-    def prepare() -> Job:
-        _check_size(arguments)
-        asked, problems = tool.read(arguments)
-        writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
-        _check_offered(service, writes=writes)
-        expected, is_dry = getattr(asked, "expect_branch", ""), getattr(asked, "dry_run", False)
-        return Job(lambda call: tool.run(call, asked, problems), expected, writes, is_dry)
-
-    outcome = await run_call(service, client, tool.key, prepare, writes=tool.writes == "always")
-    return tool.finish(outcome)
-
-
-def _check_offered(service: Service, *, writes: bool) -> None:
-    if writes and service.options.is_read_only:
-        message = "This server runs with --read-only."
-        problem = Problem("$.action", "not_offered", message, "Leave `action` at one that reads.")
-        raise refused_arguments([problem])
-
-
-def _check_size(arguments: Mapping[str, Any]) -> None:
-    try:
-        size = len(msgspec.json.encode(arguments))
-    except (UnicodeEncodeError, RecursionError) as error:
-        raise InvalidQuery("The arguments hold half characters, or are nested too deep.") from error
-    if size > MAX_ARGUMENT_BYTES:
-        raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}.")
+def _known() -> dict[str, Tool]:
+    return {spelled(tool.key, is_dotted=is_dotted): tool for tool in TOOLS for is_dotted in (False, True)}

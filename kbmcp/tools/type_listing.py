@@ -25,6 +25,7 @@ from kbcore.model.schema import CORE, Schema
 from kbcore.process_limits import exhausted
 from kbmcp.tools.argument_models import SchemaNames
 from kbmcp.tools.call import Call, Service
+from kbmcp.tools.run_call import running
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -89,7 +90,7 @@ class Listing:
     async def _read(self, service: Service, is_done: anyio.Event) -> None:
         """Read the names that are recorded, as work that the end of the server stops."""
         try:
-            async with service.works.begun():
+            async with running(service):
                 found = await anyio.to_thread.run_sync(self._recorded, service)
             with self._gate:
                 self._latest, self._as_of = found, ()

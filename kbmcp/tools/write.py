@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _AROUND: Final = frozenset({"expect_branch", "sync", "rename"})
 """The arguments of a write that are no part of its changeset."""
+_INSIDE: Final[dict[type, frozenset[str]]] = {
+    model: frozenset(argument_models.names_of(model)) - _AROUND
+    for model in (argument_models.UpsertArguments, argument_models.DeleteArguments)
+}
+"""The arguments of each tool that are read as its changeset."""
 _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run`."
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
 _ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
@@ -72,8 +77,9 @@ def _read(
     model: type[argument_models.UpsertArguments | argument_models.DeleteArguments],
     parse_items: Callable[[Any], Changeset],
 ) -> tuple[Write, list[Problem]]:
-    inside = {*argument_models.names_of(model)} - _AROUND
-    around, problems = argument_models.read(model, {name: arguments[name] for name in arguments if name not in inside})
+    inside = _INSIDE[model]
+    outside = {name: arguments[name] for name in arguments if name not in inside}
+    around, problems = argument_models.read(model, outside) if outside else (model.model_construct(), [])
     request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
     changeset = parse_items(request)
     if model is argument_models.UpsertArguments:

@@ -22,9 +22,9 @@ from kbcore.errors import NotFound
 from kbmcp.resources import prompts, resource_list
 from kbmcp.resources.prompts import Argument, Prompt
 from kbmcp.resources.resource_list import RequestedResource, Resource
-from kbmcp.tools import progress_notifications, tool_list
+from kbmcp.tools import run_call, tool_list
 from kbmcp.tools.call import Call
-from kbmcp.tools.tool_list import Tool
+from kbmcp.tools.run_call import Tool
 
 TEMPLATE = "test://template/{id}/data"
 SUBJECT = "REQ-1"
@@ -66,7 +66,7 @@ def _fails(_: Call, __: Any, ___: Any) -> dict[str, Any]:
 
 def _takes_long(_: Call, __: Any, ___: Any) -> dict[str, Any]:
     for _step in progress.track(range(STEPS), STEPS, "steps taken", every=1):
-        time.sleep(3 * progress_notifications.EVERY_S)
+        time.sleep(3 * run_call.EVERY_S)
     return {"steps": STEPS}
 
 
@@ -105,7 +105,7 @@ RESOURCES = {
 
 def add_to(server: Server[Any]) -> None:
     """Add everything to a server of KB's, and to the tables that it looks into."""
-    progress_notifications.EVERY_S = 0.02
+    run_call.EVERY_S = 0.02
     tool_list.TOOLS = (*tool_list.TOOLS, *TOOLS)
     prompts.PROMPTS = (*prompts.PROMPTS, *PROMPTS)
     resource_list.RESOURCES.update(RESOURCES)  # type: ignore[arg-type]

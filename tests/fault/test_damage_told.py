@@ -29,7 +29,8 @@ from kbcore.clock import SystemClock
 from kbcore.storage import head, lock
 from kbcore.storage.fs import RealFs
 from kbmcp.tools.call import Client, ServerOptions, Service
-from kbmcp.tools.tool_list import Tool, answer, find
+from kbmcp.tools.run_call import run_tool
+from kbmcp.tools.tool_list import by_name
 from tests.support.cli import ROOT, Ran, environment, worded
 from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
 from tests.support.repos import git, git_env, make_repository
@@ -405,12 +406,11 @@ def tree(root: Path) -> dict[str, tuple[int, int, str]]:
 def agent(root: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """Give ``kb_query`` as an agent calls it."""
     service = Service(ServerOptions(root, env=git_env()))
-    tool = find(service, "kb_query")
-    assert isinstance(tool, Tool)
+    tool = by_name(service)["kb_query"]
     with start_blocking_portal() as portal:
 
         def query(**arguments: Any) -> dict[str, Any]:
-            result = portal.call(answer, service, tool, arguments, Client("agent", "1"))
+            result = portal.call(run_tool, service, tool, arguments, Client("agent", "1"))
             return json.loads(result.content[0].text)
 
         try:

@@ -25,7 +25,8 @@ from kbcore.text.escaping import IS_DATA
 from kbmcp.tools.answers import DATA_NOTE
 from kbmcp.tools.call import Client as ClientName
 from kbmcp.tools.call import ServerOptions, Service
-from kbmcp.tools.tool_list import Tool, answer, find
+from kbmcp.tools.run_call import run_tool
+from kbmcp.tools.tool_list import by_name
 from tests.mcp.wiring import wired
 from tests.support.cli import worded
 from tests.support.forked import Forked
@@ -334,10 +335,9 @@ class Direct:
 
     def answer(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool and return the document of its answer, an error too."""
-        tool = find(self.service, name)
-        assert isinstance(tool, Tool), tool
+        tool = by_name(self.service)[name]
         given = {key.removesuffix("_"): value for key, value in arguments.items()}
-        result = self._portal.call(answer, self.service, tool, given, ClientName("direct", "1"))
+        result = self._portal.call(run_tool, self.service, tool, given, ClientName("direct", "1"))
         return json.loads(worded(text_of(result)))
 
 

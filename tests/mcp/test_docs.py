@@ -10,7 +10,7 @@ import pytest
 
 from kbcli.clients.kinds import KINDS
 from kbmcp.tools.argument_models import names_of
-from kbmcp.tools.names import spelled
+from kbmcp.tools.hints import spelled
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import ROOT, answer_of, spawned
 

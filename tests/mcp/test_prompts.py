@@ -283,7 +283,7 @@ def test_the_seq_of_the_facts_is_from_before_anything_was_read(project):
     prompt = msgspec.structs.replace(
         prompts.find(Service(ServerOptions(project.root)), "start_feature"), facts=facts_of
     )
-    told = prompts._blocks(call, prompt, {"requirement": "REQ-1"}, prompts.MOST_CHARS)
+    told = prompts._blocks(call, prompts._AskedPrompt(prompt, {"requirement": "REQ-1"}, prompts.MOST_CHARS), [])
     assert told["subject"]["entities"][0]["title"] == "Title of REQ-1"
     assert told["facts"]["seq"] == told["subject"]["seq"] == call.store.head().seq - 1
 

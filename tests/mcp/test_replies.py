@@ -53,13 +53,6 @@ def test_escaping_keeps_the_meaning_and_lets_nothing_unsafe_out(value):
         assert not 0xE0000 <= ord(character) <= 0xE0FFF
 
 
-@given(st.text(max_size=300), st.integers(5, 100))
-def test_foreign_text_becomes_one_short_visible_line(text, most):
-    shown = answers.escape_and_cut(text, most)
-    assert len(shown) <= most
-    assert all(unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"} for character in shown)
-
-
 MANY = {"id": "A", "title": "", "attributes": {f"a{number:02}": "x" * 500 for number in range(40)} | {"z": ""}}
 
 
@@ -137,7 +130,7 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
 
     from kbcore.interrupting import Stopped
     from kbmcp.tools.call import Client, ServerOptions, Service
-    from kbmcp.tools.tool_list import answer
+    from kbmcp.tools.run_call import run_tool
 
     def stops(call, asked, problems):
         raise Stopped
@@ -147,7 +140,7 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
         try:
             [tool] = [msgspec.structs.replace(one, run=stops) for one in TOOLS if one.key == key]
             entity = {"id": "A", "type": "req", "title": "t", "status": "open"}
-            return await answer(service, tool, {"entities": [entity]} if writes else {}, Client())
+            return await run_tool(service, tool, {"entities": [entity]} if writes else {}, Client())
         finally:
             service.close()
 
@@ -160,7 +153,7 @@ def test_a_bug_is_told_as_one_and_the_next_call_works(project):
     import anyio
 
     from kbmcp.tools.call import Client, ServerOptions, Service
-    from kbmcp.tools.tool_list import Tool, answer
+    from kbmcp.tools.run_call import Tool, run_tool
 
     def breaks(call, asked, problems):
         raise ZeroDivisionError("secret path")
@@ -171,8 +164,8 @@ def test_a_bug_is_told_as_one_and_the_next_call_works(project):
             good = TOOLS[0]
             broken = msgspec.structs.replace(good, run=breaks)
             assert isinstance(broken, Tool)
-            first = await answer(service, broken, {}, Client())
-            second = await answer(service, good, {}, Client())
+            first = await run_tool(service, broken, {}, Client())
+            second = await run_tool(service, good, {}, Client())
         finally:
             service.close()
         return first.structured_content, second.structured_content

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from kbcore import progress
-from kbmcp.tools import progress_notifications
-from kbmcp.tools.progress_notifications import told_to
+from kbmcp.tools import run_call
+from kbmcp.tools.run_call import reporting
 from tests.mcp.agents import MODES, agent
 from tests.support.places import caches_at
 from tests.support.project import Project
@@ -17,10 +17,10 @@ from tests.support.project import Project
 
 def noted(work, report, monkeypatch, every_s=0.01):
     """Carry out ``work(note)`` in a thread, and return nothing: what is reported goes to ``report``."""
-    monkeypatch.setattr(progress_notifications, "EVERY_S", every_s)
+    monkeypatch.setattr(run_call, "EVERY_S", every_s)
 
     async def run() -> None:
-        async with told_to(report):
+        async with reporting(report):
             await anyio.to_thread.run_sync(work)
 
     anyio.run(run)
@@ -83,7 +83,7 @@ def grown(tmp_path_factory):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_first_fold_and_a_check_are_told_of_in_both_eras(grown, mode, monkeypatch):
-    monkeypatch.setattr(progress_notifications, "EVERY_S", 0.001)
+    monkeypatch.setattr(run_call, "EVERY_S", 0.001)
     cache = caches_at(grown.root)
     cache.rename(cache.with_name(f"cache-{mode}"))
     heard = []

@@ -80,20 +80,19 @@ def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_pa
     turns, one = CallQueue(), tmp_path / "one"
 
     async def come(name, came):
-        with turns.ticket() as ticket:
-            await ticket.reached()
+        async with turns.arrival() as ticket:
             ticket.move(one)
             await ticket.reached()
             came.append(name)
 
     async def talk():
         came = []
-        ahead = turns.enqueue(None, print)
+        await turns.arrivals.acquire()
         calls = [asyncio.create_task(come(name, came)) for name in "abcd"]
         await asyncio.sleep(0)
-        calls[1].cancel()  # at the door, where nobody was let in yet
+        calls[1].cancel()  # one that has come and is in no line yet
         there = turns.enqueue(one, print)
-        turns.leave(ahead)
+        turns.arrivals.release()
         async with asyncio.timeout(10.0):
             while turns.standing(one) < 4:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
                 await asyncio.sleep(0)
@@ -105,6 +104,7 @@ def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_pa
 
     asyncio.run(talk())
     assert turns._lines == {}
+    assert not turns.arrivals.locked()
 
 
 def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path):
@@ -232,24 +232,34 @@ def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_man
 
 
 def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_path):
-    turns, has_come = CallQueue(), threading.Event()
-    slow = [turns.enqueue(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
-    begun_s = time.monotonic()
-    waiting = turns.enqueue(tmp_path, has_come.set, reads=True)
-    assert has_come.wait(10.0)
-    assert time.monotonic() - begun_s >= SLOW_READ_S / 2
-    for place in (*slow, waiting):
-        turns.leave(place)
-    assert (turns._lines, turns._due_s) == ({}, {})
+    async def talk():
+        turns = CallQueue()
+        slow = [turns.enqueue(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
+        begun_s = time.monotonic()
+        async with asyncio.timeout(10.0), turns.arrival() as ticket:
+            assert not ticket.move(tmp_path, reads=True)
+            await ticket.reached()
+        assert time.monotonic() - begun_s >= SLOW_READ_S / 2
+        for place in slow:
+            turns.leave(place)
+        assert (turns._lines, turns._due_s) == ({}, {})
+
+    asyncio.run(talk())
 
 
-def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment(tmp_path):
-    turns = CallQueue()
-    writer = turns.enqueue(tmp_path, print)
-    begun_s = time.monotonic()
-    with turns.taken(tmp_path, reads=True):
-        assert AFTER_WRITES_S <= time.monotonic() - begun_s < 10.0
-    turns.leave(writer)
+def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment_in_a_thread_too(tmp_path):
+    def read(turns):
+        with turns.taken(tmp_path, reads=True):
+            return time.monotonic()
+
+    async def talk():
+        turns = CallQueue()
+        async with asyncio.timeout(10.0), turns.arrival() as writer:
+            begun_s = time.monotonic()
+            assert writer.move(tmp_path)
+            assert await asyncio.to_thread(read, turns) - begun_s >= AFTER_WRITES_S
+
+    asyncio.run(talk())
 
 
 def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
@@ -260,8 +270,7 @@ def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
         return time.monotonic()
 
     async def wait_in_line(turns, end):
-        with turns.ticket() as ticket:
-            await ticket.reached()
+        async with turns.arrival() as ticket:
             ticket.move(tmp_path, reads=True)
             await ticket.reached()
             await end.wait()

@@ -204,7 +204,7 @@ def _query() -> Target:
     from kbcore.query import sql
     from kbcore.store.history.when import when_of
     from kbcore.text import cursor
-    from kbmcp.tools import argument_models, tool_list
+    from kbmcp.tools import argument_models, run_call
     from kbmcp.tools import query as query_tool
 
     parts = [*Path(query.__file__).parent.glob("*.py"), *Path(view.__file__).parent.glob("*.py")]
@@ -227,7 +227,7 @@ def _query() -> Target:
                 name: text if isinstance(argument_models.QueryArguments.model_fields[name].default, str) else [text]
             }
         given = given if isinstance(given, dict) else {"where": given}
-        tool_list._check_size(given)
+        run_call.check_size(given)
         asked, problems = argument_models.read(argument_models.QueryArguments, given)
         if asked is None:
             return problems
@@ -303,7 +303,7 @@ def _message() -> Target:
 def _arguments() -> Target:
     """The arguments of every other tool, up to where a branch would be opened."""
     from kbcore.model.schema import CORE
-    from kbmcp.tools import argument_models, tool_list
+    from kbmcp.tools import argument_models, run_call, tool_list
 
     assert argument_models.published(
         argument_models.QueryArguments, argument_models.SchemaNames(tuple(CORE.entities), tuple(CORE.edges))
@@ -318,7 +318,7 @@ def _arguments() -> Target:
             given = {"id": data.decode("utf-8", "replace"), "action": "log", "limit": len(data)}
         problems: list[Any] = []
         for tool in tool_list.TOOLS:
-            tool_list._check_size(given if isinstance(given, dict) else {})
+            run_call.check_size(given if isinstance(given, dict) else {})
             problems += tool.read(given if isinstance(given, dict) else {"ids": given})[1]
         return problems
 

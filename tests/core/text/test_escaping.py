@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.store.write_request import session_name
-from kbcore.text.escaping import escape_controls, escape_lines, escaped_json, in_quotes, json_text
+from kbcore.text.escaping import escape_and_cut, escape_controls, escape_lines, escaped_json, in_quotes, json_text
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))
 ANY_JSON = st.recursive(
@@ -46,6 +47,13 @@ def test_visible_text_is_one_line_that_every_terminal_takes(text):
     assert shown.splitlines() in ([shown], [])
     assert not any(character in shown for character in UNSAFE)
     shown.encode()
+
+
+@given(st.text(max_size=300), st.integers(5, 100))
+def test_foreign_text_becomes_one_short_visible_line(text, most):
+    shown = escape_and_cut(text, most)
+    assert len(shown) <= most
+    assert all(unicodedata.category(character) not in {"Cc", "Cs", "Zl", "Zp"} for character in shown)
 
 
 @given(ANY_JSON)
