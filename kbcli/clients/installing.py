@@ -24,7 +24,8 @@ from kbcore.storage import files, scratch
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import replace_file
 from kbcore.store.pool import Machine
-from kbcore.text import json_edit
+from kbcore.text.json_edit import with_member
+from kbcore.text.json_reader import NotJson, read_spans
 
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _NEW_MODE: Final = 0o644
@@ -79,8 +80,8 @@ def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
     before, _ = _read(place)
     try:
         text = (before or b"").decode("utf-8").removeprefix(_BOM)
-        held: Any = toml_text.parse(text) if kind.format == "toml" else json_edit.parse(text or "{}").plain
-    except (UnicodeDecodeError, json_edit.NotJson, toml_text.NotToml) as error:
+        held: Any = toml_text.parse(text) if kind.format == "toml" else read_spans(text or "{}").root
+    except (UnicodeDecodeError, NotJson, toml_text.NotToml) as error:
         raise _refused(f"{place.path} cannot be read: {error}", "Mend it, then") from error
     found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
@@ -132,7 +133,7 @@ def plan(
     bom = _BOM if text.startswith(_BOM) else ""
     try:
         after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
-    except json_edit.NotJson as error:
+    except NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
         raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
     except toml_text.NotToml as error:
@@ -161,14 +162,14 @@ def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: 
                 changed = toml_text.with_listed(changed, (table,), key, str(root))
         return changed
     changed = text if text.strip() else "{}\n"
-    old: Any = json_edit.parse(changed).plain
+    old: Any = read_spans(changed).root
     there = (old.get(kind.table) or {}) if isinstance(old, dict) else {}
     if isinstance(there, dict) and isinstance(there.get(name), dict):
         for key, value in entry.items():
             if there[name].get(key) != value:
-                changed = json_edit.with_member(changed, (kind.table, name, key), value)
+                changed = with_member(changed, (kind.table, name, key), value)
         return changed
-    return json_edit.with_member(changed, (kind.table, name), dict(entry))
+    return with_member(changed, (kind.table, name), dict(entry))
 
 
 def _check_way(place: ClientFile) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, InvalidQuery, KBError, LimitExceeded, Problem
-from kbcore.text import strict_json
+from kbcore.text import json_reader
 from kbcore.text.problems import FileProblem
 
 STDIN = "-"
@@ -65,7 +65,7 @@ def _read_bytes(name: str, shown: str, folder: Path) -> bytes:
 
 
 def _json(text: str, shown: str) -> Any:
-    tree = strict_json.read(text)
+    tree = json_reader.read(text)
     _refuse(shown, tree.problems)
     return tree.root
 

@@ -10,7 +10,7 @@ from kbcore.kip.errors import RESOURCE, placed, refused
 from kbcore.kip.parsing import spans
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.limits import MAX_CHANGESET_BYTES, MAX_KIP_COMMANDS
-from kbcore.text import strict_json
+from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
 
 _JSON: Final = frozenset('{["-0123456789tfn')
@@ -40,7 +40,7 @@ def parameters_of(words: Sequence[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     if text[:1] not in _JSON:
         return text
-    tree = strict_json.read(text)
+    tree = json_reader.read(text)
     return text if tree.problems else tree.root
 
 

@@ -47,7 +47,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.pending import wanted
-from kbcore.text import strict_json
+from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import added
 from kbcore.text.suggest import is_it
@@ -184,7 +184,7 @@ def _list(one: FieldChange, before: Sequence[Any], items: Sequence[str]) -> list
 
 
 def _json(one: FieldChange) -> Any:
-    tree = strict_json.read(one.value)
+    tree = json_reader.read(one.value)
     if tree.problems or not one.value.strip():
         reason = f": {tree.problems[0].message}" if tree.problems else ""
         message = f"`{one.name}`: {in_quotes(one.value[:80])} is not JSON{reason}."

@@ -18,7 +18,7 @@ from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, Stat
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.ids import check_id
 from kbcore.model.graph import OTHER_NAMES
-from kbcore.text import conflict_markers, json_text
+from kbcore.text import conflict_markers, json_reader
 from kbcore.text.decoding import decode
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
@@ -56,7 +56,7 @@ class ManifestExtractor:
         text, torn = conflict_markers.without_conflicts(decoded.text)
         if torn and (is_json or not text.strip()):
             return Facts(problems=at_most((*decoded.problems, *torn)), is_complete=False)
-        tree = json_text.read(text) if is_json else _read_yaml(text)
+        tree = json_reader.read_plain(text) if is_json else _read_yaml(text)
         reader = _Manifest(source, tree, text, settings_)
         reader.problems.extend((*decoded.problems, *torn, *tree.problems))
         reader.read()

@@ -14,7 +14,8 @@ from kbcore.storage import files
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import replace_file
 from kbcore.store.workspace import CONFIG, Workspace
-from kbcore.text.json_edit import NotJson, with_member, without_member
+from kbcore.text.json_edit import with_member, without_member
+from kbcore.text.json_reader import NotJson
 
 _LOCK: Final = "config.lock"
 _COMMAND: Final = "kb config"

@@ -10,42 +10,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
+from kbcore.text.decoding import place
+from kbcore.text.json_reader import NotJson, ObjectSpan, read_spans
 
-_SPACE: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
-_TEXT: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_WORD: Final = re.compile(r"[-+.0-9A-Za-z]+")
-_MAX_DEPTH: Final = 100
-
-
-class NotJson(Exception):
-    """The text is no JSON. ``line`` and ``column``, from 1, are where it stops being any."""
-
-    def __init__(self, text: str, at: int, why: str) -> None:
-        before = text[:at]
-        self.line, self.column = before.count("\n") + 1, at - before.rfind("\n")
-        super().__init__(why)
-
-
-class ValueSpan(msgspec.Struct, frozen=True):
-    """A value and where it stands: from ``start`` up to ``end``. An object has members, by key."""
-
-    start: int
-    end: int
-    plain: Any
-    members: dict[str, ValueSpan] = {}
-    tail: int = 0
-    """In an object: behind its last member, or behind the comma or the comment after it."""
-    has_comma: bool = False
-
-
-def parse(text: str) -> ValueSpan:
-    """Return the value of a text. Raises: ``NotJson``."""
-    found = _value(text, _skip(text, 0), 0)
-    end = _skip(text, found.end)
-    if end < len(text):
-        raise NotJson(text, end, "there is something after the end of the document")
-    return found
+_SKIPPED: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*+", re.DOTALL)
+_COMMENTS: Final = re.compile(r"(?:[ \t\r\n]*+(?://[^\r\n]*|/\*.*?\*/))*+", re.DOTALL)
 
 
 def with_member(text: str, path: Sequence[str], value: Any) -> str:
@@ -53,18 +22,19 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
 
     The text is an object. Raises: ``NotJson``, also where something on the way is no object.
     """
-    outer = parse(text)
+    read = read_spans(text)
+    outer, (start, end) = read.root, read.span
     for depth, key in enumerate(path):
-        if not isinstance(outer.plain, dict):
-            raise NotJson(text, outer.start, f"`{'.'.join(path[:depth])}` is no object" if depth else "it is no object")
-        inner = outer.members.get(key)
-        if inner is None:
+        if not isinstance(outer, dict):
+            line, column = place(text, start)
+            raise NotJson(line, column, f"`{'.'.join(path[:depth])}` is no object" if depth else "it is no object")
+        span = read.spans[id(outer)]
+        if key not in outer:
             for left in reversed(path[depth + 1 :]):
                 value = {left: value}
-            return _with_new(text, outer, depth, key, value)
-        outer = inner
-    shown = _shown(value, _unit(text), len(path), _newline(text))
-    return text[: outer.start] + shown + text[outer.end :]
+            return _with_new(text, span, depth, key, value)
+        outer, (start, end) = outer[key], span.members[key]
+    return text[:start] + _shown(value, _unit(text), len(path), _newline(text)) + text[end:]
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
@@ -72,19 +42,21 @@ def without_member(text: str, path: Sequence[str]) -> str:
 
     The text is an object. Raises: ``NotJson``.
     """
-    outer = parse(text)
+    read = read_spans(text)
+    outer = read.root
     *above, name = path
     for key in above:
-        if key not in outer.members:
+        if not isinstance(outer, dict) or key not in outer:
             return text
-        outer = outer.members[key]
-    names = list(outer.members)
-    if name not in names:
+        outer = outer[key]
+    if not isinstance(outer, dict) or name not in outer:
         return text
+    span = read.spans[id(outer)]
+    names = list(span.members)
     at = names.index(name)
-    ends = [outer.start + 1, *(one.end for one in outer.members.values())]
+    ends = [span.start + 1, *(end for _, end in span.members.values())]
     if len(names) == 1:
-        return text[: outer.start + 1] + text[outer.end - 1 :]
+        return text[: span.start + 1] + text[span.end - 1 :]
     if at == len(names) - 1:
         return text[: ends[at]] + text[ends[at + 1] :]
     return text[: _key_after(text, ends[at])] + text[_key_after(text, ends[at + 1]) :]
@@ -96,18 +68,18 @@ def _key_after(text: str, end: int) -> int:
     return _skip(text, at + 1) if text[at : at + 1] == "," else at
 
 
-def _with_new(text: str, outer: ValueSpan, depth: int, key: str, value: Any) -> str:
+def _with_new(text: str, span: ObjectSpan, depth: int, key: str, value: Any) -> str:
     unit, newline = _unit(text), _newline(text)
     member = f"{json.dumps(key, ensure_ascii=False)}: {_shown(value, unit, depth + 1, newline)}"
-    begin = text[outer.start + 1 : outer.tail]
-    rest = text[outer.tail : outer.end]
+    last = max((end for _, end in span.members.values()), default=span.start + 1)
+    comma = _skip(text, last)
+    has_comma = text[comma : comma + 1] == ","
+    tail = _end_of(_COMMENTS, text, comma + 1 if has_comma else last)
+    begin, rest = text[last:tail], text[tail : span.end]
     closing = rest if "\n" in rest else newline + unit * depth + rest.lstrip(" \t")
-    if outer.members and not outer.has_comma:
-        last = max(one.end for one in outer.members.values()) - outer.start - 1
-        begin = f"{begin[:last]},{begin[last:]}"
-    comma = "," if outer.has_comma else ""
-    middle = f"{begin}{newline}{unit * (depth + 1)}{member}{comma}{closing}"
-    return text[: outer.start + 1] + middle + text[outer.end :]
+    parting = "," if span.members and not has_comma else ""
+    middle = f"{parting}{begin}{newline}{unit * (depth + 1)}{member}{',' if has_comma else ''}{closing}"
+    return text[:last] + middle + text[span.end :]
 
 
 def _shown(value: Any, unit: str, depth: int, newline: str) -> str:
@@ -132,61 +104,10 @@ def _newline(text: str) -> str:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+    return _end_of(_SKIPPED, text, at)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
     assert found  # noqa: S101 - the pattern fits the empty text
     return found.end()
-
-
-def _value(text: str, at: int, depth: int) -> ValueSpan:
-    if depth > _MAX_DEPTH:
-        raise NotJson(text, at, f"it is nested more than {_MAX_DEPTH} levels deep")
-    mark = text[at : at + 1]
-    if mark == "{":
-        return _object(text, at, depth)
-    if mark == "[":
-        return _list(text, at, depth)
-    found = (_TEXT if mark == '"' else _WORD).match(text, at)
-    if not found:
-        raise NotJson(text, at, "the text ends too early" if not mark else f"there is no value at {mark!r}")
-    try:
-        plain = json.loads(found[0])
-    except ValueError as error:
-        raise NotJson(text, at, f"{found[0][:40]!r} is no value") from error
-    return ValueSpan(at, found.end(), plain)
-
-
-def _object(text: str, start: int, depth: int) -> ValueSpan:
-    members: dict[str, ValueSpan] = {}
-    at, tail, has_comma = _skip(text, start + 1), start + 1, False
-    while text[at : at + 1] != "}":
-        if members and not has_comma:
-            raise NotJson(text, at, "a comma or the closing brace is missing")
-        key = _TEXT.match(text, at)
-        colon = _skip(text, key.end()) if key else at
-        if not key or text[colon : colon + 1] != ":":
-            raise NotJson(text, colon, "a key in quotes and a colon are missing")
-        name = _value(text, at, depth).plain
-        if name in members:
-            raise NotJson(text, at, f"the key {name!r} stands there twice")
-        members[name] = _value(text, _skip(text, colon + 1), depth + 1)
-        at = _skip(text, members[name].end)
-        has_comma = text[at : at + 1] == ","
-        tail = at + 1 if has_comma else members[name].end
-        at = _skip(text, tail)
-    while tail < at and (comment := re.compile(r"[ \t\r\n]*(?://[^\r\n]*|/\*.*?\*/)", re.DOTALL).match(text, tail)):
-        tail = comment.end()
-    return ValueSpan(start, at + 1, {key: one.plain for key, one in members.items()}, members, tail, has_comma)
-
-
-def _list(text: str, start: int, depth: int) -> ValueSpan:
-    items: list[Any] = []
-    at, has_comma = _skip(text, start + 1), True
-    while text[at : at + 1] != "]":
-        if not has_comma:
-            raise NotJson(text, at, "a comma or the closing bracket is missing")
-        item = _value(text, at, depth + 1)
-        items.append(item.plain)
-        at = _skip(text, item.end)
-        has_comma = text[at : at + 1] == ","
-        at = _skip(text, at + 1) if has_comma else at
-    return ValueSpan(start, at + 1, items)

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import InvalidConfig, Problem
-from kbcore.text import conflict_markers, strict_json
+from kbcore.text import conflict_markers, json_reader
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.suggest import did_you_mean
@@ -102,7 +102,7 @@ def read_json(text: str, file: str, problems: list[Problem]) -> ConfigNode | Non
     plain = _plain(text, file, problems)
     if plain is None:
         return None
-    tree = strict_json.read(plain)
+    tree = json_reader.read(plain)
     _take(tree.problems, file, problems)
     is_unread = tree.root is None and bool(tree.problems)
     return None if is_unread else ConfigNode(tree.root, file, tree, problems)

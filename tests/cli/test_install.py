@@ -257,11 +257,11 @@ def test_a_sandbox_that_is_written_in_another_form_is_left_to_a_person(kb, home,
 @pytest.mark.parametrize(
     ("client", "text", "place", "says"),
     [
-        ("claude-code", '{"a": 1', ":1:8", "closing brace"),
+        ("claude-code", '{"a": 1', ":1:8", "never closed"),
         ("claude-code", "[]", ":1:1", "no object"),
         ("claude-code", '{\n  "mcpServers": []\n}', ":2:17", "`mcpServers` is no object"),
         ("claude-code", '{"a": 1, "a": 2}', ":1:10", "twice"),
-        ("gemini", '{"a": tru}', ":1:7", "'tru' is no value"),
+        ("gemini", '{"a": tru}', ":1:7", "`tru` is no value"),
         ("gemini", "\xff", "", "not UTF-8"),
     ],
 )

@@ -128,14 +128,14 @@ def _snapshot() -> Target:
 def _changeset(folder: str, *, is_deletion: bool = False, is_yaml: bool = False) -> Target:
     from kbcli.input import changeset_yaml
     from kbcore.model import changeset
-    from kbcore.text import strict_json
+    from kbcore.text import json_reader
 
     def use(data: bytes) -> Iterable[Any]:
         text = data.decode("utf-8-sig", "surrogatepass" if not is_yaml else "replace").replace("\r\n", "\n")
         if is_yaml:
             root, faults = changeset_yaml.read(text)
         else:
-            tree = strict_json.read(text)
+            tree = json_reader.read(text)
             root, faults = tree.root, tree.problems
         if faults:
             return faults

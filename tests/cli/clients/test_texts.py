@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcli.clients import toml_text
-from kbcore.text import json_edit
+from kbcore.text.json_edit import with_member
+from kbcore.text.json_reader import NotJson, read_spans
 
 KEYS = st.text(max_size=6)
 PLAIN = st.recursive(
@@ -37,18 +38,18 @@ def commented(text: str, marks: list[str]) -> str:
 )
 def test_a_member_is_set_and_nothing_else_is_changed(document, indent, marks):
     text = commented(json.dumps(document, indent=indent, ensure_ascii=False), marks)
-    assert json_edit.parse(text).plain == document
+    assert read_spans(text).root == document
     if isinstance(document.get("servers", {}), dict):
-        changed = json_edit.with_member(text, ("servers", "kb"), ENTRY)
+        changed = with_member(text, ("servers", "kb"), ENTRY)
         wanted = {**document, "servers": {**document.get("servers", {}), "kb": ENTRY}}
-        assert json_edit.parse(changed).plain == wanted
-        assert json_edit.with_member(changed, ("servers", "kb"), ENTRY) == changed
+        assert read_spans(changed).root == wanted
+        assert with_member(changed, ("servers", "kb"), ENTRY) == changed
 
 
 @given(DOCUMENTS, KEYS)
 def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
     text = json.dumps(document, indent=2)
-    changed = json_edit.with_member(text, (key,), 1)
+    changed = with_member(text, (key,), 1)
     if key not in document:
         lines = changed.split("\n")
         assert [line.rstrip(",") for line in text.split("\n") if line not in {"{}", "{", "}"}] == [
@@ -58,22 +59,22 @@ def test_what_is_inserted_leaves_the_rest_byte_for_byte(document, key):
 
 @given(st.text())
 def test_any_text_is_read_or_refused_with_a_place(text):
-    with suppress(json_edit.NotJson):
-        json_edit.parse(text)
-    with pytest.raises(json_edit.NotJson) as refused:
-        json_edit.parse(text + "\n{")
+    with suppress(NotJson):
+        read_spans(text)
+    with pytest.raises(NotJson) as refused:
+        read_spans(text + "\n{")
     assert 1 <= refused.value.line <= text.count("\n") + 2
     assert refused.value.column >= 1
 
 
 @pytest.mark.parametrize("text", ["[" * 300, '{"a":' * 300, '"\\ud800', "{'a': 1}", '{"a" 1}', "{,}", "[1 2]", "[,]"])
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(json_edit.NotJson):
-        json_edit.parse(text)
+    with pytest.raises(NotJson):
+        read_spans(text)
 
 
 def test_line_ends_are_those_of_the_file():
-    assert json_edit.with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
+    assert with_member('{\r\n  "a": 1\r\n}\r\n', ("b",), {"c": 2}) == (
         '{\r\n  "a": 1,\r\n  "b": {\r\n    "c": 2\r\n  }\r\n}\r\n'
     )
     assert toml_text.with_table("a = 1\r\n", ("t",), {"b": "c"}) == 'a = 1\r\n\r\n[t]\r\nb = "c"\r\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kbcore.extract import manifest, markdown, settings
 from kbcore.extract.facts import SourceFile
-from kbcore.text import conflict_markers, json_text, problems, yaml_faults, yaml_text
+from kbcore.text import conflict_markers, json_reader, problems, yaml_faults, yaml_text
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "extractors.md").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def block(language, start, page=PAGE):
 def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
     makers = {"FileProblem", "fault", "_fault"}
-    found = {yaml_faults.CODE, json_text.CODE, conflict_markers.CODE, problems.MORE, problems.REPEATED_ID}
+    found = {yaml_faults.CODE, json_reader.CODE, conflict_markers.CODE, problems.MORE, problems.REPEATED_ID}
     found |= {yaml_text.CUT_VALUE}
     for path in [*(ROOT / "kbcore" / "extract").glob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

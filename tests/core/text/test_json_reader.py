@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kbcore.text import strict_json
+from kbcore.text import json_reader
 
 VALUES = st.recursive(
     st.none()
@@ -26,19 +26,19 @@ VALUES = st.recursive(
 
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
 def test_valid_json_reads_as_the_standard_library_reads_it(value, indent, ensure_ascii):
-    tree = strict_json.read(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii))
+    tree = json_reader.read(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii))
     assert (tree.root, tree.problems, tree.is_complete) == (value, [], True)
 
 
 @given(st.text(alphabet='{}[]",:\\truefalsn01e+-. \n'))
 def test_what_reads_without_a_problem_is_what_the_standard_library_reads(text):
-    tree = strict_json.read(text)
+    tree = json_reader.read(text)
     if not tree.problems:
         assert tree.root == json.loads(text)
 
 
 def test_members_know_their_lines():
-    tree = strict_json.read('{\n"a": [1,\n2], "b":\n{"c": 3}}')
+    tree = json_reader.read('{\n"a": [1,\n2], "b":\n{"c": 3}}')
     root = tree.root
     assert [tree.line(root, "a"), tree.line(root, "b"), tree.line(root["b"], "c")] == [2, 3, 4]
     assert [tree.line(root["a"], 0), tree.line(root["a"], 1)] == [2, 3]
@@ -65,7 +65,7 @@ def test_members_know_their_lines():
     ],
 )
 def test_a_fault_names_line_and_column(text, line, column, message):
-    (problem,) = strict_json.read(text).problems
+    (problem,) = json_reader.read(text).problems
     assert (problem.line, problem.column) == (line, column)
     assert message in problem.message
     assert problem.hint
@@ -85,7 +85,7 @@ def test_a_fault_names_line_and_column(text, line, column, message):
     ],
 )
 def test_reading_goes_on_behind_a_small_fault(text, value, message):
-    tree = strict_json.read(text)
+    tree = json_reader.read(text)
     assert tree.root == value
     assert not tree.is_complete
     assert [message in problem.message for problem in tree.problems] == [True]
