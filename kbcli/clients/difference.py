@@ -7,10 +7,11 @@ tokens in these files. Only the key right before a changed value is there, to sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import Final
+
+from kbcore.text.token_diff import Stretch, stretches
 
 _TOKENS: Final = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|\w+|.", re.DOTALL)
 _SEEN: Final = re.compile(r"\S(?:[^\n]*\S)?")
@@ -34,7 +35,8 @@ def difference(path: str, before: str | None, after: str) -> list[str]:
         return []
     ahead, behind = "".join(old[:start]), "".join(old[len(old) - end :])
     head, tail = _hidden(ahead.rpartition("\n")[2]), _hidden(behind.partition("\n")[0])
-    removed, added = (_lines(head + text + tail) for text in _sides(olds, news))
+    sides = stretches(olds, news, autojunk=True)
+    removed, added = (_lines(f"{head}{_shown(side)}{tail}") for side in sides or ())
     line = ahead.count("\n") + 1
     name = "/dev/null" if before is None else path
     where = f"@@ -{_range(line, removed)} +{_range(line, added)} @@"
@@ -46,12 +48,9 @@ def _shared(a: Sequence[str], b: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
-def _sides(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    """Yield what stands on either side, with what stands on both hidden."""
-    steps = SequenceMatcher(None, old, new).get_opcodes()
-    for tokens, spans in (old, [step[1:3] for step in steps]), (new, [step[3:] for step in steps]):
-        parts = ["".join(tokens[begin:end]) for begin, end in spans]
-        yield "".join(_hidden(part) if step[0] == "equal" else part for step, part in zip(steps, parts, strict=True))
+def _shown(side: Sequence[Stretch]) -> str:
+    """Return what is on one side, with what is on both hidden."""
+    return "".join(_hidden(text) if is_shared else text for text, is_shared in side)
 
 
 def _hidden(text: str) -> str:

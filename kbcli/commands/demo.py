@@ -28,7 +28,7 @@ from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.text.escaping import escape_controls, escape_lines
 
 if TYPE_CHECKING:
-    from kbmcp.protocol import client
+    from kbcli.demo import client
 
 EXAMPLE: Final = ("resources", "demo")
 BRANCH: Final = "main"
@@ -222,7 +222,7 @@ class _Guide:
         return self._shown(step.path, step.text, is_expected=True)
 
     def _talk(self, step: tour.Talk) -> list[ShownStep]:
-        from kbmcp.protocol import client
+        from kbcli.demo import client
 
         self._tell(f"$ {step.line}")
         program, *arguments = (*_PROGRAMS[step.line],)

@@ -1,1 +1,4 @@
-"""The tour of ``kb demo``, as plain data; the example project is in ``kbcli.resources``."""
+"""The tour of ``kb demo``, as plain data, and the MCP client that it talks with.
+
+The example project is in ``kbcli.resources``.
+"""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from kbcore.text.token_diff import Stretch, stretches
 from kbcore.text.wording import shortened
 
 Mark = Callable[[str], str]
@@ -25,28 +26,19 @@ def marked(before: str, after: str, removed: Mark, added: Mark) -> tuple[str, st
 
     Long stretches that are the same are shortened to what stands beside a difference.
     """
-    import difflib
-
     old, new = _WORD.findall(before), _WORD.findall(after)
     if len(old) + len(new) > _MAX_WORDS:
         return _cut(before), _cut(after)
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    if matcher.ratio() < _LEAST_ALIKE:
-        return before, after
-    codes = matcher.get_opcodes()
-    return (
-        "".join(_side(((tag, old[a:b]) for tag, a, b, _, _ in codes), removed, len(codes))),
-        "".join(_side(((tag, new[a:b]) for tag, _, _, a, b in codes), added, len(codes))),
+    sides = stretches(old, new, least_alike=_LEAST_ALIKE)
+    return (_marked(sides[0], removed), _marked(sides[1], added)) if sides else (before, after)
+
+
+def _marked(side: Sequence[Stretch], mark: Mark) -> str:
+    last = len(side) - 1
+    return "".join(
+        _around(text, is_first=at == 0, is_last=at == last) if is_shared else mark(text) if text else ""
+        for at, (text, is_shared) in enumerate(side)
     )
-
-
-def _side(stretches: Iterator[tuple[str, Sequence[str]]], mark: Mark, count: int) -> Iterator[str]:
-    for place, (tag, words) in enumerate(stretches):
-        text = "".join(words)
-        if tag == "equal":
-            yield _around(text, is_first=place == 0, is_last=place == count - 1)
-        elif text:
-            yield mark(text)
 
 
 def _around(text: str, *, is_first: bool, is_last: bool) -> str:

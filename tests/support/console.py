@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kbcli import app
-from kbmcp.protocol import client
+from kbcli.demo import client
 from tests.support.cli import path_with_kb
 from tests.support.forked import stand_in
 from tests.support.repos import git, git_env

@@ -1,0 +1,32 @@
+"""What two sequences of tokens have in common, as the stretches of each. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Stretch(NamedTuple):
+    """A part of one text, and whether the other text has it at that place too."""
+
+    text: str
+    is_shared: bool
+
+
+def stretches(
+    old: Sequence[str], new: Sequence[str], *, autojunk: bool = False, least_alike: float = 0.0
+) -> tuple[list[Stretch], list[Stretch]] | None:
+    """Return the stretches of both sides; None where they are less alike than ``least_alike``.
+
+    ``autojunk`` is that of ``SequenceMatcher``: faster for long texts, which then share less.
+    """
+    from difflib import SequenceMatcher  # noqa: PLC0415 - most commands compare nothing
+
+    matcher = SequenceMatcher(None, old, new, autojunk=autojunk)
+    if least_alike and matcher.ratio() < least_alike:
+        return None
+    steps = matcher.get_opcodes()
+    return (
+        [Stretch("".join(old[begin:end]), tag == "equal") for tag, begin, end, _, _ in steps],
+        [Stretch("".join(new[begin:end]), tag == "equal") for tag, _, _, begin, end in steps],
+    )
