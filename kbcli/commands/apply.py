@@ -52,6 +52,6 @@ def run(
             author,
             wanted,
             follows_head=opened.choice.follows_head,
-            read=lambda use: opened.read(use)[0],
+            read=opened.files.reading(opened.workspace, opened.branch),
         )
     session.tell_outcome(outcome)

@@ -226,11 +226,9 @@ _BY_COMMAND: Final[Mapping[tuple[str, str], Source]] = {
 """What a metavar means to one command alone."""
 
 
-def is_completed(parameter: Any) -> bool:
-    """Tell whether values of a parameter can be looked up."""
-    metavar = parameter.metavar or ""
-    is_known = metavar in _BY_METAVAR or not _BY_OPTION.keys().isdisjoint(parameter.opts)
-    return is_known or any(metavar == one for _, one in _BY_COMMAND)
+METAVARS: Final = frozenset({*_BY_METAVAR, *(metavar for _, metavar in _BY_COMMAND)})
+OPTIONS: Final = frozenset(_BY_OPTION)
+"""The parameters whose values can be looked up, by their metavars and by their names."""
 
 
 def complete(ctx: Any, parameter: Any, typed: str) -> list[str]:

@@ -65,7 +65,7 @@ class Opened(msgspec.Struct, frozen=True):
             self.workspace,
             self.branch,
             self.session.author,
-            lambda use: self.read(use)[0],
+            self.files.reading(self.workspace, self.branch),
             self.choice.follows_head,
         )
 

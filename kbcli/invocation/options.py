@@ -189,7 +189,7 @@ def _is_ours(parameter: Any) -> bool:
 
 def _plain(parameter: Any) -> Any:
     parameter._runtime_param = _Plain(parameter)  # noqa: SLF001 - Typer would import pydantic here: 60 ms a call
-    if completion.is_completed(parameter):
+    if parameter.metavar in completion.METAVARS or not completion.OPTIONS.isdisjoint(parameter.opts):
         parameter._custom_shell_complete = completion.complete  # noqa: SLF001 - what `autocompletion=` of Typer sets
     words = len((parameter.metavar or "").split())
     if isinstance(parameter, TyperOption) and parameter.multiple and words > 1:

@@ -12,11 +12,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 
-from kbcore import gc_pause, interrupting
+from kbcore import gc_pause, interrupting, limits
 from kbcore.clock import moment_after
 from kbcore.errors import BranchMoved, GitUnusable, InvalidConfig, NotARepository, StatementTimeout
 from kbcore.git.head import MustAskGit
@@ -34,6 +34,9 @@ from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
 from kbcore.view.branch_view import Overlay
 from kbcore.view.view import View
+
+if TYPE_CHECKING:
+    from kbcore.store.apply import Reading
 
 T = TypeVar("T")
 
@@ -231,6 +234,10 @@ class WorktreeFiles:
                 seen = msgspec.structs.replace(seen, overlay=old)  # the same changes have the same times
             self._seen = seen
         return seen
+
+    def reading(self, workspace: Workspace, branch: str, *, time_s: float = limits.FILES_S) -> Reading:
+        """Return what does as ``read`` without the state, for what reads by itself."""
+        return lambda use: self.read(workspace, branch, lambda view, _: use(view), time_s=time_s)
 
     def read_page(
         self,

@@ -186,7 +186,7 @@ def _applied(call: Call, asked: Write) -> Outcome:
         call.author,
         asked.changeset,
         follows_head=call.follows_head,
-        read=call.read,
+        read=call.files.reading(call.workspace, call.branch),
     )
 
 
