@@ -14,7 +14,7 @@ from kbmcp.resources import prompts, resource_list
 from kbmcp.resources.prompts import Values
 from kbmcp.tools.answers import Payload
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.run_call import Request, run_call
+from kbmcp.tools.run_call import ClientRequest, run_call
 
 if TYPE_CHECKING:
     from kbcore.query.completion import Likely
@@ -55,7 +55,7 @@ async def complete(service: Service, client: Client, params: types.CompleteReque
         likely = call.read(lambda view: _sources()[values](view, typed, given))
         return {"values": list(likely.values), "total": likely.total}
 
-    outcome = await run_call(service, client, "kb.query", lambda: Request(_values(service, params)), found)
+    outcome = await run_call(service, client, "kb.query", lambda: ClientRequest(_values(service, params)), found)
     if outcome.error is not None:
         raise prompts.refusal(outcome.error, outcome.payload)
     shown, total = outcome.payload["values"], outcome.payload["total"]

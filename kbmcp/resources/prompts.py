@@ -22,7 +22,7 @@ from kbmcp.resources.memory_prompts import MINDS, REFERENCE, TOOLSET, Mind
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.run_call import Request, run_call
+from kbmcp.tools.run_call import ClientRequest, run_call
 
 MAX_ARGUMENT_CHARS: Final = 1_000
 MOST_CHARS: Final = 6_000
@@ -161,9 +161,11 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
 
-    def read() -> Request:
+    def read() -> ClientRequest:
         prompt = find(service, name)
-        return Request(_AskedPrompt(prompt, _read(prompt, arguments), MOST_CHARS - len(_guidance(service, prompt))))
+        return ClientRequest(
+            _AskedPrompt(prompt, _read(prompt, arguments), MOST_CHARS - len(_guidance(service, prompt)))
+        )
 
     outcome = await run_call(service, client, "kb.query", read, _blocks)
     if outcome.error is not None:

@@ -24,7 +24,7 @@ from kbmcp.resources.prompt_guidance import for_server
 from kbmcp.tools import argument_models, check, query, sleep
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
-from kbmcp.tools.run_call import Request, run_call
+from kbmcp.tools.run_call import ClientRequest, run_call
 
 if TYPE_CHECKING:
     from kbcore.view.view import View
@@ -203,7 +203,7 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
         return types.ReadResourceResult(contents=[content])
 
     outcome = await run_call(
-        service, client, "kb.query", lambda: Request(find(uri, service.options.toolsets)), _document
+        service, client, "kb.query", lambda: ClientRequest(find(uri, service.options.toolsets)), _document
     )
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload, protocol)

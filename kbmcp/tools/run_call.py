@@ -77,7 +77,7 @@ class Tool(msgspec.Struct, frozen=True):
     """Makes the result of a call of its outcome."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class ClientRequest(msgspec.Struct, frozen=True):
     """What was read of what a client asks for, before anything is opened."""
 
     asked: Any
@@ -95,7 +95,7 @@ async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], c
     return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
 
 
-def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) -> Request:
+def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) -> ClientRequest:
     check_size(arguments)
     asked, problems = tool.read(arguments)
     writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
@@ -103,7 +103,7 @@ def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) 
         message = "This server runs with --read-only."
         problem = Problem("$.action", "not_offered", message, "Leave `action` at one that reads.")
         raise refused_arguments([problem])
-    return Request(asked, problems, getattr(asked, "expect_branch", ""), writes, getattr(asked, "dry_run", False))
+    return ClientRequest(asked, problems, getattr(asked, "expect_branch", ""), writes, getattr(asked, "dry_run", False))
 
 
 def check_size(arguments: Mapping[str, Any]) -> None:
@@ -117,7 +117,7 @@ def check_size(arguments: Mapping[str, Any]) -> None:
 
 
 async def run_call(
-    service: Service, client: Client, key: str, read: Callable[[], Request], run: Run, *, writes: bool = False
+    service: Service, client: Client, key: str, read: Callable[[], ClientRequest], run: Run, *, writes: bool = False
 ) -> CallResult:
     """Read a request, carry it out when its turn has come, and return what came of it, whatever happens.
 
@@ -148,7 +148,7 @@ class _Attempt:
     """One request on its way, and what is known of it should it fail. Runs in worker threads."""
 
     def __init__(
-        self, service: Service, client: Client, key: str, read: Callable[[], Request], run: Run, *, writes: bool
+        self, service: Service, client: Client, key: str, read: Callable[[], ClientRequest], run: Run, *, writes: bool
     ) -> None:
         self._service = service
         self._client = client
@@ -156,7 +156,7 @@ class _Attempt:
         self._read = read
         self._run = run
         self._writes = writes
-        self._ready: tuple[Request, Arrival] | None = None
+        self._ready: tuple[ClientRequest, Arrival] | None = None
         """The request and its branch, when they are known."""
         self._around: Payload = {}
 
@@ -187,7 +187,7 @@ class _Attempt:
             traceback.print_exc(file=sys.stderr)
             return CallResult(self._service.options, bug(error) | self._around, error, self._writes)
 
-    def _carry_out(self, request: Request, arrival: Arrival) -> CallResult:
+    def _carry_out(self, request: ClientRequest, arrival: Arrival) -> CallResult:
         service, around = self._service, self._around
         with service.open(self._client, arrival, writes=request.writes, dry_run=request.dry_run) as call:
             around |= {"repository": call.repository, "branch": call.branch, **call.answered_from}
