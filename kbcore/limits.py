@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 KIB: Final = 1024
@@ -144,3 +145,13 @@ MAX_SLEEP_PAGE: Final = 200
 """Items of one page of the work that a cycle leaves."""
 MAX_SLEEP_PAIRS: Final = 1000
 """Pairs of concepts that one cycle takes for duplicates, the surest first."""
+
+
+def readers_left(since_s: Iterable[float], now_s: float) -> int:
+    """Return how many more may read a branch, zero or less for none, where others have read since these times.
+
+    A slow reader keeps a quick one waiting only when there are many.
+    """
+    began_s = list(since_s)
+    quick = sum(one_s > now_s - SLOW_READ_S for one_s in began_s)
+    return min(MAX_READERS - quick, MAX_VIEWS - len(began_s))

@@ -31,7 +31,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
-from kbcore.view.cache import ViewCache
+from kbcore.view.base import published_stamp
+from kbcore.view.cache_files import CacheFiles
 
 _PLAIN: Final = "A name is taken as it is, also with * and ?."
 
@@ -408,8 +409,8 @@ def _restore_one(
 
 def _keep_view(workspace: Workspace, saved: Saved) -> None:
     """Keep a cached view of records that neither the backup nor a readable store has."""
-    cache = ViewCache(workspace.machine.fs, workspace.folders.cache_of(saved.branch))
-    basis = cache.basis()
+    cache = CacheFiles(workspace.machine.fs, workspace.folders.cache_of(saved.branch))
+    basis = published_stamp(cache)
     if basis and basis.lineage == saved.lineage and basis.seq > saved.seq:
         cache.set_aside(basis)
 

@@ -17,7 +17,9 @@ from kbcore.storage import files, journal, layout
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize
 from kbcore.view import text_index
-from kbcore.view.cache import TEXT, UNFINISHED, VIEW, ViewCache, is_ahead, open_view, refuse_log
+from kbcore.view.base import open_view
+from kbcore.view.cache_files import TEXT, UNFINISHED, VIEW, CacheFiles, refuse_log
+from kbcore.view.opening import is_ahead
 
 _MAX_SHOWN: Final = 5
 
@@ -46,7 +48,7 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]
 
 def witnesses(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     """Find the views that were set aside because they know of what the store of a branch does not have."""
-    for kept in ViewCache(workspace.machine.fs, workspace.folders.cache_of(branch)).kept():
+    for kept in CacheFiles(workspace.machine.fs, workspace.folders.cache_of(branch)).kept():
         path = str(kept.path)
         message = f"{path} had seen records up to seq {kept.seq} that the store does not have."
         yield DoctorFinding("cache", "warning", "view_ahead", message, _remedy(workspace, branch), branch, path)

@@ -32,7 +32,8 @@ from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize
-from kbcore.view.cache import ViewCache
+from kbcore.view.base import published_stamp
+from kbcore.view.cache_files import CacheFiles
 
 _MESSAGES: Final = {
     REPAIR: "Repair of the store",
@@ -331,8 +332,8 @@ def _lost_of(loss: Loss) -> str:
 
 def _keep_view(workspace: Workspace, branch: str, loss: Loss | None) -> None:
     """Keep the view of the missing records: a new store would replace it."""
-    cache = ViewCache(workspace.machine.fs, workspace.folders.cache_of(branch))
-    basis = cache.basis() if loss else None
+    cache = CacheFiles(workspace.machine.fs, workspace.folders.cache_of(branch))
+    basis = published_stamp(cache) if loss else None
     if loss and basis and basis.store_id == loss.store_id and (loss.now is None or basis.seq > loss.now):
         cache.set_aside(basis)
 

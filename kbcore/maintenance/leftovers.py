@@ -16,7 +16,7 @@ import msgspec
 from kbcore.storage import files
 from kbcore.storage.layout import TMP_SUFFIX
 from kbcore.store.workspace import Workspace
-from kbcore.view.cache import UNFINISHED
+from kbcore.view.cache_files import UNFINISHED
 
 _DAY_NS: Final = 24 * 3600 * 10**9
 _UNFINISHED_DAYS: Final = 1

@@ -23,8 +23,10 @@ from kbcore.storage.head import Head, SnapshotRef
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
 from kbcore.view import replay
-from kbcore.view.cache import VIEW, is_ahead, is_usable, open_view
+from kbcore.view.base import open_view
+from kbcore.view.cache_files import VIEW
 from kbcore.view.fold import FoldStart, fold
+from kbcore.view.opening import is_ahead, is_usable
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
 

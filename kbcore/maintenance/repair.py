@@ -5,6 +5,7 @@ Each makes a full copy of the store first, changes no record, and is itself on r
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +20,15 @@ from kbcore.maintenance.snapshot_sources import Facts, FactSource
 from kbcore.model import canonical
 from kbcore.remedies import shown, without_referrals
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
+from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.rebuild import Witness
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.view import replay
-from kbcore.view.cache import VIEW, open_view, store_ids
+from kbcore.view.base import open_view
+from kbcore.view.cache_files import VIEW
 
 GOES_ON: Final = "The store goes on without them: a new head was asked for."
 
@@ -119,9 +122,24 @@ def _witness(workspace: Workspace, branch: str) -> Witness | None:
             basis = cached.basis
     except (ViewDamaged, KBError):
         return None
-    if not basis.seq or basis.store_id in store_ids(fs, workspace.folders.directory_of(branch).parent):
+    if not basis.seq or basis.store_id in _store_ids(fs, workspace.folders.directory_of(branch).parent):
         return None
     return Witness(basis.store_id, basis.seq, basis.sum)
+
+
+def _store_ids(fs: Fs, parent: Path) -> set[str]:
+    """Return the ids of all stores in a folder and in the hidden folders there, as far as they can be read."""
+    found = set[str]()
+    with files.explained(parent, "list", reading=True):
+        names = fs.listdir(parent)
+    for name in names:
+        with contextlib.suppress(KBError):
+            if name.startswith(".") and files.is_directory(fs, parent / name):
+                found |= _store_ids(fs, parent / name)
+        with contextlib.suppress(KBError):
+            head = journal.read_head(fs, parent / name)
+            found |= {head.store_id, *(one.store_id for one in head.epochs)}
+    return found
 
 
 @interrupting.maintenance()

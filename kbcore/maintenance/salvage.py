@@ -59,7 +59,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view import replay
-from kbcore.view.cache import VIEW, open_view
+from kbcore.view.base import open_view
+from kbcore.view.cache_files import VIEW
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 

@@ -20,7 +20,8 @@ from kbcore.storage.head import Head, SnapshotRef, Tip
 from kbcore.store import branches
 from kbcore.store.workspace import Workspace
 from kbcore.view import replay
-from kbcore.view.cache import VIEW, open_view
+from kbcore.view.base import open_view
+from kbcore.view.cache_files import VIEW
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 

@@ -28,8 +28,8 @@ from kbcore.store.answers import Outcome
 from kbcore.store.commit import Commit, StoreParts, Write, find_duplicate
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view import replay
-from kbcore.view.branch_view import BranchView, Overlay
-from kbcore.view.cache import ViewCache
+from kbcore.view.cache_files import CacheFiles
+from kbcore.view.pool import Overlay, ViewPool
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def _no_commit() -> str:
     return ""
 
 
-Publishing = Literal["at_once", "late", "beside"]
+Publishing = Literal["at_once", "late", "in_background"]
 """When a view is published whose tail has grown long: before the answer; after it, when ``publish_when_due`` is called
 or before the next reading (a command that reads again needs the rows in tables anyway); or after it in another thread,
-which calls ``publish_beside``."""
+which calls ``publish_from_new_view``."""
 
 GIT_ASKED: Final = 10
 """How often git is asked again which branch is checked out, because its refs changed before the branch was locked."""
@@ -60,7 +60,7 @@ class BranchStore:
         fs: Fs,
         clock: Clock,
         directory: Path,
-        cache: ViewCache,
+        cache: CacheFiles,
         witness: BranchWitness | None = None,
         *,
         refused: Callable[[ReadOnlyStore], ReadOnlyStore] = lambda error: error,
@@ -76,15 +76,10 @@ class BranchStore:
         self._is_due = False
         self._on_due = on_due
         self._refused = refused
-        self._fs = fs
-        self._clock = clock
-        self._cache = cache
-        self._views = BranchView(fs, directory, cache)
-        self._witness = witness
         self._only_plans = False
         self._make: Callable[[], BranchStore] | None = None
         self.directory = directory
-        self._parts = StoreParts(fs, clock, directory, cache.directory, self._views, witness)
+        self._parts = StoreParts(fs, clock, directory, cache, ViewPool(fs, directory, cache), witness)
 
     @cached_property
     def trial(self) -> BranchStore:
@@ -104,38 +99,37 @@ class BranchStore:
         """Return the index of text, for whoever searches in a view that ``read`` gives."""
         from kbcore.view.text_search import BranchTexts  # noqa: PLC0415 - who asks for no text does not need its database
 
-        return BranchTexts(self._fs, self._cache)
+        return BranchTexts(self._parts.cache)
 
     def head(self) -> Head:
         """Return the last acknowledged head.
 
         Raises: ``UnknownBranch``, ``HeadDamaged``, ``FormatTooNew``, ``StorageError``.
         """
-        return journal.read_head(self._fs, self.directory)
+        return journal.read_head(self._parts.fs, self.directory)
 
     @property
     def notices(self) -> list[str]:
         """What a view knew of records that the journal does not have; nothing while the second witness says more."""
-        return [] if self.warnings else self._views.notices
+        return [] if self.warnings else self._parts.views.notices
 
     @property
     def loss(self) -> Loss | None:
         """What the store lacks, as of the last reading."""
-        return self._witness.loss if self._witness is not None else None
+        return self._parts.witness.loss if self._parts.witness is not None else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is wrong with the store as of the last reading: for every answer, until it is put right."""
-        if self._witness is None:
+        witness = self._parts.witness
+        if witness is None:
             return ()
-        loss = self._witness.loss
-        said = [loss.warning()] if loss else []
-        damaged = self._witness.damaged
-        return (*said, *([damaged.sentence()] if damaged else []), *self._witness.copies)
+        said = [witness.loss.warning()] if witness.loss else []
+        return (*said, *([witness.damaged.sentence()] if witness.damaged else []), *witness.copies)
 
     def close(self) -> None:
         """Let go of the view."""
-        self._views.close()
+        self._parts.views.close()
 
     def read(self, use: Callable[[View], T], *, publishes: bool = True) -> T:
         """Return ``use(view)`` on a view of the last acknowledged head.
@@ -143,7 +137,7 @@ class BranchStore:
         A view that turns out to be damaged is discarded, built again and asked again. Without ``publishes`` a view
         that is due to be published is left to a later reading: the answer to a write waits for this one.
         """
-        return self._read(lambda head: self._views.ask(head, use), publishes=publishes)
+        return self._read(lambda head: self._parts.views.ask(head, use), publishes=publishes)
 
     def read_overlaid(
         self,
@@ -162,10 +156,10 @@ class BranchStore:
         def at(head: Head) -> T:
             mark = known(head)
             if mark is not None:
-                self._views.keep_overlay(mark)
+                self._parts.views.keep_overlay(mark)
             if mark == "":
-                return self._views.ask(head, use)
-            return self._views.ask_overlaid(head, mark or "", find, use)
+                return self._parts.views.ask(head, use)
+            return self._parts.views.ask_overlaid(head, mark or "", find, use)
 
         return self._read(at)
 
@@ -179,7 +173,7 @@ class BranchStore:
             return ask(head)
 
         with self._noting_damage():
-            answer = journal.reading(self._fs, self.directory, at)
+            answer = journal.reading(self._parts.fs, self.directory, at)
         self._note_due()
         return answer
 
@@ -193,11 +187,11 @@ class BranchStore:
         """
         head = self.head()
         self._check(head)
-        return self._views.until(head, seq)
+        return self._parts.views.until(head, seq)
 
     def record_at(self, view: View, seq: int) -> Record | None:
         """Return the record at a seq as it stands in the journal; None when its line was pruned."""
-        return replay.record_at(self._fs, self.directory, view.rows, seq)
+        return replay.record_at(self._parts.fs, self.directory, view.rows, seq)
 
     def commit(
         self,
@@ -251,7 +245,7 @@ class BranchStore:
         return outcome
 
     def _dry_run(self, write: Write) -> Outcome:
-        return journal.reading(self._fs, self.directory, Commit(self._parts, write).dry_run)
+        return journal.reading(self._parts.fs, self.directory, Commit(self._parts, write).dry_run)
 
     def _commit_to_new_store(self, write: Write, make: Callable[[], BranchStore]) -> Outcome:
         """Make the store for a write that is not refused and changes something, and commit it there."""
@@ -272,7 +266,7 @@ class BranchStore:
 
         Raises: ``ChangesetIdReused`` when it came with other content.
         """
-        return find_duplicate(self._fs, self.directory, view, request, branch)
+        return find_duplicate(self._parts.fs, self.directory, view, request, branch)
 
     def publish_when_due(self) -> None:
         """Publish the view that this process uses, if its tail has grown long enough.
@@ -282,35 +276,35 @@ class BranchStore:
         """
         self._is_due = False
         with contextlib.suppress(KBError):
-            self._views.publish_when_due(self.head())
+            self._parts.views.publish_when_due(self.head())
 
-    def publish_beside(self, wait_s: float) -> None:
+    def publish_from_new_view(self, wait_s: float) -> None:
         """Publish a view that is opened for this, while other threads go on with the views that they have.
 
         Another process that publishes is waited for, up to ``wait_s``: its view will do.
         """
-        self._views.publish_beside(self._clock, wait_s)
+        self._parts.views.publish_from_new_view(self._parts.clock, wait_s)
 
     def _note_due(self) -> None:
         """Have the view published if it is due. What was answered does not depend on it."""
         if self._publishing == "at_once":
-            self._views.publish_when_due()
+            self._parts.views.publish_when_due()
             return
-        self._is_due = self._views.is_publishing_due()
+        self._is_due = self._parts.views.is_publishing_due()
         if self._is_due:
             self._on_due(self)
 
     def _prepare(self) -> None:
         """Do before the branch is locked what takes longer than a commit: build a view, or take in many records."""
-        if self._witness is not None:
-            self._witness.prepare()
+        if self._parts.witness is not None:
+            self._parts.witness.prepare()
 
         def at(head: Head) -> None:
             self._check(head)
-            if not self._views.is_ready(head):
-                self._views.ask(head, View.prepare, is_writing=True)
+            if not self._parts.views.is_ready(head):
+                self._parts.views.ask(head, View.prepare, is_writing=True)
 
-        journal.reading(self._fs, self.directory, at)
+        journal.reading(self._parts.fs, self.directory, at)
 
     @contextlib.contextmanager
     def _noting_damage(self) -> Iterator[None]:
@@ -318,13 +312,15 @@ class BranchStore:
             yield
         except Damaged as error:
             with contextlib.suppress(KBError):
-                known_damage.note(self._fs, self._cache.directory, self.head(), error.code, str(error.data.get("file")))
+                known_damage.note(
+                    self._parts.fs, self._parts.cache.directory, self.head(), error.code, str(error.data.get("file"))
+                )
             raise
 
     def _check(self, head: Head) -> None:
-        if self._witness is not None:
-            loss = self._witness.check(head)
-            self._views.lost_id = loss.store_id if loss else ""
+        if self._parts.witness is not None:
+            loss = self._parts.witness.check(head)
+            self._parts.views.note_lost(loss.store_id if loss else "")
 
 
 def _asking(act: Callable[[], T]) -> T:

@@ -29,10 +29,11 @@ from kbcore.store import answers
 from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view import replay
-from kbcore.view.branch_view import BranchView
+from kbcore.view.cache_files import CacheFiles
 from kbcore.view.changed_since import is_moved
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.gaps import absent
+from kbcore.view.pool import ViewPool
 from kbcore.view.view import View
 
 PLANS_AHEAD: Final = 3
@@ -43,13 +44,13 @@ _QUICK_S: Final = 0.05
 
 
 class StoreParts(msgspec.Struct, frozen=True):
-    """What a write needs of a branch's store: its files, the views of it, and the witness, None where none is kept."""
+    """The parts of a branch's store: its files, its cache and views, and the witness, None where none is kept."""
 
     fs: Fs
     clock: Clock
     directory: Path
-    cache_directory: Path
-    views: BranchView
+    cache: CacheFiles
+    views: ViewPool
     witness: BranchWitness | None
 
 
@@ -144,7 +145,7 @@ class Commit:
             meanwhile=lambda: journal.reading(store.fs, store.directory, self._read_ahead),
         ) as writer:
             self._refuse_loss(writer.head)
-            known_damage.refuse(store.fs, store.directory, writer.head, store.cache_directory)
+            known_damage.refuse(store.fs, store.directory, writer.head, store.cache.directory)
             self._repairs += writer.recovery.sentences()
             yield writer
 

@@ -15,19 +15,19 @@ from kbcore.store.commit import MadeAt, make_draft, make_record
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.text.cursor import request_mark
-from kbcore.view.branch_view import BranchView
-from kbcore.view.cache import ViewCache
+from kbcore.view.cache_files import CacheFiles
 from kbcore.view.fold import FoldedRecord
+from kbcore.view.pool import ViewPool
 from kbcore.view.view import View
 
 _NOWHERE: Final = ""
 """The file of records that no journal holds."""
 
 
-def unshared_view(workspace: Workspace, branch: str) -> BranchView:
-    """Return a view of a branch that this process shares with nobody; whoever asked for it closes it."""
-    cache = ViewCache(workspace.machine.fs, workspace.folders.cache_of(branch))
-    return BranchView(workspace.machine.fs, workspace.readable_directory_of(branch), cache)
+def unshared_view(workspace: Workspace, branch: str) -> ViewPool:
+    """Return the views of a branch for one user, shared with no other; whoever asked for them closes them."""
+    files = CacheFiles(workspace.machine.fs, workspace.folders.cache_of(branch))
+    return ViewPool(workspace.machine.fs, workspace.readable_directory_of(branch), files)
 
 
 def take(view: View, author: Author, request: Request, plan: Planner, now: str) -> bool:

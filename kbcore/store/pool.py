@@ -101,17 +101,17 @@ class StorePool:
         It keeps ``refused`` of the first request, which therefore must not use what was read for that request.
         """
         from kbcore.store.branch_store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
-        from kbcore.view.cache import ViewCache  # noqa: PLC0415 - as above
+        from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
 
         with self._gate:
             store = self._stores.pop(directory, None)
             if store is None:
-                views = ViewCache(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
+                files = CacheFiles(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
                 store = BranchStore(
                     machine.fs,
                     machine.clock,
                     directory,
-                    views,
+                    files,
                     witness,
                     refused=refused,
                     publishing=self._publishing,

@@ -32,7 +32,7 @@ from kbcore.sync.pending import PendingFiles, as_defined, look, place_of
 from kbcore.sync.planned import FilePlan, says_the_same
 from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
-from kbcore.view.branch_view import Overlay
+from kbcore.view.pool import Overlay
 from kbcore.view.view import View
 
 if TYPE_CHECKING:

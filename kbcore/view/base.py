@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from kbcore import gc_pause, progress
-from kbcore.errors import ViewDamaged
+from kbcore.errors import StorageError, ViewDamaged
+from kbcore.storage import files
+from kbcore.storage.fs import Fs
 from kbcore.view import database, inspection
 from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
+from kbcore.view.cache_files import CacheFiles, refuse_log, room_beside
 from kbcore.view.database import Room, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, FoldStart, RowBatch, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
@@ -18,6 +22,44 @@ from kbcore.view.view import View
 _PUBLISHED: Final = "read_only"
 
 _WORDS: Final = {"node": "entities", "link": "edges", "source": "files"}
+
+
+def open_published(cache: CacheFiles) -> View | None:
+    """Return a view on the published base of a cache, None where there is none; a damaged one is deleted."""
+    for path in cache.view_paths:
+        try:
+            if cache.usable_size(path) is not None:
+                return open_view(cache.fs, path, cache.room)
+        except ViewDamaged as error:
+            cache.discard_damaged(path, error)
+        except StorageError:
+            continue  # whatever is there is no view
+    return None
+
+
+def published_stamp(cache: CacheFiles) -> BaseStamp | None:
+    """Return the stamp of the published base of a cache, None where there is none."""
+    view = open_published(cache)
+    if view is None:
+        return None
+    with view:
+        return view.basis
+
+
+def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
+    """Return a view on a published base. ``room`` is that of a database of its folder where it is not given.
+
+    KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
+    rows in as if they had been published.
+
+    Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else lies
+    there.
+    """
+    refuse_log(fs, path)
+    length_bytes = files.read_size(fs, path)
+    if length_bytes is None:
+        raise ViewDamaged(f"{path} is not there")
+    return open_base(str(path), room or room_beside(fs, path), length_bytes)
 
 
 def open_base(path: str, room: Room, length_bytes: int) -> View:

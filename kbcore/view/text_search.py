@@ -7,16 +7,15 @@ temporary name, then renamed, and never changed after. Losing it costs time, and
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from kbcore import interrupting, limits
-from kbcore.errors import ResourceLimit, StorageError, ViewDamaged
+from kbcore.errors import ViewDamaged
 from kbcore.model.graph import Node
-from kbcore.storage.fs import Fs
 from kbcore.view import text_documents, text_index
-from kbcore.view.cache import FORMER_TEXT, TEXT, ViewCache, log_beside
+from kbcore.view.cache_files import FORMER_TEXT, TEXT, CacheFiles
 from kbcore.view.text_documents import Reader
 from kbcore.view.text_index import TextIndex
 from kbcore.view.view import View
@@ -47,12 +46,10 @@ class _Indexes:
 class BranchTexts:
     """What one process knows of the text index of a branch. Each view has an index of its own, for one thread."""
 
-    def __init__(self, fs: Fs, cache: ViewCache) -> None:
-        self._fs = fs
-        self._cache = cache
-        self.path = cache.directory / TEXT
-        self.bodies_path = cache.directory.parent / BODIES
-        self._is_refusing = False
+    def __init__(self, files: CacheFiles) -> None:
+        self._files = files.for_other_files()
+        self.path = files.directory / TEXT
+        self.bodies_path = files.directory.parent / BODIES
         self._known = weakref.WeakKeyDictionary[View, _Indexes]()
 
     def index(self, view: View, at: int | None, read: Reader) -> TextIndex:
@@ -85,25 +82,25 @@ class BranchTexts:
 
     def forget(self, held: Collection[str], *, dry_run: bool = False) -> int:
         """Drop the kept documents but those with these hashes, and return how many those are."""
-        length_bytes = self._size_of(self.bodies_path)
-        target = self._new_file() if length_bytes is not None and not dry_run else None
+        length_bytes = self._files.usable_size(self.bodies_path)
+        target = self._files.new_file() if length_bytes is not None and not dry_run else None
         if length_bytes is None or (target is None and not dry_run):
             return 0
         path = str(self.bodies_path)
         try:
-            gone = text_documents.forget(path, str(target or ""), sorted(held), self._cache.room, length_bytes)
+            gone = text_documents.forget(path, str(target or ""), sorted(held), self._files.room, length_bytes)
         except ViewDamaged:
             gone = 0
         if target and gone:
-            self._move_in(target, self.bodies_path)
+            self._files.move_in(target, self.bodies_path)
         elif target:
-            self._discard(target)
+            self._files.drop(target)
         return gone
 
     def distrust(self) -> None:
         """Throw away the files: something that was read in a search is damaged."""
         self._known.clear()
-        self._discard(self.path, self.bodies_path)
+        self._files.drop(self.path, self.bodies_path)
 
     def _at_head(self, view: View, known: _Indexes, read: Reader) -> TextIndex:
         index, known.head = known.head, None  # what fails half way is not used again
@@ -145,106 +142,62 @@ class BranchTexts:
         if not view.is_overlaid:
             return None
         copied: list[TextIndex] = []
-        target = self._new_file()
-        if target is None or not self._is_written(target, lambda: copied.append(index.copied(str(target)))):
+        target = self._files.written(lambda path: copied.append(index.copied(str(path))))
+        if target is None:
             return index.copied()
-        self._discard(target)
+        self._files.drop(target)
         return copied[0]
 
     def _published(self, index: TextIndex) -> TextIndex:
         """Write an index to the cache and return the published one, or the index itself where that cannot be done."""
-        target = self._new_file()
-        if target is None or not self._is_written(target, lambda: index.copied(str(target)).close()):
-            return index
-        published = TextIndex(str(target), is_published=True)
-        self._move_in(target, self.path)
-        return published
+        return self._files.publish(self.path, lambda path: index.copied(str(path)).close(), _published) or index
 
     def _open_bodies(self, view: View) -> None:
-        length_bytes = self._size_of(self.bodies_path)
+        length_bytes = self._files.usable_size(self.bodies_path)
         try:
             path = "" if length_bytes is None else str(self.bodies_path)
             text_documents.attach_bodies(view, path, length_bytes)
         except ViewDamaged as error:
-            self._cache.distrust(self.bodies_path, error)
+            self._files.discard_damaged(self.bodies_path, error)
             text_documents.attach_bodies(view, "")
 
     def _open(self, view: View) -> TextIndex | None:
         """Return the published index; None where there is none of this history."""
-        length_bytes = self._size_of(self.path)
-        if length_bytes is None:
+        if self._files.usable_size(self.path) is None:
             return None
         try:
             return text_index.opened(view, str(self.path))
         except ViewDamaged as error:
-            self._cache.distrust(self.path, error)
+            self._files.discard_damaged(self.path, error)
             return None
 
     def _build(self, view: View, read: Reader) -> TextIndex:
         """Return a new index: a published one of the records, or one in memory where the cache cannot be written."""
         at = view.recorded_seq if view.is_overlaid else None
-        target = self._new_file() if view.recorded_seq else None
-        if target is None or not self._is_written(
-            target, lambda: text_index.build(view, str(target), read, at).close()
-        ):
+        index = None
+        if view.recorded_seq:
+            index = self._files.publish(
+                self.path, lambda path: text_index.build(view, str(path), read, at).close(), _published
+            )
+        if index is None:
             return text_index.build(view, ":memory:", read)
-        index = TextIndex(str(target), is_published=True)
-        self._move_in(target, self.path)
-        self._discard(self.path.with_name(FORMER_TEXT))
+        self._files.drop(self.path.with_name(FORMER_TEXT))
         self._keep_bodies(view)
         return index
 
     def _keep_bodies(self, view: View) -> None:
         """Keep the documents that this process has read, for all branches and processes."""
-        target = self._new_file() if text_documents.bodies_share(view)[0] else None
-        if target is None:
+        if not text_documents.bodies_share(view)[0] or not self._files.is_writable():
             return
         self._open_bodies(view)  # another process may have kept some since
-        if self._is_written(
-            target, lambda: text_documents.keep_bodies(view, str(target), limits.MAX_KEPT_BODIES_BYTES)
-        ):
-            self._move_in(target, self.bodies_path)
-        else:
+        target = self._files.written(
+            lambda path: text_documents.keep_bodies(view, str(path), limits.MAX_KEPT_BODIES_BYTES)
+        )
+        if target is None:
             self._open_bodies(view)
+        else:
+            self._files.move_in(target, self.bodies_path)
 
-    def _new_file(self) -> Path | None:
-        return None if self._is_refusing else self._cache.new_file()
 
-    def _is_written(self, target: Path, write: Callable[[], None]) -> bool:
-        """Write a file and tell whether that went well.
-
-        Where it did not, a full disk for one, the search goes on in memory, and nobody tries again in this process.
-        """
-        try:
-            write()
-        except (ViewDamaged, ResourceLimit):
-            self._is_refusing = True
-            self._discard(target)
-            return False
-        except BaseException:
-            self._discard(target)
-            raise
-        return True
-
-    def _move_in(self, target: Path, path: Path) -> None:
-        """Give a finished file its name. Where that fails, the process goes on with the file that it has open."""
-        try:
-            self._fs.replace(target, path)
-        except OSError:
-            self._is_refusing = True
-            self._discard(target)
-
-    def _size_of(self, path: Path) -> int | None:
-        """Return the size of a file of ours, None for none; one with a log beside it was written by another program."""
-        try:
-            length_bytes = self._cache.size_of(path)
-            if length_bytes is None or log_beside(self._fs, path) is None:
-                return length_bytes
-        except StorageError:
-            return None
-        self._discard(path)
-        return None
-
-    def _discard(self, *paths: Path) -> None:
-        for path in paths:
-            self._cache.drop(path)
+def _published(path: Path) -> TextIndex:
+    return TextIndex(str(path), is_published=True)

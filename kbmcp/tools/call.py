@@ -307,7 +307,7 @@ class Service:
             if self._shared is None:
                 env = self.options.env
                 machine = Machine(RealFs(shared=SharedModes(env)), SystemClock(), env)
-                self._shared = machine, StorePool("beside", self.publisher.add)
+                self._shared = machine, StorePool("in_background", self.publisher.add)
             machine, pool = self._shared
         workspace = open_workspace(self.options.start, machine, pool)
         if workspace.moved:
@@ -399,7 +399,7 @@ class Publisher:
         with interrupting.done_for(self._work):
             while (store := self._next()) is not None:
                 try:
-                    store.publish_beside(PUBLISHER_WAIT_S)
+                    store.publish_from_new_view(PUBLISHER_WAIT_S)
                 except Stopped:
                     continue
                 except Exception as error:  # noqa: BLE001 - no call waits for it: reported in full on standard error

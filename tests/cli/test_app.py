@@ -411,8 +411,8 @@ def test_a_command_that_only_reads_is_known_to_have_written_nothing(words, appli
     def fail(*_, **__):
         raise MemoryError
 
-    user.setattr("kbcore.view.branch_view.BranchView.ask", fail)
-    user.setattr("kbcore.view.branch_view.BranchView.ask_overlaid", fail)
+    user.setattr("kbcore.view.pool.ViewPool.ask", fail)
+    user.setattr("kbcore.view.pool.ViewPool.ask_overlaid", fail)
     user.setattr("kbcore.storage.compaction.compact", fail)
     ran = kb(*words, "--json")
     error = json.loads(ran.out)["error"]

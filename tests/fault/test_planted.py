@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from kbcore.view import database
-from kbcore.view.cache import TEXT, VIEW
+from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.database import Room
 from kbcore.view.text_search import BODIES
 from tests.support.cli import environment, run_kb

@@ -15,8 +15,8 @@ from kbcore.errors import KBError, ViewDamaged
 from kbcore.model.record import PutNode
 from kbcore.storage import journal
 from kbcore.store.write_request import Request
-from kbcore.view import cache, replay
-from kbcore.view.cache import AHEAD, VIEW
+from kbcore.view import publishing, replay
+from kbcore.view.cache_files import AHEAD, VIEW
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 from tests.support.faultfs import NoSyncFs
@@ -317,7 +317,7 @@ def test_whoever_comes_between_two_calls_on_the_cache_changes_no_answer(
     meddler: Callable[[Cached], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally
 ) -> None:
     # A view is due after a few rows here, so that every commit publishes one.
-    monkeypatch.setattr(cache, "_TAIL_ROWS", 5)
+    monkeypatch.setattr(publishing, "_TAIL_ROWS", 5)
     fs = MeddlingFs()
     cached, at, step = Cached(tmp_path, fs), 0, tries(12, 2, 1)
     while fs.at < fs.calls:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import StorePool
-from kbcore.view.cache import VIEW
+from kbcore.view.cache_files import VIEW
 from tests.mcp.agents import ROOT, WAIT_S, agent, program, raw, server_env, spawned
 
 COUNT = 12

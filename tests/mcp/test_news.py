@@ -17,7 +17,7 @@ def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: P
     workspace = service.workspace()
     store: BranchStore = workspace.store("main")
     call = Call(workspace, WorktreeFiles(), "main", True, author(Client(), "s"), "", False)
-    cache = store._views._cache
+    cache = store._parts.cache
     cache.notices.append("noticed")
     assert service.news(call) == "noticed"
     kept, cache.notices = cache.notices, []

@@ -17,7 +17,7 @@ from kbcore.storage.fs import Fs
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.write_request import Author, Planner, Request
-from kbcore.view.cache import ViewCache
+from kbcore.view.cache_files import CacheFiles
 from kbcore.view.view import View
 from tests.support.faultfs import NoSyncFs
 from tests.support.histories import LINEAGE, based
@@ -62,7 +62,7 @@ class Stored:
 
     def opened(self, **how: Any) -> BranchStore:
         """Return the store as a process sees it that has just begun."""
-        return BranchStore(self.fs, self.clock, self.directory, ViewCache(self.fs, self.cache_dir), **how)
+        return BranchStore(self.fs, self.clock, self.directory, CacheFiles(self.fs, self.cache_dir), **how)
 
     def reopen(self) -> BranchStore:
         """Forget everything that is only in memory."""

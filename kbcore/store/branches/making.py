@@ -25,7 +25,7 @@ from kbcore.store.branches.origins import BranchOrigin, find_origin, find_rename
 from kbcore.store.branches.stores import discard_cache, note_gone, repository_lock, store_lock, stores
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
-from kbcore.view.cache import ViewCache
+from kbcore.view.cache_files import CacheFiles
 
 
 class Ensured(msgspec.Struct, frozen=True):
@@ -463,7 +463,9 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
     if workspace.folders.has_store(branch):
         discard_cache(workspace, branch)
     if view_of:
-        ViewCache(fs, workspace.folders.cache_of(branch)).begin_with(ViewCache(fs, workspace.folders.cache_of(view_of)))
+        CacheFiles(fs, workspace.folders.cache_of(branch)).begin_with(
+            CacheFiles(fs, workspace.folders.cache_of(view_of))
+        )
     _put(workspace, branch, lambda place: branchdir.copy(fs, source, place, branch=branch))
 
 

@@ -255,7 +255,7 @@ def discard_cache(workspace: Workspace, branch: str) -> None:
 
     Only to save room: a view says which store it is of, so what cannot be removed does no harm.
     """
-    from kbcore.view.cache import is_kept  # noqa: PLC0415 - imports duckdb, which few need who look for a store
+    from kbcore.view.cache_files import is_kept  # noqa: PLC0415 - imports duckdb, which few need who look for a store
 
     fs, cache = workspace.machine.fs, workspace.folders.cache_of(branch)
     with contextlib.suppress(OSError, KBError):

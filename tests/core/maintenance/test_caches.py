@@ -11,7 +11,7 @@ from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
 from kbcore.query import Query
 from kbcore.sync.searching import search
-from kbcore.view.cache import TEXT
+from kbcore.view.cache_files import TEXT
 from kbcore.view.text_search import BODIES
 from tests.support.places import caches_at
 from tests.support.project import Project, req

@@ -19,7 +19,7 @@ from kbcore.maintenance.mounts import network_mount
 from kbcore.store import branches
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace
-from kbcore.view.cache import VIEW
+from kbcore.view.cache_files import VIEW
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import STORES_NAME, caches_at, stores_at
 from tests.support.project import Project

@@ -19,7 +19,7 @@ from kbcore.storage import journal, rebuild
 from kbcore.storage.head import EPOCHS, GIT_DIRECTORY, Epoch, Head
 from kbcore.store import branches
 from kbcore.store.history.log import log
-from kbcore.view.cache import is_ahead, is_usable
+from kbcore.view.opening import is_ahead, is_usable
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import git, git_env

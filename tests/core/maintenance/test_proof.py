@@ -15,7 +15,7 @@ from kbcore.model import canonical
 from kbcore.model.record import Record, encode
 from kbcore.storage import compaction, journal
 from kbcore.view import replay
-from kbcore.view.cache import VIEW
+from kbcore.view.cache_files import VIEW
 from tests.support.places import caches_at
 from tests.support.project import Project
 from tests.support.stores import view_of

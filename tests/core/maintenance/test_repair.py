@@ -17,7 +17,7 @@ from kbcore.storage import head as heads
 from kbcore.storage import rebuild, verify
 from kbcore.store import branches
 from kbcore.store.history.log import log
-from kbcore.view.cache import VIEW
+from kbcore.view.cache_files import VIEW
 from kbcore.view.history import state_at
 from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
 from tests.support.histories import lines_of

@@ -48,7 +48,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.undo import revert
 from kbcore.store.write_request import Request
 from kbcore.view import replay
-from kbcore.view.cache import VIEW, ViewCache
+from kbcore.view.cache_files import VIEW, CacheFiles
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.history import state_at
 from kbcore.view.view import View
@@ -265,7 +265,7 @@ class Broken(Exception):
 
 def test_a_bug_of_the_view_after_a_commit_is_reported_and_changes_no_answer(made: Stored) -> None:
     made.put("A")
-    [view] = made.store._views._idle
+    [view] = made.store._parts.views._idle
 
     def fail(*_: object) -> None:
         raise Broken
@@ -273,7 +273,7 @@ def test_a_bug_of_the_view_after_a_commit_is_reported_and_changes_no_answer(made
     view.adopt = fail  # type: ignore[method-assign]
     outcome = made.put("B")
     assert (outcome.applied, outcome.seq) == (True, 2)
-    assert view not in made.store._views._idle
+    assert view not in made.store._parts.views._idle
     [report] = (made.cache_dir.parent / BUGS).iterdir()
     assert "Broken" in report.read_text()
     [notice] = made.store.notices
@@ -286,7 +286,7 @@ def test_a_view_that_cannot_take_in_a_commit_is_thrown_away_and_no_bug_is_report
     made: Stored, error: Exception
 ) -> None:
     made.put("A")
-    [view] = made.store._views._idle
+    [view] = made.store._parts.views._idle
 
     def fail(*_: object) -> None:
         raise error
@@ -377,7 +377,7 @@ def test_a_refused_write_is_told_with_what_its_owner_knows_of_it(made: Stored) -
         ReadOnlyFs(),
         made.clock,
         made.directory,
-        ViewCache(made.fs, made.cache_dir),
+        CacheFiles(made.fs, made.cache_dir),
         refused=lambda error: ReadOnlyStore(error.message, hint="Ask somebody else."),
     )
     with pytest.raises(ReadOnlyStore) as caught:
@@ -641,7 +641,7 @@ def test_a_late_store_publishes_nothing_for_a_store_that_is_gone(made: Stored) -
 def test_beside_others_a_view_is_published_while_they_use_theirs(made: Stored) -> None:
     published(made)
     due: list[BranchStore] = []
-    store = made.opened(publishing="beside", on_due=due.append)
+    store = made.opened(publishing="in_background", on_due=due.append)
     view_of(store)
     made.commit([put(f"L-{number}") for number in range(1500)])
     made.commit([put(f"M-{number}") for number in range(450)])
@@ -651,7 +651,7 @@ def test_beside_others_a_view_is_published_while_they_use_theirs(made: Stored) -
 
     def use(view: View) -> int:
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(store.publish_beside, 0.0).result()
+            pool.submit(store.publish_from_new_view, 0.0).result()
         assert base_file(made) != old
         committed(made, store, ["P"])
         return view.seq
@@ -666,10 +666,10 @@ def test_beside_others_a_view_is_published_while_they_use_theirs(made: Stored) -
 
 def test_a_newer_base_that_does_not_lead_to_the_head_is_not_used_instead_of_a_view_that_does(made: Stored) -> None:
     published(made)
-    store, writer = made.opened(publishing="beside"), made.opened(publishing="late")
+    store, writer = made.opened(publishing="in_background"), made.opened(publishing="late")
     view_of(store)
     committed(made, writer, [f"L-{number}" for number in range(2100)])
-    elsewhere = ViewCache(made.fs, made.cache_dir.with_name("elsewhere"))
+    elsewhere = CacheFiles(made.fs, made.cache_dir.with_name("elsewhere"))
     other = BranchStore(made.fs, made.clock, made.directory, elsewhere)
     view_of(other)
     other.close()
@@ -687,14 +687,14 @@ def test_a_newer_base_that_does_not_lead_to_the_head_is_not_used_instead_of_a_vi
 def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(made: Stored) -> None:
     published(made)
     made.clock = SystemClock()  # another process is waited for
-    store = made.opened(publishing="beside")
+    store = made.opened(publishing="in_background")
     view_of(store)
     made.commit([put(f"L-{number}") for number in range(2100)])
     committed(made, store, ["P"])
     new = base_file(made)
     with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
         assert claim.take()
-        waits = pool.submit(store.publish_beside, 60.0)
+        waits = pool.submit(store.publish_from_new_view, 60.0)
         with pytest.raises(TimeoutError):
             waits.result(0.2)
         claim.__exit__()
@@ -707,12 +707,12 @@ def test_beside_others_nothing_is_published_where_another_process_did_meanwhile(
 def test_a_publication_beside_others_ends_when_it_is_stopped(made: Stored) -> None:
     published(made)
     made.clock = SystemClock()  # another process is waited for
-    store, work = made.opened(publishing="beside"), interrupting.CurrentWork()
+    store, work = made.opened(publishing="in_background"), interrupting.CurrentWork()
     committed(made, store, [f"L-{number}" for number in range(2100)])
 
     def publish() -> None:
         with interrupting.done_for(work):
-            store.publish_beside(60.0)
+            store.publish_from_new_view(60.0)
 
     old = base_file(made)
     with lock.Claim(RealFs(), made.cache_dir) as claim, ThreadPoolExecutor(1) as pool:
@@ -721,14 +721,14 @@ def test_a_publication_beside_others_ends_when_it_is_stopped(made: Stored) -> No
         work.stop()
         waits.result()
     assert base_file(made) == old
-    store.publish_beside(0.0)
+    store.publish_from_new_view(0.0)
     assert base_file(made) != old
     store.close()
 
 
 def test_a_reader_takes_a_base_that_was_published_before_it_folds_a_long_tail(made: Stored) -> None:
     published(made)
-    store = made.opened(publishing="beside")
+    store = made.opened(publishing="in_background")
     base = view_of(store).base_seq
     made.commit([put(f"L-{number}") for number in range(2100)])
     assert store.read(lambda view: (view.base_seq, view.tail_rows)) == (base + 1, 0)
@@ -772,7 +772,7 @@ def test_a_view_that_knows_more_than_the_journal_is_kept_as_a_witness_and_not_tr
         path.write_bytes(content)
     store = made.reopen()
     assert view_of(store).rows("select id from node") == [("A",)]
-    assert [one.seq for one in ViewCache(made.fs, made.cache_dir).kept()] == [2]
+    assert [one.seq for one in CacheFiles(made.fs, made.cache_dir).kept()] == [2]
     assert "Record 2 " in store.notices[0]
 
 
@@ -936,7 +936,7 @@ def test_the_lock_wait_is_that_of_the_commit(made: Stored) -> None:
 
 def test_a_record_that_a_reader_has_taken_in_already_is_not_taken_in_twice(made: Stored) -> None:
     made.put("A")
-    seen = made.store._views
+    seen = made.store._parts.views
     adopt = seen.adopt
 
     def late(entry: FoldedRecord, changes: Changes, before: Head, head: Head) -> None:
@@ -976,7 +976,7 @@ def test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view(ma
     (made.cache_dir / "spill").write_text("no folder")
     made.close()
     old = base_file(made)
-    made.store = BranchStore(made.fs, made.clock, made.directory, ViewCache(made.fs, made.cache_dir, 12 * MIB))
+    made.store = BranchStore(made.fs, made.clock, made.directory, CacheFiles(made.fs, made.cache_dir, 12 * MIB))
     assert made.commit([put(f"M{number}") for number in range(2500)]).applied
     assert made.store.head().seq == 4
     assert base_file(made) == old, "it was not published"
@@ -992,7 +992,7 @@ def test_too_little_memory_to_read_after_a_commit_does_not_say_that_nothing_was_
     made.commit([PutNode(id=f"N{number}", base=0, set={"type": "req"}) for number in range(20_000)])
     made.close()
     (made.cache_dir / "spill").write_text("no folder")
-    made.store = BranchStore(made.fs, made.clock, made.directory, ViewCache(made.fs, made.cache_dir, 6 * MIB))
+    made.store = BranchStore(made.fs, made.clock, made.directory, CacheFiles(made.fs, made.cache_dir, 6 * MIB))
 
     def use_memory() -> ResourceLimit:
         with pytest.raises(ResourceLimit) as caught:

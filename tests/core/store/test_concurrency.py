@@ -207,7 +207,7 @@ def test_only_a_writer_that_plans_under_the_lock_reads_before_it_what_the_plan_a
 def test_a_view_that_is_near_the_head_is_not_asked_before_the_lock(tmp_path: Path) -> None:
     stored, other = Stored(tmp_path, fs=RealFs()), Stored(tmp_path, fs=RealFs())
     stored.put("A")
-    seen = stored.store._views
+    seen = stored.store._parts.views
     assert seen.is_ready(stored.store.head())
     for number in range(63):
         other.put(f"B-{number}")

@@ -122,7 +122,7 @@ def test_views_are_lent_again_and_few_are_kept(stored: Stored) -> None:
     with ThreadPoolExecutor(MAX_READERS) as pool:
         views = list(pool.map(lambda _: stored.store.read(use), range(MAX_READERS)))
     assert len(set(map(id, views))) == MAX_READERS
-    assert len(stored.store._views._idle) == 2
+    assert len(stored.store._parts.views._idle) == 2
     again = stored.store.read(lambda view: view)
     assert again in views
 
@@ -131,10 +131,10 @@ def test_a_publication_lets_the_other_views_go(stored: Stored) -> None:
     """They would publish the same tail once more."""
     with ThreadPoolExecutor(1) as pool:
         stored.store.read(lambda _: pool.submit(stored.store.read, lambda view: view.rows(IDS)).result(WAIT_S))
-    assert len(stored.store._views._idle) == 2
+    assert len(stored.store._parts.views._idle) == 2
     ops = [PutNode(id=f"N-{number:04}", base=0, set={"type": "req", "title": "t"}) for number in range(2100)]
     stored.commit(ops)
-    assert len(stored.store._views._idle) == 1
+    assert len(stored.store._parts.views._idle) == 1
     assert stored.store.read(lambda view: (view.tail_rows, view.rows(IDS))) == (0, [(2101,)])
 
 
@@ -199,11 +199,11 @@ def test_a_commit_is_not_taken_into_a_view_of_a_store_that_was_replaced(tmp_path
 def test_a_view_that_cannot_take_in_a_commit_is_closed(stored: Stored) -> None:
     stored.store.read(lambda view: view.rows(IDS))
     head = stored.store.head()
-    [view] = stored.store._views._idle
-    stored.store._views.adopt(None, None, head, head)  # type: ignore[arg-type]
+    [view] = stored.store._parts.views._idle
+    stored.store._parts.views.adopt(None, None, head, head)  # type: ignore[arg-type]
     [notice] = stored.store.notices
     assert "AttributeError" in notice
-    assert stored.store._views._idle == []
+    assert stored.store._parts.views._idle == []
     with pytest.raises(Exception, match="closed"):
         view.rows(IDS)
 

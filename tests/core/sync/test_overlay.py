@@ -21,7 +21,7 @@ from kbcore.sync import noop_cache
 from kbcore.sync.overlay import FileState, WorktreeFiles
 from kbcore.sync.searching import search
 from kbcore.view import text_index
-from kbcore.view.cache import TEXT, VIEW
+from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.view import View
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen

@@ -18,7 +18,7 @@ from kbcore.model.record import PutNode
 from kbcore.storage import lock
 from kbcore.storage.layout import LOCK
 from kbcore.store.write_request import Request
-from kbcore.view.cache import VIEW
+from kbcore.view.cache_files import VIEW
 from tests.support.large import SLOW
 from tests.support.stores import AUTHOR, Stored, planner
 

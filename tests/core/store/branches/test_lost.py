@@ -24,7 +24,7 @@ from kbcore.store.branches import lost
 from kbcore.store.branches.choosing import choose_noted
 from kbcore.store.history.log import log
 from kbcore.store.pool import Machine
-from kbcore.view.cache import AHEAD
+from kbcore.view.cache_files import AHEAD
 from tests.support.faultfs import NoSyncFs
 from tests.support.project import AUTHOR, Project
 from tests.support.repos import commit_files, git, git_env, make_repository

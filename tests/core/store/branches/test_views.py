@@ -12,7 +12,7 @@ import pytest
 
 from kbcore.store import branches
 from kbcore.store.pool import MAX_WARM_VIEWS
-from kbcore.view.cache import AHEAD, VIEW, ViewCache
+from kbcore.view.cache_files import AHEAD, VIEW, CacheFiles
 from tests.core.store.branches.making import req
 from tests.support.faultfs import NoSyncFs
 from tests.support.places import caches_at, stores_at
@@ -137,8 +137,8 @@ def test_a_view_taken_over_twice_is_one_file_under_two_names(tmp_path: Path) -> 
     made = Stored(tmp_path)
     made.put("A")
     made.reopen().read(lambda view: view.seq)
-    source = ViewCache(made.fs, made.cache_dir)
-    target = ViewCache(made.fs, tmp_path / "cache" / "other")
+    source = CacheFiles(made.fs, made.cache_dir)
+    target = CacheFiles(made.fs, tmp_path / "cache" / "other")
     for _ in range(2):
         target.begin_with(source)
     assert source.path.samefile(target.path)

@@ -10,8 +10,10 @@ import pytest
 
 from kbcore.errors import ViewDamaged
 from kbcore.storage.head import CopiedFrom, Epoch, Head, Pruned, Segment, SnapshotRef
+from kbcore.view.base import open_view
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.cache import VIEW, is_ahead, is_usable, open_view
+from kbcore.view.cache_files import VIEW
+from kbcore.view.opening import is_ahead, is_usable
 from tests.core.storage.making import head_of
 from tests.support.stores import Stored
 
