@@ -1,9 +1,9 @@
 """Whose turn it is: of all calls that come, whoever came first; at each branch one that writes and some that read.
 
-Calls that write go in the order in which they came. A call that only reads waits for no other that reads, up to
-``MAX_READERS`` of them, where those that have read for long are not counted, and ``MAX_VIEWS`` in all. It waits only
-for a moment for those that came before it and write: mostly it then finds what they wrote, and a slow one does not keep
-it waiting. A line without calls is forgotten. The event loop lets in those who may come in because time has passed.
+Calls that write go in the order in which they came. A call that only reads waits for no other that reads, as far as
+``limits.readers_left`` allows, which is also the rule of the pool of views. It waits only for a moment for those that
+came before it and write: mostly it then finds what they wrote, and a slow one does not keep it waiting. A line without
+calls is forgotten. The event loop lets in those who may come in because time has passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from kbcore.clock import SystemClock
-from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
+from kbcore.limits import MAX_VIEWS, SLOW_READ_S, readers_left
 
 AFTER_WRITES_S: Final = 1.0
 """So long a call that reads waits for those that came before it and write."""
@@ -96,23 +96,19 @@ class CallQueue:
         """Let in whoever may come in now."""
         line = self._lines[name]
         now_s = self._now_s()
-        readers = [place.since_s for place in line if place.reads and place.has_turn]
-        slow_s = [since_s + SLOW_READ_S for since_s in readers if since_s + SLOW_READ_S > now_s]
-        left = min(MAX_READERS - len(slow_s), MAX_VIEWS - len(readers))
-        views_left = MAX_VIEWS - len(readers)
+        since_s = [place.since_s for place in line if place.reads and place.has_turn]
         due_s = math.inf
         is_written = False
         for place in line:
             if not place.has_turn and place.reads:
                 is_patient = is_written and place.patient_until_s > now_s
-                place.has_turn = left > 0 and not is_patient
-                left -= place.has_turn
-                views_left -= place.has_turn
-                slow_s += [now_s + SLOW_READ_S] if place.has_turn else []
+                place.has_turn = not is_patient and readers_left(since_s, now_s) > 0
                 if is_patient:
                     due_s = min(due_s, place.patient_until_s)
-                elif not place.has_turn and views_left > 0:
-                    due_s = min(due_s, *slow_s)
+                elif place.has_turn:
+                    since_s.append(now_s)
+                elif len(since_s) < MAX_VIEWS:
+                    due_s = min(due_s, *(one_s + SLOW_READ_S for one_s in since_s if one_s > now_s - SLOW_READ_S))
             elif not place.has_turn:
                 place.has_turn = not is_written
             else:
