@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -20,11 +21,12 @@ from kbcore.query.former import called, said
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.suggest import is_it
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.session import DatabaseSession, SqlRefused
-from kbcore.view.tables import LINK, NODE, link_row, node_row
+from kbcore.view.database import Row, StatementRefused
+from kbcore.view.tables import LINK, NODE, Columns, link_row, node_row
 from kbcore.view.view import View
 
 T = TypeVar("T")
+M = TypeVar("M")
 _HAS_NAME: Final = "select exists (from node where coalesce(name, id) = $1 and ($2 = '' or type = $2))"
 _NEAR_NAMES: Final = """
 select distinct coalesce(name, id) as called, jaro_winkler_similarity(lower(coalesce(name, id)), lower($1)) as alike
@@ -54,9 +56,14 @@ class Viewed(Protocol):
     def basis(self) -> BaseStamp:
         """Return what it stands on."""
 
-    @property
-    def session(self) -> DatabaseSession:
-        """Return what answers statements."""
+    def rows(self, sql: str, params: Sequence[Any] = (), *, time_s: float | None = None) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement."""
+
+    def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[Row]) -> None:
+        """Keep a table of constants."""
+
+    def once(self, name: str, mark: M, make: Callable[[M], T]) -> T:
+        """Return what is made of a mark."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -68,7 +75,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
 def prepared(view: Viewed, schema: Schema) -> Prepared:
     """Return a schema made ready, as long as it stays the same."""
-    return view.session.once("kip", schema, _prepared)
+    return view.once("kip", schema, _prepared)
 
 
 def _prepared(schema: Schema) -> Prepared:
@@ -84,14 +91,14 @@ def _prepared(schema: Schema) -> Prepared:
 
 def _hold(view: Viewed, schema: Schema) -> None:
     """Have the connection hold the vocabulary, and note in it what is stored now."""
-    session, made = view.session, prepared(view, schema).vocabulary
-    hidden = session.once("kip hidden", (view.seq, schema), lambda _: _stored(view, made))
+    made = prepared(view, schema).vocabulary
+    hidden = view.once("kip hidden", (view.seq, schema), lambda _: _stored(view, made))
     for table, columns, elements in (
         (NODES, NODE, map(node_row, made.nodes)),
         (LINKS, LINK, map(link_row, made.links)),
     ):
         rows = ({**row, "is_hidden": row["id"] in hidden} for row in elements)
-        session.hold(table, {**columns, "is_hidden": "BOOLEAN"}, (schema, hidden), rows)
+        view.hold(table, {**columns, "is_hidden": "BOOLEAN"}, (schema, hidden), rows)
 
 
 def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
@@ -100,7 +107,7 @@ def _stored(view: Viewed, made: Vocabulary) -> frozenset[str]:
     for table, elements in (("node", made.nodes), ("link", made.links)):
         parts.append(f"select id from {table} where id in ({', '.join('?' * len(elements))})")  # noqa: S608 - fixed names
         ids += (one.id for one in elements)
-    return frozenset(id_ for (id_,) in view.session.rows(" union all ".join(parts), ids))
+    return frozenset(id_ for (id_,) in view.rows(" union all ".join(parts), ids))
 
 
 def with_present_ids(view: View, schema: Schema, tree: T, at: int | None) -> tuple[T, dict[str, str]]:
@@ -147,7 +154,7 @@ def _former_ids(view: View, names: TypeNames, tree: Any, at: int | None) -> dict
     asked = [one for one in scoping.parts_of(tree) if isinstance(one, s.Matcher)]
     named = {one.name.value: one.type is None for one in asked if one.name and _may_be_id(names, one)}
     open_names = [name for name, is_open in named.items() if is_open]
-    taken = view.session.rows(_NAMED, [open_names]) if open_names else []
+    taken = view.rows(_NAMED, [open_names]) if open_names else []
     wanted = {*named} - {row[0] for row in taken} | {one.id.value for one in asked if one.id}
     return called(view, wanted, at) if wanted else {}
 
@@ -202,13 +209,13 @@ def ask(
     if NODES in asked[0] or LINKS in asked[0]:
         _hold(view, schema)
     try:
-        return view.session.rows(*asked, time_s=limits.time_s)
+        return view.rows(*asked, time_s=limits.time_s)
     except StatementTimeout as error:
         message = f"The command took longer than {limits.time_s:g} s; {limits.time_by} is the limit."
         raise refused(TIMEOUT, message, at=tree.at) from error
     except ResourceLimit as error:
         raise refused(RESOURCE, error.message, at=tree.at, hint=error.remedy) from error
-    except SqlRefused as error:
+    except StatementRefused as error:
         if not patterns:
             raise
         raise _no_pattern(str(error), patterns[0].pattern.at) from error
@@ -218,8 +225,8 @@ def _check_pattern(view: Viewed, test: s.TextTest) -> None:
     """Refuse a pattern that is written in the command and is none, whatever rows there are."""
     if isinstance(test.pattern, s.JsonValue) and isinstance(test.pattern.json, str):
         try:
-            view.session.rows("select regexp_matches('', ?)", [test.pattern.json])
-        except SqlRefused as error:
+            view.rows("select regexp_matches('', ?)", [test.pattern.json])
+        except StatementRefused as error:
             raise _no_pattern(str(error), test.pattern.at) from error
 
 

@@ -141,7 +141,7 @@ def _narrowed(
 ) -> tuple[algebra.Step, ...]:
     """Return the steps with the ids that look-ups find, where the store is so large that this saves time."""
     counted = "select count(*) from link"
-    links: int = view.session.once("kip links", view.seq // _RECOUNTED, lambda _: view.session.rows(counted)[0][0])
+    links: int = view.once("kip links", view.seq // _RECOUNTED, lambda _: view.rows(counted)[0][0])
     if links < narrowing.LEAST_LINKS:
         return steps
     known = prepared(view, schema).known
@@ -162,7 +162,7 @@ def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tup
         head = view.recorded_seq
         raise InvalidQuery(f"There is no seq {at} yet; the head is {head}.", hint=f"Ask for one up to {head}.")
     if seq < view.basis.history_from:
-        raise out_of_reach(view.session.rows, view.basis.history_from, seq)
+        raise out_of_reach(view.rows, view.basis.history_from, seq)
     return seq, offset, now
 
 

@@ -88,7 +88,7 @@ def _opened(path: str, room: Room, length_bytes: int | None) -> View:
         with database.explained_all():
             connection.execute(f"attach '{quoted(path)}' as base ({database.UNLOGGED if is_own else _PUBLISHED})")
             if length_bytes is not None:
-                inspection.check(database.asking(connection), "base", database.base_tables(), length_bytes)
+                inspection.check(connection.rows, "base", database.base_tables(), length_bytes)
             stamp = _read_stamp(connection, path)
     except BaseException:
         connection.close()

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import duckdb
 import msgspec
@@ -20,8 +20,9 @@ from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.storage import scratch
 from kbcore.view.tables import ELEMENTS, RECORD, Columns
 
-Statement = duckdb.Statement
 Row = Mapping[str, Any]
+T = TypeVar("T")
+M = TypeVar("M")
 
 STAMP: Final[Columns] = {
     "format": "BIGINT",
@@ -54,7 +55,8 @@ _CHUNK_ROWS: Final = 20_000
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
-_STATEMENTS: Final = 64
+_STATEMENTS: Final = 256
+"""Texts of statements whose parsed form a connection keeps: a third of what a look-up by key takes is parsing."""
 _INDEXED_ROWS: Final = 2048
 """More rows than this are indexed: DuckDB reads as many at a time, and that takes no longer than asking an index."""
 
@@ -86,30 +88,39 @@ _OF_FILES: Final = (
 )
 
 
+class StatementRefused(duckdb.InvalidInputException):
+    """The database cannot do with the values it met what a statement asks for; the text says what.
+
+    Never shown to a user: who asked says what for.
+    """
+
+
 class Connection:
-    """A connection to DuckDB, all of whose statements end: see ``interrupting``."""
+    """A connection to DuckDB, all of whose statements end: see ``interrupting``. It keeps small tables of constants."""
 
     def __init__(self, opened: duckdb.DuckDBPyConnection, memory: str = "") -> None:
         """``memory`` says how much memory the database may use, and what limits that."""
         self._opened = opened
         self._memory = memory
+        self._parsed = lru_cache(maxsize=_STATEMENTS)(opened.extract_statements)
+        self._held: dict[str, object] = {}
+        self._known: dict[str, tuple[object, Any]] = {}
 
     def execute(
         self,
-        statement: str | Statement,
+        statement: str,
         params: Sequence[Any] = (),
         *,
-        time_s: float | None = None,
         is_cleanup: bool = False,
     ) -> Self:
-        """Run a statement, in the usual time or in one of its own.
+        """Run a statement, in the usual time.
 
         With ``is_cleanup`` it undoes what others began, and runs although the work that it is done for was stopped.
 
         Raises: ``StatementTimeout``, ``interrupting.Stopped``; ``ResourceLimit`` when the database gets no more memory,
         which says nothing of a file; the other errors of DuckDB.
         """
-        with interrupting.step(self.interrupt, time_s, is_cleanup=is_cleanup) as step:
+        with interrupting.step(self.interrupt, is_cleanup=is_cleanup) as step:
             try:
                 self._opened.execute(statement, list(params))
             except (duckdb.Error, RuntimeError) as error:
@@ -128,10 +139,12 @@ class Connection:
                     raise
                 raise reason from error
 
-    def rows(
-        self, statement: str | Statement, params: Sequence[Any] = (), *, time_s: float | None = None
-    ) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement, which with fetching them has one time. Raises: as ``execute``."""
+    def rows(self, sql: str, params: Sequence[Any] = (), *, time_s: float | None = None) -> list[tuple[Any, ...]]:
+        """Return all rows of one statement, which with fetching them has one time, the usual one or one of its own.
+
+        Its tables are looked up whenever it is run. Raises: as ``execute``.
+        """
+        [statement] = self._parsed(sql)
         with interrupting.step(self.interrupt, time_s) as step:
             try:
                 return self._opened.execute(statement, list(params)).fetchall()
@@ -152,9 +165,23 @@ class Connection:
             return _no_memory(error, self._memory)
         return KeyboardInterrupt() if isinstance(error, RuntimeError) and str(error) == _BY_HANDLER else error
 
-    def extract_statements(self, sql: str) -> list[Statement]:
-        """Return the statements of a text."""
-        return self._opened.extract_statements(sql)
+    def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[Row]) -> None:
+        """Keep a table of constants under a name of its own; it is filled again when ``mark`` is not what it was."""
+        if name in self._held and self._held[name] == mark:
+            return
+        listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        with transaction(self):
+            self.execute(f"create or replace table {name} ({listed})")
+            load(self, name, columns, rows)
+        self._held[name] = mark
+
+    def once(self, name: str, mark: M, make: Callable[[M], T]) -> T:
+        """Return what is made of a mark, made again only when it is another one than the last time."""
+        last = self._known.get(name)
+        if last is None or not (last[0] is mark or last[0] == mark):
+            last = self._known[name] = mark, make(mark)
+        found: T = last[1]
+        return found
 
     def interrupt(self) -> None:
         """Interrupt what runs. On a connection that is closed nothing runs, for which DuckDB raises an error."""
@@ -184,9 +211,16 @@ class Room(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def explained() -> Iterator[None]:
-    """Turn an error of DuckDB about its files into ``ViewDamaged``; a fault of ours stays a bug."""
+    """Turn an error of DuckDB about its files into ``ViewDamaged``, and one about values into ``StatementRefused``.
+
+    A fault of ours stays a bug.
+    """
     try:
         yield
+    except StatementRefused:
+        raise
+    except duckdb.InvalidInputException as error:
+        raise StatementRefused(str(error).partition(":")[2].strip()) from error
     except duckdb.Error as error:
         # A block with a wrong checksum is an error of no class of its own.
         if type(error) is duckdb.Error or isinstance(error, _OF_FILES):
@@ -267,11 +301,6 @@ def connect(room: Room) -> Connection:
     return connection
 
 
-def asking(connection: Connection) -> Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]:
-    """Return what answers a statement with all its rows."""
-    return connection.rows
-
-
 def attaching_new(path: str, catalog: str) -> str:
     """Return the statement that attaches a file that does not exist yet, or ``:memory:``.
 
@@ -292,14 +321,6 @@ def transaction(connection: Connection) -> Iterator[None]:
         with contextlib.suppress(duckdb.TransactionException):
             connection.execute("rollback", is_cleanup=True)
         raise
-
-
-def parser(connection: Connection) -> Callable[[str], list[duckdb.Statement]]:
-    """Return what parses SQL, and remembers the last texts: a third of what a look-up by key takes is parsing.
-
-    The tables of a statement are looked up whenever it is run.
-    """
-    return lru_cache(maxsize=_STATEMENTS)(connection.extract_statements)
 
 
 def history_columns(columns: Columns) -> dict[str, str]:

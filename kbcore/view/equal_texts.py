@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kbcore.model.graph import Node
+from kbcore.model.state import Changes
 from kbcore.view.tables import AskBase, Likeness
+from kbcore.view.tail import Tail
 
 
 class _Places(NamedTuple):
@@ -76,14 +78,12 @@ class EqualTexts:
             _note(known, likeness, nodes)
         return [id_ for key in keys for id_ in known.get(key, ())]
 
-    def note(self, nodes: Iterable[Node | None]) -> None:
-        """Take in nodes that came to the tail."""
-        if self._later:
-            found = list(nodes)
-            for likeness, known in self._later.items():
-                _note(known, likeness, found)
+    def note(self, changes: Changes) -> None:
+        """Take in what one record changed."""
+        for likeness, known in self._later.items():
+            _note(known, likeness, (change.after for change in changes.nodes))
 
-    def clear(self) -> None:
+    def rebase(self, _tail: Tail) -> None:
         """Forget everything: there is another base, and no tail."""
         self._places.clear()
         self._later.clear()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from kbcore.view.tables import AskBase
+from kbcore.view.tail import Tail
 
 NODE_IDS: Final = "node ids"
 LINK_IDS: Final = "link ids"
@@ -68,6 +69,11 @@ class KeyFilter:
         self._asked += bool(keys)
         found = self._filters.get(name)
         return list(keys) if found is None else [key for key in keys if found.may_have(key)]
+
+    def rebase(self, tail: Tail) -> None:
+        """Go on with a base that holds the tail as well."""
+        nodes, links = tail.elements["node"].keys(), tail.elements["link"].keys()
+        self.grow({NODE_IDS: nodes, LINK_IDS: links, LINK_ENDS: tail.ends, CHANGESETS: tail.changesets.keys()})
 
     def grow(self, added: Mapping[str, Collection[str]]) -> None:
         """Note keys of a new base beside those of the old one; filters that get too full are made again when due."""

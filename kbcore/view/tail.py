@@ -1,7 +1,8 @@
-"""What came after the base, as values: found by key without SQL, and before it is loaded into tables. No database here.
+"""The tail of a view: what came after its base, as values for look-ups by key, and as rows for SQL.
 
-An element that the tail knows is never asked of the base; one that was removed is known as None. ``Pending`` holds the
-records that were read and not folded yet.
+Tables and views cost more than most statements, so each is made for the first one that reads it. A base that is the
+view's own takes in itself what comes; over a published one it goes to tail tables. An element that the tail knows is
+never asked of the base; one that was removed is known as None.
 """
 
 from __future__ import annotations
@@ -14,14 +15,30 @@ from kbcore.model.concepts import DEFINING
 from kbcore.model.graph import FORMER_IDS, Link, Node
 from kbcore.model.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.state import Changes
-from kbcore.view.fold import FoldedRecord
-from kbcore.view.tables import ELEMENTS, files_of
+from kbcore.view import base_rows, database
+from kbcore.view.fold import FoldedRecord, RowBatch
+from kbcore.view.tables import ELEMENTS, RECORD, files_of
 
 
 class Tail:
-    """The elements that records after the base changed, and the changesets of those records."""
+    """The elements that records after the base changed, and the changesets of those records.
 
-    def __init__(self) -> None:
+    Whoever calls a method that takes a connection holds the lock of the view.
+    """
+
+    def __init__(self, *, is_base_empty: bool, is_own: bool) -> None:
+        self.is_base_empty = is_base_empty
+        """The base need not be asked: all there is came after."""
+        self._is_own = is_own
+        self._unloaded = RowBatch()
+        self._has_views = False
+        self._has_overlay = False
+        self._hidden: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._loaded: dict[str, set[str]] = {name: set() for name in ELEMENTS}
+        self._loaded_rows = 0
+        self._clear_values()
+
+    def _clear_values(self) -> None:
         self.elements: dict[str, dict[str, Any]] = {name: {} for name in ELEMENTS}
         self.changesets: dict[str, tuple[int, str]] = {}
         """Seq and digest of each, by its id."""
@@ -30,6 +47,7 @@ class Tail:
 
     def add(self, entry: FoldedRecord, changes: Changes) -> None:
         """Take in what one record changed."""
+        self._unloaded.add(entry, changes)
         for table, changed in (("node", changes.nodes), ("link", changes.links), ("source", changes.sources)):
             self.elements[table].update((change.key, change.after) for change in changed)
         for node_change in changes.nodes:
@@ -69,6 +87,58 @@ class Tail:
         """Return the ids of the nodes or links of which one of these files states something."""
         wanted = set(paths)
         return {key for key, one in self.elements[table].items() if one is not None and wanted & files_of(one)}
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows came after the base."""
+        return self._loaded_rows + len(self._unloaded)
+
+    @property
+    def all_unloaded(self) -> RowBatch | None:
+        """Return the rows that no table holds where the view has no others; None where something is in tables."""
+        return self._unloaded if self.is_base_empty and not self._loaded_rows else None
+
+    def empty(self, connection: database.Connection) -> None:
+        """Forget everything: the base that is attached now holds it."""
+        if self._has_overlay:
+            tails = [f"{name}_{part}" for name in ELEMENTS for part in ("tail", "history_tail", "touched")]
+            for table in [*tails, "record_tail"]:
+                connection.execute(f"delete from {table}")
+        for keys in (*self._hidden.values(), *self._loaded.values()):
+            keys.clear()
+        self._unloaded, self._loaded_rows, self.is_base_empty, self._is_own = RowBatch(), 0, False, False
+        self._clear_values()
+
+    def load(self, connection: database.Connection) -> None:
+        """Make everything visible to SQL."""
+        if not (self._has_views or (len(self._unloaded) and not self._is_own)):
+            # Tables that are not as they should be come to light here.
+            with database.transaction(connection), database.explained_all():
+                database.create_plain(connection)
+            self._has_views = True
+        if len(self._unloaded):
+            self._load_rows(connection)
+
+    def _load_rows(self, connection: database.Connection) -> None:
+        """Bring the rows that are not loaded into tables, all or none."""
+        batch = self._unloaded
+        with database.transaction(connection):
+            if not (self._is_own or self._has_overlay):
+                with database.explained_all():  # or here
+                    database.create_overlay(connection)
+            for table in ELEMENTS:
+                if self._is_own:
+                    into = f"base.{table}", f"base.{table}_history"
+                    base_rows.rows_of(connection, table, batch, self._loaded[table] | batch.older[table], into)
+                else:
+                    base_rows.tail_of(connection, table, batch, self._loaded[table], self._hidden[table])
+            database.load(connection, "base.record" if self._is_own else "record_tail", RECORD, batch.records)
+        # Only what is committed counts as loaded: whatever ended this early is tried again as a whole.
+        self._unloaded, self._has_views, self._has_overlay = RowBatch(), True, not self._is_own
+        for table in ELEMENTS:
+            self._hidden[table] |= batch.older[table]
+            self._loaded[table].update(batch.current[table])
+        self._loaded_rows += len(batch)
 
 
 class UnfoldedRecords:

@@ -82,7 +82,7 @@ def forget(path: str, target: str, held: Sequence[str], room: Room, length_bytes
     """
     with contextlib.closing(database.connect(room)) as connection, database.explained_all():
         connection.execute(f"attach '{quoted(path)}' as text_kept (read_only)")
-        inspection.check(database.asking(connection), "text_kept", _TABLES, length_bytes)
+        inspection.check(connection.rows, "text_kept", _TABLES, length_bytes)
         connection.execute("create table held as select unnest($1::varchar[]) as hash", [held])
         is_held = "hash in (select hash from held)"
         [(gone,)] = connection.execute(f"select count(*) from text_kept.body where not {is_held}").fetchall()
@@ -97,7 +97,7 @@ def count_kept(path: str, room: Room, length_bytes: int) -> int:
     """Return how many documents are kept in a file of this length. Raises: ``ViewDamaged`` when it cannot be used."""
     with contextlib.closing(database.connect(room)) as connection, database.explained_all():
         connection.execute(f"attach '{quoted(path)}' as text_kept (read_only)")
-        inspection.check(database.asking(connection), "text_kept", _TABLES, length_bytes)
+        inspection.check(connection.rows, "text_kept", _TABLES, length_bytes)
         [(kept, _)] = connection.execute("select count(hash), max(text) from text_kept.body").fetchall()
     return int(kept)
 

@@ -13,27 +13,27 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 
 from kbcore.errors import ViewDamaged
-from kbcore.model.graph import Link, Node, SourceFile
+from kbcore.model.concepts import DEFINING, extended
+from kbcore.model.graph import Link, Node, SourceFile, former_ids
 from kbcore.model.read_set import ReadSet, needs_of_fold
 from kbcore.model.record import VOCABULARY, Record
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
 from kbcore.view import base_rows, database
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.branch_definitions import BranchDefinitions
+from kbcore.view.branch_definitions import definitions, is_definition
 from kbcore.view.database import among, quoted
 from kbcore.view.equal_texts import EqualTexts
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, fold
-from kbcore.view.former_ids import FormerIds
 from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
-from kbcore.view.overlay_tables import OverlayTables
+from kbcore.view.node_lookups import RowCache, SelectedNodes
 from kbcore.view.relations import RELATIONS
-from kbcore.view.row_cache import RowCache
-from kbcore.view.session import DatabaseSession
 from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
 from kbcore.view.tail import Tail, UnfoldedRecords
 
 E = TypeVar("E", Node, Link)
+T = TypeVar("T")
+M = TypeVar("M")
 
 _FEW_RECORDS: Final = 64
 """So many records are taken in while the branch is locked."""
@@ -44,7 +44,7 @@ rule, and the others fold nothing of what is in it."""
 
 
 class View:
-    """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``BranchView`` sees to.
+    """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``ViewPool`` sees to.
 
     ``opened`` is the database, with the base attached, or makes it when it is first asked. ``is_own`` tells that nobody
     else uses the base, and that it may be written to.
@@ -58,16 +58,22 @@ class View:
         else:
             self._opened = opened
         self._lock = threading.RLock()
-        self._shown = OverlayTables(is_bare=not basis.seq, is_own=is_own)
-        self._tail = Tail()
+        self._tail = Tail(is_base_empty=not basis.seq, is_own=is_own)
         self._pending = UnfoldedRecords()
         self._is_whole = True
         self._filter = KeyFilter(self._ask_base)
         self._alikes = EqualTexts(self._ask_base)
         self._bad: dict[str, SourceFile] | None = None
-        self._defined = BranchDefinitions(self._ask_base)
-        self._former = FormerIds(self._ask_base)
-        self._read = RowCache[Node]()
+        self._defining = SelectedNodes(
+            self._ask_base, "type in (?, ?)", DEFINING, lambda node: node if is_definition(node) else None
+        )
+        former = """contains(attributes, '"former_ids"')"""
+        self._former = SelectedNodes(self._ask_base, former, (), lambda node: former_ids(node) or None)
+        self._read = RowCache()
+        self._of_state = (self._alikes, self._defining, self._former)
+        """What is kept in step with each record."""
+        self._of_base = (self._filter, self._alikes, self._read)
+        """What is known of the base alone."""
         self.basis = basis
         self._recorded: BaseStamp | None = None
         """What this view was of before ``mark_unrecorded``."""
@@ -78,15 +84,6 @@ class View:
     @cached_property
     def _connection(self) -> database.Connection:
         return self._opened()
-
-    @cached_property
-    def _parsed(self) -> Callable[[str], list[database.Statement]]:
-        return database.parser(self._connection)
-
-    @cached_property
-    def session(self) -> DatabaseSession:
-        """Return the connection for statements with an end to their time."""
-        return DatabaseSession(self._connection, self._lock, self._show)
 
     @property
     def seq(self) -> int:
@@ -121,7 +118,7 @@ class View:
     @property
     def tail_rows(self) -> int:
         """Return how many rows of elements and records came after the base that is published."""
-        return self._shown.tail_rows + self._pending.rows
+        return self._tail.rows + self._pending.rows
 
     def base_rows(self) -> int:
         """Return how many rows of elements, current and superseded, the base holds."""
@@ -141,14 +138,27 @@ class View:
         """Close the view."""
         self.close()
 
-    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows of a statement over the tables of ``tables.py``.
+    def rows(self, sql: str, params: Sequence[Any] = (), *, time_s: float | None = None) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement over the tables of ``tables.py`` and those of ``hold``.
 
-        Raises: ``ViewDamaged`` when the database cannot be read; the store then builds a new view.
+        ``time_s`` is its time, where that is not the one of every statement. One that takes too much time or memory is
+        ended; the view goes on.
+
+        Raises: ``StatementTimeout``, ``ResourceLimit``, ``StatementRefused``; ``ViewDamaged`` when the database cannot
+        be read; the store then builds a new view.
         """
         with self._lock, database.explained():
             self._show()
-            return self._connection.rows(sql, params)
+            return self._connection.rows(sql, params, time_s=time_s)
+
+    def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[database.Row]) -> None:
+        """Keep a table of constants beside the others, as ``Connection.hold``."""
+        with self._lock, database.explained():
+            self._connection.hold(name, columns, mark, rows)
+
+    def once(self, name: str, mark: M, make: Callable[[M], T]) -> T:
+        """Return what is made of a mark, as ``Connection.once``."""
+        return self._connection.once(name, mark, make)
 
     def cursor(self) -> database.Connection:
         """Return another connection to the same tables, for tables of its own beside them; whoever asks closes it."""
@@ -168,7 +178,7 @@ class View:
             self._fold_pending()
         found, rest = self._tail.split("node", ids)
         rest = self._filter.possible(NODE_IDS, rest)
-        return [*found, *self._read.get(rest, lambda keys: map(node_of, self._of_base("node", NODE, "id", keys)))]
+        return [*found, *self._read.get(rest, lambda keys: map(node_of, self._rows_of_base("node", NODE, "id", keys)))]
 
     def links(self, ids: Sequence[str]) -> list[Link]:
         """Return the links with these ids, as far as they exist."""
@@ -191,7 +201,7 @@ class View:
         if self._pending.changes_sources(paths):
             self._fold_pending()
         found, rest = self._tail.split("source", paths)
-        return [*found, *map(source_of, self._of_base("source", SOURCE, "path", rest))]
+        return [*found, *map(source_of, self._rows_of_base("source", SOURCE, "path", rest))]
 
     def unread(self, paths: Iterable[str]) -> dict[str, SourceFile]:
         """Return those of these files that could not be read whole, by path; the base is asked once for all of them."""
@@ -240,12 +250,12 @@ class View:
     def definitions(self) -> Mapping[str, Node]:
         """Return the nodes by which the branch defines types and predicates, by id."""
         self._fold_definitions()
-        return self._defined.nodes(self._tail)
+        return self._defining.of(self._tail)
 
     def schema(self, project: Schema) -> Schema:
         """Return the schema of the branch: the project's, KIP's, and what the branch defines by records of its own."""
         self._fold_definitions()
-        return self._defined.schema(project, self._tail)
+        return self._defining.derived(self._tail, project, lambda nodes: extended(project, definitions(nodes.values())))
 
     def renamed(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the present id of each of these ids that an entity had before and none has now."""
@@ -254,19 +264,21 @@ class View:
         wanted -= {node.id for node in self.nodes(sorted(wanted))}
         if not wanted:
             return {}
-        if self._pending.changes_former_ids(self._former.of(self._tail)):
-            self._fold_pending()
-        holders = self._former.holders(self._tail)
+        self._fold_former_ids()
+        holders = self._former.derived(self._tail, None, _holders)
         return {key: holders[key] for key in wanted if key in holders}
 
     def stating_former(self, key: str) -> list[str]:
         """Return the entities that have an id among their former ones, also where it is that of an entity now."""
+        self._fold_former_ids()
+        return sorted(id_ for id_, former in self._former.of(self._tail).items() if key in former)
+
+    def _fold_former_ids(self) -> None:
         if self._pending.changes_former_ids(self._former.of(self._tail)):
             self._fold_pending()
-        return self._former.stating(key, self._tail)
 
     def _fold_definitions(self) -> None:
-        if self._pending.changes_definitions(self._defined.nodes(self._tail)):
+        if self._pending.changes_definitions(self._defining.of(self._tail)):
             self._fold_pending()
 
     def changeset(self, changeset_id: str) -> tuple[int, str] | None:
@@ -310,7 +322,7 @@ class View:
         links = {link.id: link for link in (*found, *self._tail.touching(ends))}
         rest, ends = self._filter.possible(LINK_IDS, rest), self._filter.possible(LINK_ENDS, ends)
         if not ends:
-            return [*links.values(), *map(link_of, self._of_base("link", LINK, "id", rest))]
+            return [*links.values(), *map(link_of, self._rows_of_base("link", LINK, "id", rest))]
         parts, params = [], list[str]()
         for column, keys in (("id", rest), ("from_id", ends), ("to_id", ends)):
             if keys:
@@ -319,9 +331,9 @@ class View:
                 params += values
         there = {row[0] for row in self._ask_base(" union all ".join(parts), *params)}
         there -= self._tail.elements["link"].keys()
-        return [*links.values(), *map(link_of, self._of_base("link", LINK, "id", sorted(there)))]
+        return [*links.values(), *map(link_of, self._rows_of_base("link", LINK, "id", sorted(there)))]
 
-    def _of_base(self, table: str, columns: Columns, key: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+    def _rows_of_base(self, table: str, columns: Columns, key: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
         if not values:
             return []
         condition, params = among(values)
@@ -329,11 +341,10 @@ class View:
 
     def _ask_base(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement over the base alone: what waits need not be loaded for it."""
-        if self._shown.is_bare:
+        if self._tail.is_base_empty:
             return []
         with self._lock, database.explained_with(self._connection, params):
-            [statement] = self._parsed(sql)
-            return self._connection.rows(statement, params)
+            return self._connection.rows(sql, params)
 
     def gather(self, wanted: ReadSet) -> State:
         """Return the working set that folding or planning needs: what is named, and what hangs on it."""
@@ -373,12 +384,12 @@ class View:
         with self._lock:
             if len(self._pending.entries) >= _MOST_PENDING:
                 self._fold_pending()
-            if not self._shown.is_bare:
+            if not self._tail.is_base_empty:
                 self._filter.make_when_due()
 
     def is_ready(self, seq: int) -> bool:
         """Tell whether ``prepare`` has little to do once this view has taken in the records up to a seq."""
-        is_looked_up = self._shown.is_bare or not self._filter.may_be_due
+        is_looked_up = self._tail.is_base_empty or not self._filter.may_be_due
         new = seq - self.seq
         return is_looked_up and new < _FEW_RECORDS and new + len(self._pending.entries) < _MOST_PENDING
 
@@ -446,16 +457,14 @@ class View:
 
     def _take(self, entry: FoldedRecord, changes: Changes) -> None:
         with self._lock:
-            self._shown.add(entry, changes)
             self._tail.add(entry, changes)
-            self._defined.note(changes)
-            self._former.note(changes)
-            self._alikes.note(change.after for change in changes.nodes)
+            for lookup in self._of_state:
+                lookup.note(changes)
 
     def _show(self) -> None:
         """Make everything that this view holds visible to SQL."""
         self._fold_pending()
-        self._shown.load(self._connection)
+        self._tail.load(self._connection)
 
     def write_base(self, path: str) -> None:
         """Write everything that this view holds as a new base into a file that does not exist yet.
@@ -464,9 +473,9 @@ class View:
         """
         with self._lock, database.explained():
             self._fold_pending()
-            if self._shown.first is None:
+            if self._tail.all_unloaded is None:
                 self._show()
-            base_rows.new_base(self._connection, path, self.basis, self._shown.first)
+            base_rows.new_base(self._connection, path, self.basis, self._tail.all_unloaded)
 
     def write_past(self, path: str, seq: int) -> None:
         """Write everything that this view knows of a seq as a base into a file that does not exist yet.
@@ -485,14 +494,13 @@ class View:
         with self._lock, database.explained():
             self._connection.execute("detach base")
             self._connection.execute(f"attach '{quoted(path)}' as base (read_only)")
-            self._shown.empty(self._connection)
-            tail = self._tail
-            nodes, links = tail.elements["node"].keys(), tail.elements["link"].keys()
-            self._filter.grow(
-                {NODE_IDS: nodes, LINK_IDS: links, LINK_ENDS: tail.ends, CHANGESETS: tail.changesets.keys()}
-            )
-            self._alikes.clear()
-            self._tail = Tail()
+            for lookup in self._of_base:
+                lookup.rebase(self._tail)
+            self._tail.empty(self._connection)
             self._bad = None
-            self._read.clear()
             self.base_seq = self.basis.seq
+
+
+def _holders(former: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the entity that each former id means; of several that claim one, the first in the order of ids."""
+    return {one: key for key, ids in sorted(former.items(), reverse=True) for one in ids}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,6 @@ from kbcore.ids import link_id
 from kbcore.model.graph import Link, Node, SourceFile, Statement
 from kbcore.view import as_of, database, tables
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.session import DatabaseSession
 from kbcore.view.text_index import TextIndex
 
 AT = "2026-11-20T09:30:00.000000Z"
@@ -48,7 +46,6 @@ class Graph:
         self.connection = _database().cursor()
         self.connection.execute(f"attach ':memory:' as {name}; use {name}")
         weakref.finalize(self, _forget, self.connection, name)
-        self.session = DatabaseSession(self.connection, threading.RLock(), lambda: None)
         self.seq = 1
         self.overlay_mark = ""
         self.basis = BaseStamp("store", "", 1, "", "", "", 0)
@@ -65,10 +62,19 @@ class Graph:
         """Return the seq: all of a graph counts as recorded."""
         return self.seq
 
-    def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, params: Sequence[Any] = (), *, time_s: float | None = None) -> list[tuple[Any, ...]]:
         """Answer one statement, as ``View.rows`` does, and remember that it was asked."""
         self.asked.append(sql)
-        return self.connection.execute(sql, list(params)).fetchall()
+        with database.explained():
+            return self.connection.rows(sql, params, time_s=time_s)
+
+    def hold(self, name: str, columns: Mapping[str, str], mark: object, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Keep a table of constants, as ``View.hold`` does."""
+        self.connection.hold(name, columns, mark, rows)
+
+    def once(self, name: str, mark: Any, make: Callable[[Any], Any]) -> Any:
+        """Return what is made of a mark, as ``View.once`` does."""
+        return self.connection.once(name, mark, make)
 
     def cursor(self) -> database.Connection:
         """Return another connection to the same tables, as ``View.cursor`` does."""

@@ -130,7 +130,7 @@ def _stepped(
                 position += 1
                 view.adopt(entries[position - 1], changes, basis_at(entries, position))
             case 6:
-                if not view._shown.is_bare:
+                if not view._tail.is_base_empty:
                     view._filter.make()
             case _:
                 published += 1

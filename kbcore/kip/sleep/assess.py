@@ -94,7 +94,7 @@ class Assessment(msgspec.Struct, frozen=True):
 def assess(memory: Memory) -> Assessment:
     """Return how a memory stands. A view looks at it once."""
     key = memory.view.seq, memory.now, memory.settings, tuple(memory.types), tuple(memory.predicates)
-    return memory.view.session.once("sleep state", key, lambda _: _assessed(memory))
+    return memory.view.once("sleep state", key, lambda _: _assessed(memory))
 
 
 def _assessed(memory: Memory) -> Assessment:

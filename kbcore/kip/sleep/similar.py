@@ -156,4 +156,4 @@ def pairs(memory: Memory) -> list[Pair]:
     A view looks for them once.
     """
     key = memory.view.seq, tuple(memory.types)
-    return memory.view.session.once("sleep pairs", key, lambda _: [Pair(*row) for row in memory.ask(_ALIKE)])
+    return memory.view.once("sleep pairs", key, lambda _: [Pair(*row) for row in memory.ask(_ALIKE)])

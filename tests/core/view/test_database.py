@@ -1,12 +1,19 @@
-"""Writing a base: what is made of its tables, and what DuckDB leaves on the disk meanwhile."""
+"""Connections: a base that is written, statements with an end to their time, and tables of constants."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 
+import duckdb
 import pytest
 
+from kbcore import interrupting
+from kbcore.errors import StatementTimeout
+from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.view import database
+from kbcore.view.database import StatementRefused
+from tests.support.large import SLOW
 
 
 @pytest.fixture
@@ -43,3 +50,102 @@ def test_a_file_that_is_being_filled_has_no_log_beside_it(connection, tmp_path):
 def test_interrupting_a_closed_connection_is_no_error(connection):
     connection.close()
     connection.interrupt()
+
+
+def test_a_statement_ends_when_its_time_is_over_and_the_next_one_has_all_of_its_own(connection) -> None:
+    for _ in range(3):
+        with pytest.raises(StatementTimeout):
+            connection.rows(SLOW, time_s=0.02)
+        assert connection.rows("select 1", time_s=5) == [(1,)]
+        assert connection.rows("select sum(range) from range(1000000)") == [(499999500000,)]
+
+
+def test_a_statement_that_ends_in_time_is_not_interrupted_however_short_its_time(connection) -> None:
+    for _ in range(200):
+        try:
+            assert connection.rows("select 1", time_s=0.0005) == [(1,)]
+        except StatementTimeout:
+            continue
+
+
+def test_who_else_interrupts_is_not_taken_for_the_alarm(connection) -> None:
+    threading.Timer(0.05, connection.interrupt).start()
+    with pytest.raises(duckdb.InterruptException):
+        connection.rows(SLOW, time_s=30)
+
+
+def test_a_statement_without_a_time_of_its_own_has_that_of_all_statements(monkeypatch) -> None:
+    assert interrupting._statement_s.get() == 30
+    with interrupting.maintenance():
+        assert interrupting._statement_s.get() == 600
+    token = interrupting._statement_s.set(0.05)
+    try:
+        connection = database.connect(database.Room())
+        for asked in (connection, connection.cursor()):
+            with pytest.raises(StatementTimeout):
+                asked.execute(SLOW).fetchall()
+        connection.close()
+    finally:
+        interrupting._statement_s.reset(token)
+
+
+def test_one_thread_waits_for_the_statements_of_all_connections(connection) -> None:
+    others = [database.connect(database.Room()) for _ in range(3)]
+    for one in others:
+        one.execute("select 1").fetchall()
+        one.close()
+    assert [one.name for one in threading.enumerate() if one.name == "kb-alarm"] == ["kb-alarm"]
+
+
+def test_work_that_is_stopped_has_its_statement_interrupted_and_begins_no_other(connection) -> None:
+    work = CurrentWork()
+    with interrupting.done_for(work):
+        assert connection.rows("select 1") == [(1,)]
+        timer = threading.Timer(0.1, work.stop)
+        timer.start()
+        with pytest.raises(Stopped):
+            connection.rows(SLOW, time_s=30)
+        with pytest.raises(Stopped):
+            connection.rows("select 1")
+    assert connection.rows("select 1") == [(1,)]
+
+
+def test_the_work_of_others_goes_on_when_one_is_stopped(connection) -> None:
+    work = CurrentWork()
+    work.stop()
+    with interrupting.done_for(CurrentWork()):
+        assert connection.rows("select count(*) from range(3000000) t(i) where hash(i) % 2 = 0")[0][0] > 0
+
+
+def test_a_transaction_of_stopped_work_is_rolled_back() -> None:
+    connection, work = database.connect(database.Room()), CurrentWork()
+    connection.execute("create table t (i integer)")
+
+    def write() -> None:
+        with database.transaction(connection):
+            connection.execute("insert into t values (1)")
+            work.stop()
+            connection.execute("insert into t values (2)")
+
+    with interrupting.done_for(work), pytest.raises(Stopped):
+        write()
+    assert connection.execute("select count(*) from t").fetchall() == [(0,)]
+    connection.close()
+
+
+def test_constants_are_held_until_their_mark_changes(connection) -> None:
+    for mark, word in ((1, "a"), (1, "b"), (2, "c")):
+        connection.hold("told", {"word": "VARCHAR"}, mark, [{"word": word}])
+        assert connection.rows("select word from told") == [("c" if mark == 2 else "a",)]
+
+
+def test_what_is_made_once_is_made_again_for_another_mark(connection) -> None:
+    made: list[int] = []
+    for mark in (1, 1, 2, 2, 1):
+        assert connection.once("it", mark, lambda one: (made.append(one), one)[1]) == mark
+    assert made == [1, 2, 1]
+
+
+def test_what_the_database_refuses_for_a_value_says_why(connection) -> None:
+    with pytest.raises(StatementRefused, match="missing \\)"), database.explained():
+        connection.rows("select regexp_matches('a', ?)", ["("])

@@ -41,7 +41,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> Iterator[View]:
 
 
 def rows(view: View, sql: str, params: Any = ()) -> list[tuple[Any, ...]]:
-    return view.session.rows(sql, params, time_s=_TIME_S)
+    return view.rows(sql, params, time_s=_TIME_S)
 
 
 def test_suspect_edges_are_found_in_a_large_branch(view: View) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from kbcore.model.graph import Node
 from kbcore.model.record import PutNode
-from kbcore.view import row_cache
+from kbcore.view import node_lookups
 from kbcore.view.equal_texts import EqualTexts
-from kbcore.view.row_cache import RowCache
+from kbcore.view.node_lookups import RowCache
 from kbcore.view.tables import ALIASES
+from kbcore.view.tail import Tail
 from tests.support.stores import Stored
 
 
@@ -20,17 +21,17 @@ def node(key: str) -> Node:
 
 
 def test_only_what_is_not_known_is_read(monkeypatch) -> None:
-    monkeypatch.setattr(row_cache, "_MOST", 3)
+    monkeypatch.setattr(node_lookups, "_MOST", 3)
     asked: list[list[str]] = []
 
     def read(keys: Sequence[str]) -> list[Node]:
         asked.append(list(keys))
         return [node(key) for key in keys if key != "absent"]
 
-    found = RowCache[Node]()
+    found = RowCache()
     for keys in (["A", "absent"], ["A", "B", "absent"], ["C", "A"], ["A", "B", "C", "D"]):
         assert [one.id for one in found.get(keys, read)] == [key for key in keys if key != "absent"]
-    found.clear()
+    found.rebase(Tail(is_base_empty=True, is_own=True))
     found.get(["A"], read)
     assert asked == [["A", "absent"], ["B"], ["C"], ["A", "B", "C", "D"], ["A"]]
 
