@@ -18,9 +18,10 @@ from kbcore import interrupting
 from kbcore.clock import Clock, Moment, moment_after
 from kbcore.errors import ChangesetIdReused, LimitExceeded
 from kbcore.model import record
+from kbcore.model.concepts import DEFINING
 from kbcore.model.read_set import NOTHING, needs
 from kbcore.model.record import Record
-from kbcore.model.state import Changes, Draft, Stamp, restamped
+from kbcore.model.state import Changes, Draft, Stamp, StateReads, restamped
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -30,7 +31,6 @@ from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author, Planner, Request
 from kbcore.view import replay
 from kbcore.view.cache_files import CacheFiles
-from kbcore.view.changed_since import is_moved
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.gaps import absent
 from kbcore.view.pool import ViewPool
@@ -41,6 +41,14 @@ PLANS_AHEAD: Final = 3
 no more than that: the next one is made under the lock."""
 _QUICK_S: Final = 0.05
 """A plan that took no longer, and cannot be used, is made again under the lock at once."""
+
+_SOURCES: Final = """select (select count(*) from source where version > $1)
++ (select count(*) from source_history where ended > $1)"""
+_NODES: Final = """select id, type, files from node where version > $1
+union all select id, type, files from node_history where ended > $1"""
+_LINKS: Final = """select id, from_id, to_id, files from link where version > $1
+union all select id, from_id, to_id, files from link_history where ended > $1"""
+"""Each version that a record made or ended."""
 
 
 class StoreParts(msgspec.Struct, frozen=True):
@@ -217,7 +225,7 @@ class Commit:
             return ahead.plan
 
         def is_other(view: View) -> bool:
-            return not view.has_record(planned_on, ahead.sum) or is_moved(view, planned_on, draft.reads)
+            return not view.has_record(planned_on, ahead.sum) or _is_moved(view, planned_on, draft.reads)
 
         if self._store.views.ask(head, is_other, is_writing=True):
             return None
@@ -361,3 +369,31 @@ def make_record(
 def _with_warnings(outcome: Outcome, sentences: list[str]) -> Outcome:
     """Return the answer with more warnings."""
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *sentences))
+
+
+def _is_moved(view: View, seq: int, reads: StateReads | None) -> bool:
+    """Tell whether a plan made at a seq might come out otherwise on this view.
+
+    False is certain; True may be said of a plan that would come out the same. Files are asked as one: what is known of
+    any of them counts, because every sync has looked at all.
+    """
+    if view.seq == seq:
+        return False
+    if reads is None or not view.basis.history_from <= seq <= view.seq:
+        return True
+    if view.rows(_SOURCES, [seq])[0][0]:
+        return True
+    needs, paths = reads.needs, reads.paths
+    nodes = needs.nodes | needs.typed.keys()
+    for key, kind, files in view.rows(_NODES, [seq]):
+        if key in nodes or kind in DEFINING or _is_of(files, paths):
+            return True
+    for key, from_id, to_id, files in view.rows(_LINKS, [seq]):
+        if key in needs.links or from_id in needs.touching or to_id in needs.touching or _is_of(files, paths):
+            return True
+    return False
+
+
+def _is_of(files: list[str], paths: frozenset[str] | None) -> bool:
+    """Tell whether one of some files is among those that were asked for."""
+    return bool(files) if paths is None else not paths.isdisjoint(files)

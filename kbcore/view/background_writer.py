@@ -1,4 +1,4 @@
-"""Work that runs behind its caller, in one other thread: DuckDB loads rows while the next ones are being made.
+"""Work that runs in one other thread while its caller goes on: DuckDB loads rows while the next ones are being made.
 
 The pieces are done in order, and at most one waits while another is done: that bounds the memory that they take.
 """
@@ -15,7 +15,7 @@ class BackgroundWriter:
     """A queue of one. What a piece of work raises is raised by the next call, or at the end of the block."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="kb-behind")
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="kb-background")
         self._last: Future[Any] | None = None
 
     def __enter__(self) -> Self:

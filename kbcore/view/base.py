@@ -138,19 +138,19 @@ def build(target: str, room: Room, start: FoldStart, entries: Iterable[FoldedRec
 def _load_all(connection: database.Connection, start: FoldStart, entries: Iterable[FoldedRecord]) -> None:
     state = start.state
     database.load(connection, "base.record", RECORD, pruned_rows(start))
-    with BackgroundWriter() as behind:
+    with BackgroundWriter() as writer:
         batch = RowBatch()
         for entry in entries:
             batch.add_past(entry, fold(state, entry))
             if len(batch.records) >= CHUNK_RECORDS:
-                behind.do(_load_past, connection, batch)
+                writer.do(_load_past, connection, batch)
                 batch = RowBatch()
-        behind.do(_load_past, connection, batch)
+        writer.do(_load_past, connection, batch)
         for table, elements in (("node", state.nodes), ("link", state.links), ("source", state.sources)):
             keys = progress.track(sorted(elements), len(elements), f"{_WORDS[table]} loaded")
             rows = (ROW_OF[table](elements[key]) for key in keys)
             for chunk in database.chunks(rows):
-                behind.do(database.load, connection, f"base.{table}", ELEMENTS[table][1], chunk)
+                writer.do(database.load, connection, f"base.{table}", ELEMENTS[table][1], chunk)
 
 
 def _load_past(connection: database.Connection, batch: RowBatch) -> None:

@@ -68,12 +68,12 @@ def from_shown(connection: database.Connection, into: str) -> None:
 def from_batch(connection: database.Connection, into: str, batch: RowBatch) -> None:
     """Fill a database, attached under this name and empty, straight from values that are in no table yet."""
     database.create_base(connection, into)
-    with BackgroundWriter() as behind:
+    with BackgroundWriter() as writer:
         for name, (_, columns) in ELEMENTS.items():
             current = batch.current[name]
             rows = (ROW_OF[name](current[key]) for key in sorted(current) if current[key] is not None)
             for chunk in database.chunks(rows):
-                behind.do(database.load, connection, f"{into}.{name}", columns, chunk)
+                writer.do(database.load, connection, f"{into}.{name}", columns, chunk)
     for name, (_, columns) in ELEMENTS.items():
         history = database.history_columns(columns)
         database.load(connection, f"{into}.{name}_history", history, batch.ended[name])

@@ -1,6 +1,8 @@
-"""A view apart: a copy of a view as of a seq, for looking at what was or what would be. It is never published.
+"""A scratch copy of a view as of a seq, for looking at what was or what would be. It is never published.
 
-Nothing that is done to the copy touches what it was copied from, and no file of it is left behind.
+Nothing that is done to the copy changes what it was copied from, and no file of it is left. A copy may have another
+state before its first record, as its seq 0: what its elements are now confirmed by, and changed from, is read from that
+state as from any other seq.
 """
 
 from __future__ import annotations
@@ -9,32 +11,35 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from kbcore import interrupting
 from kbcore.errors import StorageError, ViewDamaged
 from kbcore.model.state import Changes
-from kbcore.view import base
-from kbcore.view.base_state import set_base_state
+from kbcore.view import base, database
 from kbcore.view.database import Room, scratch_folder
+from kbcore.view.fold import ROW_OF
 from kbcore.view.history import check_reach
+from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
 
 
 @contextlib.contextmanager
 def scratch_copy(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) -> Iterator[View]:
-    """Return a view of its own that stands where this one stood at a seq, for the length of the block.
+    """Return another view of the state at a seq, for the length of the block.
 
-    ``beneath`` leads back from the state at an earlier seq to one that is laid beneath its history.
+    ``beneath`` leads back from the state at an earlier seq to the one that is set before its history.
 
     Raises: ``HistoryPruned``; ``StorageError`` when the copy cannot be written.
     """
     check_reach(view, seq)
     with scratch_folder() as folder:
-        path = Path(folder, "apart.duckdb")
+        path = Path(folder, "scratch.duckdb")
         try:
             with interrupting.maintenance():
                 view.write_past(str(path), seq)
             if beneath is not None:
-                set_base_state(str(path), Room(folder), *beneath)
+                _set_base_state(str(path), Room(folder), *beneath)
         except ViewDamaged as error:
             raise StorageError(
                 f"A copy of the view cannot be written to the temporary folder: {error}",
@@ -42,3 +47,27 @@ def scratch_copy(view: View, seq: int, *, beneath: tuple[int, Changes] | None = 
             ) from error
         with base.open_own(str(path), Room(folder)) as copy:
             yield copy
+
+
+def _set_base_state(path: str, room: Room, seq: int, back: Changes) -> None:
+    """Let the file of a copy hold another state before all records; ``back`` leads to it from the state at ``seq``.
+
+    The rows that the records up to ``seq`` superseded are deleted: that state takes their place.
+
+    Raises: ``ViewDamaged`` when the file cannot be written.
+    """
+    with contextlib.closing(database.connect(room)) as connection, database.explained():
+        connection.execute(f"attach '{database.quoted(path)}' as base")
+        for table, changed in (("node", back.nodes), ("link", back.links), ("source", back.sources)):
+            key, columns = ELEMENTS[table]
+            changed_keys = [change.key for change in changed]
+            connection.execute(f"delete from base.{table}_history where ended <= ?", [seq])
+            is_before = f"version <= ? and {key} not in (select unnest(?::varchar[]))"
+            for name in (table, f"{table}_history"):
+                connection.execute(f"update base.{name} set version = 0 where {is_before}", [seq, changed_keys])
+            rows = (
+                {**ROW_OF[table](msgspec.structs.replace(one.after, version=0)), "ended": one.before.version}
+                for one in changed
+                if one.before is not None and one.after is not None
+            )
+            database.load(connection, f"base.{table}_history", database.history_columns(columns), rows)
