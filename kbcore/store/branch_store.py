@@ -67,7 +67,7 @@ class BranchStore:
         publishing: Publishing = "at_once",
         on_due: Callable[[BranchStore], object] = lambda _: None,
     ) -> None:
-        """``witness`` notes what is acknowledged apart from the store; without one, no loss of records is noticed.
+        """``witness`` notes outside of the store what is acknowledged; without one, no loss of records is noticed.
 
         ``refused`` returns the error to raise for a write that the system refuses. ``on_due`` is called where the view
         is to be published after the answer (``Publishing``). It must not wait.
@@ -128,7 +128,7 @@ class BranchStore:
         return (*said, *([witness.damaged.sentence()] if witness.damaged else []), *witness.copies)
 
     def close(self) -> None:
-        """Let go of the view."""
+        """Close the views."""
         self._parts.views.close()
 
     def read(self, use: Callable[[View], T], *, publishes: bool = True) -> T:
@@ -183,14 +183,14 @@ class BranchStore:
         For a journal whose later part is damaged; in all other cases a view of the head answers for every seq.
         The caller closes it.
 
-        Raises: ``JournalCorrupt``, ``JournalTruncated`` when the damage lies before ``seq``; ``HistoryPruned``.
+        Raises: ``JournalCorrupt``, ``JournalTruncated`` when the damage is before ``seq``; ``HistoryPruned``.
         """
         head = self.head()
         self._check(head)
         return self._parts.views.until(head, seq)
 
     def record_at(self, view: View, seq: int) -> Record | None:
-        """Return the record at a seq as it stands in the journal; None when its line was pruned."""
+        """Return the record at a seq as it is in the journal; None when its line was pruned."""
         return replay.record_at(self._parts.fs, self.directory, view.rows, seq)
 
     def commit(

@@ -43,7 +43,7 @@ class StorePool:
     """The branch stores that one process has open, for all its threads; a long-lived one keeps its last views warm.
 
     A store that was opened once stays known, so that what it noticed is shown once. Its view costs memory and threads
-    (``MAX_WARM_VIEWS``), and is let go when that many other branches were asked for after it.
+    (``MAX_WARM_VIEWS``), and is closed when that many other branches were asked for after it.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class StorePool:
             return store
 
     def close(self) -> None:
-        """Let go of every view that no request is using."""
+        """Close every view that no request is using."""
         with self._gate:
             for store in self._stores.values():
                 store.close()

@@ -13,7 +13,7 @@ from kbcore.storage.fs import Fs
 from kbcore.view import database, inspection
 from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
-from kbcore.view.cache_files import CacheFiles, refuse_log, room_beside
+from kbcore.view.cache_files import CacheFiles, refuse_log, room_of
 from kbcore.view.database import Room, quoted
 from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, FoldStart, RowBatch, fold, pruned_rows
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
@@ -52,18 +52,18 @@ def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
     KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
     rows in as if they had been published.
 
-    Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else lies
+    Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else is
     there.
     """
     refuse_log(fs, path)
     length_bytes = files.read_size(fs, path)
     if length_bytes is None:
         raise ViewDamaged(f"{path} is not there")
-    return open_base(str(path), room or room_beside(fs, path), length_bytes)
+    return open_base(str(path), room or room_of(fs, path), length_bytes)
 
 
 def open_base(path: str, room: Room, length_bytes: int) -> View:
-    """Return a view that stands on a published base, a file of this length.
+    """Return a view on a published base, a file of this length.
 
     The file may be anybody's: nothing in it is asked before ``inspection`` has found it to be what KB makes.
 
@@ -73,7 +73,7 @@ def open_base(path: str, room: Room, length_bytes: int) -> View:
 
 
 def open_own(path: str, room: Room) -> View:
-    """Return a view that stands on a base which this process has just made for it, and may write in.
+    """Return a view on a base which this process has just made for it, and may write in.
 
     Raises: ``ViewDamaged`` when the file cannot be read.
     """
@@ -109,7 +109,7 @@ def _empty(room: Room, basis: BaseStamp) -> View:
 
 
 def build(target: str, room: Room, start: FoldStart, entries: Iterable[FoldedRecord], basis: BaseStamp) -> View:
-    """Fold records onto what stood before them and return a view whose base holds the whole of it.
+    """Fold records onto the state before them and return a view whose base holds the whole of it.
 
     ``target`` is a file that does not exist yet, or ``:memory:``.
 

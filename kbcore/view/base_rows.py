@@ -1,6 +1,6 @@
-"""What a new base is filled with: what a view shows, now or at a seq, or, where nothing stood before, what came first.
+"""The rows of a new base: those that a view shows, now or at a seq, or, where its base was empty, those of its tail.
 
-And what is lent of it: one relation in a file of its own; and what a tail takes in.
+Also the rows of one relation, which is copied into a file of its own, and those that a tail takes in.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def new_base(connection: database.Connection, path: str, basis: BaseStamp, first
 
 
 def past_base(connection: database.Connection, path: str, basis: BaseStamp) -> None:
-    """Write what stood at the seq of ``basis`` into a file that does not exist yet, for one use and without indexes."""
+    """Write the state at the seq of ``basis`` into a file that does not exist yet, for one use and without indexes."""
     with _attached(connection, path) as into:
         for name, (key, columns) in ELEMENTS.items():
             listed = ", ".join(columns)
@@ -83,7 +83,7 @@ def from_batch(connection: database.Connection, into: str, batch: RowBatch) -> N
 def tail_of(
     connection: database.Connection, table: str, batch: RowBatch, loaded: Container[str], hidden: set[str]
 ) -> None:
-    """Load one table's part of what waits: what it hides of the base, and what stands instead.
+    """Load one table's part of a batch: the keys that it hides of the base, and the rows that replace them.
 
     ``loaded`` are the keys that have a row in the tail already, ``hidden`` those of which the base shows none.
     """

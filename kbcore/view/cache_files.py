@@ -76,7 +76,7 @@ class CacheFiles:
         self.path = directory / VIEW
         self._is_refusing = False
         self.notices: list[str] = []
-        """What a person should hear of: a cache that contradicts the journal, or that somebody else made."""
+        """What a person should hear of: a cache that contradicts the journal, or that another program made."""
 
     def for_other_files(self) -> CacheFiles:
         """Return the same folder, with the same notices, for other files: a failure to write them is none of these."""
@@ -92,21 +92,21 @@ class CacheFiles:
     @property
     def room(self) -> Room:
         """Return what a database of this cache may use of the machine."""
-        room = room_beside(self.fs, self.path, self._memory_bytes)
+        room = room_of(self.fs, self.path, self._memory_bytes)
         usual = (str(self._usual.parent),) if self._usual else ()
         return msgspec.structs.replace(room, folders=(*room.folders, *usual))
 
     def usable_size(self, path: Path) -> int | None:
         """Return the size of a cached file; None where there is none, or something else, or where a link leads to it.
 
-        One with a log beside it was written by another program: it is deleted.
+        One with a log next to it was written by another program: it is deleted.
         """
         folders = (path.parent.parent, path.parent) if path.parent != self.directory.parent else (path.parent,)
         try:
             if not all(files.is_directory(self.fs, folder) for folder in folders):
                 return None
             length_bytes = files.read_size(self.fs, path)
-            if length_bytes is None or log_beside(self.fs, path) is None:
+            if length_bytes is None or _log_of(self.fs, path) is None:
                 return length_bytes
         except StorageError:
             return None
@@ -114,7 +114,7 @@ class CacheFiles:
         return None
 
     def identity(self) -> tuple[int, int] | None:
-        """Return what tells the published view from one that is published later; None where there is none."""
+        """Return what is another value for a view that is published later; None where there is no published view."""
         try:
             found = self.fs.lstat(self.path)
         except OSError:
@@ -190,7 +190,7 @@ class CacheFiles:
             self.drop(target)
 
     def discard_damaged(self, path: Path, error: ViewDamaged) -> None:
-        """Delete a cached file that cannot be used, and note when somebody else made it."""
+        """Delete a cached file that cannot be used, and note when another program made it."""
         if isinstance(error, ViewForeign):
             self.notices.append(
                 f"{path} was not made by KB: {error}. Nothing was read from it; it is deleted and made again."
@@ -198,10 +198,10 @@ class CacheFiles:
         self.drop(path)
 
     def drop(self, *paths: Path) -> None:
-        """Delete cached files, and the logs beside them; nothing in a place that is not the cache's own."""
+        """Delete cached files, and the logs next to them; nothing in a place that is not the cache's own."""
         for path in paths:
             if _are_real(self.fs, (path.parent.parent, path.parent)):
-                for one in (path, *logs_of(path)):
+                for one in (path, *_logs_of(path)):
                     files.remove_quietly(self.fs, one)
 
     def begin_with(self, other: CacheFiles) -> None:
@@ -222,7 +222,7 @@ class CacheFiles:
 
     def set_aside(self, basis: BaseStamp) -> None:
         """Keep the published view, which has seen records that its store lacks: they may be got back from it."""
-        # The digest keeps the views of two losses apart.
+        # The digest distinguishes the views of two losses.
         kept = self.directory / f"{AHEAD}{basis.seq}-{basis.sum[:12]}.duckdb"
         with contextlib.suppress(OSError):
             self.fs.replace(self.path, kept)
@@ -239,27 +239,27 @@ class CacheFiles:
         return [SetAsideView(self.directory / one[0], int(one["seq"])) for one in found if one]
 
 
-def logs_of(path: Path) -> list[Path]:
-    """Return the names of the files that DuckDB, or SQLite for the index of text, puts beside a file to change it."""
+def _logs_of(path: Path) -> list[Path]:
+    """Return the names of the files that DuckDB, or SQLite for the index of text, puts next to a file to change it."""
     suffixes = ("-wal", "-journal", "-shm") if path.name == TEXT else (".wal",)
     return [path.with_name(f"{path.name}{suffix}") for suffix in suffixes]
 
 
-def log_beside(fs: Fs, path: Path) -> Path | None:
-    """Return a log that lies beside a cached file; KB leaves none, so another program wrote to the file.
+def _log_of(fs: Fs, path: Path) -> Path | None:
+    """Return a log next to a cached file; KB leaves none, so another program wrote to the file.
 
-    Raises: ``StorageError`` when something else than a file lies there, or when it cannot be looked at.
+    Raises: ``StorageError`` when something else than a file is there, or when it cannot be looked at.
     """
-    return next((log for log in logs_of(path) if files.read_size(fs, log) is not None), None)
+    return next((log for log in _logs_of(path) if files.read_size(fs, log) is not None), None)
 
 
 def refuse_log(fs: Fs, path: Path) -> None:
-    """Raise ``ViewDamaged`` for a cached file with a log beside it; otherwise as ``log_beside``."""
-    if log := log_beside(fs, path):
-        raise ViewDamaged(f"{log} lies beside it: another program wrote to it")
+    """Raise ``ViewDamaged`` for a cached file with a log next to it; otherwise as ``_log_of``."""
+    if log := _log_of(fs, path):
+        raise ViewDamaged(f"{log} is next to it: another program wrote to it")
 
 
-def room_beside(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> Room:
+def room_of(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) -> Room:
     """Return what a database may use that opens a cached file: the caches of all branches, and a folder for spilling.
 
     What a database cannot hold is not spilled where something else has the name of that folder, or its place.

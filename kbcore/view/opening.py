@@ -188,7 +188,7 @@ def _counted(entries: Iterable[FoldedRecord], total: int) -> Iterable[FoldedReco
 
 
 def basis_of(head: Head) -> BaseStamp:
-    """Return what a view that is folded up to this head stands on."""
+    """Return the stamp of a view that is folded up to this head."""
     tip = head.head
     return BaseStamp(
         head.store_id,
@@ -204,10 +204,10 @@ def basis_of(head: Head) -> BaseStamp:
 
 
 def is_usable(basis: BaseStamp, head: Head) -> bool:
-    """Tell whether a view that stands on this can become a view of this head by taking in what came after.
+    """Tell whether a view with this stamp can become a view of this head by taking in the later records.
 
-    The view of another store will do for the part of the history that the copy began with; whether it saw that very
-    history, taking in the next record tells.
+    The view of another store will do for the part of the history that the copy began with. Whether it saw that very
+    history is found out when it takes in the next record.
     """
     begins = replay.history_from(head), replay.listed_from(head)
     is_of_history = basis.lineage == head.lineage and (basis.history_from, basis.listed_from) == begins

@@ -29,7 +29,7 @@ from kbcore.view.view import View
 T = TypeVar("T")
 
 _MAX_IDLE: Final = 2
-"""So many views of one branch are kept while nobody reads: the others are closed when they are given back."""
+"""So many views of one branch are kept while no thread reads: the others are closed when they are given back."""
 
 _now_s: Final = SystemClock().monotonic_s
 
@@ -202,7 +202,7 @@ class ViewPool:
 
     @contextlib.contextmanager
     def _thread_view(self, *, waits: bool = True, mark: str = "") -> Iterator[_ThreadView]:
-        """Give this thread a view that nobody else uses, or the place of one that is yet to be opened.
+        """Give this thread a view that no other thread uses, or a place for one that is yet to be opened.
 
         It is one with the overlay that has this mark, if there is one.
         """
@@ -276,7 +276,7 @@ class ViewPool:
     def publish_when_due(self, head: Head | None = None) -> None:
         """Write the view into the cache if its tail has grown long enough; never while the branch is locked.
 
-        What was answered stands, whatever becomes of the cache: a view that cannot be read any more, or whose writing
+        No answer depends on the cache: a view that cannot be read any more, or whose writing
         takes too long, needs more memory than there is, or is stopped, is closed. Where a thread publishes no
         other one does. With ``head``, a view that does not lead to it is not published.
         """
@@ -291,7 +291,7 @@ class ViewPool:
                 used.drop()
                 used.view = newer
             if newer is not None or view.base_seq != before:
-                used.generation = self.close()  # the others stand on an older base
+                used.generation = self.close()  # the others have an older base
             return False
 
         with interrupting.optional():

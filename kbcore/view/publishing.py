@@ -49,7 +49,7 @@ class Publisher:
         Another process that publishes is waited for, up to ``wait_s``: its base will do. A view that is given is then
         published only where its tail is very long, because that process may have been stopped.
 
-        Returns: another view to use from now on, None where there is none; a given view may stand on a new base.
+        Returns: another view to use from now on, None where there is none; a given view may have a new base.
         """
         if not self._busy.acquire(blocking=False):
             return None

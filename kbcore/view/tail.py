@@ -66,20 +66,20 @@ class Tail:
         return self._at_end.keys()
 
     def split(self, table: str, keys: Iterable[str]) -> tuple[list[Any], list[str]]:
-        """Return the elements that stand among these keys, and the keys that only the base can know."""
+        """Return the elements that exist among these keys, and the keys that only the base can know."""
         known = self.elements[table]
         wanted = list(keys)
         found = [known[key] for key in wanted if known.get(key) is not None]
         return found, [key for key in wanted if key not in known]
 
     def named(self, names: Iterable[str]) -> list[Node]:
-        """Return the nodes that somebody called by one of these names, as far as they stand in the tail."""
+        """Return the nodes of the tail that have one of these names."""
         wanted = set(names)
         keys = {key: None for name in wanted for key in self._called.get(name, ())}
         return [node for node in self.split("node", keys)[0] if node.fields.get("name") in wanted]
 
     def touching(self, ends: Iterable[str]) -> list[Link]:
-        """Return the links that have one of these ids as an end, as far as they stand in the tail."""
+        """Return the links of the tail that have one of these ids as an end."""
         keys = {key: None for end in ends for key in self._at_end.get(end, ())}
         return self.split("link", keys)[0]
 
@@ -213,8 +213,8 @@ class UnfoldedRecords:
         """Tell whether links with these ids, or with these ends, are stated or withdrawn."""
         return not (self._changed.isdisjoint(ids) and self._ends.isdisjoint(ends))
 
-    def changes_standing(self, links: Iterable[Link]) -> bool:
-        """Tell whether one of these links may come to stand or fall, because one of its ends comes or goes.
+    def changes_resolved(self, links: Iterable[Link]) -> bool:
+        """Tell whether one of these links may become resolved or unresolved, because one of its ends comes or goes.
 
         Whether an end that is a link comes or goes depends on ends of its own, which are not looked at.
         """

@@ -114,7 +114,7 @@ class BranchTexts:
         return index
 
     def _caught_up(self, view: View, known: _Indexes, index: TextIndex, read: Reader) -> TextIndex:
-        """Return an index that has what changed since the one that is given, which may be written anew for it."""
+        """Return an index that has what changed since the one that is given, which may be written again for it."""
         changed = text_index.changed_since(view, index, known.seq, read)
         if not changed:
             return index

@@ -46,8 +46,8 @@ rule, and the others fold nothing of what is in it."""
 class View:
     """The graph of a branch at one seq, ready for SQL. For one thread at a time, which ``ViewPool`` sees to.
 
-    ``opened`` is the database, with the base attached, or makes it when it is first asked. ``is_own`` tells that nobody
-    else uses the base, and that it may be written to.
+    ``opened`` is the database, with the base attached, or makes it when it is first asked. ``is_own`` says that no
+    other view uses the base, and that it may be written to.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class View:
         return sum(row[0] for row in self._ask_base(f"select {' + '.join(counts)}"))
 
     def close(self) -> None:
-        """Let go of the database; the view must not be used again."""
-        if "_connection" in self.__dict__:  # what nobody asked for was never made
+        """Close the database; the view must not be used again."""
+        if "_connection" in self.__dict__:  # it is made when it is first used
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -222,7 +222,7 @@ class View:
         return {path for path, one in later if one is None or one.version > seq} | {*self._pending.sources}
 
     def touching(self, ids: Sequence[str]) -> list[Link]:
-        """Return the links that have one of these ids as an end, standing or not."""
+        """Return the links that have one of these ids as an end, resolved or not."""
         return self._links((), ids)
 
     def alike(self, likeness: Likeness, keys: Sequence[str]) -> list[Node]:
@@ -308,7 +308,7 @@ class View:
         """Return the links with one of these ids, or with one of these ends."""
         if not self._pending.changes_links_at(ids, ends):
             found = self._folded_links(ids, ends)
-            if not (self._pending.entries and self._pending.changes_standing(found)):
+            if not (self._pending.entries and self._pending.changes_resolved(found)):
                 return found
         self._fold_pending()
         return self._folded_links(ids, ends)
@@ -487,7 +487,7 @@ class View:
             base_rows.past_base(self._connection, path, msgspec.structs.replace(self.basis, seq=seq))
 
     def rebase(self, path: str) -> None:
-        """Stand on a base that this view has just written, and empty the tail.
+        """Attach a base that this view has just written, and empty the tail.
 
         Raises: ``ViewDamaged`` when the base cannot be read; this view must not be used again.
         """
