@@ -10,7 +10,7 @@ import contextlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +35,8 @@ from kbcore.view.fold import FoldedRecord
 from kbcore.view.gaps import absent
 from kbcore.view.pool import ViewPool
 from kbcore.view.view import View
+
+T = TypeVar("T")
 
 PLANS_AHEAD: Final = 3
 """How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
@@ -122,7 +124,7 @@ class Commit:
             with self._locked() as writer:
                 outcome = self._find_duplicate(writer.head)
                 if outcome is None:
-                    plan = self._plan_still(ahead, writer.head) if plans_left else self._plan_on(writer.head)
+                    plan = self._plan_still(ahead, writer.head) if plans_left else self._ask(writer.head, self._plan_of)
                     outcome = self._append(writer, plan) if plan else None
             if outcome is not None:
                 return _with_warnings(outcome, self._repairs)
@@ -135,7 +137,7 @@ class Commit:
             return known
         self._refuse_loss(head)
         # It holds no lock, and may get a view of a later head than the one that was read.
-        plan = self._plan_on(head)
+        plan = self._ask(head, self._plan_of)
         if plan.draft.changes:
             self._record_of(plan, MadeAt(epoch=head.store_id), self._write.request)
         return self._outcome_of(plan)
@@ -150,23 +152,26 @@ class Commit:
             store.clock,
             wait_s=request.lock_wait_s,
             command=self._write.author.tool,
-            meanwhile=lambda: journal.reading(store.fs, store.directory, self._read_ahead),
+            meanwhile=lambda: self._ask_at_head(self._load),
         ) as writer:
             self._refuse_loss(writer.head)
             known_damage.refuse(store.fs, store.directory, writer.head, store.cache.directory)
             self._repairs += writer.recovery.sentences()
             yield writer
 
-    def _read_ahead(self, head: Head) -> None:
-        """Bring a view to the head, and load what the plan will ask it for."""
-        loads = None if self._write.request.plans_ahead else self._write.loads
+    def _ask(self, head: Head, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of this head, without waiting for those that read."""
+        return self._store.views.ask(head, use, is_writing=True)
 
-        def load(view: View) -> None:
-            view.prepare()
-            if loads:
-                loads(view)
+    def _ask_at_head(self, use: Callable[[View], T]) -> T:
+        """Return ``use(view)`` on a view of the head of this moment."""
+        return journal.reading(self._store.fs, self._store.directory, lambda head: self._ask(head, use))
 
-        self._store.views.ask(head, load, is_writing=True)
+    def _load(self, view: View) -> None:
+        """Have a view load what the plan will ask it for."""
+        view.prepare()
+        if self._write.loads and not self._write.request.plans_ahead:
+            self._write.loads(view)
 
     def _refuse_loss(self, head: Head) -> None:
         if self._store.witness is not None:
@@ -179,15 +184,10 @@ class Commit:
         """
         if not self._write.request.changeset_id:
             return None
-
-        def find(view: View) -> Outcome | None:
-            return find_duplicate(self._store.fs, self._store.directory, view, self._write.request, self._write.branch)
-
-        return self._store.views.ask(head, find, is_writing=True)
-
-    def _plan_on(self, head: Head) -> _Plan:
-        """Plan on the state at the head."""
-        return self._store.views.ask(head, self._plan_of, is_writing=True)
+        store, write = self._store, self._write
+        return self._ask(
+            head, lambda view: find_duplicate(store.fs, store.directory, view, write.request, write.branch)
+        )
 
     def _plan_of(self, view: View) -> _Plan:
         # A view may show a later head than the one that was read: the time of the record comes after what it shows.
@@ -199,18 +199,15 @@ class Commit:
 
         There is none for a changeset that has an answer already.
         """
-        clock, changeset_id = self._store.clock, self._write.request.changeset_id
+        clock = self._store.clock
         began_s = clock.monotonic_s()
+        return self._ask_at_head(self._plan_ahead_of), clock.monotonic_s() - began_s
 
-        def plan(view: View) -> _PlanAhead | None:
-            if changeset_id and view.changeset(changeset_id):
-                return None
-            return _PlanAhead(self._plan_of(view), view.basis.store_id, view.basis.sum)
-
-        def ask(head: Head) -> _PlanAhead | None:
-            return self._store.views.ask(head, plan, is_writing=True)
-
-        return journal.reading(self._store.fs, self._store.directory, ask), clock.monotonic_s() - began_s
+    def _plan_ahead_of(self, view: View) -> _PlanAhead | None:
+        changeset_id = self._write.request.changeset_id
+        if changeset_id and view.changeset(changeset_id):
+            return None
+        return _PlanAhead(self._plan_of(view), view.basis.store_id, view.basis.sum)
 
     def _plan_still(self, ahead: _PlanAhead | None, head: Head) -> _Plan | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
@@ -227,7 +224,7 @@ class Commit:
         def is_other(view: View) -> bool:
             return not view.has_record(planned_on, ahead.sum) or _is_moved(view, planned_on, draft.reads)
 
-        if self._store.views.ask(head, is_other, is_writing=True):
+        if self._ask(head, is_other):
             return None
         now = moment_after(head.head.at, self._store.clock.now())
         stamp = msgspec.structs.replace(old, seq=head.seq + 1, at=now.at)
