@@ -34,7 +34,7 @@ fault: $(READY) ## hold all laws at length, and hurt the store in every known wa
 		tests/fault $$(grep -rl --include='test_*.py' '^from hypothesis' tests) $(ARGS)
 
 soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
-	@$(BIN)/python -m tests.support.soak $(or $(MINUTES),60)
+	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)
 
 conformance: $(READY) ## hold the MCP server against the official conformance suite and the inspector (needs npm)
 	@$(BIN)/python -m tests.conformance $(ARGS)
@@ -56,7 +56,7 @@ bench-guard: $(READY) ## fail when a ratio is more than 40 % worse than the stor
 	@$(BIN)/python -m benchmarks --guard $(ARGS)
 
 docs: $(READY) ## write the generated parts of the documentation anew
-	@$(BIN)/python -m tests.support.regenerate_docs
+	@$(BIN)/python -m tests.support.docs.regenerate_docs
 
 clean: ## remove .venv and what the tools left
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -14,7 +14,7 @@ from benchmarks.peers import Peers
 from benchmarks.place import Place
 from benchmarks.sizes import FULL, GUARD, QUICK
 from benchmarks.table import Row
-from tests.support.repos import use_empty_home
+from tests.support.repository.repos import use_empty_home
 
 _ALL = (*runs.QUESTIONS, *runs.PEERS)
 _WORSE = 1

@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.support.places import stores_at
+from tests.support.repository.places import stores_at
 
 _TAIL_BYTES = 64 * 1024
 """The last record is in them: it is an upsert or one edit. What is measured next would count a journal read whole."""

@@ -13,7 +13,7 @@ from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
 from kbcore.git import find_repository
 from kbcore.store.folders import data_dir_of
-from tests.support.repos import git
+from tests.support.repository.repos import git
 
 
 def run(place: Place) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Self
 
 from benchmarks import generate
 from benchmarks.measure import ProcessFailed
-from tests.support.places import stores_at
+from tests.support.repository.places import stores_at
 
 
 class Edited:

@@ -13,7 +13,7 @@ from benchmarks.inside import opened
 from benchmarks.measure import Sample, in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
-from tests.support.places import caches_at, stores_at
+from tests.support.repository.places import caches_at, stores_at
 
 
 def run(place: Place) -> list[Row]:

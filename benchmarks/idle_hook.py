@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.measure import in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
-from tests.support.repos import git
+from tests.support.repository.repos import git
 
 
 def run(place: Place) -> list[Row]:

@@ -18,7 +18,7 @@ from benchmarks.measure import ProcessFailed, Sample, Series
 from benchmarks.pipe import Pipe
 from benchmarks.place import Place
 from benchmarks.table import Row
-from tests.support.places import stores_at
+from tests.support.repository.places import stores_at
 
 _WRITERS = 8
 _STORE_RECORDS = 5_000

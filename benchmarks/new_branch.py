@@ -17,8 +17,8 @@ from benchmarks.inside import opened, series_of
 from benchmarks.measure import Sample, Series, call, in_turns
 from benchmarks.place import Place
 from benchmarks.table import FLAT, Row
-from tests.support.places import stores_at
-from tests.support.repos import git
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import git
 
 if TYPE_CHECKING:
     from kbcore.store.workspace import Workspace

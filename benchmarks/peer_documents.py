@@ -8,8 +8,8 @@ from benchmarks import generate
 from benchmarks.cold_sync import first_sync
 from benchmarks.measure import ProcessFailed, Sample, together
 from benchmarks.place import Place
-from tests.support.places import stores_at
-from tests.support.repos import make_repository
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import make_repository
 
 _FOUND = 1
 

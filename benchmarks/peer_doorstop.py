@@ -10,7 +10,7 @@ from benchmarks.measure import Sample, in_turns, process
 from benchmarks.peers import Found
 from benchmarks.place import Place
 from benchmarks.table import Versus
-from tests.support.repos import make_repository
+from tests.support.repository.repos import make_repository
 
 TOOL = peers.DOORSTOP
 

@@ -17,7 +17,7 @@ from benchmarks import generate
 from benchmarks.measure import Sample, process
 from benchmarks.peers import Peers
 from benchmarks.sizes import Sizes
-from tests.support.repos import git, git_env, make_repository
+from tests.support.repository.repos import git, git_env, make_repository
 
 ROOT = Path(__file__).resolve().parent.parent
 DUCKDB_START = "import duckdb; duckdb.connect()"

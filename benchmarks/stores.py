@@ -22,8 +22,8 @@ from kbcore.storage import journal
 from kbcore.store.init import lay_out
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace, open_workspace
-from tests.support.faultfs import NoSyncFs
-from tests.support.repos import make_repository
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.repos import make_repository
 
 BRANCH = "main"
 

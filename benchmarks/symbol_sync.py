@@ -9,7 +9,7 @@ from benchmarks.cold_sync import first_sync
 from benchmarks.measure import in_turns
 from benchmarks.place import Place
 from benchmarks.table import IN_PROPORTION, Row
-from tests.support.repos import git, make_repository
+from tests.support.repository.repos import git, make_repository
 
 _OF_A_FILE = 4_000
 _PATHS = {"extractors": {"manifest": {"paths": ["src/**/symbols.json"]}}}

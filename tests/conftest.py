@@ -19,11 +19,11 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
-from tests.support.gits import use_hooks_in_files  # noqa: E402 - likewise
-from tests.support.older import older_repository  # noqa: E402 - likewise
-from tests.support.project import Project  # noqa: E402 - likewise
-from tests.support.repos import use_empty_home  # noqa: E402 - likewise
-from tests.support.scale import UNTIL_S, tries  # noqa: E402 - likewise
+from tests.support.effort.scale import UNTIL_S, tries  # noqa: E402 - likewise
+from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
+from tests.support.repository.older import older_repository  # noqa: E402 - likewise
+from tests.support.repository.project import Project  # noqa: E402 - likewise
+from tests.support.repository.repos import use_empty_home  # noqa: E402 - likewise
 
 settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
 settings.load_profile("scaled")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repos import git_env
+from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("kbcore", "kbcli", "kbmcp")

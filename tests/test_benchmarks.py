@@ -19,9 +19,9 @@ from benchmarks.peers import Peers
 from benchmarks.sizes import FULL, GUARD
 from benchmarks.table import HEADINGS, Row, Versus, markdown
 from kbcore.storage import verify
-from tests.support.project import Project
-from tests.support.repos import git_env
-from tests.support.stores import view_of
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git_env
+from tests.support.repository.stores import view_of
 
 
 def series(*walls_s: float, cpu_s: float | None = None) -> Series:

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kbcli import app
-from tests.support.cli import DOCUMENTS, Ran, environment, worded, write
-from tests.support.repos import make_repository
+from tests.support.processes.cli import DOCUMENTS, Ran, environment, worded, write
+from tests.support.repository.repos import make_repository
 
 
 @pytest.fixture

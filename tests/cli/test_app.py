@@ -17,10 +17,10 @@ from kbcli.invocation import bug_report, command_tree, examples, exits
 from kbcli.invocation.context import Session
 from kbcli.terminal.output import Output
 from kbcore.errors import LockTimeout, Problem
-from tests.support.cli import LOGIN, environment, program, write
-from tests.support.help_pages import commands, help_of
-from tests.support.places import caches_at
-from tests.support.repos import add_worktree, git, make_repository
+from tests.support.docs.help_pages import commands, help_of
+from tests.support.processes.cli import LOGIN, environment, program, write
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import add_worktree, git, make_repository
 
 
 @pytest.mark.parametrize("words", [["--json", "status"], ["status", "--json"], ["branch", "--json", "list"]])

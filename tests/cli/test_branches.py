@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import LOGIN, write
-from tests.support.places import caches_at, stores_at
-from tests.support.repos import add_worktree, commit_files, git, git_env
+from tests.support.processes.cli import LOGIN, write
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import add_worktree, commit_files, git, git_env
 
 _UPSERT = 'UPSERT { CONCEPT ?c { {type: "Preference", name: "coffee"} } }'
 

@@ -10,8 +10,8 @@ import pytest
 
 from kbcore.rules import RULES
 from tests.mcp.agents import direct
-from tests.support.cli import LOGIN, environment, path_with_kb, write
-from tests.support.repos import add_worktree, git, run_git
+from tests.support.processes.cli import LOGIN, environment, path_with_kb, write
+from tests.support.repository.repos import add_worktree, git, run_git
 
 RAN = f"({len(RULES)} rules ran)"
 UNRESOLVED = {"docs/tests/b.md": "---\nid: T-2\nstatus: active\nlinks: [REQ-77]\n---\n# B\n"}

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kbcore.limits import MAX_PROBLEMS
-from tests.support.cli import write
-from tests.support.repos import commit_files
+from tests.support.processes.cli import write
+from tests.support.repository.repos import commit_files
 
 COUNT = 12
 

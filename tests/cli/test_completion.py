@@ -6,9 +6,9 @@ import pytest
 
 from kbcli.invocation import command_tree, completion
 from kbcli.invocation.options import is_global
-from tests.support.cli import write
-from tests.support.places import stores_at
-from tests.support.repos import git
+from tests.support.processes.cli import write
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import git
 
 MORE = """
 entities:

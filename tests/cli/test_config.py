@@ -10,8 +10,8 @@ import pytest
 from kbcore.config.template import settings_in
 from kbcore.storage.fs import RealFs
 from kbcore.store.settings_edit import set_setting
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 
 def config(root):

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.support.cli import read_anew, write
+from tests.support.processes.cli import read_anew, write
 
 BOUGHT = "---\nid: REQ-3\ntitle: Bought\nnot_applicable: {verified: by the vendor, implemented: bought}\n---\n"
 

@@ -16,11 +16,11 @@ import pytest
 from kbcli import app
 from kbcli.commands import demo
 from kbcli.demo import tour
-from tests.support.console import ROOT, environment
-from tests.support.forked import stand_in
-from tests.support.hooks import EVENTS
-from tests.support.places import stores_at
-from tests.support.repos import git
+from tests.support.docs.console import ROOT, environment
+from tests.support.processes.forked import stand_in
+from tests.support.repository.hooks import EVENTS
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import git
 
 
 class Ended(NamedTuple):

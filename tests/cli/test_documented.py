@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from kbcli.invocation import exits
-from tests.support.cli import ROOT
-from tests.support.help_pages import commands, help_blocks, help_of
+from tests.support.docs.help_pages import commands, help_blocks, help_of
+from tests.support.processes.cli import ROOT
 
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 GLOBALS = {"-C", "--branch", "--json", "--quiet", "-q", "--no-color"}

@@ -13,8 +13,8 @@ import pytest
 from kbcore.editing import setting
 from kbcore.editing.setting import find
 from kbcore.errors import IntegrityViolation
-from tests.support.cli import DOCUMENTS, LOGIN, environment, write
-from tests.support.repos import git
+from tests.support.processes.cli import DOCUMENTS, LOGIN, environment, write
+from tests.support.repository.repos import git
 
 DOCUMENT = "docs/requirements/login.md"
 

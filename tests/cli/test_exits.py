@@ -13,7 +13,7 @@ from kbcli.terminal.output import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, of_problems
 from kbcore.process_limits import exhausted
 from kbcore.remedies import shown
-from tests.support.fenced import as_somebody
+from tests.support.processes.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 ONE = Problem("$.entities[0].type", "unknown_type", "There is no entity type 'rec'.", "Did you mean 'req'?")

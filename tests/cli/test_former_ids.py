@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbcore.rules import RULES
-from tests.support.cli import write
-from tests.support.repos import commit_files, git
+from tests.support.processes.cli import write
+from tests.support.repository.repos import commit_files, git
 
 NOW = "'REQ-1' is called 'REQ-7' now."
 THEN = "'REQ-7' was called 'REQ-1' at seq 1."

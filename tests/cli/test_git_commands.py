@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import write
-from tests.support.older import facts, make_older
-from tests.support.places import stores_at
-from tests.support.repos import git, make_repository
+from tests.support.processes.cli import write
+from tests.support.repository.older import facts, make_older
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import git, make_repository
 
 ENTITY = '{"entities": [{"id": "MINE", "type": "req", "title": "An agent\'s", "status": "open"}]}'
 MORE = ENTITY.replace("MINE", "MORE")

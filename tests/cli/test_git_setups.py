@@ -9,11 +9,11 @@ import subprocess
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, LOGIN, ROOT, environment, path_with_kb, write
-from tests.support.forked import stand_in
-from tests.support.gits import newer_git
-from tests.support.places import caches_at
-from tests.support.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
+from tests.support.processes.cli import DOCUMENTS, LOGIN, ROOT, environment, path_with_kb, write
+from tests.support.processes.forked import stand_in
+from tests.support.repository.gits import newer_git
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
 
 NEW = {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")}
 

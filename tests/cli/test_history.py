@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import LOGIN, read_anew, write
-from tests.support.clocks import SetClock
-from tests.support.places import caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.processes.cli import LOGIN, read_anew, write
+from tests.support.repository.clocks import SetClock
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 
 @pytest.fixture

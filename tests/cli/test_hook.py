@@ -12,9 +12,9 @@ import pytest
 
 from kbcli.invocation import context, git_hook
 from kbcore.text.escaping import IS_DATA
-from tests.support.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
-from tests.support.places import caches_at
-from tests.support.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
+from tests.support.processes.cli import DOCUMENTS, LOGIN, environment, path_with_kb, write
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import add_worktree, commit_files, git, run_git, start_conflicting_rebase
 
 ZERO = "0" * 40
 HEAVY = ("typer", "duckdb", "mcp", "pydantic", "yaml", "watchfiles")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hooks import EVENTS
-from tests.support.places import stores_at
-from tests.support.repos import add_worktree, commit_files, git, make_repository
+from tests.support.repository.hooks import EVENTS
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import add_worktree, commit_files, git, make_repository
 
 
 def tree_of(root: Path) -> dict[str, bytes]:

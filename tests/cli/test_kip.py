@@ -15,8 +15,8 @@ import pytest
 
 from kbcli.commands import export as export_command
 from kbcore.store import facts_export
-from tests.support.cli import LOGIN, environment, write
-from tests.support.places import stores_at
+from tests.support.processes.cli import LOGIN, environment, write
+from tests.support.repository.places import stores_at
 
 TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
 REQUIREMENTS = 'FIND(?r.name, ?r.attributes.title) WHERE { ?r {type: "Requirement"} }'

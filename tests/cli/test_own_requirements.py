@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.cli import ROOT, Ran, write
+from tests.support.processes.cli import ROOT, Ran, write
 
 
 def test_the_documents_of_this_repository_have_no_violation(kb: Callable[..., Ran], root: Path) -> None:

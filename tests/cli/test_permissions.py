@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Ran, environment, program
-from tests.support.repos import git, make_repository
-from tests.support.second_user import ALICE, BOB, TEAM, common, kb_as, needs_root, run_as
+from tests.support.processes.cli import Ran, environment, program
+from tests.support.processes.second_user import ALICE, BOB, TEAM, common, kb_as, needs_root, run_as
+from tests.support.repository.repos import git, make_repository
 
 __all__ = ["common"]
 

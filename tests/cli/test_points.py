@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.support.repos import git
+from tests.support.repository.repos import git
 
 
 @pytest.fixture

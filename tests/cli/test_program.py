@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, Ran, environment, program, run_kb, write
-from tests.support.forked import stand_in
-from tests.support.repos import git, make_repository
+from tests.support.processes.cli import DOCUMENTS, Ran, environment, program, run_kb, write
+from tests.support.processes.forked import stand_in
+from tests.support.repository.repos import git, make_repository
 
 BIG = 400
 

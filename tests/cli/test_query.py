@@ -10,7 +10,7 @@ import re
 import pytest
 
 from kbcli.views.query import ways_on
-from tests.support.cli import LOGIN, write
+from tests.support.processes.cli import LOGIN, write
 
 SHAPE = {"branch", "seq", "total", "entities", "edges", "next_cursor", "freshness", "pending_files"}
 

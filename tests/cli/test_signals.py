@@ -14,9 +14,9 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.storage import layout, lock
 from kbcore.storage.fs import RealFs
-from tests.support.cli import environment, write
-from tests.support.places import caches_at
-from tests.support.repos import git
+from tests.support.processes.cli import environment, write
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import git
 
 _MOST_S = 2.0
 _BEGUN = "begun"

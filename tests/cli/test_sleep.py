@@ -12,9 +12,9 @@ import pytest
 from kbcore.errors import AlreadyAsleep
 from tests.cli.test_terminal import at_terminal
 from tests.mcp.agents import locked
-from tests.support.cli import environment, read_anew, run_kb
-from tests.support.forked import Forked
-from tests.support.places import stores_at
+from tests.support.processes.cli import environment, read_anew, run_kb
+from tests.support.processes.forked import Forked
+from tests.support.repository.places import stores_at
 
 PEOPLE = " ".join(f'CONCEPT {{ {{type: "Person", name: "p{at:02}"}} }}' for at in range(12))
 

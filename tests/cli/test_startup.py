@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kbcore.store.pool import Machine
-from tests.support.cli import environment, run_kb, write
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import Project, req
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.processes.cli import environment, run_kb, write
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.project import Project, req
 
 WATCHED = (
     *("typer", "rich", "duckdb", "yaml", "pydantic", "mcp", "watchfiles", "asyncio", "gherkin", "msgspec", "email"),

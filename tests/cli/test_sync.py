@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, LOGIN, write
-from tests.support.places import caches_at, stores_at
-from tests.support.repos import add_worktree, commit_files, git
+from tests.support.processes.cli import DOCUMENTS, LOGIN, write
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import add_worktree, commit_files, git
 
 BAD = "---\nid: [\n---\n"
 

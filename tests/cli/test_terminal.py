@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kbcli.terminal.cells import width_of
-from tests.support.cli import DOCUMENTS, environment, run_kb, write
-from tests.support.forked import Forked
-from tests.support.repos import make_repository
+from tests.support.processes.cli import DOCUMENTS, environment, run_kb, write
+from tests.support.processes.forked import Forked
+from tests.support.repository.repos import make_repository
 
 
 @pytest.fixture(scope="module")

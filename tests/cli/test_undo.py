@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, read_anew
-from tests.support.repos import commit_files
+from tests.support.processes.cli import DOCUMENTS, read_anew
+from tests.support.repository.repos import commit_files
 
 
 @pytest.fixture

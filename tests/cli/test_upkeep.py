@@ -18,9 +18,9 @@ from kbcore.maintenance.findings import DoctorFinding
 from kbcore.storage import lock
 from kbcore.storage.bug_reports import BUGS
 from kbcore.storage.fs import RealFs
-from tests.support.cli import DOCUMENTS, LOGIN, write
-from tests.support.places import caches_at, stores_at
-from tests.support.repos import commit_files, git
+from tests.support.processes.cli import DOCUMENTS, LOGIN, write
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import commit_files, git
 
 
 def store(root: Path) -> Path:

@@ -34,10 +34,10 @@ from kbcore.store.answers import Outcome
 from kbcore.sync.answer import SyncAnswer
 from kbcore.text.problems import FileProblem
 from kbcore.watch.events import Checked, Resumed, Synced
-from tests.support.cli import environment, program, run_kb, write
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git, make_repository
+from tests.support.processes.cli import environment, program, run_kb, write
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git, make_repository
 
 WAIT_S = 20.0
 HOSTILE = '---\nid: REQ-9\ntitle: "a\\x1b[2Jb"\nstatus: open\nlinks: ["NO\\x1b[31mBODY"]\n---\n'

@@ -12,8 +12,8 @@ import pytest
 
 from kbcli import app
 from kbcli.input import changeset_yaml
-from tests.support.cli import write
-from tests.support.places import stores_at
+from tests.support.processes.cli import write
+from tests.support.repository.places import stores_at
 
 ANSWER = {
     *("branch", "seq", "changeset_id", "applied", "duplicate", "dry_run", "created", "updated", "unchanged"),

@@ -22,8 +22,8 @@ import yaml
 from tests.conformance import npm
 from tests.conformance.fixtures import SUBJECT
 from tests.mcp.agents import ROOT, SERVER, server_env
-from tests.support.project import Project
-from tests.support.repos import use_empty_home
+from tests.support.repository.project import Project
+from tests.support.repository.repos import use_empty_home
 
 RUNS = {
     "0.1.16": ("stable", []),

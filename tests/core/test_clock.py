@@ -17,8 +17,8 @@ from kbcore.model.values import normal_time
 from kbcore.store.history.log import Selection, log
 from kbcore.store.history.moment import read_at, seq_at
 from kbcore.store.history.when import when_of
-from tests.support.clocks import SetClock
-from tests.support.project import Project
+from tests.support.repository.clocks import SetClock
+from tests.support.repository.project import Project
 
 NOON = "2026-11-20T12:00:00.000000Z"
 

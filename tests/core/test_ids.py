@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore import ids
-from tests.support.repos import run_git
+from tests.support.repository.repos import run_git
 
 NAMES = st.text(min_size=0, max_size=80) | st.text(alphabet="aA.%-_/ ~@cConNuUlLtT09é\udce9", max_size=12)
 RESERVED = {"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("com", "lpt") for n in range(10)}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kbcore import progress
 from kbcore.checks import run_checks
-from tests.support.places import caches_at
-from tests.support.project import Project
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project
 
 
 def test_work_that_nobody_listens_to_is_left_as_it_is():

@@ -6,8 +6,8 @@ import re
 
 from kbcli.invocation.command_tree import TASKS
 from tests.docs.test_links import anchors
-from tests.support.console import ROOT
-from tests.support.help_pages import help_blocks
+from tests.support.docs.console import ROOT
+from tests.support.docs.help_pages import help_blocks
 
 PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([^|]*) \| \[`(kb [a-z ]+)`\]\(#([a-z-]+)\) \| (.+) \|$", re.MULTILINE)

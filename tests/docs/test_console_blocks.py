@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.console import ROOT, Ended, Step, blocks, run_page, steps
+from tests.support.docs.console import ROOT, Ended, Step, blocks, run_page, steps
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()

@@ -6,9 +6,9 @@ import re
 
 from kbcore.errors import CommitUncertain, Damaged, KBError
 from tests.docs.test_links import fault, links
-from tests.support.console import ROOT
-from tests.support.help_pages import commands
-from tests.support.regenerate_docs import error_classes
+from tests.support.docs.console import ROOT
+from tests.support.docs.help_pages import commands
+from tests.support.docs.regenerate_docs import error_classes
 
 PAGE = ROOT / "docs" / "durability.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## From the symptom to the remedy\n")[2].partition("\n## ")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.remedies import shown
-from tests.support.regenerate_docs import BLOCKS, COMMAND, DOCS, Block, error_classes, error_table
+from tests.support.docs.regenerate_docs import BLOCKS, COMMAND, DOCS, Block, error_classes, error_table
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"{block.page}: {block.name}" for block in BLOCKS])

@@ -19,9 +19,9 @@ from kbcore.model import canonical, record
 from kbcore.storage import branchdir, compaction, head, journal, snapshot, verify
 from kbcore.store.write_request import Author
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, fill, new_store
-from tests.support.golden import GOLDEN
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.oracles.golden import GOLDEN
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal-format.md"
 

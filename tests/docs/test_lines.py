@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.docs.test_links import PAGES
-from tests.support.console import ROOT
+from tests.support.docs.console import ROOT
 
 MAX_CHARS = 140
 

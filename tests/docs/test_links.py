@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.console import ROOT
+from tests.support.docs.console import ROOT
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -11,8 +11,8 @@ from kbcore.config.schema_members import ATTRIBUTE_KEYS, ATTRIBUTE_TYPES, IMPACT
 from kbcore.config.settings import DEFAULT, parse_config
 from kbcore.extract import registry
 from kbcore.model.schema import CORE
-from tests.support.regenerate_docs import DOCS, fenced
-from tests.support.schema_tables import edge_table, type_table
+from tests.support.docs.regenerate_docs import DOCS, fenced
+from tests.support.docs.schema_tables import edge_table, type_table
 
 
 def examples(page: str, language: str) -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crowd import Crowd, crowded
-from tests.support.scale import SCALE, SEED
-from tests.support.tally import Rows, add, keep, table
+from tests.support.crowd.crowd import Crowd, crowded
+from tests.support.effort.scale import SCALE, SEED
+from tests.support.effort.tally import Rows, add, keep, table
 
 LONGEST = (
     "test_guards.py",

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from kbcore.storage.fs import RealFs
-from tests.support import hooks
-from tests.support.cli import run_kb
-from tests.support.crowd_git import make_lines
-from tests.support.crowd_jobs import pair
-from tests.support.project import Project
-from tests.support.repos import git, make_repository
-from tests.support.scale import SEED, tries
-from tests.support.scene import PROGRAMS, Agent, Person, ran, user_env
-from tests.support.watched import Watched
-from tests.support.whereabouts import Stores, judge_answers, lasting, stays
+from tests.support.crowd.crowd_git import make_lines
+from tests.support.crowd.crowd_jobs import pair
+from tests.support.crowd.scene import PROGRAMS, Agent, Person, ran, user_env
+from tests.support.crowd.whereabouts import Stores, judge_answers, lasting, stays
+from tests.support.effort.scale import SEED, tries
+from tests.support.processes.cli import run_kb
+from tests.support.repository import hooks
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git, make_repository
+from tests.support.repository.watched import Watched
 
 SHARED = ("main", "one", "two")
 

@@ -41,11 +41,11 @@ from kbcore.store import branches
 from kbcore.store.branches import lost
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.history.log import log
-from tests.support.damage import entities, is_proven, put, put_back, reset
-from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
-from tests.support.scale import tries
+from tests.support.disk.damage import entities, is_proven, put, put_back, reset
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.effort.scale import tries
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 KEYS = "ABCDE"
 

@@ -15,8 +15,8 @@ from kbcore.errors import Damaged, FormatTooNew, HeadDamaged, JournalCorrupt, Jo
 from kbcore.storage import branchdir, compaction, frame, head, journal, snapshot, verify
 from kbcore.storage.head import Head
 from tests.fault.workloads import CLOCK, LINEAGE, append, fold, numbers, payload
-from tests.support.disk import File, MemoryDisk, copy_of
-from tests.support.scale import tries
+from tests.support.disk.disk import File, MemoryDisk, copy_of
+from tests.support.effort.scale import tries
 
 ROOT = Path("/store")
 MAIN = ROOT / "main"

@@ -24,11 +24,11 @@ from kbcore.store.write_request import Author
 from kbcore.view import replay
 from kbcore.view.history import state_at
 from tests.fault.conftest import Tally
-from tests.support.histories import lines_of
-from tests.support.project import Project, req
-from tests.support.repos import git_env, make_repository
-from tests.support.scale import SEED, tries
-from tests.support.stores import Stored
+from tests.support.effort.scale import SEED, tries
+from tests.support.generators.histories import lines_of
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git_env, make_repository
+from tests.support.repository.stores import Stored
 
 BEGIN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 JUMPS = {

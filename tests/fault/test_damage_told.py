@@ -31,10 +31,10 @@ from kbcore.storage.fs import RealFs
 from kbmcp.tools.call import Client, ServerOptions, Service
 from kbmcp.tools.run_call import run_tool
 from kbmcp.tools.tool_list import by_name
-from tests.support.cli import ROOT, Ran, environment, worded
-from tests.support.places import CACHES_NAME, STORES_NAME, caches_at
-from tests.support.repos import git, git_env, make_repository
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.processes.cli import ROOT, Ran, environment, worded
+from tests.support.repository.places import CACHES_NAME, STORES_NAME, caches_at
+from tests.support.repository.repos import git, git_env, make_repository
 
 STORE = f"{STORES_NAME}/main"
 FIRST = "journal-0000000001.jsonl"

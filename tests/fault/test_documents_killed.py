@@ -16,9 +16,9 @@ import pytest
 
 from kbcore.sync.begun_renames import read_begun
 from tests.fault.conftest import Tally
-from tests.support.cli import environment
-from tests.support.project import Project, document, req
-from tests.support.scale import SEED, tries
+from tests.support.effort.scale import SEED, tries
+from tests.support.processes.cli import environment
+from tests.support.repository.project import Project, document, req
 
 KILLED = """
 import os, signal, sys

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fault.test_power import ROOT, broken, prepared
 from tests.fault.workloads import WORKLOADS, Acked, Workload
-from tests.support import disk
-from tests.support.scale import tries
+from tests.support.disk import disk
+from tests.support.effort.scale import tries
 
 
 def lengths(total: int) -> set[int]:

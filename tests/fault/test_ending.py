@@ -17,10 +17,10 @@ import pytest
 
 from kbcore.storage.fs import RealFs
 from tests.fault.conftest import Tally
-from tests.support.cli import environment
-from tests.support.own_time import own_time_s
-from tests.support.project import Project
-from tests.support.scale import SEED, tries
+from tests.support.effort.scale import SEED, tries
+from tests.support.processes.cli import environment
+from tests.support.processes.own_time import own_time_s
+from tests.support.repository.project import Project
 
 MOST_S = 2.0
 ENTITIES = 40

@@ -24,12 +24,12 @@ from kbcore.view import replay
 from kbcore.view.fold import FoldedRecord, fold
 from kbcore.view.history import state_at
 from tests.fault.workloads import CLOCK
-from tests.support.disk import File, MemoryDisk
-from tests.support.grown import WAYS, built, grown
-from tests.support.histories import LINEAGE, content, drawn, entries_of, lines_of, states_of
-from tests.support.late import wrong_when_late
-from tests.support.scale import SEED, in_time, tries
-from tests.support.stores import AUTHOR, Stored
+from tests.support.disk.disk import File, MemoryDisk
+from tests.support.effort.scale import SEED, in_time, tries
+from tests.support.generators.histories import LINEAGE, content, drawn, entries_of, lines_of, states_of
+from tests.support.repository.stores import AUTHOR, Stored
+from tests.support.views.grown import WAYS, built, grown
+from tests.support.views.late import wrong_when_late
 
 CHANGESETS = 50
 MAIN = Path("/main")

@@ -9,9 +9,9 @@ import pytest
 from kbcore.errors import KBError
 from tests.fault.test_power import ROOT, broken, prepared
 from tests.fault.workloads import WORKLOADS, Acked, Workload
-from tests.support.disk import copy_of
-from tests.support.faultfs import FailingFs, LoggingFs
-from tests.support.scale import SCALE, tries
+from tests.support.disk.disk import copy_of
+from tests.support.disk.faultfs import FailingFs, LoggingFs
+from tests.support.effort.scale import SCALE, tries
 
 CODES = (errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EINTR)
 WHEN = ("before", "after", "half")

@@ -8,13 +8,13 @@ import random
 import pytest
 
 from kbcore.storage.fs import RealFs
-from tests.support import fuzzing
-from tests.support.fuzzing import Target, corpus, faults_of, input_of, run_guarded
-from tests.support.nasty import NASTY
-from tests.support.parsers import TARGETS
-from tests.support.project import Project, req
-from tests.support.scale import SCALE, SEED, tries
-from tests.support.spoken import Spoken
+from tests.support.effort.scale import SCALE, SEED, tries
+from tests.support.fuzz import fuzzing
+from tests.support.fuzz.fuzzing import Target, corpus, faults_of, input_of, run_guarded
+from tests.support.fuzz.nasty import NASTY
+from tests.support.fuzz.parsers import TARGETS
+from tests.support.processes.spoken import Spoken
+from tests.support.repository.project import Project, req
 
 GROUPS = [list(TARGETS)] if SCALE == "slice" else [[name] for name in TARGETS]
 """What runs in one process; starting one costs as much as a thousand inputs."""
@@ -27,7 +27,7 @@ def test_no_input_crashes_hangs_or_swells_a_parser(names, tally, tmp_path) -> No
     found = run_guarded(names, SEED, count, tmp_path)
     tally.tried(found.tried)
     for at, what in found.violations:
-        tally.violated(f"python -m tests.support.fuzzing {at.replace(' ', f' {SEED} ')} 1", what)
+        tally.violated(f"python -m tests.support.fuzz.fuzzing {at.replace(' ', f' {SEED} ')} 1", what)
     if found.memory_bytes > fuzzing.MEMORY_BYTES:
         tally.violated(names, f"{found.memory_bytes} bytes of memory")
     assert len(found.answers) > 1 or len(names) == 1, "all inputs were answered alike"
@@ -99,7 +99,7 @@ def test_an_endless_or_huge_input_ends_its_process_and_is_named(body, signal, ta
     import sys
 
     code = (
-        "import mmap\nfrom tests.support import fuzzing\nfuzzing.INPUT_S = 0.1\nfuzzing.limit_memory()\n"
+        "import mmap\nfrom tests.support.fuzz import fuzzing\nfuzzing.INPUT_S = 0.1\nfuzzing.limit_memory()\n"
         f"def use(data):\n    {body}\n"
         "found = fuzzing.run_here(fuzzing.Target([b'a'], use), 'x', 1, range(2), mmap.mmap(-1, 64))\n"
         "assert [what.split(':')[0] for _, what in found.violations] == ['MemoryError'] * 2"

@@ -24,11 +24,11 @@ from kbcore.storage.head import SnapshotRef
 from kbcore.storage.layout import GIT_REF
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import open_workspace
-from tests.support.cli import environment
-from tests.support.golden import ANSWERS, GOLDEN, SUMS, ask, opened, sums
-from tests.support.places import caches_at, stores_at
-from tests.support.repos import git
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.oracles.golden import ANSWERS, GOLDEN, SUMS, ask, opened, sums
+from tests.support.processes.cli import environment
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import git
 
 RELEASES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
 

@@ -1,7 +1,7 @@
 """F4m, the heart: each guard is taken out in turn, and some test misses it; what no test misses is said and why.
 
 The guards are all syncs, renames, locks, checks and refusals of the storage layer, and those elsewhere that a promise
-rests on. ``tests.support.detectors`` finds the tests by itself; nothing here can make a guard seem to be missed.
+rests on. ``tests.support.guards.detectors`` finds the tests by itself; nothing here can make a guard seem to be missed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.support.detectors import Request, caught, wanted
-from tests.support.scale import SCALE
+from tests.support.effort.scale import SCALE
+from tests.support.guards.detectors import Request, caught, wanted
 
 STORAGE = (
     "tests/core/storage",

@@ -23,12 +23,12 @@ from kbcore.store import branches
 from kbcore.store.pool import StorePool
 from kbcore.sync.paths import normal_paths
 from kbcore.text.globs import glob_fault
-from tests.support.cli import run_kb
-from tests.support.hanging import Hung, in_time
-from tests.support.places import CACHES_NAME, STORES_NAME, stores_at
-from tests.support.project import Project, req
-from tests.support.repos import git, git_env, run_git
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.processes.cli import run_kb
+from tests.support.processes.hanging import Hung, in_time
+from tests.support.repository.places import CACHES_NAME, STORES_NAME, stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git, git_env, run_git
 
 ENTITY = {"id": "N", "type": "req", "title": "new", "status": "open"}
 

@@ -15,8 +15,8 @@ import pytest
 from kbcore.errors import KBError
 from kbcore.storage.fs import RealFs
 from tests.fault.workloads import SOAKED, WORKLOADS, Acked, Workload, check
-from tests.support.faultfs import LoggingFs, NoSyncFs
-from tests.support.scale import SCALE, tries
+from tests.support.disk.faultfs import LoggingFs, NoSyncFs
+from tests.support.effort.scale import SCALE, tries
 
 CALLS = (
     "openat,write,pwrite64,fsync,ftruncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir"

@@ -9,8 +9,8 @@ import pytest
 from kbcore.kip import syntax as s
 from kbcore.kip.printer import write
 from tests.core.kip.test_find_laws import is_right
-from tests.support.kip_queries import Drawing
-from tests.support.scale import SEED, tries
+from tests.support.effort.scale import SEED, tries
+from tests.support.generators.kip_queries import Drawing
 
 PARTS = 8
 GRAPHS = tries(2, 105, 350)

@@ -16,12 +16,12 @@ import pytest
 from kbcore.errors import KipRefused
 from kbcore.model.concepts import DEFINING
 from kbcore.store.history.undo import revert
-from tests.support.kip_model import Key, Model, Refused, in_order, same
-from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
-from tests.support.kip_writing import Kip
-from tests.support.places import caches_at
-from tests.support.project import AUTHOR
-from tests.support.scale import SEED, in_time, tries
+from tests.support.effort.scale import SEED, in_time, tries
+from tests.support.generators.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
+from tests.support.oracles.kip_model import Key, Model, Refused, in_order, same
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import AUTHOR
 
 COMMANDS = 14
 _STAMPS = frozenset(

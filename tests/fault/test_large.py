@@ -24,14 +24,14 @@ from kbcli.invocation import command_tree, exits
 from kbcore.limits import MAX_RECORD_BYTES
 from kbcore.model.record import Operation, PutNode, StateLink
 from kbcore.store.write_request import Request
-from tests.support.cli import environment, program
-from tests.support.help_pages import commands
-from tests.support.own_time import own_time_s
-from tests.support.project import AUTHOR, Project, req
-from tests.support.repos import git
-from tests.support.scale import SCALE
-from tests.support.session import Session
-from tests.support.stores import planner
+from tests.support.docs.help_pages import commands
+from tests.support.effort.scale import SCALE
+from tests.support.processes.cli import environment, program
+from tests.support.processes.own_time import own_time_s
+from tests.support.processes.session import Session
+from tests.support.repository.project import AUTHOR, Project, req
+from tests.support.repository.repos import git
+from tests.support.repository.stores import planner
 
 TIME_S: Final = 60.0
 MANY_OPS: Final = 2_000

@@ -16,12 +16,12 @@ from kbcore.model import record
 from kbcore.model.record import PutNode, Record
 from kbcore.storage import files, frame, head, journal
 from kbcore.store.write_request import Request
-from tests.support.cli import run_kb
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.scale import tries
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.effort.scale import tries
+from tests.support.processes.cli import run_kb
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.stores import AUTHOR, Stored, planner
 
 
 def entity(key: str = "REQ-1", **fields: Any) -> dict[str, Any]:

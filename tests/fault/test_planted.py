@@ -15,9 +15,9 @@ from kbcore.view import database
 from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.database import Room
 from kbcore.view.text_search import BODIES
-from tests.support.cli import environment, run_kb
-from tests.support.project import Project, req
-from tests.support.spoken import Spoken
+from tests.support.processes.cli import environment, run_kb
+from tests.support.processes.spoken import Spoken
+from tests.support.repository.project import Project, req
 
 TREASURE = "hidden treasure"
 LONGEST_S = 60.0

@@ -12,9 +12,9 @@ import pytest
 
 from kbcore.errors import KBError
 from tests.fault.workloads import CONTROLLED, SOAKED, WORKLOADS, Acked, Workload, check
-from tests.support import disk
-from tests.support.disk import MemoryDisk
-from tests.support.scale import SCALE, SEED, tries
+from tests.support.disk import disk
+from tests.support.disk.disk import MemoryDisk
+from tests.support.effort.scale import SCALE, SEED, tries
 
 ROOT = Path("/store")
 BROKEN = (KBError, AssertionError, OSError, ValueError, KeyError)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kbcore.limits import MIB, MIN_ADDRESS_BYTES
-from tests.support.cli import program
-from tests.support.project import Project
+from tests.support.processes.cli import program
+from tests.support.repository.project import Project
 
 WAIT_S = 120.0
 NEEDED_MIB = MIN_ADDRESS_BYTES // MIB

@@ -20,14 +20,14 @@ import pytest
 
 from kbcore.errors import ChangesetIdReused, IntegrityViolation
 from kbcore.storage.fs import RealFs
-from tests.support import aftermath
-from tests.support.cli import environment
-from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
-from tests.support.crowd_jobs import TOKEN, pair
-from tests.support.lines import Message
-from tests.support.places import stores_at
-from tests.support.project import Project, req
-from tests.support.scale import SCALE, SEED, tries
+from tests.support.crowd import aftermath
+from tests.support.crowd.crowd import WAIT_S, Crowd, Member, fast_place, until
+from tests.support.crowd.crowd_jobs import TOKEN, pair
+from tests.support.effort.scale import SCALE, SEED, tries
+from tests.support.processes.cli import environment
+from tests.support.processes.lines import Message
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
 
 SOON_S = 0.1
 """How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""

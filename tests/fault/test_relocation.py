@@ -13,12 +13,12 @@ import pytest
 from kbcore.errors import KBError
 from kbcore.storage import verify
 from kbcore.store import kb_folder
-from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
-from tests.support.older import Elsewhere, facts, shown
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git
-from tests.support.scale import tries
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.effort.scale import tries
+from tests.support.repository.older import Elsewhere, facts, shown
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 NO_SYNC = NoSyncFs()
 

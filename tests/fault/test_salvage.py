@@ -50,8 +50,7 @@ from tests.fault.test_damage_told import (
     models,
     put,
 )
-from tests.support.cli import Ran
-from tests.support.damage import (
+from tests.support.disk.damage import (
     FIRST,
     contents,
     edit,
@@ -64,13 +63,14 @@ from tests.support.damage import (
     requirement,
     reset,
 )
-from tests.support.damage import (
+from tests.support.disk.damage import (
     put as put_keys,
 )
-from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
-from tests.support.scale import tries
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.effort.scale import tries
+from tests.support.processes.cli import Ran
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 __all__ = ["harmed", "models"]
 

@@ -27,11 +27,11 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.history.moment import seq_at
 from kbcore.view.relations import RELATIONS, SqlRefused
 from kbcore.view.sandbox import Sandbox, Times
-from tests.support.graph import Texts, graph_of, node
-from tests.support.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER
-from tests.support.project import Project, document, req
-from tests.support.scale import SCALE, tries
-from tests.support.spoken import ROOT, Spoken, is_there, use_every_tool
+from tests.support.effort.scale import SCALE, tries
+from tests.support.fuzz.hostile_sql import ENDLESS, FILES, GREEDY, INJECTED, SMUGGLED, STATEMENTS, WITH_PARAMETER
+from tests.support.processes.spoken import ROOT, Spoken, is_there, use_every_tool
+from tests.support.repository.project import Project, document, req
+from tests.support.views.graph import Texts, graph_of, node
 
 SYSTEM = (
     *("/lib", "/usr/lib", "/usr/local/lib", "/usr/share/locale", "/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so"),
@@ -285,7 +285,7 @@ def permitted(project: Project) -> tuple[str, ...]:
 @pytest.mark.fault("H2")
 def test_the_server_opens_nothing_outside_of_the_repository_and_no_connection(base, tally, tmp_path) -> None:
     log = tmp_path / "log"
-    with Spoken(base.root, command=("-m", "tests.support.audited", str(log))) as server:
+    with Spoken(base.root, command=("-m", "tests.support.processes.audited", str(log))) as server:
         use_every_tool(server)
         assert b"SECRET" not in b"".join(server.lines)
     may_read = permitted(base)

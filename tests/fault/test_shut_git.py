@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import DOCUMENTS, environment, run_kb, write
-from tests.support.fenced import as_somebody
-from tests.support.places import caches_at
-from tests.support.repos import git, make_repository
+from tests.support.processes.cli import DOCUMENTS, environment, run_kb, write
+from tests.support.processes.fenced import as_somebody
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import git, make_repository
 
 READING = (
     ["query"],

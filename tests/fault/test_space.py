@@ -23,13 +23,13 @@ from kbcore.errors import CommitUncertain, GitUnusable, KBError, ReadOnlyStore, 
 from kbcore.storage import branchdir, files, head, verify
 from kbcore.storage.fs import RealFs
 from tests.fault.workloads import CLOCK, LINEAGE, WORKLOADS, Acked, Workload, append, bytes_of, check, numbers
-from tests.support.cli import Ran, environment, program, write
-from tests.support.disk import Folder, MemoryDisk
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import caches_at, stores_at
-from tests.support.project import req
-from tests.support.repos import make_repository
-from tests.support.scale import SCALE, SEED, tries
+from tests.support.disk.disk import Folder, MemoryDisk
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.effort.scale import SCALE, SEED, tries
+from tests.support.processes.cli import Ran, environment, program, write
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import req
+from tests.support.repository.repos import make_repository
 
 ROOT = Path("/store")
 MAIN = ROOT / "main"

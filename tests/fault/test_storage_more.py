@@ -9,8 +9,8 @@ import pytest
 from kbcore.errors import KBError
 from tests.fault.test_power import ROOT, prepared
 from tests.fault.workloads import WORKLOADS, Acked, Workload
-from tests.support.faultfs import FailingFs, LoggingFs
-from tests.support.scale import tries
+from tests.support.disk.faultfs import FailingFs, LoggingFs
+from tests.support.effort.scale import tries
 
 SLICE = {"commit over a torn tail", "prune", "copy a branch", "rebuild the head"}
 """Those that make every kind of call."""

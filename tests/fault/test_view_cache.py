@@ -19,10 +19,10 @@ from kbcore.view import publishing, replay
 from kbcore.view.cache_files import AHEAD, VIEW
 from kbcore.view.history import state_at
 from kbcore.view.view import View
-from tests.support.faultfs import NoSyncFs
-from tests.support.histories import IDS, LINKS, drawn, lines_of
-from tests.support.scale import SEED, tries
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.effort.scale import SEED, tries
+from tests.support.generators.histories import IDS, LINKS, drawn, lines_of
+from tests.support.repository.stores import AUTHOR, Stored, planner
 
 BLOCK_BYTES = 4096
 

@@ -16,9 +16,9 @@ from kbcore.rules import RULES
 from kbcore.storage.fs import RealFs
 from kbcore.watch.events import Synced
 from kbcore.watch.notices import Notices
-from tests.support.project import Project, req
-from tests.support.scale import SEED, tries
-from tests.support.watched import Watched
+from tests.support.effort.scale import SEED, tries
+from tests.support.repository.project import Project, req
+from tests.support.repository.watched import Watched
 
 REQS = "docs/requirements"
 CALM_S = 0.3

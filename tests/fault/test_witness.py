@@ -29,12 +29,12 @@ from kbcore.store import branches
 from kbcore.store.branches import lost
 from tests.fault.test_dying import lengths
 from tests.fault.workloads import CLOCK, LINEAGE, payload
-from tests.support import disk
-from tests.support.disk import MemoryDisk
-from tests.support.faultfs import Crash, CrashingFs, LoggingFs, NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
-from tests.support.scale import SEED, tries
+from tests.support.disk import disk
+from tests.support.disk.disk import MemoryDisk
+from tests.support.disk.faultfs import Crash, CrashingFs, LoggingFs, NoSyncFs
+from tests.support.effort.scale import SEED, tries
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 ROOT, STORE = Path("/repo/git"), Path("/repo/git/main")
 ENV: Mapping[str, str] = {"HOME": "/home"}
@@ -390,7 +390,7 @@ def notes_of(project: Project) -> Path:
 
 WRITER = """
 import sys; from pathlib import Path
-from tests.support.project import Project
+from tests.support.repository.project import Project
 from kbcore.storage.fs import RealFs
 project = Project(Path(sys.argv[1]), fs=RealFs(), is_new=False)
 for number in range(int(sys.argv[3])):

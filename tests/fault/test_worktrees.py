@@ -13,16 +13,16 @@ import pytest
 from kbcore.storage import head
 from kbcore.storage.fs import RealFs
 from kbcore.store import branches
-from tests.support import aftermath
-from tests.support.crowd import WAIT_S, Crowd, Member, fast_place, until
-from tests.support.crowd_git import make_lines
-from tests.support.crowd_jobs import pair
-from tests.support.lines import Message
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git
-from tests.support.scale import SEED, tries
-from tests.support.whereabouts import Stores, judge_answers, lasting, removed_too_early, stays
+from tests.support.crowd import aftermath
+from tests.support.crowd.crowd import WAIT_S, Crowd, Member, fast_place, until
+from tests.support.crowd.crowd_git import make_lines
+from tests.support.crowd.crowd_jobs import pair
+from tests.support.crowd.whereabouts import Stores, judge_answers, lasting, removed_too_early, stays
+from tests.support.effort.scale import SEED, tries
+from tests.support.processes.lines import Message
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 SHARED = ("main", "one", "two")
 """Branches that every worktree goes to."""

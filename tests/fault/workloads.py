@@ -18,7 +18,7 @@ import msgspec
 from kbcore.storage import branchdir, compaction, frame, head, journal, rebuild, snapshot, verify
 from kbcore.storage.head import Head
 from tests.core.storage.making import FakeClock
-from tests.support.disk import MemoryDisk
+from tests.support.disk.disk import MemoryDisk
 
 CLOCK = FakeClock()
 LINEAGE = "a" * 64

@@ -28,9 +28,9 @@ from kbmcp.tools.call import ServerOptions, Service
 from kbmcp.tools.run_call import run_tool
 from kbmcp.tools.tool_list import by_name
 from tests.mcp.wiring import wired
-from tests.support.cli import worded
-from tests.support.forked import Forked
-from tests.support.repos import git_env
+from tests.support.processes.cli import worded
+from tests.support.processes.forked import Forked
+from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("legacy", "2026-07-28")

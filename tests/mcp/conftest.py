@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.mcp.agents import MODES, Agent, agent
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import time
 
 from kbcore.store.folders import REPOSITORY_LOCK
 from tests.mcp.agents import agent, locked, raw, spawned
-from tests.support.places import stores_at
-from tests.support.repos import add_worktree, git, make_repository
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import add_worktree, git, make_repository
 
 
 def entity(key):

@@ -9,7 +9,7 @@ import pytest
 
 from kbmcp.tools.answers import text_of
 from tests.mcp.agents import agent, direct, pages_of
-from tests.support.project import req
+from tests.support.repository.project import req
 
 COUNT = 150
 

@@ -9,7 +9,7 @@ from mcp.client.client import Client
 from tests.conformance import __main__ as runner
 from tests.conformance import npm
 from tests.mcp.agents import ROOT
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 
 def test_a_machine_without_npm_is_told_plainly(monkeypatch, capsys):

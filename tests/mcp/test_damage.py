@@ -9,8 +9,8 @@ import pytest
 
 from kbcore.maintenance.salvage import salvage
 from tests.mcp.agents import agent, answer_of
-from tests.support.places import STORES_NAME, caches_at
-from tests.support.project import AUTHOR
+from tests.support.repository.places import STORES_NAME, caches_at
+from tests.support.repository.project import AUTHOR
 
 BRANCHES = STORES_NAME
 

@@ -19,7 +19,7 @@ from kbmcp.resources.prompts import PROMPTS
 from kbmcp.resources.resource_list import RESOURCES
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import Raw, raw
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 INFO = {"name": "eras", "version": "1"}

@@ -13,7 +13,7 @@ from kbcore.remedies import kb, worded
 from kbmcp.tools.hints import hint_for, in_tool_words
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import direct
-from tests.support.project import req
+from tests.support.repository.project import req
 
 TOOL_COMMANDS = ("query", "show", "log", "diff", "revert", "check", "apply", "delete")
 

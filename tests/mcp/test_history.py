@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.view.view import View
 from tests.mcp.agents import agent, answer_of, direct, pages_of, text_of
-from tests.support.repos import git
+from tests.support.repository.repos import git
 
 COUNT = 45
 

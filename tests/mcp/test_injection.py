@@ -20,8 +20,8 @@ from kbmcp.resources.prompts import PROMPTS
 from kbmcp.resources.resource_list import uri_of
 from kbmcp.tools.answers import DATA_NOTE
 from tests.mcp.agents import MODES, Agent, agent, answer_of, text_of, unfenced, without_note
-from tests.support.attacks import ATTACKS
-from tests.support.project import Project
+from tests.support.fuzz.attacks import ATTACKS
+from tests.support.repository.project import Project
 
 LONGEST_TITLE = 500
 JOINERS = "\u200c\u200d"

@@ -14,7 +14,7 @@ import pytest
 
 from kbcore.limits import MAX_KIP_CLAUSES
 from tests.mcp.agents import ROOT, Raw, program, raw
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 WAIT_S = 20.0
 LOAD_S = 0.5

@@ -13,8 +13,8 @@ from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbmcp.resources.memory_prompts import MINDS, REFERENCE
 from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
-from tests.support.places import stores_at
-from tests.support.project import Project
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
 
 CORE = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 KIP = ["execute_kip", "execute_kip_readonly"]

@@ -16,8 +16,8 @@ from kbmcp.resources.instructions import instructions
 from kbmcp.tools.call import Client
 from kbmcp.tools.type_listing import MOST_DEFINED, Listing
 from tests.mcp.agents import agent, direct, raw, spawned
-from tests.support.places import stores_at
-from tests.support.repos import make_repository
+from tests.support.repository.places import stores_at
+from tests.support.repository.repos import make_repository
 
 NAMES = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 WRITES = {"kb_upsert", "kb_delete", "kb_history"}

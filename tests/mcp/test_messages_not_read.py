@@ -66,7 +66,7 @@ import json, sys
 from pathlib import Path
 from tests.mcp.agents import direct
 from tests.mcp.test_hints import CALLS, fill
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 project = Project(Path(sys.argv[1]))
 fill(project)
@@ -80,7 +80,7 @@ COMMANDS = """
 import contextlib, io, json, os, sys
 from pathlib import Path
 from kbcli.app import main
-from tests.support.project import Project, document
+from tests.support.repository.project import Project, document
 
 project = Project(Path(sys.argv[1]))
 REQS = "docs/requirements"

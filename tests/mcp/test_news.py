@@ -6,8 +6,8 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.sync.overlay import WorktreeFiles
 from kbmcp.tools.call import Call, Client, ServerOptions, Service, author
 from tests.mcp.agents import agent
-from tests.support.clocks import SetClock
-from tests.support.project import Project
+from tests.support.repository.clocks import SetClock
+from tests.support.repository.project import Project
 
 
 def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: Project) -> None:

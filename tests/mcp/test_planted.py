@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.agents import agent
-from tests.support.older import entity, facts
-from tests.support.places import caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.repository.older import entity, facts
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 ASKING = (
     ("kb_check", {}),

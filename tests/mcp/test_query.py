@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.mcp.agents import MODES, Agent, agent, answer_of, direct, pages_of, text_of
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 COUNT = 240
 

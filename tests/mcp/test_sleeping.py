@@ -11,8 +11,8 @@ from kbcore.kip.sleep.worklist import KINDS
 from tests.mcp.agents import MODES, Agent, agent, text_of, without_note
 from tests.mcp.test_listing import unportable
 from tests.mcp.test_resources import refused
-from tests.support.project import Project
-from tests.support.sleeping import LONG_AGO, Sleeper
+from tests.support.repository.project import Project
+from tests.support.repository.sleeping import LONG_AGO, Sleeper
 
 FILL = {
     "task": {"result": "looked at it"},

@@ -10,7 +10,7 @@ import pytest
 
 from tests.mcp.agents import program
 from tests.mcp.test_streams import ENVELOPE
-from tests.support.places import stores_at
+from tests.support.repository.places import stores_at
 
 CPU_S = 2.5
 """Far above what a start takes on a slow machine, far below what reading a store would cost."""

@@ -21,7 +21,7 @@ from mcp.shared.exceptions import MCPError
 from kbmcp.serving import ServerOptions, server_for
 from kbmcp.tools.argument_models import QueryArguments
 from tests.mcp.agents import ROOT, SERVER, WAIT_S, Raw, locked, program, raw, server_env
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

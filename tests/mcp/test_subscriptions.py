@@ -27,8 +27,8 @@ from kbmcp.resources.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, WAIT_S, agent, raw, server_env, spawned
 from tests.mcp.test_streams import ENVELOPE
 from tests.mcp.wiring import wired
-from tests.support.places import stores_at
-from tests.support.project import AUTHOR, Project, req
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import AUTHOR, Project, req
 
 HEAD, CHECK, SCHEMA, A, B = "kb://head", "kb://check", "kb://schema", "kb://entity/A", "kb://entity/B"
 WORK, WAKING = "kb://kip/work", "kb://kip/waking"

@@ -11,8 +11,8 @@ from kbcore import progress
 from kbmcp.tools import run_call
 from kbmcp.tools.run_call import reporting
 from tests.mcp.agents import MODES, agent
-from tests.support.places import caches_at
-from tests.support.project import Project
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project
 
 
 def noted(work, report, monkeypatch, every_s=0.01):

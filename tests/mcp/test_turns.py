@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 from kbmcp.protocol.call_queue import AFTER_WRITES_S, CallQueue
 from tests.mcp.agents import agent, direct
-from tests.support.repos import git
+from tests.support.repository.repos import git
 
 MORE_THAN_THREADS = 20
 """Calls: a server has fewer threads for them."""

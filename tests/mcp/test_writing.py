@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.mcp.agents import agent, answer_of, direct, raw, text_of
-from tests.support.project import req
+from tests.support.repository.project import req
 
 
 def entity(key, **fields):

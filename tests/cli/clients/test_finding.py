@@ -11,7 +11,7 @@ import pytest
 
 from kbcli.clients.finding import client_findings
 from kbcore.clock import SystemClock
-from tests.support.cli import environment, program
+from tests.support.processes.cli import environment, program
 
 OWN = Path(sys.executable).with_name("kb-mcp")
 

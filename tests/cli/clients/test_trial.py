@@ -10,7 +10,7 @@ import pytest
 
 from kbcli.clients.trial import try_to_start
 from kbcore.clock import Clock, SystemClock
-from tests.support.cli import environment
+from tests.support.processes.cli import environment
 
 WELCOME = '{"jsonrpc": "2.0", "id": 1, "result": {}}'
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.hooks import make_program
-from tests.support.repos import make_repository
+from tests.support.repository.hooks import make_program
+from tests.support.repository.repos import make_repository
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from kbcli.hooks import script
-from tests.support.hooks import (
+from tests.support.repository.hooks import (
     EVENTS,
     NO_KB,
     calls,
@@ -23,7 +23,7 @@ from tests.support.hooks import (
     status,
     uninstall,
 )
-from tests.support.repos import add_worktree, commit_files, git, run_git
+from tests.support.repository.repos import add_worktree, commit_files, git, run_git
 
 
 def test_a_fresh_install_creates_both_hooks_and_a_second_one_changes_nothing(root):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from kbcli import hooks
-from tests.support.hooks import (
+from tests.support.repository.hooks import (
     EVENTS,
     calls,
     env_with,
@@ -20,7 +20,7 @@ from tests.support.hooks import (
     status,
     uninstall,
 )
-from tests.support.repos import add_submodule, add_worktree, git, make_repository, run_git
+from tests.support.repository.repos import add_submodule, add_worktree, git, make_repository, run_git
 
 
 def test_hooks_go_where_core_hooks_path_says_and_name_no_path_of_this_machine(root, program):

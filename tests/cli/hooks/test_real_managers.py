@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.hooks import ENV, calls, install, status, uninstall
-from tests.support.repos import run_git
+from tests.support.repository.hooks import ENV, calls, install, status, uninstall
+from tests.support.repository.repos import run_git
 
 PLACES = os.environ.get("KB_TEST_HOOK_PROGRAMS", os.environ.get("PATH", ""))
 CHAINED = """\

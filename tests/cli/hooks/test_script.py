@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcli.hooks import script
-from tests.support.hooks import (
+from tests.support.repository.hooks import (
     NO_KB,
     calls,
     env_with,

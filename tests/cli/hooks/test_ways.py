@@ -6,12 +6,12 @@ import pytest
 
 from kbcli import hooks
 from kbcore.git import find_repository
-from tests.support.gits import newer_git
-from tests.support.hooks import ENV, EVENTS, calls, hook, make_husky, make_program, outcome
-from tests.support.hooks import install as install_in_files
-from tests.support.hooks import status as status_in_files
-from tests.support.hooks import uninstall as uninstall_with_old_git
-from tests.support.repos import add_worktree, commit_files, git, make_repository, run_git
+from tests.support.repository.gits import newer_git
+from tests.support.repository.hooks import ENV, EVENTS, calls, hook, make_husky, make_program, outcome
+from tests.support.repository.hooks import install as install_in_files
+from tests.support.repository.hooks import status as status_in_files
+from tests.support.repository.hooks import uninstall as uninstall_with_old_git
+from tests.support.repository.repos import add_worktree, commit_files, git, make_repository, run_git
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from kbcli.terminal.bar import Bar, ProgressStep, line
 from kbcli.terminal.cells import width_of
 from kbcli.terminal.output import Output
 from kbcore import progress
-from tests.support.clocks import StoppedClock
+from tests.support.repository.clocks import StoppedClock
 
 
 class Screen:

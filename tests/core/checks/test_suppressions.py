@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kbcore.checks import idle_suppressions
-from tests.support.project import req
+from tests.support.repository.project import req
 
 
 def idle(project):

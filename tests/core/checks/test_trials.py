@@ -10,7 +10,7 @@ from kbcore.errors import InvalidConfig, NotFound
 from kbcore.model.schema import CORE
 from kbcore.rules import load_rules
 from kbcore.view.sandbox import Times
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 RULE = """\
 rules:

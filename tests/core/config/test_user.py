@@ -14,8 +14,8 @@ from kbcore.errors import InvalidConfig
 from kbcore.limits import MIB
 from kbcore.maintenance.doctor import diagnose
 from kbcore.store.pool import Machine
-from tests.support.project import Project, req
-from tests.support.repos import add_worktree, git
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import add_worktree, git
 
 PATH = "/home/you/.config/kb/config.json"
 

@@ -10,7 +10,7 @@ from kbcore.editing.confirming import confirm
 from kbcore.editing.documents import WriteTarget
 from kbcore.errors import StaleBase
 from kbcore.store.write_request import Author
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 ONE, TWO = "docs/requirements/1.md", "docs/requirements/2.md"
 EDGE = {"type": "depends_on", "from": "REQ-2", "to": "REQ-1"}

@@ -26,9 +26,9 @@ from kbcore.errors import (
 from kbcore.interrupting import Stopped
 from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author
-from tests.support.project import Project, req
-from tests.support.repos import git
-from tests.support.saving import saving_while_written
+from tests.support.disk.saving import saving_while_written
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git
 
 ONE, TWO = "docs/requirements/a.md", "docs/requirements/b.md"
 

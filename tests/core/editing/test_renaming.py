@@ -38,11 +38,11 @@ from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.pending import wanted
 from kbcore.view.scratch_copy import scratch_copy
-from tests.support.cli import environment
-from tests.support.places import caches_at
-from tests.support.project import Project
-from tests.support.repos import git
-from tests.support.saving import saving_while_written, seeing_calls, writing_before_lock
+from tests.support.disk.saving import saving_while_written, seeing_calls, writing_before_lock
+from tests.support.processes.cli import environment
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
 LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"

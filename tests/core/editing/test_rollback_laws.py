@@ -15,8 +15,8 @@ from kbcore.errors import KBError
 from kbcore.store.history.undo import UndoOptions, rollback
 from kbcore.store.write_request import Author
 from kbcore.view.history import state_at
-from tests.support.histories import content, laws
-from tests.support.project import Project, document
+from tests.support.generators.histories import content, laws
+from tests.support.repository.project import Project, document
 
 LAWS = laws(6)
 FILES = {

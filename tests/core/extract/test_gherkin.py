@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.extract.facts import SourceFile
 from kbcore.extract.gherkin import EXTRACTOR, MAX_LINES
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 FEATURE = """@billing
 Feature: Invoices

@@ -10,7 +10,7 @@ import pytest
 from kbcore import limits
 from kbcore.errors import GitUnusable
 from kbcore.git import blobs, find_repository
-from tests.support.repos import commit_files, git, git_env, make_repository
+from tests.support.repository.repos import commit_files, git, git_env, make_repository
 
 ENV = git_env()
 

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.errors import GitUnusable
 from kbcore.git.files import read_end
-from tests.support.hanging import in_time
+from tests.support.processes.hanging import in_time
 
 
 @pytest.mark.parametrize(("content", "end"), [(b"", b""), (b"abc", b""), (b"abcd", b"abcd"), (b"0abcd", b"abcd")])

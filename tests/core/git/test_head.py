@@ -10,7 +10,7 @@ import pytest
 
 from kbcore.errors import GitUnusable, NotARepository
 from kbcore.git import HeadCache, HeadState, find_repository, read_head
-from tests.support.repos import (
+from tests.support.repository.repos import (
     add_submodule,
     add_worktree,
     commit_files,

@@ -13,8 +13,8 @@ from kbcore.git.hookconfig import (
     runs_at,
     write_configured_hook,
 )
-from tests.support.gits import newer_git
-from tests.support.repos import git, git_env, make_repository
+from tests.support.repository.gits import newer_git
+from tests.support.repository.repos import git, git_env, make_repository
 
 EVENT = "post-merge"
 

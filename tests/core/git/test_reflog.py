@@ -7,7 +7,7 @@ import os
 import pytest
 
 from kbcore.git import find_repository, former_names
-from tests.support.repos import git, git_env, make_repository
+from tests.support.repository.repos import git, git_env, make_repository
 
 ENV = git_env()
 

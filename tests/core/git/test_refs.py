@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.errors import GitUnusable, InvalidConfig
 from kbcore.git import default_branch, find_repository, local_branches, worktree_heads
-from tests.support.repos import (
+from tests.support.repository.repos import (
     add_worktree,
     git,
     git_env,

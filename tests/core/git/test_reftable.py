@@ -16,8 +16,8 @@ from kbcore.git import (
     read_head,
     worktree_heads,
 )
-from tests.support.gits import newer_git
-from tests.support.repos import git, git_env, make_repository, run_git, set_trap
+from tests.support.repository.gits import newer_git
+from tests.support.repository.repos import git, git_env, make_repository, run_git, set_trap
 
 NO_GIT = {"PATH": "/nonexistent"}
 

@@ -9,7 +9,7 @@ import pytest
 
 from kbcore.git import find_repository
 from kbcore.git.renaming import is_given_up, is_renaming
-from tests.support.repos import git, git_env, make_repository
+from tests.support.repository.repos import git, git_env, make_repository
 
 ENV = git_env()
 LATER_NS = 3_000_000_000

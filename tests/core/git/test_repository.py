@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.errors import GitUnusable, NotARepository
 from kbcore.git import find_repository
-from tests.support.repos import add_submodule, add_worktree, commit_files, git, make_repository
+from tests.support.repository.repos import add_submodule, add_worktree, commit_files, git, make_repository
 
 
 @pytest.fixture

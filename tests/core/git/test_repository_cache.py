@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.errors import NotARepository
 from kbcore.git import RepositoryCache, find_repository
-from tests.support.repos import add_worktree, git, make_repository
+from tests.support.repository.repos import add_worktree, git, make_repository
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.parsing import parse
 from kbcore.remedies import said
-from tests.support.kip_trees import JSON, commands
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.kip_trees import JSON, commands
 
 NODE = '?n {type: "T"}'
 

@@ -16,10 +16,10 @@ from kbcore.kip.parsing import parse
 from kbcore.kip.syntax import Variable
 from kbcore.model.record import PutNode, StateLink
 from kbcore.view.base_stamp import BaseStamp
-from tests.support.graph import Graph, graph_of, link, node
-from tests.support.kip_queries import SCHEMA
-from tests.support.kip_seed import STATEMENTS
-from tests.support.stores import Stored
+from tests.support.generators.kip_queries import SCHEMA
+from tests.support.oracles.kip_seed import STATEMENTS
+from tests.support.repository.stores import Stored
+from tests.support.views.graph import Graph, graph_of, link, node
 
 KNOWS = link("Person:ann", "knows", "Person:ben")
 

@@ -15,11 +15,11 @@ from kbcore.kip.find import find
 from kbcore.kip.printer import write
 from kbcore.kip.vocabulary import vocabulary
 from kbcore.model.graph import Link, Node
-from tests.support.graph import graph_of
-from tests.support.kip_queries import SCHEMA, links, nodes, queries
-from tests.support.kip_reference import World
-from tests.support.kip_reference_find import answer
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.kip_queries import SCHEMA, links, nodes, queries
+from tests.support.oracles.kip_reference import World
+from tests.support.oracles.kip_reference_find import answer
+from tests.support.views.graph import graph_of
 
 VOCABULARY = vocabulary(SCHEMA)
 

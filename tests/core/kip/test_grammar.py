@@ -12,9 +12,9 @@ from kbcore.errors import KipRefused
 from kbcore.kip.grammar import GRAMMAR, KEYWORDS, TOKENS
 from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
-from tests.support.kip_sentences import recognises, rules, sentences, texts, words
-from tests.support.kip_trees import without_places
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.kip_sentences import recognises, rules, sentences, texts, words
+from tests.support.generators.kip_trees import without_places
 
 VALUES = ("?t", "?t.name", '"Person"', ":p", "7", "-1.5", "null", "key")
 """One token of each kind that stands for something."""

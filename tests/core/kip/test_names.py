@@ -11,7 +11,7 @@ from kbcore.kip.elements import element_json
 from kbcore.kip.names import camel_case, concept_id, type_names
 from kbcore.model.concepts import CORE_CONCEPTS, Concept, extended
 from kbcore.model.schema import CORE, EdgeType, EntityType, Schema
-from tests.support.graph import AT, link, node
+from tests.support.views.graph import AT, link, node
 
 NAMES = type_names(extended(CORE))
 

@@ -12,9 +12,9 @@ from kbcore.kip import narrowing
 from kbcore.kip.binding import read
 from kbcore.kip.find import compiled
 from tests.core.kip.test_find_laws import is_right
-from tests.support.graph import graph_of
-from tests.support.kip_queries import SCHEMA, links, nodes, queries
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.kip_queries import SCHEMA, links, nodes, queries
+from tests.support.views.graph import graph_of
 
 START = '{type: "Person", name: "$self"}'
 

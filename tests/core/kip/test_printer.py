@@ -9,8 +9,8 @@ from kbcore.kip.binding import bind
 from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
 from kbcore.text.escaping import escape_lines
-from tests.support.kip_trees import commands, without_places
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.kip_trees import commands, without_places
 
 
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])

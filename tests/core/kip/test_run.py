@@ -7,8 +7,8 @@ import pytest
 from kbcore.kip.request import read
 from kbcore.kip.run import KipContext, run
 from kbcore.store import branches
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
 THING = 'UPSERT { CONCEPT {{type: "Thing", name: :name} SET ATTRIBUTES {n: :n}} }'

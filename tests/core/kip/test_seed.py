@@ -9,8 +9,8 @@ from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders
 from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
-from tests.support.kip_seed import CLAUSES, EXPRESSIONS, STATEMENTS
-from tests.support.kip_trees import without_places
+from tests.support.generators.kip_trees import without_places
+from tests.support.oracles.kip_seed import CLAUSES, EXPRESSIONS, STATEMENTS
 
 MAPS = {"context": {"k": 1}}
 VALUES = {"issues_list": ["a"], "participants": ["a"], "ps": [], "count": 3, "new_confidence": 0.5, **MAPS}

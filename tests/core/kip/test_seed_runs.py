@@ -7,8 +7,8 @@ import pytest
 from kbcore.kip.parsing import parse
 from kbcore.kip.printer import write
 from tests.core.kip.test_run import asked
-from tests.support.kip_seed import STATEMENTS
-from tests.support.project import Project
+from tests.support.oracles.kip_seed import STATEMENTS
+from tests.support.repository.project import Project
 
 MEMORY = """
 UPSERT {

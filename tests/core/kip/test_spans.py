@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kbcore.errors import KipRefused
 from kbcore.kip.parsing import parse, spans
 from kbcore.kip.printer import write
-from tests.support.kip_trees import commands
+from tests.support.generators.kip_trees import commands
 
 
 def pieces(text):

@@ -11,7 +11,7 @@ from kbcore.kip.algebra import Also, Keep, MatchLink, MatchNode, Perhaps, WalkJo
 from kbcore.kip.binding import read
 from kbcore.kip.names import type_names
 from kbcore.kip.steps import Translation
-from tests.support.kip_queries import SCHEMA
+from tests.support.generators.kip_queries import SCHEMA
 
 NAMES = type_names(SCHEMA)
 FIELDS = (

@@ -19,8 +19,8 @@ from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.searching import search
 from kbcore.view.view import View
 from kbcore.watch.changed import listen
-from tests.support.places import caches_at
-from tests.support.project import AUTHOR, Project, req
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import AUTHOR, Project, req
 
 ONE = "docs/requirements/1.md"
 PERSON = 'UPSERT {{ CONCEPT {{ {{type: "Person", name: "Pelican {0}"}} }} }}'

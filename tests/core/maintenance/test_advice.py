@@ -16,8 +16,8 @@ from kbcore.maintenance.salvage import salvage
 from kbcore.remedies import shown
 from kbcore.store.branches import lost
 from tests.core.store.branches.test_lost import accepted, copied, fresh, put, put_back, store_of
-from tests.support.cli import run_kb
-from tests.support.project import AUTHOR, Project
+from tests.support.processes.cli import run_kb
+from tests.support.repository.project import AUTHOR, Project
 
 BRANCH = "feature/x"
 COMMAND = "restore FILE --only feature/x --replace"

@@ -14,8 +14,8 @@ from kbcore.maintenance.backup import RestoredBranch, back_up, restore
 from kbcore.storage import head, journal
 from kbcore.storage.fs import RealFs
 from kbcore.store.history.log import log
-from tests.support.damage import is_proven, put, put_back, reset
-from tests.support.project import AUTHOR, Project
+from tests.support.disk.damage import is_proven, put, put_back, reset
+from tests.support.repository.project import AUTHOR, Project
 
 STEPS = ("", "W", "EW", "WE", "EWE")
 """What happens to a copy of a store: W is a write, E is a new epoch."""

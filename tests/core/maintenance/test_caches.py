@@ -13,8 +13,8 @@ from kbcore.query import Query
 from kbcore.sync.searching import search
 from kbcore.view.cache_files import TEXT
 from kbcore.view.text_search import BODIES
-from tests.support.places import caches_at
-from tests.support.project import Project, req
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project, req
 
 
 def found(project: Project) -> dict[str, DoctorFinding]:

@@ -26,10 +26,10 @@ from kbcore.store.history.undo import revert_planner
 from kbcore.store.write_request import Request
 from kbcore.view import replay
 from kbcore.view.history import state_at
-from tests.support.histories import laws, lines_of, records
-from tests.support.places import caches_at
-from tests.support.project import AUTHOR, Project
-from tests.support.stores import Stored, view_of
+from tests.support.generators.histories import laws, lines_of, records
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.stores import Stored, view_of
 
 
 def entity(key: str, **fields: Any) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from kbcore.store import branches
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace
 from kbcore.view.cache_files import VIEW
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import STORES_NAME, caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import git as run
-from tests.support.repos import make_repository
-from tests.support.stores import view_of
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import STORES_NAME, caches_at, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git as run
+from tests.support.repository.repos import make_repository
+from tests.support.repository.stores import view_of
 
 
 def entity(key: str) -> dict[str, str]:

@@ -20,9 +20,9 @@ from kbcore.storage.head import EPOCHS, GIT_DIRECTORY, Epoch, Head
 from kbcore.store import branches
 from kbcore.store.history.log import log
 from kbcore.view.opening import is_ahead, is_usable
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git, git_env
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git, git_env
 
 
 def head_of(project: Project) -> Head:
@@ -125,9 +125,9 @@ from kbcore.errors import InvalidQuery
 from kbcore.storage.fs import RealFs
 from kbcore.maintenance import epochs
 from kbcore.model.record import EPOCH
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git, git_env
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git, git_env
 project = Project(Path(sys.argv[1]), fs=RealFs(), is_new=False)
 try:
     print(epochs.accept(project.workspace(), "main", AUTHOR).seq)

@@ -10,7 +10,7 @@ import pytest
 from kbcore.maintenance.intact_prefix import intact_seq
 from kbcore.storage import head, rebuild
 from kbcore.storage.fs import RealFs
-from tests.support.stores import SteppingClock, Stored
+from tests.support.repository.stores import SteppingClock, Stored
 
 JOURNAL = "journal-0000000001.jsonl"
 

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from kbcore.maintenance.leftovers import RemovedFiles, sweep
-from tests.support.places import caches_at
-from tests.support.project import Project
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project
 
 DAY_S = 24 * 3600
 

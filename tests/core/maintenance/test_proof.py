@@ -16,9 +16,9 @@ from kbcore.model.record import Record, encode
 from kbcore.storage import compaction, journal
 from kbcore.view import replay
 from kbcore.view.cache_files import VIEW
-from tests.support.places import caches_at
-from tests.support.project import Project
-from tests.support.stores import view_of
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project
+from tests.support.repository.stores import view_of
 
 
 def filled(project: Project) -> Path:

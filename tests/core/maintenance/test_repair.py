@@ -19,11 +19,11 @@ from kbcore.store import branches
 from kbcore.store.history.log import log
 from kbcore.view.cache_files import VIEW
 from kbcore.view.history import state_at
-from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
-from tests.support.histories import lines_of
-from tests.support.places import caches_at
-from tests.support.project import AUTHOR, Project
-from tests.support.stores import view_of
+from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
+from tests.support.generators.histories import lines_of
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.stores import view_of
 
 THREE, FIVE, SIX = (f"snapshot-{seq:010d}.jsonl" for seq in (3, 5, 6))
 

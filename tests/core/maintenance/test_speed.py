@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kbcore.clock import SystemClock
 from kbcore.maintenance.speed import measure, speed_findings
-from tests.support.faultfs import NoSyncFs
+from tests.support.disk.faultfs import NoSyncFs
 
 
 class SlowFs(NoSyncFs):

@@ -9,7 +9,7 @@ from hypothesis import given
 from kbcore.errors import FormatTooNew
 from kbcore.model import canonical
 from kbcore.model.canonical import KnownChangeset
-from tests.support.histories import entries_of, laws, records, states_of
+from tests.support.generators.histories import entries_of, laws, records, states_of
 
 
 @laws(50)

@@ -13,7 +13,7 @@ from kbcore.model.folding import apply
 from kbcore.model.record import ConfirmLink, DropNode, PutNode, StateLink, WithdrawLink
 from kbcore.model.state import Stamp, State
 from kbcore.view.fold import fold
-from tests.support.histories import based, entries_of, laws, lines_of, records, standing, states_of
+from tests.support.generators.histories import based, entries_of, laws, lines_of, records, standing, states_of
 
 LAWS = laws(60)
 AT = "2026-11-20T09:30:00.000000Z"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kbcore.query import completion
 from kbcore.store.write_request import Author
-from tests.support.project import Project
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.repository.project import Project
 
 ENTITIES = [
     {"id": "REQ-1", "type": "req", "title": "Log in with a passkey", "status": "open", "tags": ["auth", "ui"]},

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kbcore.model.schema import ASPECTS
 from kbcore.query import coverage
-from tests.support.graph import graph_of, link, node
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.views.graph import graph_of, link, node
 
 BESIDE = [node("S", "scenario"), node("T", "test"), node("F", "symbol")]
 EDGES = {"specified": ("specified_by", "S"), "verified": ("verified_by", "T"), "implemented": ("implements", "F")}

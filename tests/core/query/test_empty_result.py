@@ -11,8 +11,8 @@ from kbcore.query.empty_result import Filter, filters_of, unknown_ids
 from kbcore.query.known import near_ids
 from kbcore.query.meaning import path_of
 from kbcore.query.request import Pattern
-from tests.support.graph import Texts
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
+from tests.support.views.graph import Texts
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from kbcore.model.schema import CORE, CORE_EDGES, CORE_ENTITIES, EdgeType, schem
 from kbcore.query import subject
 from kbcore.query.impact import impact
 from kbcore.query.walk import path_text
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 TYPES = {
     "R": "req",

@@ -13,8 +13,8 @@ from kbcore.query import Condition, Pattern, Query, parse_pattern, parse_where
 from kbcore.query.meaning import number_of, span_of
 from kbcore.query.walk import path_text
 from kbcore.view.tables import node_row
-from tests.support.graph import Texts, graph_of, link, node
-from tests.support.project import document
+from tests.support.repository.project import document
+from tests.support.views.graph import Texts, graph_of, link, node
 
 HOSTILE = [
     "'",

@@ -11,7 +11,7 @@ from kbcore import limits, query
 from kbcore.errors import InvalidQuery
 from kbcore.model.schema import CORE
 from kbcore.query import Condition, Query, conditions_of, parse_where
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 
 def ids(graph, *where, **asked):

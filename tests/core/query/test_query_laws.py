@@ -17,10 +17,10 @@ from kbcore.model.values import normal_time
 from kbcore.query import Condition, Pattern, Query
 from kbcore.query.conditions import ALLOWED, OPERATORS
 from kbcore.query.meaning import number_of, span_of
-from tests.support.graph import Texts, graph_of, link, node
-from tests.support.histories import laws
-from tests.support.ranking import Corpus, pieces
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.generators.histories import laws
+from tests.support.oracles.ranking import Corpus, pieces
+from tests.support.views.graph import Texts, graph_of, link, node
 
 IDS = ["A", "a", "B-1", "C:2", "%", "_'", "\\", "é😀"]
 EDGES = ["depends_on", "verified_by", "relates_to"]

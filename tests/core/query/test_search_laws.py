@@ -13,9 +13,9 @@ from kbcore import query
 from kbcore.model.schema import CORE
 from kbcore.query import Query
 from kbcore.text import terms
-from tests.support import ranking
-from tests.support.graph import Texts, graph_of, node
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.oracles import ranking
+from tests.support.views.graph import Texts, graph_of, node
 
 LAW = settings(max_examples=tries(5, 15), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 VOCABULARY = [

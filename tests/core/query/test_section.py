@@ -6,7 +6,7 @@ import pytest
 
 from kbcore import limits
 from kbcore.query.section import SectionRequest, section
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 
 @pytest.fixture

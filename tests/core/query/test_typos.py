@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.text.typos import is_a_typo, is_long_enough
-from tests.support import ranking
+from tests.support.oracles import ranking
 
 FEW = st.text(alphabet="abпи각간가𐐨", max_size=6)
 

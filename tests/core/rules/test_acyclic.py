@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from kbcore.model.schema import CORE, Schema
 from kbcore.rules.acyclic import knots, shortest_cycle
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "acyclic"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kbcore.model.schema import CORE_EDGES, CORE_ENTITIES, EdgeType, schema_of
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "endpoint-types"
 NODES = [node("R"), node("T", "test"), node("S", "symbol"), node("X", "odd")]

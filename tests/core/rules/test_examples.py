@@ -7,8 +7,8 @@ import pytest
 from kbcore.config.schema_files import load_schema
 from kbcore.model.graph import NoteOnFile, SourceFile
 from kbcore.rules import RULES
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 STATUSES = load_schema({".kb/schema/a.yaml": "entities: {req: {statuses: [draft, done], statusDefault: draft}}\n"})
 NOTE = NoteOnFile(4, "syntax", "the list that begins here is not closed.")

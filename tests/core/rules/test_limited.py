@@ -11,8 +11,8 @@ from kbcore.model.graph import SourceFile
 from kbcore.model.schema import CORE
 from kbcore.rules import RULES, RuleContext, acyclic, duplicate_title, similar_ids, suspect_edge
 from kbcore.view.neighborhood import neighborhood
-from tests.support.graph import graph_of, link, node
-from tests.support.histories import laws
+from tests.support.generators.histories import laws
+from tests.support.views.graph import graph_of, link, node
 
 IDS = ("REQ-1", "REQ-01", "req-1", "REQ-10", "K0", "\u212a0", "é", "e\u0301", "A")
 TITLES = ("Log in", " log  IN", "log\tin", "log\fin", "Straße", "STRASSE", "", "Other")

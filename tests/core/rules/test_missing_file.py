@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kbcore.checks import run_checks
-from tests.support.graph import graph_of, node
-from tests.support.project import Project, document, req
-from tests.support.repos import git
-from tests.support.rules import report_of
+from tests.support.repository.project import Project, document, req
+from tests.support.repository.repos import git
+from tests.support.views.graph import graph_of, node
+from tests.support.views.rules import report_of
 
 RULE = "missing-file"
 MANIFEST = "docs/symbols.yaml"

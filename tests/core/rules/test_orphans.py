@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kbcore.model.graph import SourceFile
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "orphans"
 

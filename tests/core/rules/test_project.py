@@ -13,7 +13,7 @@ from kbcore.rules import RuleContext, load_rules, rules_file
 from kbcore.rules.project import SqlPlace, sql_rule
 from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox, Times
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 GOOD = """\
 rules:

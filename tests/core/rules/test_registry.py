@@ -11,7 +11,7 @@ from kbcore import rules
 from kbcore.errors import NotFound, ResourceLimit
 from kbcore.model.schema import CORE
 from kbcore.rules import Finding, Rule, RuleContext, Violation
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 
 def run(graph, levels=None, *, ids=None, **options):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model.schema import CORE_EDGES, CORE_ENTITIES, Attribute, EntityType, schema_of
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "required-fields"
 FACT = EntityType(

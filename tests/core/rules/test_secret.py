@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from kbmcp.tools.hints import in_tool_words
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "secret"
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.view.likeness import differences
-from tests.support.graph import graph_of, node
-from tests.support.histories import laws
-from tests.support.rules import violations
+from tests.support.generators.histories import laws
+from tests.support.views.graph import graph_of, node
+from tests.support.views.rules import violations
 
 RULE = "similar-ids"
 

@@ -13,7 +13,7 @@ from kbcore.maintenance.compacting import compact
 from kbcore.store.history.log import record_json
 from kbcore.store.history.undo import revert, rollback
 from kbcore.view.replay import folded
-from tests.support.project import AUTHOR, Project, document, req
+from tests.support.repository.project import AUTHOR, Project, document, req
 
 RULE = "suspect-edge"
 EDGE = {"type": "implements", "from": "A", "to": "B"}

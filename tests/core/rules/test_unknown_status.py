@@ -6,8 +6,8 @@ import pytest
 
 from kbcore.config.schema_files import load_schema
 from kbcore.model.schema import CORE
-from tests.support.graph import graph_of, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, node
+from tests.support.views.rules import violations
 
 RULE = "unknown-status"
 NARROW = load_schema({".kb/schema/a.yaml": "entities: {req: {statuses: [draft, open, done], statusDefault: draft}}\n"})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kbcore.model.graph import NoteOnFile, SourceFile
-from tests.support.graph import graph_of
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of
+from tests.support.views.rules import violations
 
 RULE = "unreadable-source"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.graph import graph_of, link, node
-from tests.support.rules import violations
+from tests.support.views.graph import graph_of, link, node
+from tests.support.views.rules import violations
 
 RULE = "unresolved-reference"
 

@@ -11,7 +11,7 @@ import msgspec
 from kbcore.storage import branchdir, compaction, frame, head, journal
 from kbcore.storage.fs import RealFs
 from kbcore.storage.head import Head
-from tests.support.faultfs import NoSyncFs
+from tests.support.disk.faultfs import NoSyncFs
 
 FS = RealFs()
 NO_SYNC = NoSyncFs()

@@ -33,7 +33,7 @@ from tests.core.storage.making import (
     numbers,
     segment,
 )
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 def compacted(tmp_path: Path, name: str = "main") -> Path:

@@ -25,7 +25,7 @@ from tests.core.storage.making import (
     remove_from_head,
     segment,
 )
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 def fold(of: head.Head) -> list[bytes]:

@@ -20,7 +20,7 @@ from tests.core.storage.making import (
     payload,
     segment,
 )
-from tests.support.faultfs import Crash, CrashingFs, LoggingFs
+from tests.support.disk.faultfs import Crash, CrashingFs, LoggingFs
 
 WHEN = ["before", "half", "after"]
 

@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import CommitUncertain, ForeignWrite, StorageFull
 from kbcore.storage import journal
 from tests.core.storage.making import CLOCK, FS, append, new_store, numbers, segment
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 
 class Intruding(LoggingFs):

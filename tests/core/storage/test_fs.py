@@ -16,8 +16,8 @@ from kbcore.errors import KBError, ReadOnlyStore, StorageError, StorageFull
 from kbcore.storage import files
 from kbcore.storage.fs import RealFs, shared_mode
 from tests.core.storage.making import FS
-from tests.support.faultfs import FailingFs, LoggingFs
-from tests.support.second_user import TEAM, needs_root
+from tests.support.disk.faultfs import FailingFs, LoggingFs
+from tests.support.processes.second_user import TEAM, needs_root
 
 
 class SyncFails(RealFs):

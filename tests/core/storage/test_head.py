@@ -14,7 +14,7 @@ from kbcore.errors import FormatTooNew, HeadDamaged, StorageError, UnknownBranch
 from kbcore.storage import compaction, head, layout
 from kbcore.storage.head import EPOCHS, HOLES, Epoch, Head, Pruned, Sealed, SnapshotRef
 from tests.core.storage.making import CLOCK, FS, fill, new_store
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 
 @pytest.fixture

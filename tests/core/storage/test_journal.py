@@ -30,7 +30,7 @@ from tests.core.storage.making import (
     payload,
     segment,
 )
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 def calls_of_a_commit(directory: Path) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from kbcore.clock import SystemClock
 from kbcore.errors import LockTimeout, LockUnsupported, StorageError
 from kbcore.storage import lock
 from tests.core.storage.making import CLOCK, FS, FakeClock
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 ROOT = Path(__file__).parents[3]
 HOLD = """

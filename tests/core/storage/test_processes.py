@@ -14,7 +14,7 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.storage import compaction, head, journal, verify
 from tests.core.storage.making import CLOCK, FS, new_store, numbers
-from tests.support.histories import FACTOR
+from tests.support.generators.histories import FACTOR
 
 ROOT = Path(__file__).parents[3]
 KILLS = 3 * FACTOR

@@ -22,7 +22,7 @@ from tests.core.storage.making import (
     numbers,
     segment,
 )
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 NOBODY_KNOWS = "cannot be known: only the head file knew."
 

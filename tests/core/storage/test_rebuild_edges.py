@@ -12,7 +12,7 @@ import pytest
 from kbcore.errors import JournalCorrupt, LockTimeout, StorageFull
 from kbcore.storage import compaction, head, lock, quarantine, rebuild, snapshot
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, contents, fill, new_store, numbers, segment
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 
 def rebuilt(directory: Path) -> rebuild.Rebuilt:

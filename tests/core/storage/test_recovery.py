@@ -26,7 +26,7 @@ from tests.core.storage.making import (
     numbers,
     segment,
 )
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 
 def add_tail(directory: Path, tail: bytes) -> None:

@@ -10,7 +10,7 @@ import pytest
 from kbcore.errors import CommitUncertain, StorageFull
 from kbcore.storage import journal, recovery, verify
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, new_store, next_line, numbers, segment
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 def add_tail(directory: Path, tail: bytes) -> None:

@@ -23,7 +23,7 @@ from tests.core.storage.making import (
     payload,
     segment,
 )
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 
 def three_segments(tmp_path: Path) -> Path:

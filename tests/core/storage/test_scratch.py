@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import ROOT
-from tests.support.repos import git_env
+from tests.support.processes.cli import ROOT
+from tests.support.repository.repos import git_env
 
 MAKING = """
 import sys, time

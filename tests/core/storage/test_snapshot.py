@@ -16,7 +16,7 @@ from kbcore.errors import FormatTooNew, HistoryPruned, SnapshotCorrupt, StorageF
 from kbcore.storage import compaction, head, snapshot
 from kbcore.storage.head import Head, Pruned, SnapshotRef
 from tests.core.storage.making import CLOCK, FS, LINEAGE, fill, holed_store, new_store
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 FACTS = [b'{"id":"REQ-1","title":"Login"}', b'{"id":"REQ-2","title":"p\xc3\xa2t\xc3\xa9"}', b"[1,2]"]
 

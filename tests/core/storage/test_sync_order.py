@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kbcore.storage import branchdir, compaction, journal, rebuild
 from tests.core.storage.making import CLOCK, fill, new_store, next_line, segment
-from tests.support.faultfs import LoggingFs
+from tests.support.disk.faultfs import LoggingFs
 
 CHANGING = {"write", "pwrite", "ftruncate", "fsync", "fsync_dir", "replace", "unlink", "link", "mkdir", "rmdir"}
 

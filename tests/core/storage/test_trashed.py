@@ -10,7 +10,7 @@ from kbcore import ids
 from kbcore.clock import SystemClock
 from kbcore.storage import branchdir, head, trashed
 from kbcore.storage.head import Head
-from tests.support.faultfs import NoSyncFs
+from tests.support.disk.faultfs import NoSyncFs
 
 FS = NoSyncFs()
 WHEN = "20261231T235959.{:06d}Z"

@@ -12,7 +12,7 @@ from kbcore.errors import StorageError, UnknownBranch
 from kbcore.storage import compaction, head, journal, layout, lock, verify
 from kbcore.storage.fs import RealFs
 from tests.core.storage.making import CLOCK, FS, append, contents, fill, holed_store, new_store, next_line, segment
-from tests.support.faultfs import FailingFs, LoggingFs
+from tests.support.disk.faultfs import FailingFs, LoggingFs
 
 
 @pytest.fixture

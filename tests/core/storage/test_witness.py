@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from kbcore.storage import layout
-from tests.support.faultfs import LoggingFs, NoSyncFs
-from tests.support.project import Project
-from tests.support.repos import git, git_env
+from tests.support.disk.faultfs import LoggingFs, NoSyncFs
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git, git_env
 
 NOTED = "main.json"
 
@@ -69,7 +69,7 @@ FIRST_COMMIT = """
 import fcntl, os, sys
 from pathlib import Path
 from kbcore.maintenance import epochs
-from tests.support.project import AUTHOR, Project
+from tests.support.repository.project import AUTHOR, Project
 
 root, lock, action = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")

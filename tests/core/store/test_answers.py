@@ -6,7 +6,7 @@ from typing import Any
 
 from kbcore.store.answers import EdgeCounts, Outcome, summarize_at
 from kbcore.store.history.log import log
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 
 def entity(key: str, **fields: Any) -> dict[str, Any]:

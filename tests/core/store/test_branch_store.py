@@ -53,10 +53,10 @@ from kbcore.view.fold import FoldedRecord
 from kbcore.view.history import state_at
 from kbcore.view.view import View
 from kbmcp.tools.refusals import explain
-from tests.support.faultfs import NoSyncFs
-from tests.support.histories import FACTOR, lines_of
-from tests.support.project import Project, req
-from tests.support.stores import AUTHOR, SteppingClock, Stored, planner, view_of
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.generators.histories import FACTOR, lines_of
+from tests.support.repository.project import Project, req
+from tests.support.repository.stores import AUTHOR, SteppingClock, Stored, planner, view_of
 
 SEGMENT = "journal-0000000001.jsonl"
 
@@ -828,9 +828,9 @@ import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from kbcore.storage.fs import RealFs
-from tests.support.stores import Stored
-from tests.support.histories import lines_of
-from tests.support.stores import AUTHOR, planner
+from tests.support.repository.stores import Stored
+from tests.support.generators.histories import lines_of
+from tests.support.repository.stores import AUTHOR, planner
 from kbcore.view.history import state_at
 from kbcore.model.record import PutNode
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -11,9 +11,9 @@ from kbcore.errors import BranchMoved, NotInitialised, UnknownBranch
 from kbcore.store import branches
 from kbcore.store.workspace import open_workspace
 from tests.core.store.branches.making import req
-from tests.support.places import caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import add_worktree, commit_files, git, start_conflicting_rebase
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import add_worktree, commit_files, git, start_conflicting_rebase
 
 
 def test_a_branch_begins_with_the_default_branchs_history_and_goes_its_own_way(project: Project) -> None:

@@ -19,12 +19,12 @@ from kbcore.storage import journal, lock
 from kbcore.storage.fs import RealFs
 from kbcore.store.write_request import Request
 from kbcore.view.view import View
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project, req
-from tests.support.repos import git_env
-from tests.support.stores import AUTHOR as WRITER
-from tests.support.stores import SteppingClock, Stored, planner
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git_env
+from tests.support.repository.stores import AUTHOR as WRITER
+from tests.support.repository.stores import SteppingClock, Stored, planner
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,7 +39,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 def start(project: Project, what: str, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.support.worker", str(project.root), what, name, str(count)],
+        [sys.executable, "-m", "tests.support.processes.worker", str(project.root), what, name, str(count)],
         cwd=ROOT,
         env=git_env(),
         stdout=subprocess.PIPE,

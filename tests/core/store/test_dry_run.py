@@ -16,7 +16,7 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.store.dry_run import take
 from kbcore.store.write_request import Planner, Request
 from kbcore.view.view import View
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.repository.stores import AUTHOR, Stored, planner
 
 NOW = "2026-11-20T09:30:00.000000Z"
 

@@ -12,8 +12,8 @@ from kbcore import limits
 from kbcore.store import facts_export
 from kbcore.store.facts_export import Export, export, parts
 from tests.core.kip.test_run import asked
-from tests.support.project import Project
-from tests.support.scale import tries
+from tests.support.effort.scale import tries
+from tests.support.repository.project import Project
 
 
 def text_of(project):

@@ -11,8 +11,8 @@ from kbcore.editing.renaming import rename
 from kbcore.ids import link_id
 from kbcore.store.facts_export import Export, missing_on, parts
 from tests.core.kip.test_run import asked
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 DOCUMENT = "docs/requirements/1.md"
 ONE = "---\nid: REQ-1\ntitle: One\nstatus: open\n---\n"

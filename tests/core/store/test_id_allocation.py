@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.errors import CommitUncertain, IntegrityViolation
 from kbcore.store import id_allocation
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 
 def following(project: Project) -> str:

@@ -14,7 +14,7 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.init import lay_out
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import open_workspace
-from tests.support.repos import git_env, make_repository
+from tests.support.repository.repos import git_env, make_repository
 
 
 @pytest.fixture

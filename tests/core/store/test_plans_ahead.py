@@ -27,11 +27,11 @@ from kbcore.store.history.undo import UndoOptions, revert, rollback
 from kbcore.store.write_request import Request
 from kbcore.view.history import state_at
 from kbcore.view.view import View
-from tests.support.clocks import StillClock, StoppedClock
-from tests.support.histories import lines_of
-from tests.support.places import stores_at
-from tests.support.project import Project, req
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.generators.histories import lines_of
+from tests.support.repository.clocks import StillClock, StoppedClock
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.stores import AUTHOR, Stored, planner
 
 
 class PlanningClock(StillClock):

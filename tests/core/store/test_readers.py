@@ -17,8 +17,8 @@ from kbcore.limits import MAX_READERS, MAX_VIEWS
 from kbcore.model.record import PutNode
 from kbcore.storage.fs import RealFs
 from kbcore.store.write_request import Request
-from tests.support.large import SLOW
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.repository.stores import AUTHOR, Stored, planner
+from tests.support.views.large import SLOW
 
 WAIT_S = 20.0
 IDS = "select count(*) from node"

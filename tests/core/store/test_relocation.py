@@ -27,11 +27,11 @@ from kbcore.store import branches, kb_folder, pointer, relocation, unread
 from kbcore.store.branches import lost
 from kbcore.store.pool import Machine
 from kbcore.store.workspace import Workspace, open_workspace
-from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
-from tests.support.older import Elsewhere, facts, make_older, shown
-from tests.support.places import caches_at, stores_at
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import add_worktree, commit_files, git, git_env, make_repository
+from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
+from tests.support.repository.older import Elsewhere, facts, make_older, shown
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import add_worktree, commit_files, git, git_env, make_repository
 
 NO_SYNC = NoSyncFs()
 

@@ -9,7 +9,7 @@ import pytest
 from kbcore.errors import BranchMoved, UnknownBranch
 from kbcore.model.record import PutNode
 from kbcore.store.write_request import Request
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.repository.stores import AUTHOR, Stored, planner
 
 REQUEST = Request(lock_wait_s=0)
 PLAN = planner([PutNode(id="A", base=0, set={"type": "req", "title": "A"})])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import InvalidConfig, NotInitialised
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 
 def dangle(path: Path) -> None:

@@ -8,8 +8,8 @@ from kbcore.model.record import StateLink
 from kbcore.sync.answer import counted_notes
 from kbcore.sync.file_status import stale_sources, unresolved_links
 from kbcore.text.problems import FileProblem
-from tests.support.project import Project, document, req
-from tests.support.stores import Stored
+from tests.support.repository.project import Project, document, req
+from tests.support.repository.stores import Stored
 
 REQS = "docs/requirements"
 TESTS = "docs/tests"

@@ -10,8 +10,8 @@ import pytest
 from kbcore.storage.fs import RealFs
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.documents import Documents
-from tests.support.project import Project, req
-from tests.support.repos import commit_files, git
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import commit_files, git
 
 MANY = {f"{number:040x}": "f" * 64 for number in range(500)}
 

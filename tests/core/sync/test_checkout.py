@@ -12,11 +12,11 @@ from kbcore.errors import BranchMoved, NotARepository
 from kbcore.store.pool import Machine
 from kbcore.store.workspace import open_workspace
 from kbcore.sync.checkout import WAIT_S, settled
-from tests.support.cli import environment, program
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import Project, req
-from tests.support.repos import add_worktree, commit_files, git, git_env
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.processes.cli import environment, program
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import add_worktree, commit_files, git, git_env
 
 REQS = "docs/requirements"
 

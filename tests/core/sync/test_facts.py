@@ -10,9 +10,9 @@ import pytest
 from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
 from kbcore.store import branches
 from kbcore.sync.run import SyncOptions, check_worktree, sync
-from tests.support.places import caches_at, stores_at
-from tests.support.project import AUTHOR, Project, document, req
-from tests.support.repos import git
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import AUTHOR, Project, document, req
+from tests.support.repository.repos import git
 
 REQS = "docs/requirements"
 TESTS = "docs/tests"

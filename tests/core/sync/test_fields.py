@@ -8,7 +8,7 @@ from kbcore.errors import InvalidChangeset
 from kbcore.extract.facts import StatedEntity
 from kbcore.model.schema import Attribute, EntityType
 from kbcore.sync.fields import stated_fields
-from tests.support.project import Project, document, req
+from tests.support.repository.project import Project, document, req
 
 FACT = EntityType("fact", attributes={"score": Attribute("number")})
 

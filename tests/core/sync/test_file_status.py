@@ -15,9 +15,9 @@ from kbcore.sync.file_status import file_status
 from kbcore.sync.pending import taken_in_by
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
-from tests.support.grown import built
-from tests.support.histories import basis_at, entries_of, laws, records
-from tests.support.project import Project, req
+from tests.support.generators.histories import basis_at, entries_of, laws, records
+from tests.support.repository.project import Project, req
+from tests.support.views.grown import built
 
 PATHS = (None, (), ("docs/a.md",), ("docs/a.md", "import"))
 PLACES = (None, ("docs",), ("",), ("docs/a.md",), ("doc", "docs/b's.md"))

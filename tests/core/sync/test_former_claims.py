@@ -10,7 +10,7 @@ from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
 from kbcore.errors import IntegrityViolation, InvalidChangeset
-from tests.support.project import AUTHOR, Project, req
+from tests.support.repository.project import AUTHOR, Project, req
 
 ONE, TWO, FIVE = (f"docs/requirements/{name}.md" for name in ("one", "two", "five"))
 

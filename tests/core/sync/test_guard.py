@@ -6,8 +6,8 @@ import pytest
 
 from kbcore.errors import BranchMoved
 from kbcore.sync.checkout import settled
-from tests.support.project import Project
-from tests.support.repos import commit_files, git
+from tests.support.repository.project import Project
+from tests.support.repository.repos import commit_files, git
 
 
 def test_what_git_does_to_head_between_reading_and_committing_refuses_the_commit(project: Project) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from kbcore.model.graph import NoteOnFile, SourceFile
 from kbcore.query import stale_ids
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 MANIFEST = "symbols.yaml"
 FIRST = """\

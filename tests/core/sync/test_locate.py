@@ -12,7 +12,7 @@ from kbcore.store.planning.findings import stated_problem
 from kbcore.sync.locate import with_lines, withdrawn
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 DOCUMENT = "docs/requirements/1.md"
 

@@ -17,8 +17,8 @@ from kbcore.sync.file_status import unresolved_links
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.relations import RELATIONS
 from kbcore.view.view import View
-from tests.support.project import Project, document, req
-from tests.support.sleeping import Sleeper
+from tests.support.repository.project import Project, document, req
+from tests.support.repository.sleeping import Sleeper
 
 REQS = "docs/requirements"
 CONFIG = ".kb/config.json"

@@ -11,11 +11,11 @@ import pytest
 from kbcore import errors
 from kbcore.store.pool import Machine
 from kbcore.sync import noop_cache
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import LoggingFs, NoSyncFs
-from tests.support.places import caches_at, stores_at
-from tests.support.project import Project, req
-from tests.support.repos import git
+from tests.support.disk.faultfs import LoggingFs, NoSyncFs
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git
 
 DOCUMENT = "docs/requirements/1.md"
 

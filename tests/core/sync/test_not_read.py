@@ -5,8 +5,8 @@ from __future__ import annotations
 from kbcore.store.pool import Machine
 from kbcore.sync import noop_cache
 from kbcore.sync.answer import not_read_line
-from tests.support.clocks import PatientClock
-from tests.support.project import Project, req
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.project import Project, req
 
 FOLDER = "docs/requirements"
 DOCUMENTS = {f"{FOLDER}/1.MD": req("REQ-1"), f"{FOLDER}/sub/2.markdown": req("REQ-2"), f"{FOLDER}/3.md": req("REQ-3")}

@@ -25,11 +25,11 @@ from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.view import View
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import caches_at
-from tests.support.project import Project, req
-from tests.support.repos import git, run_git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git, run_git
 
 FIRST, SECOND = "docs/requirements/1.md", "docs/requirements/2.md"
 TIME_S = 60.0

@@ -13,8 +13,8 @@ from kbcore.limits import MAX_SOURCE_FILE_BYTES
 from kbcore.store.pool import Machine
 from kbcore.sync.pending import look, place_of, wanted
 from kbcore.sync.scan import read_named
-from tests.support.faultfs import LoggingFs, NoSyncFs
-from tests.support.project import Project, req
+from tests.support.disk.faultfs import LoggingFs, NoSyncFs
+from tests.support.repository.project import Project, req
 
 REQS = "docs/requirements"
 WAITING = {

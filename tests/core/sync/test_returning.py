@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kbcore.maintenance.compacting import compact
-from tests.support.project import Project, document, req
+from tests.support.repository.project import Project, document, req
 
 REQS = "docs/requirements"
 

@@ -14,9 +14,9 @@ from kbcore.errors import InvalidQuery
 from kbcore.query import Query
 from kbcore.store import branches
 from kbcore.sync.searching import search
-from tests.support.places import caches_at
-from tests.support.project import Project, document
-from tests.support.repos import git
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project, document
+from tests.support.repository.repos import git
 
 
 def doc(key, title, body):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbcore.model.graph import Link
-from tests.support.places import caches_at
-from tests.support.project import Project, document, req
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project, document, req
 
 REQ = "docs/requirements/a.md"
 TEST = "docs/tests/b.md"

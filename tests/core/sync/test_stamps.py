@@ -12,9 +12,9 @@ from kbcore.store.pool import Machine
 from kbcore.sync.pending import PendingFiles, look, place_of
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import FailingFs, LoggingFs, NoSyncFs
-from tests.support.project import Project, req
+from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.project import Project, req
 
 DOCUMENT = "docs/requirements/1.md"
 STAMPS = {"a.md": FileStamp(1, 2, 3, 4, "5")}

@@ -12,11 +12,11 @@ import pytest
 from kbcore.errors import KBError
 from kbcore.store.pool import Machine
 from kbcore.view.history import state_at
-from tests.support.clocks import StillClock
-from tests.support.histories import FACTOR, lines_of
-from tests.support.places import caches_at
-from tests.support.project import Project, req
-from tests.support.trees import IDS, Edits
+from tests.support.generators.histories import FACTOR, lines_of
+from tests.support.generators.trees import IDS, Edits
+from tests.support.repository.clocks import StillClock
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import Project, req
 
 REQS = "docs/requirements"
 

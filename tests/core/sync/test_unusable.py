@@ -11,8 +11,8 @@ import pytest
 from kbcore.checks import run_checks
 from kbcore.errors import InvalidConfig
 from kbcore.sync.faults import faults
-from tests.support.project import Project, req
-from tests.support.repos import git
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git
 
 CODE = """
 from kbcore.extract.facts import Facts, PathRule, StatedEntity

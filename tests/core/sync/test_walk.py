@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.sync.answer import SyncAnswer
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 REQS = "docs/requirements"
 

@@ -12,7 +12,7 @@ import pytest
 
 from kbcore.limits import MAX_TEXT_BYTES
 from kbcore.text.secrets import FORMATS, MARKS, RANDOM_IN_FIELD, secret_in, secrets_in
-from tests.support.graph import Graph
+from tests.support.views.graph import Graph
 
 MIXED = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 # Put together here, so that no scanner of this repository takes them for keys.

@@ -13,7 +13,7 @@ from kbcore.errors import StatementTimeout
 from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.view import database
 from kbcore.view.database import StatementRefused
-from tests.support.large import SLOW
+from tests.support.views.large import SLOW
 
 
 @pytest.fixture

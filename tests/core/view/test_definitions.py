@@ -17,7 +17,7 @@ from kbcore.store.apply import schema_after
 from kbcore.store.history.undo import UndoOptions, revert
 from kbcore.sync.pending import as_defined, wanted
 from kbcore.view.branch_definitions import schema_at
-from tests.support.project import AUTHOR, Project, document, req
+from tests.support.repository.project import AUTHOR, Project, document, req
 
 TASTE = {"id": "$ConceptType:Taste", "type": "$ConceptType", "name": "Taste", "title": "Taste"}
 PREFERS = {"id": "$PropositionType:enjoys", "type": "$PropositionType", "name": "enjoys", "title": "enjoys"}

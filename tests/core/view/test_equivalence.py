@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.view.history import LINKS, NODES, SOURCES, changes_between, changes_of, later_changes, state_at
-from tests.support.grown import WAYS, built, grown
-from tests.support.histories import entries_of, laws, lines_of, records, states_of
+from tests.support.generators.histories import entries_of, laws, lines_of, records, states_of
+from tests.support.views.grown import WAYS, built, grown
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(WAYS), st.integers(0, 3)),

@@ -14,8 +14,8 @@ from kbcore.view.database import Room
 from kbcore.view.fold import FoldStart
 from kbcore.view.history import state_at
 from kbcore.view.view import View
-from tests.support.grown import adopt
-from tests.support.histories import LINEAGE, basis_at, entries_of, lines_of, states_of
+from tests.support.generators.histories import LINEAGE, basis_at, entries_of, lines_of, states_of
+from tests.support.views.grown import adopt
 
 
 class Interrupted:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kbcore.view import key_filter
 from kbcore.view.key_filter import CHANGESETS, LINK_ENDS, LINK_IDS, NODE_IDS, KeyFilter
-from tests.support.histories import laws
+from tests.support.generators.histories import laws
 
 KEYS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=12), unique=True, max_size=30)
 

@@ -16,8 +16,8 @@ from kbcore.kip.find import find
 from kbcore.query.known import DataNames
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.view.view import View
-from tests.support.kip_queries import SCHEMA
-from tests.support.large import ROWS, large_view
+from tests.support.generators.kip_queries import SCHEMA
+from tests.support.views.large import ROWS, large_view
 
 _TIME_S = 20.0
 CODE = Path(__file__).parents[3] / "kbcore"

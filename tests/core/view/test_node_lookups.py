@@ -13,7 +13,7 @@ from kbcore.view.equal_texts import EqualTexts
 from kbcore.view.node_lookups import RowCache
 from kbcore.view.tables import ALIASES
 from kbcore.view.tail import Tail
-from tests.support.stores import Stored
+from tests.support.repository.stores import Stored
 
 
 def node(key: str) -> Node:

@@ -15,7 +15,7 @@ from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.cache_files import VIEW
 from kbcore.view.opening import is_ahead, is_usable
 from tests.core.storage.making import head_of
-from tests.support.stores import Stored
+from tests.support.repository.stores import Stored
 
 FILE = "journal-0000000001.jsonl"
 HEAD = head_of()

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from kbcore.view.view import View
-from tests.support.project import Project, req
+from tests.support.repository.project import Project, req
 
 BAD = "\udcff"
 

@@ -13,9 +13,9 @@ from kbcore.model.record import Operation, PutNode, ReadSource, StateLink
 from kbcore.model.schema import CORE
 from kbcore.model.state import Stamp
 from kbcore.view.history import state_at
-from tests.support.grown import built
-from tests.support.histories import basis_at, entries_of, lines_of, states_of
-from tests.support.late import wrong_when_late
+from tests.support.generators.histories import basis_at, entries_of, lines_of, states_of
+from tests.support.views.grown import built
+from tests.support.views.late import wrong_when_late
 
 
 @pytest.mark.parametrize("seed", range(6))

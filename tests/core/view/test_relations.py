@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.model.graph import SourceFile
 from kbcore.view.relations import INSTEAD, RELATIONS
-from tests.support.graph import graph_of, link, node
+from tests.support.views.graph import graph_of, link, node
 
 GRAPH = graph_of(
     [node("A", path="docs/a.md", tags=["x"]), node("B", "test")],

@@ -13,7 +13,7 @@ from kbcore.storage import compaction
 from kbcore.storage.head import Head, Sealed, Segment, SnapshotRef, Tip
 from kbcore.view import replay
 from tests.core.storage.making import head_of
-from tests.support.stores import Stored
+from tests.support.repository.stores import Stored
 
 LAST = "journal-0000000005.jsonl"
 

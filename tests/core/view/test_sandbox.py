@@ -11,9 +11,9 @@ import pytest
 
 from kbcore.view.relations import RELATIONS, SqlRefused
 from kbcore.view.sandbox import Sandbox, Times
-from tests.support.cli import ROOT
-from tests.support.graph import graph_of, node
-from tests.support.repos import git_env
+from tests.support.processes.cli import ROOT
+from tests.support.repository.repos import git_env
+from tests.support.views.graph import graph_of, node
 
 GRAPH = graph_of([node("A")])
 

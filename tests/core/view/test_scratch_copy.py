@@ -19,9 +19,9 @@ from kbcore.view.database import scratch_folder
 from kbcore.view.history import pruned, state_at
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.tables import ELEMENTS
-from tests.support.grown import built
-from tests.support.histories import content, entries_of, laws, records
-from tests.support.stores import Stored
+from tests.support.generators.histories import content, entries_of, laws, records
+from tests.support.repository.stores import Stored
+from tests.support.views.grown import built
 
 
 @laws(25)

@@ -17,9 +17,9 @@ from kbcore.errors import StatementTimeout, ViewDamaged, ViewForeign
 from kbcore.view import database, text_documents, text_index
 from kbcore.view.text_index import TextIndex
 from kbcore.view.text_query import Alternative, Match, Ranking
-from tests.support.graph import graph_of, node
-from tests.support.grown import built
-from tests.support.histories import basis_at, entries_of, laws, records
+from tests.support.generators.histories import basis_at, entries_of, laws, records
+from tests.support.views.graph import graph_of, node
+from tests.support.views.grown import built
 
 NO_BODIES = "(select '' as id, '' as text where false)"
 

@@ -19,8 +19,8 @@ from kbcore.storage import lock
 from kbcore.storage.layout import LOCK
 from kbcore.store.write_request import Request
 from kbcore.view.cache_files import VIEW
-from tests.support.large import SLOW
-from tests.support.stores import AUTHOR, Stored, planner
+from tests.support.repository.stores import AUTHOR, Stored, planner
+from tests.support.views.large import SLOW
 
 PUT = PutNode(id="REQ-2", base=0, set={"type": "req", "title": "two"})
 

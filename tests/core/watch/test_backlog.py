@@ -18,7 +18,7 @@ from kbcore.watch.backlog import (
     Backlog,
     PendingWork,
 )
-from tests.support.histories import laws
+from tests.support.generators.histories import laws
 
 STREAM_QUIET_S = 16 * QUIET_S
 """The longest that the end of a burst within a stream is waited for."""

@@ -13,8 +13,8 @@ from kbcore.rules import RULES
 from kbcore.watch.checking import _ALL_LONGEST_S, _CHANGED_LONGEST_S, _QUIET_S, Checking
 from kbcore.watch.events import Checked, Event
 from kbcore.watch.troubles import Troubles
-from tests.support.clocks import StoppedClock
-from tests.support.project import AUTHOR, Project, req
+from tests.support.repository.clocks import StoppedClock
+from tests.support.repository.project import AUTHOR, Project, req
 
 TWO = {"docs/requirements/two.md": req("REQ-2", links="[REQ-1, NOBODY]")}
 

@@ -15,7 +15,7 @@ import pytest
 from kbcore.watch import inotify
 from kbcore.watch.inotify_coverage import folders_below
 from kbcore.watch.notices import NoNotices, Notices
-from tests.support.fenced import as_somebody, with_few_watches
+from tests.support.processes.fenced import as_somebody, with_few_watches
 
 WAIT_S = 5.0
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from kbcore.text.globs import matches
 from kbcore.watch.places import Places, places_of
-from tests.support.histories import laws
-from tests.support.places import CACHES_NAME, STORES_NAME, stores_at
-from tests.support.project import Project
-from tests.support.repos import add_worktree, commit_files
+from tests.support.generators.histories import laws
+from tests.support.repository.places import CACHES_NAME, STORES_NAME, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import add_worktree, commit_files
 
 ROOT = Path("/r")
 GLOBS = ("docs/req/**/*.md", "docs/adr/*.md", "symbols.yaml", "docs/*/notes.md")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kbcore.rules import Violation
 from kbcore.watch.violations import Ledger, Turn
-from tests.support.histories import laws
+from tests.support.generators.histories import laws
 
 IDS = ("A", "B", "docs/a.md")
 

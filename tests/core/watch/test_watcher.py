@@ -31,11 +31,11 @@ from kbcore.watch.backlog import DOUBT_S
 from kbcore.watch.events import Checked, Event, Listening, Polling, Resumed, Synced, Waiting
 from kbcore.watch.notices import Notices
 from kbcore.watch.watcher import Watcher
-from tests.support.fenced import as_somebody
-from tests.support.places import caches_at, stores_at
-from tests.support.project import AUTHOR, Project, document, req
-from tests.support.repos import add_worktree, commit_files, git, run_git
-from tests.support.watched import WAIT_S, Watched
+from tests.support.processes.fenced import as_somebody
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import AUTHOR, Project, document, req
+from tests.support.repository.repos import add_worktree, commit_files, git, run_git
+from tests.support.repository.watched import WAIT_S, Watched
 
 REQS = "docs/requirements"
 ONE = f"{REQS}/one.md"
@@ -516,9 +516,9 @@ def test_a_file_without_permission_is_said_and_stops_nothing(watched: Watched) -
 HIDDEN = """
 import sys; from pathlib import Path
 from kbcore.watch.events import Waiting
-from tests.support.project import Project, req
-from tests.support.repos import commit_files
-from tests.support.watched import WAIT_S, Watched
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import commit_files
+from tests.support.repository.watched import WAIT_S, Watched
 root = Path(sys.argv[1])
 Project(root)
 one = root / "docs/requirements/one.md"

@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.checks.introduced import written
 from kbcore.model import changeset
-from tests.support.project import AUTHOR, Project
+from tests.support.repository.project import AUTHOR, Project
 
 
 def req(key: str, **fields: Any) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
 from kbcore.rules import CheckReport
 from kbcore.view.view import View
-from tests.support.histories import laws
-from tests.support.project import AUTHOR, Project, req
+from tests.support.generators.histories import laws
+from tests.support.repository.project import AUTHOR, Project, req
 
 FIRST, SECOND, SYMBOLS = "docs/requirements/a.md", "docs/requirements/b.md", "docs/symbols.yaml"
 FILES = {

@@ -12,9 +12,9 @@ from kbcore.git import blobs
 from kbcore.git.kept import kept_of
 from kbcore.maintenance.compacting import compact
 from kbcore.store import branches
-from tests.support.places import stores_at
-from tests.support.project import Project, document, req
-from tests.support.repos import commit_files, git, make_repository
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, document, req
+from tests.support.repository.repos import commit_files, git, make_repository
 
 BROKEN = {"docs/requirements/1.md": req("REQ-1", links="[GONE-1]")}
 NEW = {"docs/requirements/2.md": req("REQ-2", links="[GONE-2, REQ-1]")}

@@ -13,9 +13,9 @@ from kbcore.errors import InvalidQuery, NotFound
 from kbcore.rules import Violation
 from kbcore.store import branches
 from kbcore.store.pool import Machine
-from tests.support.places import stores_at
-from tests.support.project import Project, document, req
-from tests.support.repos import add_worktree, commit_files, git, git_env, make_repository, run_git, set_trap
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, document, req
+from tests.support.repository.repos import add_worktree, commit_files, git, git_env, make_repository, run_git, set_trap
 
 GOOD = {
     "docs/requirements/1.md": req("REQ-1", links="[REQ-0]"),

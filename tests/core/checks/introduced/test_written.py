@@ -28,9 +28,9 @@ from kbcore.store.answers import Outcome
 from kbcore.store.history.undo import UndoOptions
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
-from tests.support.histories import laws
-from tests.support.project import AUTHOR, Project, caches_at
-from tests.support.project import req as req_document
+from tests.support.generators.histories import laws
+from tests.support.repository.project import AUTHOR, Project, caches_at
+from tests.support.repository.project import req as req_document
 
 CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
 

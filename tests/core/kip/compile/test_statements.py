@@ -8,8 +8,8 @@ import pytest
 
 from kbcore.kip.binding import read
 from kbcore.kip.find import compiled
-from tests.support.graph import Graph, graph_of
-from tests.support.kip_queries import SCHEMA
+from tests.support.generators.kip_queries import SCHEMA
+from tests.support.views.graph import Graph, graph_of
 
 PERSON = '?n {type: "Person"}'
 

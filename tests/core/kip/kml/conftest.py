@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kip_writing import Kip
+from tests.support.repository.kip_writing import Kip
 
 
 @pytest.fixture

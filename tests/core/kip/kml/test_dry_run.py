@@ -9,8 +9,8 @@ import pytest
 
 from kbcore.errors import KipRefused
 from tests.core.kip.kml.test_export_laws import keys_of
-from tests.support.kip_writes import DEFINED, TYPES, Dice, text_of
-from tests.support.kip_writing import Kip
+from tests.support.generators.kip_writes import DEFINED, TYPES, Dice, text_of
+from tests.support.repository.kip_writing import Kip
 
 COMMANDS = 30
 DRAWN = (Dice.upsert, Dice.delete_keys, Dice.update, Dice.upsert, Dice.merge, Dice.delete_propositions)

@@ -11,7 +11,7 @@ from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.kml.export import export
-from tests.support.kip_writing import Kip
+from tests.support.repository.kip_writing import Kip
 
 SETUP = """
 UPSERT {

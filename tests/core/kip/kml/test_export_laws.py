@@ -15,9 +15,9 @@ from kbcore.kip.asking import prepared
 from kbcore.kip.binding import read
 from kbcore.kip.elements import element_json, is_restated, without_stamps
 from kbcore.kip.kml.export import export
-from tests.support.kip_model import Key
-from tests.support.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
-from tests.support.kip_writing import Kip
+from tests.support.generators.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
+from tests.support.oracles.kip_model import Key
+from tests.support.repository.kip_writing import Kip
 
 COMMANDS = 24
 OTHERS = {8: Dice.update, 14: Dice.merge, 18: Dice.delete_keys, 20: Dice.update}

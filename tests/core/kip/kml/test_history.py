@@ -10,8 +10,8 @@ from kbcore.kip.binding import read
 from kbcore.query import Query, page_of
 from kbcore.store.history.compare import diff
 from kbcore.store.history.undo import revert, rollback
-from tests.support.kip_writing import Kip
-from tests.support.project import AUTHOR
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import AUTHOR
 
 ALICE = '{type: "Person", name: "Alice"}'
 TASTE = 'CONCEPT { {type: "$ConceptType", name: "Taste"} }'

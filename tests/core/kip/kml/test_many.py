@@ -8,7 +8,7 @@ import pytest
 
 from kbcore import limits
 from kbcore.view.view import View
-from tests.support.kip_writing import Kip
+from tests.support.repository.kip_writing import Kip
 
 HUB = 'CONCEPT ?hub { {type: "Person", name: "hub"} }'
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbcore.errors import KipRefused
-from tests.support.kip_writing import Kip
-from tests.support.project import req
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import req
 
 MERGE = "MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: :gone} ?y {id: :kept} }"
 BOTH = {"gone": "Person:gone", "kept": "Person:kept"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kbcore.store.write_request import Author
-from tests.support.kip_writing import Kip
-from tests.support.project import req
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import req
 
 WRITE = """
 UPSERT {

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kip_writing import Kip
-from tests.support.project import req
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import req
 
 ALICE = '{type: "Person", name: "Alice"}'
 WROTE = f"UPSERT {{ CONCEPT {{ {ALICE} }} }}"

@@ -8,7 +8,7 @@ import pytest
 
 from kbcore.ids import link_id
 from kbcore.model.concepts import CORE_CONCEPTS
-from tests.support.kip_writing import Kip
+from tests.support.repository.kip_writing import Kip
 
 ALICE = '{type: "Person", name: "Alice"}'
 UNSORTED = '{type: "Domain", name: "Unsorted"}'

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.kip_writing import Kip
-from tests.support.project import req
+from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import req
 
 SETUP = """
 UPSERT {

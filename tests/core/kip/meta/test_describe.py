@@ -8,7 +8,7 @@ from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.meta.describe import describe
 from tests.core.kip.test_run import asked
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 MEMORY = """
 UPSERT {

@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.meta.describe import describe
-from tests.support.kip_writing import Kip
+from tests.support.repository.kip_writing import Kip
 
 SETUP = """
 UPSERT {

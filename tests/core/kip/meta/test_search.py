@@ -6,7 +6,7 @@ import pytest
 
 from kbcore.kip.meta.search import DEFAULT_LIMIT
 from tests.core.kip.test_run import asked, error_of
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 MEMORY = """
 UPSERT {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.sleeping import TYPES, Sleeper
+from tests.support.repository.sleeping import TYPES, Sleeper
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from kbcore.kip.sleep.lock import alone
 from kbcore.storage.fs import Fs
 from kbcore.store.history.undo import revert
 from kbcore.store.pool import Machine, StorePool
-from tests.support.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
-from tests.support.project import AUTHOR, document
-from tests.support.sleeping import LONG_AGO, TYPES, Sleeper
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, NoSyncFs
+from tests.support.repository.project import AUTHOR, document
+from tests.support.repository.sleeping import LONG_AGO, TYPES, Sleeper
 
 MEMORY = """UPSERT {
   CONCEPT ?tea { {type: "Preference", name: "green tea"} SET ATTRIBUTES { n: 1 } }

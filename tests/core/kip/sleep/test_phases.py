@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kbcore.kip.sleep.memory import moved
-from tests.support.project import document
-from tests.support.sleeping import LONG_AGO, NOW, Sleeper
+from tests.support.repository.project import document
+from tests.support.repository.sleeping import LONG_AGO, NOW, Sleeper
 
 TASK = """UPSERT { CONCEPT { {type: "SleepTask", name: :name}
   SET ATTRIBUTES { requested_action: :action, target_type: :type, target_name: :target, priority: :priority }

@@ -6,8 +6,8 @@ import pytest
 
 from kbcore.errors import InvalidQuery
 from kbcore.kip.sleep.worklist import WorklistQuery, page
-from tests.support.project import document
-from tests.support.sleeping import LONG_AGO, Sleeper
+from tests.support.repository.project import document
+from tests.support.repository.sleeping import LONG_AGO, Sleeper
 
 TEXT = "the service that answers questions of the depot at night"
 PREFERENCES = {

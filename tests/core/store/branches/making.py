@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kbcore.store import branches
-from tests.support.places import stores_at
-from tests.support.project import Project
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
 
 
 def req(key: str) -> dict[str, str]:

@@ -8,10 +8,10 @@ import pytest
 
 from kbcore.clock import SystemClock
 from kbcore.store import branches
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 
 class Alive(NoSyncFs):

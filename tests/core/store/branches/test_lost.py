@@ -25,9 +25,9 @@ from kbcore.store.branches.choosing import choose_noted
 from kbcore.store.history.log import log
 from kbcore.store.pool import Machine
 from kbcore.view.cache_files import AHEAD
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import commit_files, git, git_env, make_repository
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import commit_files, git, git_env, make_repository
 
 
 def put(project: Project, *names: str) -> None:

@@ -12,10 +12,10 @@ from kbcore.storage import gitref, layout
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from tests.core.store.branches.making import first_use, req, trashed
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import commit_files, git, git_env
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import commit_files, git, git_env
 
 
 def facts(project: Project, branch: str | None = None) -> set[str]:

@@ -16,10 +16,10 @@ from kbcore.storage import branchdir, journal
 from kbcore.store import branches
 from kbcore.store.branches import moves
 from tests.core.store.branches.making import req
-from tests.support.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git
+from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
 
 NO_SYNC = NoSyncFs()
 CHANGING = {"replace", "mkdir", "rmdir", "fsync_dir"}

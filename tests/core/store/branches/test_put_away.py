@@ -16,8 +16,8 @@ from kbcore.storage import head, trashed
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from kbcore.store.pool import Machine
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 
 def put(project: Project, *names: str) -> None:

@@ -15,10 +15,10 @@ from kbcore.model import changeset
 from kbcore.store import apply, branches
 from kbcore.sync.overlay import WorktreeFiles
 from tests.core.store.branches.making import req
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
 
 
 class FullFs(NoSyncFs):

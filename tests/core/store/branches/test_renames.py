@@ -16,11 +16,11 @@ from kbcore.store.branches import lost
 from kbcore.store.folders import REPOSITORY_LOCK
 from kbcore.store.write_request import Request
 from tests.core.store.branches.making import first_use, req, trashed
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import AUTHOR, Project
-from tests.support.repos import commit_files, git, git_env, start_conflicting_rebase
-from tests.support.stores import planner
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import commit_files, git, git_env, start_conflicting_rebase
+from tests.support.repository.stores import planner
 
 
 @pytest.fixture

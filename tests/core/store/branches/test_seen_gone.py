@@ -14,10 +14,10 @@ from kbcore.storage.gitref import RefSeen
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from tests.core.store.branches.making import first_use, req, trashed
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import commit_files, git, git_env, run_git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import commit_files, git, git_env, run_git
 
 SAME = branches.Ensured("topic", is_new=False)
 

@@ -10,10 +10,10 @@ import pytest
 from kbcore.errors import BranchMoved, GitUnusable, UnknownBranch
 from kbcore.store import branches
 from kbcore.store.pool import Machine
-from tests.support.clocks import PatientClock
-from tests.support.faultfs import NoSyncFs
-from tests.support.project import Project, req
-from tests.support.repos import add_worktree, git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.clocks import PatientClock
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import add_worktree, git
 
 
 def entity(key: str) -> dict[str, str]:

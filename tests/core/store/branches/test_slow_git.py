@@ -16,10 +16,10 @@ import pytest
 from kbcore.errors import BranchMoved, GitUnusable
 from kbcore.store import branches
 from kbcore.store.pool import Machine
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import stores_at
-from tests.support.project import Project
-from tests.support.repos import git, git_env
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git, git_env
 
 STAND_IN = """#!/bin/sh
 for lock in '{stores}'/*/lock '{stores}'/.aside-*/lock; do

@@ -18,10 +18,10 @@ from kbcore.storage.trashed import ASIDE
 from kbcore.store import branches
 from kbcore.store.branches.lost import losses
 from tests.core.store.branches.making import req
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import STORES_NAME, stores_at
-from tests.support.project import Project
-from tests.support.repos import add_worktree, git
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import STORES_NAME, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import add_worktree, git
 
 
 class Interrupted(NoSyncFs):

@@ -14,11 +14,11 @@ from kbcore.store import branches
 from kbcore.store.pool import MAX_WARM_VIEWS
 from kbcore.view.cache_files import AHEAD, VIEW, CacheFiles
 from tests.core.store.branches.making import req
-from tests.support.faultfs import NoSyncFs
-from tests.support.places import caches_at, stores_at
-from tests.support.project import Project
-from tests.support.repos import git
-from tests.support.stores import Stored
+from tests.support.disk.faultfs import NoSyncFs
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import Project
+from tests.support.repository.repos import git
+from tests.support.repository.stores import Stored
 
 
 def cache_of(project: Project, branch: str) -> Path:

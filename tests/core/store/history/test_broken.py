@@ -13,8 +13,8 @@ from kbcore.model.schema import CORE
 from kbcore.store.history.undo import revert_planner
 from kbcore.store.write_request import Request
 from kbcore.view.history import state_at
-from tests.support.histories import content
-from tests.support.stores import AUTHOR, Stored
+from tests.support.generators.histories import content
+from tests.support.repository.stores import AUTHOR, Stored
 
 
 def put(key: str, type_: str) -> PutNode:

@@ -15,9 +15,9 @@ from kbcore.editing.renaming import rename
 from kbcore.store.history.compare import count_differences, diff, diff_branches, differences_from
 from kbcore.store.history.reach import merge_base
 from kbcore.view.history import state_at
-from tests.support.histories import content, laws, records
-from tests.support.project import AUTHOR, Project, req
-from tests.support.stores import Stored
+from tests.support.generators.histories import content, laws, records
+from tests.support.repository.project import AUTHOR, Project, req
+from tests.support.repository.stores import Stored
 
 
 def entity(key: str, **fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kbcore.model.folding import apply
 from kbcore.model.graph import Link, Node, Statement
 from kbcore.model.record import Operation, PutNode, WithdrawLink
 from kbcore.model.state import Stamp, State
-from tests.support.histories import content, entries_of, laws, records, states_of
+from tests.support.generators.histories import content, entries_of, laws, records, states_of
 
 LAWS = laws(100)
 AT = "2027-01-01T00:00:00.000000Z"

@@ -13,8 +13,8 @@ from kbcore.store import branches
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from, record_json
 from kbcore.store.history.when import when_of
 from kbcore.store.write_request import Author
-from tests.support.places import stores_at
-from tests.support.project import Project, req
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
 
 
 def entity(key: str, **fields: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pytest
 from kbcore.errors import InvalidQuery, JournalCorrupt
 from kbcore.store.history.moment import read_at, seq_at
 from kbcore.view.history import state_at
-from tests.support.histories import lines_of
-from tests.support.stores import SteppingClock, Stored
+from tests.support.generators.histories import lines_of
+from tests.support.repository.stores import SteppingClock, Stored
 
 
 @pytest.fixture

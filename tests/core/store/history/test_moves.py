@@ -14,7 +14,7 @@ from kbcore.store.history import undo
 from kbcore.store.history.moves import followed
 from kbcore.store.history.undo import UndoOptions
 from kbcore.view.history import Later
-from tests.support.project import AUTHOR, Project, req
+from tests.support.repository.project import AUTHOR, Project, req
 
 OLD, NEW, NEWER = "docs/requirements/a.md", "docs/requirements/b.md", "docs/requirements/c.md"
 

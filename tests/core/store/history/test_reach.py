@@ -25,8 +25,8 @@ from kbcore.store.history.undo import revert_planner, rollback_planner
 from kbcore.view.gaps import Gap
 from kbcore.view.history import state_at
 from kbcore.view.view import View
-from tests.support.damage import FIRST, flip, forget
-from tests.support.project import AUTHOR, Project
+from tests.support.disk.damage import FIRST, flip, forget
+from tests.support.repository.project import AUTHOR, Project
 
 STAMP = Stamp(9, "2999-01-01T00:00:00.000000Z", "tester", "cli")
 

@@ -13,7 +13,7 @@ from kbcore.model.state import Change
 from kbcore.store.history.touched import Touched, Word, changes_of, touched
 from kbcore.view.history import changes_of as changes_at
 from kbcore.view.view import View
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 
 def entity(key: str, **fields: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.write_request import Author
-from tests.support.project import AUTHOR, Project, document, req
+from tests.support.repository.project import AUTHOR, Project, document, req
 
 
 def revert(project: Project, *seqs: int, force: bool = False, **options: Any) -> Outcome:

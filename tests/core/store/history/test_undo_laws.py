@@ -23,8 +23,8 @@ from kbcore.model.state import State
 from kbcore.store.history.undo import revert_planner, rollback_planner
 from kbcore.store.write_request import Request
 from kbcore.view.history import changes_at, state_at
-from tests.support.histories import IDS, LINKS, content, laws, lines_of, records
-from tests.support.stores import AUTHOR, Stored
+from tests.support.generators.histories import IDS, LINKS, content, laws, lines_of, records
+from tests.support.repository.stores import AUTHOR, Stored
 
 LAWS = laws(12)
 

@@ -14,8 +14,8 @@ from kbcore.errors import InvalidQuery
 from kbcore.store.history.moment import meant, seq_at
 from kbcore.store.history.when import When, point_in, range_of, when_of
 from kbcore.store.workspace import Workspace
-from tests.support.project import Project, req
-from tests.support.repos import git
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git
 
 NOW = "2026-03-30T09:30:00.000000Z"
 """A Monday; in Berlin the clocks were put forward on the day before."""

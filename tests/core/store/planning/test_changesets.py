@@ -23,7 +23,7 @@ from kbcore.model.request_reader import kind_of
 from kbcore.store.history import authorship
 from kbcore.store.planning.plan import reads
 from kbcore.store.write_request import Author
-from tests.support.project import AUTHOR, Project, document
+from tests.support.repository.project import AUTHOR, Project, document
 
 ZOE = Author("zoe", "test", "test/1")
 

@@ -13,8 +13,8 @@ from kbcore.model.schema import CORE
 from kbcore.model.state import Draft, Stamp, State
 from kbcore.store.planning.findings import PlanContext
 from kbcore.store.planning.plan import plan
-from tests.support.places import stores_at
-from tests.support.project import Project
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 STAMP = Stamp(1, "2026-11-20T09:30:00.000000Z", "tester", "cli")

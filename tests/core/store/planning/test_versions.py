@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.errors import StaleBase
-from tests.support.project import Project
+from tests.support.repository.project import Project
 
 
 def test_an_edge_is_deleted_only_at_the_version_that_was_read(project: Project) -> None:
