@@ -30,8 +30,8 @@ quick: $(READY) ## pass the tests that are quick: for every day, before each com
 	@$(BIN)/python -m pytest -q -n auto -m 'not slow' $(ARGS)
 
 fault: $(READY) ## hold all laws at length, and hurt the store in every known way: many minutes
-	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis' \
-		tests/fault $$(grep -rl --include='test_*.py' '^from hypothesis' tests) $(ARGS)
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis or sliced' \
+		tests/fault $$(grep -rlE --include='test_*.py' '^from hypothesis|^@pytest.mark.sliced' tests) $(ARGS)
 
 soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -19,13 +19,13 @@ sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
-from tests.support.effort.scale import UNTIL_S, tries  # noqa: E402 - likewise
+from tests.support.effort.scale import SCALE, UNTIL_S, each_value_once, spread, tries  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
 from tests.support.repository.project import Project  # noqa: E402 - likewise
 from tests.support.repository.repos import use_empty_home  # noqa: E402 - likewise
 
-settings.register_profile("scaled", max_examples=tries(30, 100), deadline=None)
+settings.register_profile("scaled", max_examples=tries(15, 100), deadline=None)
 settings.load_profile("scaled")
 use_empty_home()
 HOME = os.environ["HOME"]
@@ -61,14 +61,33 @@ SLOW = (
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what `make quick` leaves out, and leave out the cases that a slice has not."""
+    if SCALE == "slice":
+        _keep_slices(config, items)
     slow = [Path(__file__).parent / name for name in SLOW]
     assert all(place.exists() for place in slow)
     is_slow = cache(lambda path: any(path.is_relative_to(place) for place in slow))
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
+
+
+def _keep_slices(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep of each test with the mark ``sliced`` the cases that run every day; ``make fault`` runs all."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sliced") and hasattr(item, "callspec"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for cases in tests.values():
+        most = cases[0].get_closest_marker("sliced").args
+        values = [{name: repr(value) for name, value in case.callspec.params.items()} for case in cases]
+        kept = [cases[at] for at in each_value_once(values)]
+        left_out |= {*cases} - {*(spread(kept, *most) if most else kept)}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(tryfirst=True)

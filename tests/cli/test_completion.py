@@ -44,6 +44,7 @@ def typed(kb, synced, user):
     return offered
 
 
+@pytest.mark.sliced(15)
 @pytest.mark.parametrize(
     ("line", "offered"),
     [

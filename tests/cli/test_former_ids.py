@@ -13,6 +13,7 @@ THEN = "'REQ-7' was called 'REQ-1' at seq 1."
 DOCUMENT = "docs/requirements/login.md"
 
 
+@pytest.mark.sliced(7)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

@@ -91,6 +91,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_git_loses_nothing_and_the_link_is_made_again(kb, kept, command):
     write(kept, {"docs/requirements/login.md": "changed", "new.txt": "new"})

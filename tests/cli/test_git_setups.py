@@ -228,6 +228,7 @@ def test_variables_that_git_exports_lead_to_the_worktree_that_they_name(kb, sync
     assert kb("status", "--json", cwd=linked).json["branch"] == "feature"
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("is_tracked", [True, False])
 @pytest.mark.parametrize("store", ["git", "worktree"])
 @pytest.mark.parametrize("name", ["branches", "cache"])

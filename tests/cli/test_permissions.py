@@ -59,6 +59,7 @@ def own(root: Path) -> list[Path]:
     return [data, *sorted(data.rglob("*")), *hooks]
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.parametrize(("value", "file", "folder"), MODES)
 def test_what_is_made_has_the_mode_that_git_gives_its_own_files(
     value: str, file: int, folder: int, tmp_path: Path
@@ -163,6 +164,7 @@ def test_a_second_user_is_told_whose_the_files_are_and_what_to_do(common: Path) 
     assert f"{head}: Permission denied; it belongs to uid {ALICE}" in ran.err
 
 
+@pytest.mark.sliced(2)
 @needs_root
 @pytest.mark.parametrize(
     "closed",

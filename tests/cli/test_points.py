@@ -33,6 +33,7 @@ def ids(ran) -> list[str]:
     return [one["id"] for one in ran.json["entities"]]
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("point", "seq"), [("HEAD~2", 1), ("v1", 2), ("HEAD", 3), ("main", 3), ("today", 3), ("now", 3), ("2", 2)]
 )

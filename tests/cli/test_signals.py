@@ -103,6 +103,7 @@ def end(process: subprocess.Popen[str], number: int) -> int:
     return status
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("case", CASES)
 def test_a_signal_ends_a_command_within_two_seconds(synced: Path, case: str, number: int) -> None:
@@ -157,6 +158,7 @@ def test_a_signal_ends_a_command_that_waits_for_a_lock(synced: Path, number: int
         assert end(process, number) == 128 + number
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize(
     ("words", "changed"),
     [

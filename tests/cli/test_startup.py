@@ -71,6 +71,7 @@ def imported_by(words: list[str], cwd: Path) -> set[str]:
     return set(done.stdout.decode().split())
 
 
+@pytest.mark.sliced(6)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_imports_only_what_it_needs(synced: Path, command: str) -> None:
     assert imported_by(shlex.split(command), synced) == COMMANDS[command]

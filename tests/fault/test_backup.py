@@ -530,6 +530,7 @@ HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sliced(10)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_backup_is_refused_and_nothing_is_written(name: str, project, file, tmp_path, tally) -> None:
@@ -553,7 +554,7 @@ def test_a_backup_that_ends_at_any_call_leaves_the_old_one_or_the_new_one(when, 
     put(project, "F")
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     backed_up(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(13, 1)):
+    for at in range(0, len(probe.calls), tries(40, 1)):
         file.write_bytes(old)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
@@ -565,7 +566,7 @@ def test_a_backup_that_ends_at_any_call_leaves_the_old_one_or_the_new_one(when, 
             backup.check()
             if backup.manifest.branches[0].seq not in {5, 6}:
                 tally.violated((when, at, probe.calls[at]), backup.manifest)
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D3")
@@ -575,7 +576,7 @@ def test_a_backup_in_which_a_call_fails_leaves_the_old_one_and_nothing_else(code
     put(project, "F")
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     backed_up(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(13, 1)):
+    for at in range(0, len(probe.calls), tries(40, 1)):
         project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
         tally.tried()
         try:
@@ -589,7 +590,7 @@ def test_a_backup_in_which_a_call_fails_leaves_the_old_one_and_nothing_else(code
             backup.check()
         if probe.calls[at][0] != "unlink" and leftovers(project, file):
             tally.violated((code, at, probe.calls[at]), leftovers(project, file))
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D3")
@@ -603,7 +604,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(13, 1)):
+    for at in range(0, len(probe.calls), tries(40, 1)):
         reset(project, saved, parent)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
@@ -617,7 +618,7 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
         found = "".join(sorted(entities(project)))
         if found not in {"ABCDE", "ABCDEFG"} or not is_proven(project):
             tally.violated((when, at, probe.calls[at]), found)
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D3")
@@ -631,7 +632,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(13, 1)):
+    for at in range(0, len(probe.calls), tries(40, 1)):
         reset(project, saved, parent)
         project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
         tally.tried()
@@ -648,7 +649,7 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
         found = "".join(sorted(entities(project)))
         if found not in ({"ABCDEFG"} if says_no else {"ABCDE", "ABCDEFG"}) or not is_proven(project):
             tally.violated((code, at, probe.calls[at]), (found, says_no))
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D3")

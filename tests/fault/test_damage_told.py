@@ -91,6 +91,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = make_repository(folder / "plain")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RealFs, "fsync", lambda *_: None)
+        patch.setenv("HOME", str(folder / "home"))  # not that of the test that happens to be the first
         done(kb(plain, "init", "--no-hooks"))
         put(plain, "ABCDE")
         forget_views(plain)
@@ -491,6 +492,7 @@ EVERYDAY = {kind.row: name for name, kind in reversed(KINDS.items())}.values()
 """One kind for each row of the table."""
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("name", [name for name in KINDS if tries(name in EVERYDAY, 1)])
 def test_damage_is_told_with_its_place_and_a_way_out_that_works(name: str, models, harmed, tally) -> None:
@@ -701,6 +703,7 @@ def the_witness(root: Path) -> Path:
     return path
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("damage", ["a flipped bit", "cut off", "emptied", "a folder", "garbage", "too long"])
 def test_a_damaged_witness_is_told_and_is_never_taken_for_agreement(damage: str, harmed, tally) -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from kbcore.sync.begun_renames import read_begun
 from tests.fault.conftest import Tally
-from tests.support.effort.scale import SEED, tries
-from tests.support.processes.cli import environment
+from tests.support.effort.scale import SEED, spread, tries
+from tests.support.processes.cli import environment, run_kb
 from tests.support.repository.project import Project, document, req
 
 KILLED = """
@@ -73,9 +73,8 @@ def killed(root: Path, documents: int, *words: str) -> bool:
 
 
 def run(root: Path, *words: str) -> None:
-    command = [sys.executable, "-m", "kbcli.app", "-C", str(root), *words]
-    done = subprocess.run(command, env=environment(), check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run_kb(root, *words)
+    assert done.status == 0, done.err
 
 
 def leftovers(root: Path) -> list[str]:
@@ -109,7 +108,7 @@ def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_
     points = [(old, at) for old, files in RENAMES.items() for at in range(1, files + 1)]
     random.Random(SEED).shuffle(points)
     last = [(old, RENAMES[old]) for old in RENAMES]  # all files are written, and the record is not
-    for old, at in [*last, *(one for one in points if one not in last)][: tries(5, len(points))]:
+    for old, at in [*last, *(one for one in points if one not in last)][: tries(3, len(points))]:
         whole, dead = copied(kept, f"whole-{old}-{at}"), copied(kept, f"dead-{old}-{at}")
         run(whole, "rename", old, "NEW-1")
         if not killed(dead, at, "rename", old, "NEW-1"):
@@ -129,7 +128,7 @@ def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_
         shutil.rmtree(whole)
         shutil.rmtree(dead)
         tally.tried()
-    tally.done(at_least=5)
+    tally.done(at_least=3)
 
 
 @pytest.mark.fault("F1")
@@ -139,7 +138,7 @@ def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_en
         seq, before = project.seq(), facts(project)
     for number, old in enumerate(olds):
         run(kept, "rename", old, f"NEW-{number}")
-    for at in range(1, len(FILES) + 1):
+    for at in spread(range(1, len(FILES) + 1), 2):
         dead = copied(kept, f"dead-{at}")
         if not killed(dead, at, "rollback", str(seq), "--files"):
             shutil.rmtree(dead)
@@ -180,7 +179,7 @@ def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
     run(whole, *words)
     with opened(whole) as project:
         wanted = facts(project), {path: (whole / path).read_text() for path in FILES}
-    for at in range(1, len(FILES)):
+    for at in spread(range(1, len(FILES)), 1):
         dead = copied(kept, f"dead-{at}")
         if not killed(dead, at, *words) or (at == 1 and not killed(dead, 1, *words)):
             tally.violated((command, at), "it was not killed")
@@ -200,7 +199,7 @@ def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
                 tally.violated((command, at), "the note of the renames is left")
         shutil.rmtree(dead)
         tally.tried()
-    tally.done(at_least=3)
+    tally.done()
 
 
 @pytest.mark.fault("F1")

@@ -66,7 +66,7 @@ def test_a_command_that_a_signal_ends_is_whole_or_absent_and_what_it_acknowledge
     project = Project(tmp_path / "p", fs=RealFs())
     project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
     dice = random.Random(SEED)
-    acknowledged, count = set[str](), tries(12, 60)
+    acknowledged, count = set[str](), tries(5, 60)
     for number in range(count):
         key = f"N{number}"
         process = begun(project, number, key)

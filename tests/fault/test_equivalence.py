@@ -137,7 +137,7 @@ def test_views_that_grew_and_views_built_anew_hold_what_full_replay_comes_to(tal
 
 @pytest.mark.fault("F18")
 def test_records_that_are_folded_late_come_to_what_full_replay_comes_to(tally) -> None:
-    for seed in histories(8, 300, 2000):
+    for seed in histories(4, 300, 2000):
         for what in wrong_when_late(seed):
             tally.violated(seed, what)
         tally.tried()

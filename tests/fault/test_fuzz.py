@@ -23,7 +23,7 @@ GROUPS = [list(TARGETS)] if SCALE == "slice" else [[name] for name in TARGETS]
 @pytest.mark.fault("H1")
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_no_input_crashes_hangs_or_swells_a_parser(names, tally, tmp_path) -> None:
-    count = tries(60, 9500)
+    count = tries(30, 9500)
     found = run_guarded(names, SEED, count, tmp_path)
     tally.tried(found.tried)
     for at, what in found.violations:

@@ -261,6 +261,7 @@ WRITES = (
 PROOFS = (("verify",), ("doctor", "--rebuild-snapshots"), ("doctor", "--rebuild-head"))
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.fault("F20")
 @pytest.mark.parametrize("name", FUTURE)
 def test_what_a_newer_kb_wrote_is_refused_whole_and_nothing_is_written(name: str, tmp_path: Path, tally) -> None:

@@ -63,6 +63,7 @@ KILLED = SOAKED if SCALE == "soak" else tuple(work for work in WORKLOADS if "lon
 """Only a soak tries records of other lengths: with these, F2 ends the process within each call."""
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.fault("F1")
 @pytest.mark.parametrize("work", KILLED, ids=lambda work: work.name)
 def test_sigkill_before_any_system_call_keeps_what_was_acknowledged(work: Workload, tmp_path: Path, tally) -> None:

@@ -15,6 +15,7 @@ from kbcore.view import database
 from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.database import Room
 from kbcore.view.text_search import BODIES
+from tests.support.effort.scale import SCALE, spread
 from tests.support.processes.cli import environment, run_kb
 from tests.support.processes.spoken import Spoken
 from tests.support.repository.project import Project, req
@@ -111,7 +112,7 @@ def test_a_planted_view_answers_nothing_and_is_named_and_built_again(base, tally
     path = cache_of(base) / VIEW
     genuine = path.read_bytes()
     expected, _ = read(base)
-    for what, statements in {**FOREIGN, **OTHER}.items():
+    for what, statements in spread([*{**FOREIGN, **OTHER}.items()], 8):
         path.write_bytes(genuine)
         plant(path, statements, base)
         titles, notices = read(base)
@@ -127,15 +128,17 @@ def test_a_planted_view_answers_nothing_and_is_named_and_built_again(base, tally
                 0,
             ):
                 tally.violated(what, "it is still there")
-    tally.done(at_least=20)
+    tally.done(at_least=8)
 
 
 @pytest.mark.fault("H3")
 def test_no_command_and_no_tool_answers_from_a_planted_file(base, tally) -> None:
     path = cache_of(base) / VIEW
     genuine = path.read_bytes()
-    for what in ("a view over a file", "a recursive view", "a recursive view of the stamp"):
-        for words in (["query"], ["status"], ["check"], ["show", "A"], ["log"], ["doctor"], ["verify"]):
+    commands = (["query"], ["status"], ["check"], ["show", "A"], ["log"], ["doctor"], ["verify"])
+    # Every day each command has one of the three views, in ``make fault`` all of them.
+    for shown, what in enumerate(("a view over a file", "a recursive view", "a recursive view of the stamp")):
+        for words in commands if SCALE != "slice" else commands[shown::3]:
             path.write_bytes(genuine)
             plant(path, FOREIGN[what], base)
             begun = time.monotonic()
@@ -158,7 +161,7 @@ def test_no_command_and_no_tool_answers_from_a_planted_file(base, tally) -> None
                 tally.violated((what, "kb_query"), server.lines)
             if "was not made by KB" not in str(found):
                 tally.violated((what, "kb_query"), found)
-    tally.done(at_least=27)
+    tally.done(at_least=13)
 
 
 @pytest.mark.fault("H3")

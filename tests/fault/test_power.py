@@ -102,6 +102,7 @@ CONTROLS = [
 ]
 
 
+@pytest.mark.sliced(20)
 @pytest.mark.fault("F4m")
 @pytest.mark.parametrize(("work", "number"), CONTROLS)
 def test_no_sync_can_be_left_out(work: Workload, number: int, tally) -> None:

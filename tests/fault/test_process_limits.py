@@ -98,6 +98,7 @@ def failed(answer: Any) -> bool:
     return "error" in answer or bool(answer["result"].get("isError"))
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [64, 150, 300, 400, 500, 600, NEEDED_MIB - 1])
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
@@ -116,6 +117,7 @@ def test_too_small_an_address_space_is_refused_at_the_start_with_both_sizes(
     tally.tried()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [NEEDED_MIB, 1000, 1200])
 def test_a_server_at_a_limit_that_suffices_answers_every_call(limit_mib: int, stored: Project, tally: Any) -> None:
@@ -137,6 +139,7 @@ def test_an_answer_that_needs_more_than_there_is_is_an_error_of_that_call_alone(
     tally.tried()
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit_mib", [NEEDED_MIB, 1000])
 @pytest.mark.parametrize("words", [["check"], ["query", "--text", "several words"], ["query", "req"], ["sync"]])

@@ -27,6 +27,7 @@ def opened(root: Path, fs: Any) -> None:
     Project(root, fs=fs, is_new=False).workspace()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F2")
 @pytest.mark.parametrize("inner", [NoSyncFs, Elsewhere])
 @pytest.mark.parametrize("kind", [CrashingFs, FailingFs])

@@ -417,6 +417,7 @@ def sums(project: Project) -> dict[int, str]:
     return {entry.frame.seq: entry.frame.sum for entry in journal.scan(RealFs(), directory, of)}
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize(("own", "seal_at"), [(1, 0), (4, 0), (4, 3)])
 @pytest.mark.parametrize(
@@ -460,6 +461,7 @@ def test_records_that_another_branch_wrote_after_it_was_made_never_enter(
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("head_is", ["whole", "lost"])
 @pytest.mark.parametrize("own", [1, 4])
@@ -610,6 +612,7 @@ def test_a_lost_head_and_a_lost_end_leave_the_seqs_that_the_second_witness_saw_u
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize(("lost", "answered"), [("CFI", set()), ("FI", {5}), ("HI", {5, 7})])
 @pytest.mark.parametrize("word", ["query", "kip"])
@@ -750,7 +753,7 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
     project, directory, saved = prepared(tmp_path)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
-    for at in range(0, len(probe.calls), tries(7, 1)):
+    for at in range(0, len(probe.calls), tries(25, 1)):
         reset(project, saved, directory)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
@@ -762,7 +765,7 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
         forget(project)
         if entities(project) != set("ABCDEF") or not is_proven(project):
             tally.violated((when, at, probe.calls[at]), entities(project))
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D2")
@@ -771,7 +774,7 @@ def test_an_accepted_salvage_that_ends_at_any_call_can_be_repeated(tmp_path: Pat
     lose_an_end(project.root)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvage(project.workspace(), "main", AUTHOR, accepts_loss=True)
-    for at in range(0, len(probe.calls), tries(7, 1)):
+    for at in range(0, len(probe.calls), tries(25, 1)):
         reset(project, saved, directory)
         lose_an_end(project.root)
         project.machine.fs = dying = CrashingFs(at, when="half", inner=NoSyncFs())
@@ -785,7 +788,7 @@ def test_an_accepted_salvage_that_ends_at_any_call_can_be_repeated(tmp_path: Pat
         is_settled = project.workspace().loss_of("main") is None
         if entities(project) != set("ABDEF") | {"C"} or not is_proven(project) or not is_settled:
             tally.violated((at, probe.calls[at]), entities(project))
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D2")
@@ -794,7 +797,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
     project, directory, saved = prepared(tmp_path)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     salvaged(project)
-    for at in range(0, len(probe.calls), tries(7, 1)):
+    for at in range(0, len(probe.calls), tries(25, 1)):
         reset(project, saved, directory)
         before = (directory / layout.HEAD).read_bytes()
         project.machine.fs = failing = FailingFs(at, code, when="half", lasting=True, inner=NoSyncFs())
@@ -811,7 +814,7 @@ def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int,
         forget(project)
         if entities(project) != set("ABCDEF") or not is_proven(project):
             tally.violated((code, at, probe.calls[at]), entities(project))
-    tally.done(at_least=10)
+    tally.done(at_least=tries(3, 10))
 
 
 @pytest.mark.fault("D2")
@@ -904,6 +907,7 @@ LEFT = {
 """What the advice for a store without a backup leads to, where that is less than undoing the damage by hand."""
 
 
+@pytest.mark.sliced(7)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("name", DAMAGED)
 def test_the_advice_of_a_diagnosis_followed_word_by_word_leads_to_a_working_store(name: str, harmed, tally) -> None:
@@ -944,6 +948,7 @@ def consented(root: Path, words: list[str], before: tuple[list[str], ...] = ()) 
         consented(root, advised[0], (*before, words))
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("first", [0, -1], ids=["gravest first", "gravest last"])
 @pytest.mark.parametrize("name", DAMAGED)
@@ -1098,6 +1103,7 @@ def test_an_old_head_beside_a_damaged_record_costs_no_other_record(project: Proj
     tally.done()
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize(
     "name", [name for name in DAMAGED if KINDS[name].query[0] in {"journal_corrupt", "journal_truncated"}]

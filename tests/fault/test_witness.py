@@ -32,7 +32,7 @@ from tests.fault.workloads import CLOCK, LINEAGE, payload
 from tests.support.disk import disk
 from tests.support.disk.disk import MemoryDisk
 from tests.support.disk.faultfs import Crash, CrashingFs, LoggingFs, NoSyncFs
-from tests.support.effort.scale import SEED, tries
+from tests.support.effort.scale import SEED, spread, tries
 from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
@@ -262,7 +262,7 @@ class History:
 
 @pytest.mark.fault("F26")
 def test_the_alarm_is_raised_exactly_when_acknowledged_records_are_missing(tmp_path: Path, tally) -> None:
-    for number in range(tries(6, 60, 1000)):
+    for number in range(tries(3, 60, 1000)):
         history = History(Project(tmp_path / f"p{number}" / "repo"), SEED + number)
         git(history.project.root, "branch", "spare")
         for _ in range(15):
@@ -272,7 +272,7 @@ def test_the_alarm_is_raised_exactly_when_acknowledged_records_are_missing(tmp_p
                 tally.violated((SEED + number), what)
                 break
         history.project.close()
-    tally.done(at_least=60)
+    tally.done(at_least=30)
 
 
 def is_put(fs: Any, project: Project) -> None:
@@ -349,6 +349,7 @@ def what_is_wrong(root: Path, branch: str) -> str:
     return "" if is_whole else "the store has vanished, and nothing is said"
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F26")
 @pytest.mark.parametrize("name", MOVES)
 def test_a_move_that_ends_at_any_call_makes_no_false_alarm_and_hides_no_loss(tmp_path: Path, name: str, tally) -> None:
@@ -366,9 +367,8 @@ def test_a_move_that_ends_at_any_call_makes_no_false_alarm_and_hides_no_loss(tmp
     shutil.copytree(project.root, tmp_path / "again", symlinks=True)
     probe = LoggingFs(NoSyncFs())
     act(probe, project)
-    for at, (kind, _) in enumerate(probe.calls):
-        if kind not in {"replace", "mkdir", "rmdir", "unlink", "pwrite"}:
-            continue
+    changing = {"replace", "mkdir", "rmdir", "unlink", "pwrite"}
+    for at in spread([at for at, (kind, _) in enumerate(probe.calls) if kind in changing], 6):
         put_everything_back()
         fs = CrashingFs(at, when="after", inner=NoSyncFs())
         with contextlib.suppress(Crash):
@@ -402,7 +402,7 @@ for number in range(int(sys.argv[3])):
 def test_two_processes_that_write_and_one_that_reads_see_no_loss(tmp_path: Path, tally) -> None:
     project = Project(tmp_path / "repo", fs=RealFs())
     project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
-    count = tries(25, 200, 2000)
+    count = tries(10, 200, 2000)
     running = [
         subprocess.Popen([sys.executable, "-c", WRITER, str(project.root), name, str(count)]) for name in ("X", "Y")
     ]

@@ -146,6 +146,7 @@ def test_the_body_is_that_of_the_file_now_and_of_the_record_in_the_past(project)
         assert found.call("kb_query", ids=["A"], body=True, at=1)["entities"][0]["body"] is None
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize(
     ("arguments", "paths"),
     [

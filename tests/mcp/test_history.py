@@ -340,6 +340,7 @@ def test_who_wrote_an_attribute_and_who_deleted_an_entity(project):
         assert found.refused("kb_history", action="who", id="B")["code"] == "not_found"
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("message", ["because " * 40, '"' * 500, "\x01" * 500, "why"])
 @pytest.mark.parametrize("key", ["src/" + "deep/" * 22 + "module.py#a_symbol", "A"])
 def test_who_wrote_names_the_record_whatever_else_is_long(project, key, message):

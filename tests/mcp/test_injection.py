@@ -114,6 +114,7 @@ def assert_holds(value: Any, attack: str) -> None:
     assert attack in set(strings(value)), attack
 
 
+@pytest.mark.sliced(30)
 @pytest.mark.parametrize("number", range(len(ATTACKS)))
 def test_a_query_gives_an_attack_back_unchanged_in_json_strings(number: int, reader: Agent) -> None:
     attack = ATTACKS[number]
@@ -162,6 +163,7 @@ def test_records_give_messages_back_unchanged(reader: Agent) -> None:
     assert {attack[:200].strip() for attack in ATTACKS} <= set(found)
 
 
+@pytest.mark.sliced(20)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_kip_gives_an_attack_back_unchanged_in_json_strings(attack: str, plain_reader: Agent) -> None:
     command = 'FIND(?r.attributes.text) WHERE { ?r {type: "Requirement"} FILTER(?r.attributes.text == :text) }'
@@ -170,6 +172,7 @@ def test_kip_gives_an_attack_back_unchanged_in_json_strings(attack: str, plain_r
     assert set(assert_one_line_of_json(text_of(result))["result"]) == {attack}
 
 
+@pytest.mark.sliced(20)
 @pytest.mark.parametrize("number", range(len(ATTACKS)))
 def test_resources_hold_attacks_in_json_strings(number: int, plain_reader: Agent) -> None:
     [content] = plain_reader._portal.call(plain_reader._client.read_resource, f"kb://entity/ATT-{number}").contents
@@ -198,6 +201,7 @@ def calm(shared: Project) -> Iterator[Agent]:
         yield found
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize("name", [prompt.name for prompt in PROMPTS])
 @pytest.mark.parametrize("number", range(0, len(ATTACKS), 4))
 def test_prompts_hold_attacks_in_a_fence_or_a_document_and_their_words_never_change(
@@ -247,6 +251,7 @@ def outside_of_quotes(message: str) -> str:
     return re.sub(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|\"[^\"]*\"", "…", message)
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize("attack", IDS)
 def test_errors_in_plain_text_name_stored_and_typed_text_only_in_quotes(attack: str, reader: Agent) -> None:
     for ask in (
@@ -261,6 +266,7 @@ def test_errors_in_plain_text_name_stored_and_typed_text_only_in_quotes(attack: 
         assert_holds(caught.value.error.data, caught.value.error.data["error"]["message"])
 
 
+@pytest.mark.sliced(20)
 @pytest.mark.parametrize("attack", SHORT)
 def test_errors_of_tools_hold_attacks_in_json_strings(attack: str, plain_reader: Agent) -> None:
     upsert = {"id": "X-1", "type": attack, "title": "t", "status": "open", attack: attack}

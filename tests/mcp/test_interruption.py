@@ -74,6 +74,7 @@ def test_a_query_that_is_cancelled_is_interrupted_at_once(server: Raw) -> None:
     assert "slow" not in {json.loads(line).get("id") for line in server.lines}
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
 def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw, ending: object) -> None:
     begin_slow(server)

@@ -47,6 +47,7 @@ def plant(root: Path, foreign: Path, name: str) -> None:
     shutil.copytree(foreign / name, shown)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("is_tracked", [False, True])
 @pytest.mark.parametrize("name", ["branches", "cache"])
 def test_planted_folders_are_named_by_a_check_and_not_read(

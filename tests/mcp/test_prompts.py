@@ -217,6 +217,7 @@ def large(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("options", [[], ["--read-only"], ["--toolsets", "kip"], ["--toolsets", "all"],
                                      ["--toolsets", "all", "--read-only"]], ids=" ".join)  # fmt: skip
 def test_a_prompt_takes_1500_tokens_at_most_and_calls_only_tools_of_its_toolset_that_are_offered(large, options):

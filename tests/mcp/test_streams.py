@@ -154,6 +154,7 @@ def test_a_call_that_is_nested_as_deep_as_can_be_reaches_its_tool(lasting):
     assert lasting.answer(15)["error"]["code"] == "invalid_query"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("is_id_last", [False, True])
 def test_a_message_beyond_all_measure_is_refused_by_its_id(is_id_last, lasting):
     params = b'"params":{"x":"' + b"y" * (33 << 20) + b'"}'
@@ -329,6 +330,7 @@ def test_a_write_under_way_is_finished_before_the_end(ending, started):
     assert assert_whole(started, "late")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_an_idle_server_cleanly(number, shared):
     with program(shared.root) as server:

@@ -53,6 +53,7 @@ def test_nothing_is_coerced(tool, arguments, path, kb):
     assert path in {one["path"] for one in error["details"]}
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("tool", "model", "around"),
     [

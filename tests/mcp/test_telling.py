@@ -81,6 +81,7 @@ def grown(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_first_fold_and_a_check_are_told_of_in_both_eras(grown, mode, monkeypatch):
     monkeypatch.setattr(run_call, "EVERY_S", 0.001)

@@ -54,6 +54,7 @@ def rows_of(one: RestoredBranch) -> dict[str, tuple[int, int]]:
     return {row.store_id: (row.first, row.last) for row in one.given_up}
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize(("saved", "present"), [*itertools.product(STEPS, STEPS)])
 def test_a_restore_names_each_record_of_the_replaced_store_that_it_lacks(
     saved: str, present: str, project: Project, tmp_path: Path

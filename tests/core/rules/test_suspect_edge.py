@@ -357,6 +357,7 @@ def test_a_move_that_is_reverted_leaves_an_edge_suspect(doubted):
     assert suspects(doubted) == B_TO_C
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", range(6))
 def test_moves_of_files_change_nothing_of_which_edges_are_suspect(tmp_path, seed):
     """Two projects with the same changes, of which one has its documents moved in between, have the same suspects."""

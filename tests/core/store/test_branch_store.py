@@ -475,6 +475,7 @@ def test_a_changeset_that_names_what_changed_since_is_stale_and_others_are_not(p
 # The cache
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", range(4 * FACTOR))
 def test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer(made: Stored, seed: int) -> None:
     wanted = published(made)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.errors import BranchMoved, InvalidChangeset, KBError, LockTimeout
@@ -27,6 +27,7 @@ from kbcore.store.history.undo import UndoOptions, revert, rollback
 from kbcore.store.write_request import Request
 from kbcore.view.history import state_at
 from kbcore.view.view import View
+from tests.support.effort.scale import tries
 from tests.support.generators.histories import lines_of
 from tests.support.repository.clocks import StillClock, StoppedClock
 from tests.support.repository.places import stores_at
@@ -149,6 +150,7 @@ TOUCHING: dict[str, Callable[[Project], Any]] = {
 }
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("touched", list(TOUCHING))
 def test_a_sync_is_planned_again_when_somebody_changes_what_it_read(
     touched: str, crossing: Crossing, tmp_path: Path
@@ -202,6 +204,7 @@ def carry_out(other: Project, done: list[dict[str, Any]]) -> None:
                 other.apply(**one)
 
 
+@settings(max_examples=tries(6, 100))
 @given(st.lists(doing, max_size=4))
 def test_a_crossed_sync_leaves_what_the_same_sync_leaves_after_the_others(
     tmp_path_factory: Any, done: list[dict[str, Any]]
@@ -253,6 +256,7 @@ def undone(made: Crossing, seqs: list[int], *, force: bool) -> tuple[str, object
     return "", (done.created, done.updated, done.deleted, done.edges, done.warnings)
 
 
+@settings(max_examples=tries(6, 100))
 @given(st.lists(doing, min_size=1, max_size=3), st.lists(doing, max_size=3), st.booleans(), st.booleans())
 def test_a_crossed_revert_leaves_what_the_same_revert_leaves_after_the_others(
     tmp_path_factory: Any, own: list[dict[str, Any]], done: list[dict[str, Any]], force: bool, is_file: bool

@@ -26,6 +26,7 @@ from kbcore.view.view import View
 from kbcore.watch import inotify
 from kbcore.watch.changed import listen
 from tests.support.disk.faultfs import NoSyncFs
+from tests.support.effort.scale import tries
 from tests.support.repository.clocks import PatientClock
 from tests.support.repository.places import caches_at
 from tests.support.repository.project import Project, req
@@ -394,7 +395,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(8, 100))
 @given(STEPS)
 def test_an_answer_with_the_files_is_that_of_the_records_after_a_sync(tmp_path_factory, steps):
     project = Project(tmp_path_factory.mktemp("law") / "repo")

@@ -701,6 +701,7 @@ def test_an_index_with_a_log_of_sqlite_beside_it_is_made_again_and_the_log_is_go
     again.close()
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.parametrize(
     "statement",
     [

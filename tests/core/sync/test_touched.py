@@ -82,6 +82,7 @@ def client_of(twins: Twins, dice: random.Random) -> str:
     return f"delete {key}: {twins.ask('delete', entities=[{'id': key}], cascade=True)}"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", range(3 * FACTOR))
 def test_what_changed_is_all_that_a_sync_needs_to_be_told(twins: Twins, seed: int) -> None:
     dice, edits, story = random.Random(seed), Edits(seed), []

@@ -71,6 +71,7 @@ def told(answer: SyncAnswer) -> list[tuple[str, str, str]]:
     return [(path, one.code, one.severity) for path, one in answer.problems]
 
 
+@pytest.mark.sliced(9)
 @pytest.mark.parametrize("scope", SCOPES, ids=str)
 @pytest.mark.parametrize("lose", LOST)
 def test_a_folder_that_became_a_link_keeps_what_was_known_of_its_files(

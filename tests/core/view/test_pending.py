@@ -18,6 +18,7 @@ from tests.support.views.grown import built
 from tests.support.views.late import wrong_when_late
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_records_that_are_folded_late_come_to_what_full_replay_comes_to(seed: int) -> None:
     assert wrong_when_late(seed) == []

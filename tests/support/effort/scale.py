@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -35,3 +37,33 @@ def in_time(points: Iterable[T], of_merge: int) -> Iterator[T]:
         if number >= of_merge and time.time() > UNTIL_S:
             return
         yield point
+
+
+def spread(points: Sequence[T], of_slice: int) -> Sequence[T]:
+    """Return points of an enumeration to try: in a slice so many, evenly spread from the first to the last."""
+    if SCALE != "slice" or len(points) <= of_slice:
+        return points
+    last = max(of_slice - 1, 1)
+    return [points[number * (len(points) - 1) // last] for number in range(of_slice)]
+
+
+def each_value_once(cases: Sequence[Mapping[str, str]]) -> list[int]:
+    """Return which cases to run so that each value of every parameter is in one of them, and few are in many.
+
+    ``cases`` have the parameters of each by name.
+    """
+    used: Counter[tuple[str, str]] = Counter()
+    missing = {value for case in cases for value in case.items()}
+    kept = []
+    while missing:
+        at = min(range(len(cases)), key=lambda at: _gain(cases[at], missing, used))
+        kept.append(at)
+        used.update(cases[at].items())
+        missing -= {*cases[at].items()}
+    return sorted(kept)
+
+
+def _gain(
+    case: Mapping[str, str], missing: AbstractSet[tuple[str, str]], used: Counter[tuple[str, str]]
+) -> tuple[int, int]:
+    return -len(case.items() & missing), sum(used[value] for value in case.items())

@@ -137,8 +137,8 @@ _preludes: list[list[list[Operation]]] = [
 
 
 def laws(examples: int) -> settings:
-    """Return settings that try so many examples, times the factor, however long each takes; a slice tries a third."""
-    return settings(max_examples=tries(-(-examples // 3), examples) * FACTOR, deadline=None)
+    """Return settings that try so many examples, times the factor, however long each takes; a slice tries a sixth."""
+    return settings(max_examples=tries(-(-examples // 6), examples) * FACTOR, deadline=None)
 
 
 def records(max_size: int = 8, max_ops: int = 4, *, bare: bool = True) -> st.SearchStrategy[list[list[Operation]]]:

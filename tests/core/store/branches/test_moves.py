@@ -17,6 +17,7 @@ from kbcore.store import branches
 from kbcore.store.branches import moves
 from tests.core.store.branches.making import req
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
+from tests.support.effort.scale import spread
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 from tests.support.repository.repos import git
@@ -77,9 +78,7 @@ def interrupted(
     kept = shutil.copytree(stores, topic.root.parent / "kept")
     probe = LoggingFs(NO_SYNC)
     act(Project(topic.root, fs=probe, is_new=False))
-    for at, (kind, _) in enumerate(probe.calls):
-        if kind not in CHANGING:
-            continue
+    for at in spread([at for at, (kind, _) in enumerate(probe.calls) if kind in CHANGING], 12):
         shutil.rmtree(stores)
         shutil.copytree(kept, stores)
         fs = fail(at)
@@ -89,6 +88,7 @@ def interrupted(
         yield Project(topic.root, is_new=False)
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize("act", [replace, restore, collect])
 @pytest.mark.parametrize(("kind", "when"), [(CrashingFs, "after"), (FailingFs, "before"), (FailingFs, "after")])
 def test_a_move_that_is_interrupted_anywhere_loses_no_store_and_leaves_the_branch_one_of_its_own(

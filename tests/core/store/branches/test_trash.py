@@ -59,6 +59,7 @@ def lost(project: Project, **options: bool) -> dict[str, int | None]:
     return {one.name: one.records for one in branches.collect(project.workspace(), **options).trash}
 
 
+@pytest.mark.sliced
 @pytest.mark.parametrize("moment", ["before_lock", "after_move"])
 @pytest.mark.parametrize("how", ["branch", "switch", "worktree", "unborn"])
 def test_a_branch_that_comes_alive_while_gc_runs_keeps_its_store(tmp_path: Path, moment: str, how: str) -> None:

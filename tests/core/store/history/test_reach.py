@@ -239,6 +239,7 @@ def build(project: Project, steps: str) -> tuple[int, list[int]]:
     return first, [one for one in lost if one >= first]
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize("steps", STORES)
 def test_each_message_about_a_seq_says_what_the_journal_really_has(steps: str, project: Project) -> None:
     first, lost = build(project, steps)
