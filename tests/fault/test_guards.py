@@ -24,6 +24,8 @@ STORAGE = (
 )
 ABOVE = (
     "tests/core/store/test_branch_store.py",
+    "tests/core/store/test_commit.py",
+    "tests/core/store/test_publishing.py",
     "tests/core/store/test_store_gone.py",
     "tests/core/view/test_opening.py",
     "tests/core/view/test_replay.py",
@@ -37,13 +39,15 @@ ABOVE = (
     "tests/core/store/branches/test_slow_git.py",
     "tests/core/store/branches/test_trash.py",
     "tests/core/store/planning/test_changesets.py",
+    "tests/core/store/planning/test_edges.py",
     "tests/core/store/planning/test_secrets.py",
+    "tests/core/store/planning/test_upserts.py",
     "tests/core/store/planning/test_versions.py",
     "tests/core/storage/test_witness.py::test_a_commit_is_noted_once_and_before_the_lock_is_free",
     "tests/core/sync/test_checkout.py",
     "tests/core/sync/test_guard.py",
     "tests/core/maintenance/test_compacting.py::test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now",
-    "tests/fault/test_salvage.py::test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone",
+    "tests/fault/test_salvaged.py::test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone",
 )
 """Of both, only tests that miss some guard: all are run once before the first guard goes."""
 
@@ -51,7 +55,7 @@ LONG = (
     "tests/core/storage/test_crash.py",
     "tests/core/storage/test_processes.py",
     "tests/core/storage/test_scratch.py",
-    "tests/core/store/test_branch_store.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
+    "tests/core/store/test_publishing.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
     "tests/core/store/test_branch_store.py::test_a_cut_cache_is_built_anew",
     "tests/core/store/test_branch_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
     "tests/core/store/test_branch_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",

@@ -1,13 +1,10 @@
-"""F3, F12, F17, F19: many processes on one branch, some of which are killed at random times. F13: who holds a lock."""
+"""F3, F12, F17, F19: many processes on one branch, some of which are killed at random times."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
-import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -20,6 +17,7 @@ import pytest
 
 from kbcore.errors import ChangesetIdReused, IntegrityViolation
 from kbcore.storage.fs import RealFs
+from tests.fault.crowded import of_readers, readers
 from tests.support.crowd import aftermath
 from tests.support.crowd.crowd import WAIT_S, Crowd, Member, fast_place, until
 from tests.support.crowd.crowd_jobs import TOKEN, pair
@@ -29,11 +27,12 @@ from tests.support.processes.lines import Message
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project, req
 
-SOON_S = 0.1
-"""How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
-LATE_S = 8.0
 BATCH = 10
+
+
 SHARED = "docs/requirements/shared.md"
+
+
 EDITS_S = 120.0
 """Longer than one of several processes waits for its turn to edit a document, and for what it does then."""
 
@@ -111,24 +110,11 @@ class Writers:
             self._take(number, member.dismissed())
 
 
-def readers(crowd: Crowd, project: Project, count: int, pause_s: float = 0.005) -> list[Member]:
-    root = str(project.root)
-    return [
-        crowd.member("crowd_jobs:reading", root=root, name=f"r{number}", pause_s=pause_s) for number in range(count)
-    ]
-
-
 def judge(tally, point: object, project: Project, acked: dict[str, int], violated: list[str]) -> None:
     """Hold the store against the promises, and count what was found on the way."""
     directory = stores_at(project.root) / "main"
     for what in (*violated, *aftermath.unsound(directory, acked), *aftermath.differing(project)):
         tally.violated(point, what)
-
-
-def of_readers(tally, said: list[Message]) -> list[str]:
-    """Count the reads, and return what was wrong with any."""
-    tally.tried(sum(message.get("reads", 0) for message in said))
-    return [f"a reader: {message['violated']}" for message in said if "violated" in message]
 
 
 @pytest.mark.fault("F3")
@@ -245,131 +231,6 @@ def test_of_all_who_saw_the_same_state_exactly_one_can_change_it(crowd: Crowd, p
 def _answers(member: Member) -> Iterator[Message]:
     while "done" not in (message := member.heard()):
         yield message
-
-
-@pytest.mark.fault("F13")
-def test_the_lock_of_a_holder_that_died_is_taken_at_once(crowd: Crowd, tmp_path: Path, tally) -> None:
-    path, count = str(tmp_path / "lock"), tries(6, 200)
-    waiter = crowd.member("crowd_jobs:taking", path=path)
-    waits = []
-    for number in range(count):
-        how = ("holds", "starts")[number % 2]
-        holder = crowd.member("crowd_jobs:holding", path=path, how=how)
-        children = holder.heard()["children"]
-        waiter.send(wait_s=10)
-        waiter.heard()
-        time.sleep(0.002 * (number % 10))
-        died_s = time.monotonic()
-        holder.kill()
-        said = waiter.heard()
-        waits.append(said.get("taken_s", float("inf")) - died_s)
-        tally.tried()
-        if not 0 <= waits[-1] <= LATE_S:
-            tally.violated((how, number), f"{said}, {waits[-1]:.3f} s after the death")
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-    if statistics.median(waits) > SOON_S:
-        tally.violated("all", f"the median is {statistics.median(waits):.3f} s")
-    waiter.dismissed()
-    tally.done()
-
-
-@pytest.mark.fault("F13")
-def test_a_stopped_holder_is_named_and_never_robbed(crowd: Crowd, tmp_path: Path, tally) -> None:
-    path, count, wait_s = str(tmp_path / "lock"), tries(6, 200), 0.02
-    waiter = crowd.member("crowd_jobs:taking", path=path)
-    holder = None
-    for number in range(count):
-        if holder is None:
-            holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
-            holder.heard()
-        holder.signal(signal.SIGSTOP)
-        waiter.send(wait_s=wait_s)
-        waiter.heard()
-        said = waiter.heard()
-        tally.tried()
-        is_named = said.get("pid") == holder.pid and f"held by kb sync (process {holder.pid} on " in said["message"]
-        if not is_named or not wait_s <= said["refused_after_s"] <= wait_s + LATE_S:
-            tally.violated(number, said)
-        if number % 5 == 4:
-            # Awake again it still has the lock, and can leave it.
-            holder.signal(signal.SIGCONT)
-            holder.send(leave=True)
-            holder.heard()
-            waiter.send(wait_s=10)
-            waiter.heard()
-            if "taken_s" not in (said := waiter.heard()):
-                tally.violated(number, said)
-            holder.dismissed()
-            holder = None
-    waiter.dismissed()
-    tally.done()
-
-
-@pytest.mark.fault("F13")
-def test_a_stopped_waiter_blocks_nobody(crowd: Crowd, tmp_path: Path, tally) -> None:
-    path = str(tmp_path / "lock")
-    waiter = crowd.member("crowd_jobs:taking", path=path)
-    for number in range(tries(3, 60)):
-        holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
-        holder.heard()
-        stopped = crowd.member("crowd_jobs:taking", path=path)
-        stopped.send(wait_s=30)
-        stopped.heard()
-        time.sleep(0.05 + 0.002 * (number % 10))
-        stopped.signal(signal.SIGSTOP)
-        waiter.send(wait_s=10)
-        waiter.heard()
-        time.sleep(0.1)
-        holder.send(leave=True)
-        left_s = holder.heard()["left_s"]
-        said = waiter.heard()
-        tally.tried()
-        if not said.get("taken_s", float("inf")) - left_s <= 0.5 + LATE_S:
-            tally.violated(number, said)
-        stopped.signal(signal.SIGCONT)
-        if "taken_s" not in (said := stopped.heard()):
-            tally.violated(number, said)
-        holder.dismissed()
-        stopped.dismissed()
-    waiter.dismissed()
-    tally.done()
-
-
-@pytest.mark.fault("F13")
-def test_a_forked_child_does_not_keep_the_lock_that_its_parent_has_left(crowd: Crowd, tmp_path: Path, tally) -> None:
-    path = str(tmp_path / "lock")
-    waiter = crowd.member("crowd_jobs:taking", path=path)
-    for number in range(tries(4, 200)):
-        holder = crowd.member("crowd_jobs:holding", path=path, how="forks")
-        [child] = holder.heard()["children"]
-        waiter.send(wait_s=10)
-        waiter.heard()
-        holder.send(leave=True)
-        left_s = holder.heard()["left_s"]
-        said = waiter.heard()
-        tally.tried()
-        if not said.get("taken_s", float("inf")) - left_s <= LATE_S:
-            tally.violated(number, said)
-        os.kill(child, signal.SIGKILL)
-        holder.dismissed()
-    waiter.dismissed()
-    tally.done()
-
-
-@pytest.mark.fault("F13")
-def test_readers_answer_while_a_writer_is_stopped_with_the_lock(crowd: Crowd, project: Project, tally) -> None:
-    path = str(stores_at(project.root) / "main/lock")
-    holder = crowd.member("crowd_jobs:holding", path=path, how="holds")
-    holder.heard()
-    holder.signal(signal.SIGSTOP)
-    watching = readers(crowd, project, 2, pause_s=0)
-    time.sleep(0.2)
-    said = [message for member in watching for message in member.dismissed()]
-    for what in of_readers(tally, said):
-        tally.violated("stopped", what)
-    holder.kill()
-    tally.done(at_least=2)
 
 
 class Compactors:

@@ -1,9 +1,8 @@
-"""A rename changes the id of an entity wherever it is named, and nothing else; the old id goes on to mean it."""
+"""A rename: files and records name the new id in one record, and a refused one changes nothing."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,7 @@ import msgspec
 import pytest
 
 from kbcore.editing import renaming
-from kbcore.editing.documents import WriteTarget
-from kbcore.editing.renaming import in_files, rename, undo
-from kbcore.editing.setting import SetResult
+from kbcore.editing.renaming import in_files, undo
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
@@ -23,63 +20,33 @@ from kbcore.errors import (
     InvalidQuery,
     NotFound,
     NotSynced,
-    StaleBase,
 )
 from kbcore.model.graph import Node
 from kbcore.query import Query
 from kbcore.query.empty_result import filters_of
-from kbcore.rules.stale_edges import stale_edges
 from kbcore.store.answers import EdgeCounts, summarize_at
 from kbcore.store.history.compare import count_differences, diff, differences_from
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
 from kbcore.store.history.touched import Touched, touched
 from kbcore.store.write_request import Author
-from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
-from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.pending import wanted
-from kbcore.view.scratch_copy import scratch_copy
-from tests.support.disk.saving import saving_while_written, seeing_calls, writing_before_lock
+from tests.core.editing.renamed import (
+    CHECK,
+    EDGE,
+    FILES,
+    LOGIN,
+    LOGOUT,
+    SYMBOLS,
+    facts,
+    files_after,
+    renamed,
+    target,
+    texts,
+)
+from tests.support.disk.saving import seeing_calls, writing_before_lock
 from tests.support.processes.cli import environment
-from tests.support.repository.places import caches_at
 from tests.support.repository.project import Project
 from tests.support.repository.repos import git
-
-LOGIN = "---\nid: REQ-1  # never reused\ntitle: Log in\nstatus: open\n---\n# Log in\n\nSince REQ-1 was split.\n"
-LOGOUT = "---\nid: REQ-2\ntitle: Log out\nstatus: open\ndepends_on:\n  - REQ-1 # first\n---\nsee REQ-1\n"
-CHECK = "---\nid: TEST-1\ntitle: T\nstatus: active\nlinks: [REQ-1, REQ-10]\n---\n"
-SYMBOLS = "symbols:\n- title: login\n  id: S-1\n  links:\n  - REQ-1\n"
-FILES = {
-    "docs/requirements/login.md": LOGIN,
-    "docs/requirements/logout.md": LOGOUT,
-    "docs/tests/t.md": CHECK,
-    "docs/symbols.yaml": SYMBOLS,
-}
-EDGE = {"type": "relates_to", "kind": "example", "from": "REQ-1", "to": "REQ-2", "confidence": 0.5}
-
-
-def target(project: Project) -> WriteTarget:
-    branch = project.workspace().head().branch
-    read = project.workspace().store(branch).read
-    return WriteTarget(project.workspace(), branch, Author("ann", "cli", "kb/test"), read, follows_head=True)
-
-
-def renamed(project: Project, old: str = "REQ-1", new: str = "REQ-7", **options: Any) -> SetResult:
-    return rename(target(project), old, new, **options)
-
-
-def texts(project: Project) -> dict[str, str]:
-    return {path: (project.root / path).read_text() for path in FILES}
-
-
-def facts(project: Project) -> tuple[dict[str, Any], set[tuple[Any, ...]]]:
-    """Return what is stated now, by whom and when it was made, without seqs and times of updates."""
-    view = project.view()
-    nodes = {
-        row[0]: row[1:]
-        for row in view.rows("select id, type, title, status, priority, attributes, owners, path, created_at from node")
-    }
-    columns = "type, kind, from_id, to_id, is_resolved, confidence, statements, created_at, created_by"
-    return nodes, set(view.rows(f"select {columns} from link"))
 
 
 @pytest.fixture
@@ -313,142 +280,6 @@ def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:
     assert filled.link("REQ-7", "depends_on", "REQ-2").is_resolved
 
 
-def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_document_states(project: Project) -> None:
-    project.sync({"docs/requirements/logout.md": LOGOUT, "docs/requirements/login.md": LOGIN})
-    moved = LOGIN.replace("id: REQ-1", "id: REQ-7").replace("open\n", "open\nformer_ids: [REQ-1]\n")
-    project.sync({"docs/requirements/login.md": moved})
-    assert project.link("REQ-2", "depends_on", "REQ-7").is_resolved
-    project.sync({"docs/requirements/login.md": LOGIN})
-    assert project.link("REQ-2", "depends_on", "REQ-1").is_resolved
-    assert project.view().renamed(["REQ-1"]) == {}
-
-
-def files_after(project: Project, old: str = "REQ-1", new: str = "REQ-7") -> dict[str, str | bytes | None]:
-    """Return what a rename writes into the files, without writing it."""
-    return {one.path: one.after for one in renamed(project, old, new, dry_run=True).edits}
-
-
-def test_files_in_which_an_entity_was_renamed_elsewhere_keep_what_clients_stated_of_it(filled: Project) -> None:
-    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
-    before = facts(filled)
-    synced = filled.sync(files_after(filled))
-    assert synced.outcome.warnings == ()
-    assert (synced.outcome.renamed, synced.as_json()["deleted"]) == ({"REQ-1": "REQ-7"}, 0)
-    assert filled.link("S-1", "implements", "REQ-7").fields["attributes.by"] == "ann"
-    now = facts(filled)
-    filled.sync(dict(FILES))
-    assert facts(filled) == before
-    renamed(filled)
-    assert facts(filled) == now
-    assert not filled.sync(rebuild=True).outcome.applied
-
-
-def test_a_rename_that_git_merges_keeps_what_clients_stated_on_the_branch_that_takes_it_in(filled: Project) -> None:
-    git(filled.root, "add", ".")
-    git(filled.root, "commit", "-qm", "documents")
-    filled.switch("f", create=True)
-    filled.sync()
-    renamed(filled)
-    git(filled.root, "commit", "-qam", "rename")
-    filled.switch("main")
-    filled.apply(
-        entities=[{"id": "REQ-1", "attributes": {"k": "mine"}}],
-        edges=[{"type": "implements", "from": "S-1", "to": "REQ-1"}],
-    )
-    created_at = filled.node("REQ-1").created_at
-    git(filled.root, "merge", "-q", "f")
-    filled.sync()
-    node = filled.node("REQ-7")
-    assert (node.fields["attributes.k"], node.fields["priority"], node.created_at) == ("mine", "must", created_at)
-    assert filled.link("S-1", "implements", "REQ-7").is_resolved
-    assert filled.node("REQ-1") is None
-
-
-def test_the_document_that_is_renamed_may_come_after_those_that_name_it(filled: Project) -> None:
-    filled.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-1", "attributes": {"by": "ann"}}])
-    after = files_after(filled)
-    own = after.pop("docs/requirements/login.md")
-    filled.sync(after)
-    filled.sync({"docs/requirements/login.md": own})
-    link = filled.link("REQ-2", "depends_on", "REQ-7")
-    assert (link.fields["attributes.by"], link.is_resolved) == ("ann", True)
-    assert {one.src for one in link.statements} == {"", "docs/requirements/logout.md"}
-    assert filled.node("REQ-7").fields["priority"] == "must"
-    assert not filled.sync(rebuild=True).outcome.applied
-
-
-def test_a_document_may_move_in_the_commit_that_renames_its_entity(filled: Project) -> None:
-    own = files_after(filled)["docs/requirements/login.md"]
-    filled.sync({"docs/requirements/login.md": None, "docs/requirements/sign-in.md": own})
-    node = filled.node("REQ-7")
-    assert (node.path, node.fields["priority"]) == ("docs/requirements/sign-in.md", "must")
-    assert set(node.owners.values()) == {"docs/requirements/sign-in.md"}
-
-
-def test_a_former_id_that_is_still_stated_stays_an_entity_of_its_own(filled: Project) -> None:
-    other = LOGOUT.replace("id: REQ-2", "id: REQ-9\nformer_ids: [REQ-1]")
-    filled.sync({"docs/requirements/logout.md": other})
-    assert filled.node("REQ-1").fields["priority"] == "must"
-    assert "priority" not in filled.node("REQ-9").fields
-
-
-@pytest.mark.parametrize("last", ["docs/requirements/logout.md", "docs/tests/t.md"])
-def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_written(filled: Project, last: str) -> None:
-    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
-    other = Project(filled.root, is_new=False)
-    try:
-        with saving_while_written(last, other.sync):
-            written = renamed(filled)
-    finally:
-        other.close()
-    assert any("Another process recorded changes" in one for one in written.outcome.warnings)
-    assert filled.node("REQ-7").fields["priority"] == "must"
-    assert filled.link("S-1", "implements", "REQ-7").fields["attributes.by"] == "ann"
-    assert filled.node("REQ-1") is None
-    assert not filled.sync(rebuild=True).outcome.applied
-
-
-def noted(project: Project) -> tuple[BegunRename, ...]:
-    workspace = project.workspace()
-    return read_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree)
-
-
-@pytest.mark.parametrize("is_recorded", [True, False])
-def test_a_sync_removes_the_note_of_a_rename_that_it_records_or_finds_recorded(
-    filled: Project, is_recorded: bool
-) -> None:
-    written = renamed(filled, dry_run=not is_recorded)
-    note = begun("REQ-1", "REQ-7", ("REQ-1",), [(edit.path, edit.after) for edit in written.edits])
-    workspace = filled.workspace()
-    note_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree, [note])
-    files = {edit.path: edit.after for edit in written.edits}
-    filled.sync(files, dry_run=True)
-    assert noted(filled) == (note,)
-    assert filled.sync(files).outcome.applied is not is_recorded
-    assert noted(filled) == ()
-    assert filled.view().renamed(["REQ-1"]) == {"REQ-1": "REQ-7"}
-
-
-def test_a_sync_keeps_the_note_of_a_rename_that_is_not_recorded(filled: Project) -> None:
-    note = begun("REQ-1", "REQ-7", ("REQ-1",), [("docs/requirements/login.md", b"not written yet")])
-    workspace = filled.workspace()
-    note_begun(workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree, [note])
-    filled.sync()
-    assert noted(filled) == (note,)
-
-
-def test_a_rename_whose_files_are_put_back_leaves_no_note(filled: Project) -> None:
-    before = texts(filled)
-
-    def save() -> None:
-        filled.write({"docs/tests/t.md": CHECK + "more\n"})
-
-    with saving_while_written("docs/requirements/login.md", save), pytest.raises(StaleBase):
-        renamed(filled)
-    assert texts(filled) == before | {"docs/tests/t.md": CHECK + "more\n"}
-    assert noted(filled) == ()
-
-
 def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled: Project) -> None:
     more = {f"docs/requirements/m{number:02}.md": LOGOUT.replace("REQ-2", f"M-{number}") for number in range(20)}
     filled.sync(more)
@@ -535,229 +366,6 @@ def test_processes_that_rename_and_write_at_once_lose_nothing(project: Project) 
     assert not project.edges("HUB")
     assert {one[0] for one in project.edges("L-9") if one[1] == "depends_on"} == {f"L-{at}" for at in range(20, 24)}
     assert ("L-ONE", "relates_to", "HUB-2", True) in project.edges("L-ONE")
-
-
-@pytest.mark.parametrize("between", [None, LOGOUT.replace("REQ-2", "REQ-8")])
-def test_client_facts_come_back_where_the_old_file_is_synced_as_gone_before_the_new_one_comes(
-    filled: Project, between: str | None
-) -> None:
-    filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
-    own = files_after(filled)["docs/requirements/login.md"]
-    filled.sync({"docs/requirements/login.md": between})
-    assert filled.node("REQ-1") is None
-    assert not filled.link("S-1", "implements", "REQ-1").is_resolved
-    answer = filled.sync({"docs/requirements/sign-in.md": own})
-    node = filled.node("REQ-7")
-    assert node is not None
-    assert node.fields["priority"] == "must"
-    assert any("REQ-7 is back, with what clients had stated of it: priority" in one for one in answer.outcome.warnings)
-    link = filled.link("S-1", "implements", "REQ-7")
-    assert (link.is_resolved, link.fields["attributes.by"]) == (True, "ann")
-    assert not filled.edges("REQ-1")
-    assert not filled.sync(rebuild=True).outcome.applied
-
-
-def test_what_clients_stated_of_an_entity_that_was_renamed_since_does_not_come_to_another_one(filled: Project) -> None:
-    filled.sync(files_after(filled))
-    other = LOGOUT.replace("id: REQ-2", "id: REQ-9\nformer_ids: [REQ-1]")
-    filled.sync({"docs/requirements/nine.md": other})
-    assert filled.node("REQ-7").fields["priority"] == "must"
-    assert "priority" not in filled.node("REQ-9").fields
-
-
-def suspect_edges(project: Project) -> set[tuple[str, str, str]]:
-    return {(one.from_id, one.type, one.to_id) for one in stale_edges(project.view().rows)}
-
-
-@pytest.fixture
-def doubted(filled: Project) -> Project:
-    """Change REQ-1, so that what files and clients state about it is suspect; REQ-2 is as it was."""
-    filled.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-2"}])
-    filled.sync({"docs/requirements/login.md": LOGIN.replace("Log in", "Sign in")})
-    assert suspect_edges(filled) == {
-        ("REQ-2", "depends_on", "REQ-1"),
-        ("S-1", "implements", "REQ-1"),
-    }
-    return filled
-
-
-def test_a_rename_and_its_undoing_leave_suspect_edges_suspect_and_make_no_others_suspect(doubted: Project) -> None:
-    before = suspect_edges(doubted)
-    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in before}
-    seq = renamed(doubted).outcome.seq
-    assert suspect_edges(doubted) == now
-    assert not doubted.sync().outcome.applied
-    renamed(doubted, "REQ-2", "REQ-8")
-    assert suspect_edges(doubted) == {tuple("REQ-8" if end == "REQ-2" else end for end in edge) for edge in now}
-    renamed(doubted, "REQ-8", "REQ-2")
-    undo(target(doubted), seq)
-    assert suspect_edges(doubted) == before
-
-
-def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(filled: Project) -> None:
-    seq = filled.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-2"}]).seq
-    renamed(filled, "REQ-2", "REQ-8")
-    renamed(filled, "TEST-1", "TEST-9")
-    filled.apply(entities=[{"id": "REQ-8", "severity": "high"}])
-    renamed(filled, "REQ-8", "REQ-2")
-    found = {(one.from_id, one.kind): one.confirmed_seq for one in stale_edges(filled.view().rows)}
-    assert found["TEST-9", "see"] == seq
-
-
-def test_an_edge_that_is_confirmed_after_a_rename_is_not_suspect(doubted: Project) -> None:
-    renamed(doubted)
-    doubted.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-7"}])
-    assert suspect_edges(doubted) == {("S-1", "implements", "REQ-7")}
-
-
-def test_a_rename_that_a_sync_takes_in_leaves_suspect_edges_suspect(doubted: Project) -> None:
-    after = files_after(doubted)
-    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
-    doubted.sync({"docs/requirements/login.md": after["docs/requirements/login.md"]})
-    assert suspect_edges(doubted) == now
-
-
-def counted_suspects(project: Project, ids: list[str] | None = None) -> tuple[set[str], int]:
-    """Return the entities that suspect edges come from, and how many statements it took to find them."""
-    asked: list[str] = []
-    view = project.view()
-
-    def rows(sql: str, params: Any) -> list[tuple[Any, ...]]:
-        asked.append(sql)
-        return view.rows(sql, params)
-
-    return {one.from_id for one in stale_edges(rows, ids)}, len(asked)
-
-
-def pairs(project: Project, count: int) -> None:
-    """State requirements A-n that depend on B-n."""
-    project.apply(
-        entities=[
-            {"id": f"{end}-{n}", "type": "req", "title": f"t{n}", "status": "open"}
-            for end in "AB"
-            for n in range(count)
-        ],
-        edges=[{"type": "depends_on", "from": f"A-{n}", "to": f"B-{n}"} for n in range(count)],
-    )
-
-
-def test_many_renames_take_no_more_statements_where_nothing_was_suspect_when_it_was_renamed(project: Project) -> None:
-    pairs(project, 12)
-    renamed(project, "B-0", "C-0")
-    once = counted_suspects(project)
-    for n in range(1, 12):
-        renamed(project, f"B-{n}", f"C-{n}")
-        renamed(project, f"C-{n}", f"D-{n}")
-    assert once[0] == set()
-    assert counted_suspects(project) == once
-    assert counted_suspects(project, [link.id for link in project.view().touching(["D-3"])]) == once
-    project.apply(entities=[{"id": "D-5", "title": "other"}])
-    assert counted_suspects(project) == ({"A-5"}, once[1])
-
-
-def test_edges_that_were_suspect_before_many_renames_take_no_more_statements(project: Project) -> None:
-    pairs(project, 4)
-    project.apply(entities=[{"id": f"B-{n}", "title": "other"} for n in range(4)])
-    once = counted_suspects(project)
-    for n in range(4):
-        renamed(project, f"B-{n}", f"C-{n}")
-    for n in range(8):
-        renamed(project, f"{'D' if n else 'C'}-{n}", f"D-{n + 1}")
-    renamed(project, "A-0", "A-9")
-    assert once[0] == {"A-0", "A-1", "A-2", "A-3"}
-    assert counted_suspects(project) == ({"A-9", "A-1", "A-2", "A-3"}, once[1])
-
-
-def test_an_edge_confirmed_between_two_renames_is_not_suspect_after_them(project: Project) -> None:
-    pairs(project, 2)
-    project.apply(entities=[{"id": "B-0", "title": "other"}, {"id": "B-1", "title": "other"}])
-    renamed(project, "B-0", "C-0")
-    renamed(project, "B-1", "C-1")
-    project.apply(entities=[{"id": "A-0", "title": "fits what it depends on now"}])
-    project.apply(edges=[{"type": "depends_on", "from": "A-1", "to": "C-1"}])
-    assert suspect_edges(project) == set()
-    renamed(project, "C-0", "D-0")
-    renamed(project, "C-1", "D-1")
-    assert suspect_edges(project) == set()
-    project.apply(entities=[{"id": "D-1", "title": "another"}])
-    renamed(project, "D-1", "E-1")
-    assert suspect_edges(project) == {("A-1", "depends_on", "E-1")}
-
-
-def test_an_edge_is_suspect_whose_target_a_sync_renames_and_changes_at_once(project: Project) -> None:
-    project.sync(FILES)
-    after = files_after(project)
-    text = after["docs/requirements/login.md"]
-    assert isinstance(text, bytes)
-    assert suspect_edges(project) == set()
-    project.sync({**after, "docs/requirements/login.md": text.replace(b"Log in", b"Sign in")})
-    assert ("S-1", "implements", "REQ-7") in suspect_edges(project)
-
-
-def test_an_edge_is_not_suspect_whose_target_a_sync_renames_and_moves_to_another_file(project: Project) -> None:
-    project.sync(FILES)
-    after = files_after(project)
-    text = after.pop("docs/requirements/login.md")
-    project.sync({**after, "docs/requirements/login.md": None, "docs/requirements/seven.md": text})
-    assert project.node("REQ-1") is None
-    assert suspect_edges(project) == set()
-
-
-def test_a_new_entity_with_the_earlier_id_of_another_one_has_no_part_in_its_history(doubted: Project) -> None:
-    renamed(doubted)
-    text = (doubted.root / "docs/requirements/login.md").read_text().replace("former_ids: [REQ-1]\n", "")
-    doubted.sync({"docs/requirements/login.md": text})
-    again = LOGIN.replace("Log in", "Anew")
-    doubted.sync({"docs/requirements/again.md": again})
-    doubted.apply(edges=[{"type": "relates_to", "kind": "see", "from": "TEST-1", "to": "REQ-1"}])
-    before = {("REQ-2", "depends_on", "REQ-7"), ("S-1", "implements", "REQ-7")}
-    assert suspect_edges(doubted) == before
-    doubted.sync({"docs/requirements/again.md": again.replace("Anew", "Newer")})
-    assert suspect_edges(doubted) == before | {("TEST-1", "relates_to", "REQ-1")}
-
-
-def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Project) -> None:
-    known = {doubted.seq(): suspect_edges(doubted)}
-    for step in (
-        lambda: renamed(doubted),
-        lambda: renamed(doubted, "REQ-2", "REQ-8"),
-        lambda: doubted.apply(entities=[{"id": "REQ-8", "priority": "must"}]),
-        lambda: undo(target(doubted), doubted.seq() - 1),
-        lambda: doubted.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-7"}]),
-    ):
-        step()
-        known[doubted.seq()] = suspect_edges(doubted)
-    moved = doubted.view().rows("select seq, moved from record order by seq")
-    for cache in caches_at(doubted.root).iterdir():
-        shutil.rmtree(cache) if cache.is_dir() else cache.unlink()
-    again = Project(doubted.root, is_new=False)
-    try:
-        view = again.view()
-        assert view.rows("select seq, moved from record order by seq") == moved
-        for seq, edges in known.items():
-            with scratch_copy(view, seq) as past:
-                assert {(one.from_id, one.type, one.to_id) for one in stale_edges(past.rows)} == edges, seq
-    finally:
-        again.close()
-
-
-def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doubted: Project) -> None:
-    now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
-    doubted.write({"docs/requirements/login.md": files_after(doubted)["docs/requirements/login.md"]})
-    workspace, files = doubted.workspace(), WorktreeFiles()
-    try:
-        found, freshness = files.read(
-            workspace,
-            "main",
-            lambda view, state: (
-                {(one.from_id, one.type, one.to_id) for one in stale_edges(view.rows)},
-                state.freshness,
-            ),
-            time_s=60.0,
-        )
-    finally:
-        files.close()
-    assert (found, freshness) == (now, "overlay")
 
 
 def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(project: Project) -> None:

@@ -15,7 +15,7 @@ from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.salvage import salvage
 from kbcore.remedies import shown
 from kbcore.store.branches import lost
-from tests.core.store.branches.test_lost import accepted, copied, fresh, put, put_back, store_of
+from tests.core.store.branches.losing import accepted, copied, fresh, put, put_back, store_of
 from tests.support.processes.cli import run_kb
 from tests.support.repository.project import AUTHOR, Project
 
