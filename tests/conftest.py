@@ -31,33 +31,33 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW = (
-    "cli/test_branches.py",
-    "cli/test_check.py",
-    "cli/test_demo.py",
-    "cli/test_history.py",
-    "cli/test_hook.py",
-    "cli/test_program.py",
-    "cli/test_sleep.py",
-    "cli/test_startup.py",
-    "cli/test_terminal.py",
-    "cli/test_upkeep.py",
-    "cli/test_watch.py",
-    "core/checks/test_trials.py",
-    "core/checks/introduced",
-    "core/kip/sleep",
-    "core/storage/test_crash.py",
-    "core/store/test_concurrency.py",
-    "core/watch",
-    "docs",
-    "fault",
-    "mcp/test_concurrency.py",
-    "mcp/test_prompts.py",
-    "mcp/test_streams.py",
-    "mcp/test_subscriptions.py",
-    "test_benchmarks.py",
-)
-"""What starts programs by the dozen, waits, or hurts a store: a fifth of the tests, and half of the time of all."""
+SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/watch", "docs", "fault")
+SLOW_FILES = {
+    ".": "benchmarks",
+    "cli": (
+        "branches check check_reports demo editing former_ids gc git_commands git_setups hook impact kip "
+        "lost_stores new permissions points program renaming signals sleep startup terminal undo upkeep "
+        "watch"
+    ),
+    "core/editing": "renamed_suspects",
+    "core/kip": "unrecorded",
+    "core/kip/kml": "dry_run export export_laws",
+    "core/maintenance": "compacting",
+    "core/query": "query_laws search_laws",
+    "core/rules": "limited suspect_edge",
+    "core/storage": "processes scratch",
+    "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers",
+    "core/store/branches": "moves slow_git trash views",
+    "core/store/history": "reach undo_laws",
+    "core/sync": "file_status overlay touched",
+    "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
+    "mcp": (
+        "branches check concurrency conformance damage extras former_ids history interruption listing "
+        "messages_not_read planted prompts query sleeping startup streams subscriptions telling turns "
+        "writing"
+    ),
+}
+"""A quarter of the tests and most of the time: they start programs, wait or hurt a store. ``test_`` is left out."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,7 +65,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark what `make quick` leaves out, and leave out the cases that a slice has not."""
     if SCALE == "slice":
         _keep_slices(config, items)
-    slow = [Path(__file__).parent / name for name in SLOW]
+    files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
+    slow = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
     assert all(place.exists() for place in slow)
     is_slow = cache(lambda path: any(path.is_relative_to(place) for place in slow))
     for item in items:
