@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from kbcore.rules import RULES
@@ -13,7 +16,17 @@ THEN = "'REQ-7' was called 'REQ-1' at seq 1."
 DOCUMENT = "docs/requirements/login.md"
 
 
-@pytest.mark.sliced(7)
+def rename_login(root: Path, kb: Callable[..., str]) -> None:
+    kb("rename", "REQ-1", "REQ-7")
+    kb("query")  # so that no copy has to build a view first
+
+
+@pytest.fixture
+def renamed(grown: Callable[..., Path]) -> Path:
+    """The repository with documents, in which REQ-1 is called REQ-7."""
+    return grown(rename_login)
+
+
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -41,8 +54,7 @@ DOCUMENT = "docs/requirements/login.md"
     ],
     ids=lambda one: " ".join(one)[:40] if isinstance(one, list) else "",
 )
-def test_a_former_id_means_the_entity_and_the_answer_names_it_once(kb, synced, words, shown):
-    kb("rename", "REQ-1", "REQ-7")
+def test_a_former_id_means_the_entity_and_the_answer_names_it_once(kb, renamed, words, shown):
     ran = kb(*words)
     assert ran.status == 0, ran.err
     assert shown in ran.out
@@ -58,8 +70,7 @@ def test_a_former_id_means_the_entity_and_the_answer_names_it_once(kb, synced, w
         (["graph", "REQ-7"], '["REQ-1'),
     ],
 )
-def test_as_of_a_seq_before_the_rename_the_later_id_means_the_entity(kb, synced, words, shown):
-    kb("rename", "REQ-1", "REQ-7")
+def test_as_of_a_seq_before_the_rename_the_later_id_means_the_entity(kb, renamed, words, shown):
     kb("set", "REQ-7", "title=T")
     ran = kb(*words, "--at", "1")
     assert (ran.status, shown in ran.out, ran.err.count(THEN)) == (0, True, 1), ran.err
@@ -133,8 +144,7 @@ def test_the_history_goes_through_renames_and_names_them(kb, synced):
     assert stat.index("> REQ-1 -> REQ-7") < stat.index("~ REQ-1\n") < stat.index("+ REQ-1")
 
 
-def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, synced):
-    kb("rename", "REQ-1", "REQ-7")
+def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, renamed):
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-7", "severity": "high"}]}')
     kb("revert", "2", "--files")
     page = kb("show", "REQ-1").out
@@ -165,8 +175,7 @@ def test_delete_names_the_file_that_states_what_no_record_has_yet(kb, synced):
 
 
 @pytest.mark.parametrize(("mode", "type_"), [("upsert", ""), ("update", ""), ("update", '"type": "req", ')])
-def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, synced, mode, type_):
-    kb("rename", "REQ-1", "REQ-7")
+def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, renamed, mode, type_):
     ran = kb("apply", "-", stdin=f'{{"entities": [{{"id": "REQ-1", {type_}"severity": "high"}}], "mode": "{mode}"}}')
     assert (ran.status, ran.err.count(NOW)) == (0, 1), ran.err
     assert "REQ-7\t" in kb("query", "--where", "severity=high").out
@@ -180,8 +189,7 @@ def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, sync
         '{"id": "REQ-1", "severity": "high"}, {"id": "REQ-7", "severity": "low"}',
     ],
 )
-def test_what_could_make_an_entity_with_a_former_id_is_refused(kb, synced, items):
-    kb("rename", "REQ-1", "REQ-7")
+def test_what_could_make_an_entity_with_a_former_id_is_refused(kb, renamed, items):
     before = kb("status", "--json").json["seq"]
     ran = kb("apply", "-", stdin=f'{{"entities": [{items}]}}')
     assert "is a former id of 'REQ-7', and names no other entity." in ran.err
@@ -189,8 +197,7 @@ def test_what_could_make_an_entity_with_a_former_id_is_refused(kb, synced, items
 
 
 @pytest.mark.parametrize("words", [["delete", "REQ-1", "--yes"], ["rename", "REQ-1", "REQ-8"]])
-def test_a_deletion_and_a_rename_under_a_former_id_name_the_present_one(kb, synced, words):
-    kb("rename", "REQ-1", "REQ-7")
+def test_a_deletion_and_a_rename_under_a_former_id_name_the_present_one(kb, renamed, words):
     ran = kb(*words)
     assert ran.status != 0
     assert NOW in ran.err

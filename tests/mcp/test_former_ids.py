@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.mcp.agents import agent, answer_of
+from tests.mcp.agents import Agent, agent, answer_of
+from tests.support.repository.project import Project
 
 
 def req(key):
@@ -12,6 +15,15 @@ def req(key):
 
 
 NOW = "'OLD-1' is called 'NEW-1' now."
+
+
+@pytest.fixture(scope="module")
+def renamed(shared: Project) -> Iterator[Agent]:
+    """An agent where OLD-1, on which R-2 depends, is called NEW-1: for calls that change nothing."""
+    shared.apply(entities=[req("OLD-1"), req("R-2")], edges=[{"type": "depends_on", "from": "R-2", "to": "OLD-1"}])
+    with agent(shared.root, "--toolsets", "all") as kb:
+        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
+        yield kb
 
 
 @pytest.mark.parametrize(
@@ -32,11 +44,8 @@ NOW = "'OLD-1' is called 'NEW-1' now."
         ),
     ],
 )
-def test_a_former_id_means_the_entity_and_the_answer_says_so(project, tool, arguments, found):
-    project.apply(entities=[req("OLD-1"), req("R-2")], edges=[{"type": "depends_on", "from": "R-2", "to": "OLD-1"}])
-    with agent(project.root, "--toolsets", "all") as kb:
-        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
-        result = kb.result(tool, arguments)
+def test_a_former_id_means_the_entity_and_the_answer_says_so(renamed, tool, arguments, found):
+    result = renamed.result(tool, arguments)
     assert found(answer_of(result)) == "NEW-1"
     assert [block.text.count(NOW) for block in result.content][-1] == 1
 
@@ -65,13 +74,10 @@ def test_the_history_of_a_renamed_entity_is_whole_under_both_ids(project):
         'MERGE CONCEPT ?a INTO ?b WHERE { ?a {type: "Requirement", name: "OLD-1"} ?b {id: "R-2"} }',
     ],
 )
-def test_a_command_of_kip_that_writes_to_a_former_id_is_refused_with_the_present_one(project, command):
-    project.apply(entities=[req("OLD-1"), req("R-2")], edges=[{"type": "depends_on", "from": "R-2", "to": "OLD-1"}])
-    with agent(project.root, "--toolsets", "all") as kb:
-        kb.call("kb_upsert", rename={"OLD-1": "NEW-1"})
-        before = kb.call("kb_query", ids=["NEW-1", "R-2"], edges=True)
-        result = kb.result("execute_kip", {"command": command})
-        assert kb.call("kb_query", ids=["NEW-1", "R-2"], edges=True) == before
+def test_a_command_of_kip_that_writes_to_a_former_id_is_refused_with_the_present_one(renamed, command):
+    before = renamed.call("kb_query", ids=["NEW-1", "R-2"], edges=True)
+    result = renamed.result("execute_kip", {"command": command})
+    assert renamed.call("kb_query", ids=["NEW-1", "R-2"], edges=True) == before
     error = answer_of(result)["error"]
     assert result.is_error, result
     assert error["message"].startswith("'OLD-1' is called 'NEW-1' now (line 1, column "), error
