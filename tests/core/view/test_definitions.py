@@ -148,7 +148,7 @@ def test_queries_and_rules_know_them(project: Project) -> None:
     query = Query(type="Taste")
     assert check(query, view.schema(workspace.schema), DataNames(view.rows, is_edge=False)) == query
     with pytest.raises(InvalidQuery):
-        check(query, workspace.schema, DataNames(view.rows, is_edge=False))
+        check(query, workspace.schema, None)
     found = run_checks(workspace, view, branch="main", only=["unknown-type", "endpoint-types", "required-fields"])
     assert found.violations == []
 

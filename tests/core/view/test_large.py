@@ -24,6 +24,7 @@ CODE = Path(__file__).parents[3] / "kbcore"
 
 ONE_TABLE = {
     "select 1 from {table} limit 1": "one table",
+    "select 1 from {self._tables[0]} where type = ? limit 1": "one table",
     "select 1 from {table} where json_exists({column}, ?) limit 1": "one table",
     "{' union all '.join(parts)} limit {_MOST_ROWS + 1}": "look-ups by key in one table, without a join",
     "select n.id from {table} n where {named} limit {_MOST_ROWS}": "one table, with the vocabulary beside it",
