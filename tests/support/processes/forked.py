@@ -31,6 +31,12 @@ from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[3]
 _MODULES = {"kb": "kbcli.app", "kb-mcp": "kbmcp.server"}
+_LATER = ("difflib", "encodings.idna", "encodings.utf_8_sig", "gherkin", "pwd", "zoneinfo")
+"""What is imported while a command runs: another user may not be allowed to read this Python."""
+
+AS_ANOTHER = "KB_TEST_AS"
+"""The variable that makes a fork another user: uid, gid, one more group and umask, with blanks between them."""
+
 _STREAMS = 3
 _AT_ONCE = 64
 """Programs that may be asked for while another one is made."""
@@ -169,6 +175,8 @@ def _imported(program: str) -> Callable[[Sequence[str]], int]:
     for name in ("kbcore", module.__package__):
         for one in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
             importlib.import_module(one.name)
+    for name in _LATER:
+        importlib.import_module(name)
     start: Callable[[Sequence[str]], int] = module.main
     return start
 
@@ -202,6 +210,12 @@ def _become(program: str, asked: _Asked) -> None:
     os.environ.clear()
     os.environ.update(asked.env)
     os.chdir(asked.cwd)
+    if AS_ANOTHER in os.environ:
+        uid, gid, team, umask = map(int, os.environ.pop(AS_ANOTHER).split())
+        os.setgroups([team])
+        os.setgid(gid)
+        os.setuid(uid)
+        os.umask(umask)
     sys.argv = [program, *asked.arguments]
 
 
