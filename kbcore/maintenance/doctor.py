@@ -380,7 +380,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:
             remedy = f"{typed('doctor', '--new-epoch', lead='Run')} in the copy."
-            yield DoctorFinding("stores", "warning", "store_copied", copy, remedy, name)
+            yield DoctorFinding("stores", "warning", "store_copied", shown(copy), remedy, name)
     for damaged in place.damaged():
         yield DoctorFinding(
             "stores",

@@ -18,7 +18,7 @@ from kbcore.maintenance.findings import DoctorFinding
 from kbcore.storage import lock
 from kbcore.storage.bug_reports import BUGS
 from kbcore.storage.fs import RealFs
-from tests.support.processes.cli import DOCUMENTS, LOGIN, write
+from tests.support.processes.cli import DOCUMENTS, LOGIN, run_kb, write
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.repos import commit_files, git
 
@@ -392,3 +392,14 @@ def test_a_gc_that_cannot_clear_everything_reports_what_it_did_and_warns(kb, syn
     assert str(witness / ("0" * 32)) in said
     assert "So are 3 more." in said
     assert kb("init", "--no-hooks").status == 0
+
+
+def test_a_copy_of_the_repository_that_went_on_is_named_with_a_command(kb, synced):
+    copy = shutil.copytree(synced, synced.parent / "copy", symlinks=True)
+    for root, key in (synced, "A"), (copy, "B"), (synced, "C"):
+        entity = {"id": key, "type": "req", "title": "T", "status": "open"}
+        assert run_kb(root, "apply", "-", stdin=json.dumps({"entities": [entity]})).status == 0
+    ran = kb("doctor", "--json")
+    [found] = [one for one in ran.json["findings"] if one["code"] == "store_copied"]
+    assert "\x02" not in found["message"] + found["remedy"]
+    assert "`kb doctor --new-epoch`" in found["remedy"]
