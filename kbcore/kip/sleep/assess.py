@@ -56,7 +56,8 @@ _COUNTS: Final = f"""select
   (select count(*) from mine), (select count(*) {ORPHANS}),
   (select count(*) {WAITING}), (select count(*) {STALE_FREE}),
   (select count(*) {TASKS} and coalesce(n.status, 'pending') = 'pending'),
-  domain.*, (select avg(confidence) from link where is_resolved and type in (select unnest($4::varchar[]))
+  domain.*, (select avg(confidence::decimal(18, 12)) from link
+    where is_resolved and type in (select unnest($4::varchar[]))
     and id not in (select id from member where to_id = '{UNSORTED_ID}'))
 from (select count(*), count(*) filter (members not between $5 and $6) {DOMAINS}) domain
 """  # noqa: S608 - constants
