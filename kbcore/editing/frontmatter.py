@@ -47,14 +47,15 @@ def edited(text: str, changes: Mapping[str, Value | None], lines: Mapping[str, i
     """Return the text of a document with keys of its front matter set, or removed where the value is None.
 
     A key is ``title`` or, in a mapping, ``metadata.author``. ``lines`` has the line of each key that the text states
-    already, counted from 1; others are added below the last one.
+    already, counted from 1. A key without a value is found by its name; any other is added below the last one.
 
     Raises: ``CannotEdit``.
     """
     sheet = _Front(text)
     for key, value in changes.items():
-        if key in lines:
-            sheet.replace(lines[key], key, value)
+        line = lines.get(key) or sheet.line_of(key)
+        if line:
+            sheet.replace(line, key, value)
         elif value is not None:
             sheet.add(key, value)
     return sheet.text()
@@ -107,6 +108,14 @@ class _Front:
                 made.append(line)
             made += self._below.get(at, [])
         return "\n".join(made)
+
+    def line_of(self, key: str) -> int:
+        """Return the line, counted from 1, of a key of the front matter itself; 0 where there is none."""
+        for at in range(1, self._end):
+            found = _KEY.fullmatch(self._line(at))
+            if found and not found["indent"] and found["key"].strip("\"'") == key:
+                return at + 1
+        return 0
 
     def replace(self, number: int, key: str, value: Value | None) -> None:
         """Give the key on a line another value, or remove it."""

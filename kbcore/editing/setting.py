@@ -32,7 +32,7 @@ from kbcore.editing.documents import (
     require_whole,
 )
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, Problem
+from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, NotSynced, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model.changeset import parse
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
@@ -46,6 +46,7 @@ from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
+from kbcore.sync.locate import SYNC_FIRST
 from kbcore.sync.pending import wanted
 from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
@@ -238,6 +239,7 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         changeset = parse(request)
         return SetResult(with_called(target.apply(changeset), called))
     require_checked_out(target)
+    _check_moved(target, node)
     definition = schema.entities.get(node.type)
     document = _read_stated(workspace, extractors, node, names)
     values = values_of(_as_stated(node, document.stated, definition, names), asked, schema)
@@ -255,6 +257,14 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         )
     outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings))
     return SetResult(with_called(outcome, called), edits)
+
+
+def _check_moved(target: WriteTarget, node: Node) -> None:
+    """Refuse to edit a document that has moved, which no record has yet. Raises: ``NotSynced``."""
+    recorded = target.workspace.store(target.branch).read(lambda view: view.nodes([node.id]))
+    if recorded and recorded[0].path and recorded[0].path != node.path:
+        where = f"{in_quotes(node.path)}, and was in {in_quotes(recorded[0].path)}"
+        raise NotSynced(f"{in_quotes(node.id)} is in {where}. That is not recorded yet.", hint=SYNC_FIRST)
 
 
 def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
@@ -286,9 +296,11 @@ class _OtherChanges:
     def note(self, _view: View, _stamp: Stamp, draft: Draft) -> Draft:
         """Note what a plan of the record holds besides."""
         changes = joined(draft.changes)
-        if "type" in self._values:  # edges may mean something else then
+        names = {*self._values}
+        if "type" in names:  # edges may mean something else then, and the default status may be another one
             changes = msgspec.structs.replace(changes, links=())
-        said = changes_in_words(changes, lambda key, name: key == self._key and name in self._values)
+            names.add("status")
+        said = changes_in_words(changes, lambda key, name: key == self._key and name in names)
         if draft.changes:
             self._found.append(said)
         return draft

@@ -31,6 +31,7 @@ _VALUES: Final = {
     "tags": "select distinct unnest(tags) as tag from {} order by tag",
 }
 """The values that entities of a relation have, for filters that take any text."""
+_WITHDRAWN: Final = "select coalesce(max(ended) > $2, false) from node_history where id = $1"
 _GONE: Final = "select max(ended) from node_history where id = $1 and ended <= $2"
 
 _LACKING: Final = {"status": "Nothing has the status", "tags": "Nothing has the tag"}
@@ -53,11 +54,15 @@ class Filter(msgspec.Struct, frozen=True):
     gone: int = 0
     called: str = ""
     last: str = ""
+    is_withdrawn: bool = False
+    """No file states the entity any more, which is not recorded yet."""
 
     def lacking(self) -> str:
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
         if not self.unknown:
             return ""
+        if self.is_withdrawn:
+            return f"{in_quotes(self.unknown)} is gone: no file states it any more, which is not recorded yet."
         if self.called:
             was = f"{in_quotes(self.unknown)} is called {in_quotes(self.called)} since seq {self.gone}"
             return f"{was}, which undid its rename."
@@ -114,6 +119,8 @@ def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
     if one.unknown not in _ids_in(query, one.name, one.value):
         return one
     until = view.seq if query.at is None else query.at
+    if query.at is None and view.rows(_WITHDRAWN, [one.unknown, view.recorded_seq]) == [(True,)]:
+        return msgspec.structs.replace(one, near=(), is_withdrawn=True)
     [(gone,)] = view.rows(_GONE, [one.unknown, min(until, view.recorded_seq)])
     again = called_again(view, one.unknown, gone) if gone and query.at is None else ""
     if not gone:

@@ -58,15 +58,15 @@ def unrecorded_words(words: str, path: str) -> str:
 def withdrawn(read: Reading, recorded: Reading, ids: Collection[str]) -> list[str]:
     """Return those of these entities that the records have and that go with the next sync: no file states them now."""
 
-    def on(view: View) -> set[str]:
-        if not view.overlay_mark:
-            return set()
-        absent = {*ids} - {node.id for node in view.nodes(sorted(ids))}
-        return absent - view.renamed(absent).keys()
+    def known(view: View, keys: Collection[str]) -> set[str]:
+        """Return those of these ids that name an entity, or are a former id of one."""
+        there = {node.id for node in view.nodes(sorted(keys))}
+        present = view.renamed({*keys} - there)
+        now = {node.id for node in view.nodes(sorted(present.values()))} if present else set()
+        return there | {key for key, one in present.items() if one in now}
 
-    absent = read(on) if ids else set()
-    found: list[str] = recorded(lambda view: [node.id for node in view.nodes(sorted(absent))]) if absent else []
-    return found
+    absent: set[str] = read(lambda view: {*ids} - known(view, ids) if view.overlay_mark else set()) if ids else set()
+    return sorted(recorded(lambda view: known(view, absent))) if absent else []
 
 
 def withdrawn_words(key: str) -> str:

@@ -304,6 +304,48 @@ def test_links_to_entities_are_not_set_as_a_field(kb, synced, words):
     assert len(records(kb)) == 2
 
 
+def test_a_former_id_of_an_entity_whose_document_is_gone_is_refused_as_well(kb, synced):
+    document = write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    assert kb("rename", "REQ-7", "REQ-8").status == 0
+    document.unlink()
+    ran = kb("apply", "-", stdin='{"entities": [{"id": "REQ-7", "owner": "ann"}]}')
+    assert (ran.status, "No file states 'REQ-7' any more" in ran.err) == (19, True)
+    assert "'REQ-8' is gone: no file states it any more, which is not recorded yet." in kb("query", "--id", "REQ-8").err
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "after"),
+    [
+        ("owner:", "owner=ann", "owner: ann"),
+        ('priority: ""', "priority=must", 'priority: "must"'),
+        ("tags: []", "tags+=web", "tags: [web]"),
+        ("status: # later", "status=open", "status: open # later"),
+    ],
+)
+def test_a_key_without_a_value_gets_it_on_its_line(kb, synced, line, word, after):
+    document = write_document(synced, f"---\nid: REQ-7\ntitle: T\n{line}\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    assert kb("set", "REQ-7", word).status == 0
+    assert document.read_text() == f"---\nid: REQ-7\ntitle: T\n{after}\n---\n"
+
+
+def test_a_document_that_has_moved_is_not_set_before_that_is_recorded(kb, synced):
+    document = write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    document.rename(document.with_name("8.md"))
+    ran = kb("set", "REQ-7", "owner=ann")
+    assert (ran.status, "Run `kb sync` first." in ran.err) == (19, True)
+    assert "'docs/requirements/8.md', and was in 'docs/requirements/7.md'" in ran.err
+
+
+def test_a_default_status_that_changes_with_the_type_is_no_other_change(kb, synced):
+    write_document(synced, "---\nid: REQ-7\ntitle: T\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    ran = kb("set", "REQ-7", "type=symbol")
+    assert (ran.status, "not recorded yet" in ran.err) == (0, False)
+
+
 def write_document(root, text):
     path = root / "docs/requirements/7.md"
     path.write_text(text, encoding="utf-8")
