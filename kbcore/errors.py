@@ -1,7 +1,7 @@
 """Every error that KB raises on purpose; each class fixes its code, exit status and remedy.
 
 KBError
-├─ Rejected       nothing written, mend the request
+├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
 │    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced
 ├─ Unavailable    nothing written, try later
@@ -186,7 +186,7 @@ class StaleBase(Rejected, code="stale_base", exit_status=12):
 class ChangesetIdReused(Rejected, code="changeset_id_reused", exit_status=13):
     """A changeset id came back with other content."""
 
-    default_hint = "Use a new changeset_id for new content; the earlier changeset stands as it was."
+    default_hint = "Use a new changeset_id for new content; the earlier changeset is unchanged."
 
 
 class LimitExceeded(Rejected, code="limit_exceeded", exit_status=14):
@@ -298,7 +298,7 @@ class FilesUnknown(Unavailable, code="files_unknown", exit_status=29):
 
 
 class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):
-    """The clock of the machine stands at a year that no record can have."""
+    """The clock of the machine is set to a year that no record can have."""
 
     retryable = False
     default_hint = "Set the clock: `date` shows it."
@@ -418,7 +418,7 @@ class HistoryPruned(Misuse, code="history_pruned", exit_status=66):
     def before(cls, first: int, what: str) -> HistoryPruned:
         """Return the error for a question about what lies before the first record that was kept."""
         message = f"Records before seq {first} were pruned; {what} is out of reach."
-        hint = f"Ask for record {first} or later, or for how everything stood at seq {first - 1} or later."
+        hint = f"Ask for record {first} or later, or for the state at seq {first - 1} or later."
         return cls(message, hint=hint, data={"history_from": first - 1, "pruned_before": first})
 
 

@@ -56,7 +56,7 @@ def check_id(text: str) -> str | None:
     if not text.isprintable():
         for position, character in enumerate(text):
             if unicodedata.category(character) in _CONTROL_CATEGORIES:
-                return f"an id has no control characters; U+{ord(character):04X} stands at position {position}"
+                return f"an id has no control characters; U+{ord(character):04X} is at position {position}"
     if is_link_id(text):
         return f"'{LINK_ID_PREFIX}' and 32 hex digits is how edges are named"
     return None

@@ -70,8 +70,8 @@ def _compare_core(path: str, text: str, problems: list[Problem]) -> None:
         return
     message = f"{CORE_FILE} is only there to be read, and is not as KB wrote it: it was changed."
     hint = (
-        f"Move what you added to another file beside it, such as project.yaml, and {kb('init', lead='run')}: it writes "
-        f"{CORE_FILE} anew."
+        f"Move your additions to another file there, such as project.yaml, and {kb('init', lead='run')}: it writes "
+        f"{CORE_FILE} again."
     )
     problems.append(Problem("$", "core_schema_changed", message, hint, path, 1))
 

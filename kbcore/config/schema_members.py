@@ -64,7 +64,7 @@ def label(spot: ConfigNode) -> str:
         return ""
     if not _is_label(spot.value):
         hint = f"Use 1 to {limits.MAX_NAME_CHARS} printable characters, with no space around them."
-        spot.wrong("bad_text", f"{shown(spot.value)} cannot stand here.", hint)
+        spot.wrong("bad_text", f"{shown(spot.value)} is not allowed here.", hint)
     return spot.value
 
 
@@ -80,7 +80,7 @@ def labels(spot: ConfigNode) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for item in items:
         if isinstance(item.value, str) and item.value in found:
-            item.wrong("duplicate", f"{shown(item.value)} stands twice in this list.", "Keep one of them.")
+            item.wrong("duplicate", f"{shown(item.value)} is in this list twice.", "Keep one of them.")
         elif one := label(item):
             found[one] = None
     return tuple(found)

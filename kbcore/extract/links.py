@@ -100,7 +100,7 @@ class LinkReader:
         """Take in one link to one target, as typed."""
         target = parse_target(word, self.path)
         if target.fault:
-            self._fault(line, f"{in_quotes(word[:80])} is no target of a link: {target.fault}", "Mend the target.")
+            self._fault(line, f"{in_quotes(word[:80])} is no target of a link: {target.fault}", "Correct the target.")
             return
         if target.is_url:
             self._url(target.text, line, manner)

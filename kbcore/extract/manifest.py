@@ -148,7 +148,7 @@ class _Manifest:
         for key in root:
             if key not in _QUIET_KEYS:
                 near = f"Did you mean `{_LIST}`?" if nearest(key, [_LIST]) else "Remove it."
-                message = f"`{key[:60]}` is no key of a manifest; what stands under it was not read"
+                message = f"`{key[:60]}` is no key of a manifest; what is under it was not read"
                 self.problems.append(FileProblem(self.tree.line(root, key), "unknown_key", message, near, "warning"))
         listed = root.get(_LIST)
         if isinstance(listed, list):
@@ -179,7 +179,7 @@ class _Manifest:
             return
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
-            message = f"the id {in_quotes(symbol_id)} stands twice: in line {first} and in line {id_line}"
+            message = f"the id {in_quotes(symbol_id)} is there twice: in line {first} and in line {id_line}"
             self._fault(id_line, REPEATED_ID, message, "Keep one of the two; the first one counts.", symbol_id)
             self.held_back[symbol_id] = None
             if _title(item):

@@ -34,8 +34,8 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
 }
 """KB's own extractors, found without an installation."""
 
-_MEND: Final = "Mend or uninstall the named package."
-_HINT: Final = "Mend or uninstall the named package, or switch its extractor off in .kb/config.json."
+_MEND: Final = "Repair or uninstall the named package."
+_HINT: Final = "Repair or uninstall the named package, or switch its extractor off in .kb/config.json."
 
 
 def names() -> tuple[str, ...]:

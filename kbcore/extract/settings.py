@@ -78,7 +78,7 @@ def _check_paths_of_types(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
             types.append((name, listed))
         for glob, place in placed_globs(listed):
             if glob in seen:
-                message = f"The glob {shown(glob)} stands at {seen[glob]} already."
+                message = f"The glob {shown(glob)} is at {seen[glob]} already."
                 place.wrong("repeated_glob", message, "Give each glob one type.")
             seen.setdefault(glob, place.source)
     return types

@@ -68,7 +68,7 @@ def _text(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         seq, entities = text_index.inspect(str(path))
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
-        remedy = "Nothing to do: it is built anew by the next search."
+        remedy = "Nothing to do: it is rebuilt by the next search."
         yield DoctorFinding(
             "cache", "warning", "text_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
         )
@@ -88,7 +88,7 @@ def _view(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
             basis, rows = cached.basis, cached.base_rows()
     except ViewDamaged as error:
         reason = str(error).splitlines()[0]
-        remedy = "Nothing to do: it is built anew when it is needed."
+        remedy = "Nothing to do: it is rebuilt when it is needed."
         yield DoctorFinding(
             "cache", "warning", "view_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
         )

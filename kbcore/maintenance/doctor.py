@@ -235,7 +235,7 @@ def _trash(workspace: Workspace) -> Iterator[DoctorFinding]:
         if one.damage:
             message = f"The store of {one.branch} that was {when} does not prove: {one.damage}."
             remedy = f"{command} brings it back, to be repaired" if one.is_newest else "Keep another one"
-            remedy += ". If nobody misses it, delete it."
+            remedy += ". If it is not needed, delete it."
             yield DoctorFinding("stores", "warning", "trash_damaged", message, remedy, one.branch, str(one.entry.path))
         else:
             message = f"The store of {one.branch} that was {when} proves up to seq {one.seq}."
@@ -393,7 +393,9 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
         )
     for one in lost.left_behind(workspace):
         now = "there is no store" if one.now is None else f"the store ends at {one.now}"
-        message = f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which is gone; here {now}."
+        message = (
+            f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which does not exist any more; here {now}."
+        )
         remedy = "If this repository is to take the place of that one, the records in between are missing."
         yield DoctorFinding("stores", "note", "seen_elsewhere", message, remedy, one.branch)
     if noted:
@@ -402,7 +404,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
         return
     reason = place.obstacle()
     if reason and _names(workspace):
-        message = "No acknowledged record is noted apart from the stores: a store that goes back is not noticed."
+        message = "No acknowledged record is noted outside the stores: a store that goes back is not noticed."
         yield DoctorFinding(
             "stores", "note", "no_witness", f"{message} {reason}", "Give KB a home folder that it can write to."
         )

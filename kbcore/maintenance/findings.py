@@ -141,7 +141,7 @@ def _way_out(
     if found.code == HeadDamaged.code and found.file == str(directory):
         return ""  # it holds nothing that a head could be made of
     if found.code == HeadDamaged.code:
-        made = "makes a new head out of the journal, keeps a copy of the store, and says what it cannot prove."
+        made = "makes a new head from the journal, keeps a copy of the store, and says what it cannot prove."
         return f"Run {rebuild_command(branch)}: it {made}"
     if found.code not in _JOURNAL or proof.head is None:
         return ""

@@ -204,7 +204,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
     if files.read_size(proof.fs, path) is None:
         proof.not_run("view", "There is no cached view.")
         return
-    remedy = f"Delete {path}; it is built anew when it is needed."
+    remedy = f"Delete {path}; it is rebuilt when it is needed."
     try:
         with open_view(proof.fs, path) as cached:
             if is_ahead(cached.basis, head):
@@ -214,9 +214,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
                 )
                 return
             if cached.seq > good_seq or not is_usable(cached.basis, head):
-                proof.not_run(
-                    "view", "The cached view is of another or an older history; it is built anew when needed."
-                )
+                proof.not_run("view", "The cached view is of another or an older history; it is rebuilt when needed.")
                 return
             with proof.workspace.store(proof.branch).view_until(cached.seq) as rebuilt:
                 differing = [table for table in _TABLES if _rows(cached, table) != _rows(rebuilt, table)]
@@ -224,7 +222,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
         proof.found("warning", "view_damaged", f"The cached view cannot be read: {error}", remedy, str(path))
         return
     if differing:
-        message = f"The cached view differs from one built anew, in {', '.join(differing)}."
+        message = f"The cached view differs from a rebuilt one, in {', '.join(differing)}."
         proof.found("error", "view_differs", message, remedy, str(path))
     proof.ran("view")
 

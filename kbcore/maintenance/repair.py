@@ -83,7 +83,7 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         raise type(error)(error.message, hint=hint, data=error.data) from error
     interrupting.note_change()
     done, doubts, seq = (
-        f"The head was made anew out of the journal, at seq {made.head.seq}.",
+        f"The head was rebuilt from the journal, at seq {made.head.seq}.",
         [*made.unproven],
         made.head.seq,
     )
@@ -190,13 +190,13 @@ def _folded(workspace: Workspace, branch: str, whole: Head, source: FactSource) 
 def _made(source: FactSource) -> str:
     name = source.ref.file
     if source.kind == "nowhere":
-        return f"{name} could not be had from anywhere, and was left out."
-    where = f"out of {source.place}, whose digest proves it" if source.kind == "copy" else "out of the journal"
-    return f"{name} was made anew {where}."
+        return f"{name} was found nowhere and was left out."
+    where = f"from {source.place}, whose digest proves it" if source.kind == "copy" else "from the journal"
+    return f"{name} was rebuilt {where}."
 
 
 def _lost(begins: int) -> str:
-    return f"History begins at seq {begins} now: what stood before cannot be asked for any more."
+    return f"History begins at seq {begins} now: earlier states cannot be queried any more."
 
 
 def _kept(copy: str) -> str:

@@ -603,7 +603,7 @@ def _lost(new: Head, holes: Iterable[MissingRecords], carried: _Carried | None, 
     if carried is None:
         if new.holes:
             ref = next(ref for ref in new.snapshots if ref.seq >= new.whole_from - 1)
-            yield f"Everything that stands is proven: {ref.file} holds what they led to."
+            yield f"All remaining records are proven: {ref.file} has the state after the missing ones."
         return
     if new.pruned is not None and not new.holes:
         yield f"The records before {new.first_seq} were pruned."

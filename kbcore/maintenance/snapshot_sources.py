@@ -77,7 +77,7 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
     if whole.pruned is not None and not _leads_to(whole, whole.head):
         directory = workspace.folders.directory_of(branch)
         raise SnapshotCorrupt(
-            f"{directory / found[0].ref.file} stood for the records before {whole.first_seq}, which were pruned, and "
+            f"{directory / found[0].ref.file} replaced the records before {whole.first_seq}, which were pruned, and "
             "neither another branch nor a cached view has the same facts. Nothing was changed.",
             hint=f"If there is a backup, {layout.restore_command(directory, branch)} brings the branch back as it was "
             f"then. Without one, run {layout.salvage_command(branch)}: it keeps what the records from "

@@ -24,7 +24,7 @@ def diagnose_bytes(line: bytes) -> str:
         ),
         (
             body.startswith(_UTF16_BOMS),
-            "The file looks like UTF-16: an editor or a shell redirect saved it anew.",
+            "The file looks like UTF-16: an editor or a shell redirect saved it again.",
         ),
         (
             _MERGE_MARKER.match(body),

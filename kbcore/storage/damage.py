@@ -16,7 +16,7 @@ from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import BrokenWalk, Position
 
 _UNDO: Final = f"If you know what changed the file, undo exactly that; {kb('verify')} proves it."
-_LEFT: Final = f"What lies before it, if anything, is readable with {worded('--at', '`at`')} N."
+_LEFT: Final = f"The records before it, if any, are readable with {worded('--at', '`at`')} N."
 
 
 def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:

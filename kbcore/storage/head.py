@@ -341,7 +341,7 @@ def _sought(fs: Fs, directory: Path) -> bytes:
     if data is not None:
         return data
     if any(layout.kind_of(name) in {"segment", "snapshot"} for name in names):
-        _damaged(directory / layout.HEAD, "it is missing although there is a journal beside it")
+        _damaged(directory / layout.HEAD, "it is missing although there is a journal")
     # KB renames whole stores into their places: somebody took away what was here, or made the folder.
     what = f"only {', '.join(sorted(names))}" if names else "nothing"
     undo = "move it away" if {*names} - {layout.LOCK} else "remove it"

@@ -106,7 +106,7 @@ class Writer:
             raise self._uncertain(files.explain(error, path, "check the end of")) from error
         if is_alone:
             return
-        stranger = f"{path}: somebody wrote to the journal without taking the lock"
+        stranger = f"{path}: another program wrote to the journal without taking the lock"
         data = {"file": str(path), "offset": start, "expected": start + len(line), "actual": size}
         if is_in_place:
             raise CommitUncertain(f"{stranger}, right after record {self.head.seq + 1}", data=data)

@@ -269,8 +269,8 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: 
         found.doubts.append(f"The old head named record {old.seq}: the records from {tip.seq + 1} are lost.")
     if first.first_seq > 1 and (old is None or old.first_seq < first.first_seq):
         found.doubts.append(
-            f"The records before {first.first_seq} are not there: a snapshot stands for them, and how things stood "
-            "before it cannot be asked for any more."
+            f"The records before {first.first_seq} are not there: a snapshot replaces them, and the states before it "
+            "cannot be queried any more."
         )
     found.doubts.append(
         f"Whether anything was acknowledged after record {tip.seq} cannot be known: only the head file knew."

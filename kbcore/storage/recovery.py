@@ -78,7 +78,7 @@ class RecoveryReport(msgspec.Struct, frozen=True):
             many = f"records {first} to {last} were complete, and now count."
             told.append(f"An earlier writer ended before it could answer: {one if first == last else many}")
         if self.is_old_head:
-            told.append("The head file was older than the journal: somebody or some tool put an old one back.")
+            told.append("The head file was older than the journal: a person or a tool restored an old one.")
         if self.kept:
             told.append(
                 f"{self.kept.length} bytes of an unfinished write were cut from {self.kept.file} and kept as "

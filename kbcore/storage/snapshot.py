@@ -264,10 +264,10 @@ def _remedy(of: Head, ref: SnapshotRef) -> str:
     repair = f"{typed('doctor', '--rebuild-snapshots', '--branch', of.branch)}"
     older = [other for other in of.snapshots if of.whole_from - 1 <= other.seq < ref.seq]
     if of.pruned is None and (not of.holes or ref.seq < of.holes[0].first):
-        return f"Nothing is lost: the journal has every fact. Run {repair}: it makes the snapshot anew."
+        return f"Nothing is lost: the journal has every fact. Run {repair}: it rebuilds the snapshot."
     if older:
-        return f"{older[-1].file} and the journal after it lead to its facts. Run {repair}: it makes the snapshot anew."
+        return f"{older[-1].file} and the journal after it lead to its facts. Run {repair}: it rebuilds the snapshot."
     return (
-        f"It stands for the records before {of.whole_from}, which {_gone(of)}. Put the file back from a backup, or run "
+        f"It replaces the records before {of.whole_from}, which {_gone(of)}. Put the file back from a backup, or run "
         f"{repair}: it looks for the same facts in the other branches and in the cached view."
     )

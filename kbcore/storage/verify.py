@@ -193,7 +193,7 @@ def _fate(length: int, found: recovery.Survey) -> str:
     if len(found.whole) > 1:
         return (
             f"{length} bytes are beyond the head, which is older than the journal: no crash leaves more than one "
-            f"record there, so somebody or some tool put an old one back, and readers miss what came after; {todo}"
+            f"record there, so a person or a tool restored an old one, and readers do not see the later records; {todo}"
         )
     return f"{length} bytes beyond the head were never acknowledged; {todo}"
 

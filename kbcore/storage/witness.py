@@ -210,7 +210,7 @@ class Loss(msgspec.Struct, frozen=True):
                 f"({self.hash[:12]}). {seqs}; record {self.seen} and some before it may be missing."
             )
         if self.kind == "gone":
-            return f"The store of {self.branch} is gone. {seqs}; {rows} {verb} missing."
+            return f"The store of {self.branch} is missing. {seqs}; {rows} {verb} missing."
         begins = f"Another store has the place of the one of {self.branch}. {seqs};"
         if not self.is_first_known:
             return f"{begins} {rows} of the store {self.store_id[:12]} and some before it may be missing."

@@ -214,7 +214,7 @@ class _Reader:
         root = self.value(1)
         self.span, self.partial = (start, self.at), root
         if self.next():
-            self.stop("something follows the end of the value", "Remove it, or mend the brackets above it.")
+            self.stop("something follows the end of the value", "Remove it, or correct the brackets above it.")
         return root
 
     def value(self, depth: int) -> Any:
@@ -246,7 +246,7 @@ class _Reader:
             for key, message, hint in _STRING_FAULTS:
                 if key in error.msg:
                     self.stop(message, hint)
-            self.stop(error.msg, "Mend the text in quotes.")
+            self.stop(error.msg, "Correct the text in quotes.")
         if self.is_typed and ("\0" in text or _HALF_PAIR.search(text)):
             self.wrong("bad_text", "a text holds a NUL or half of a surrogate pair", "Write whole characters.")
         elif self.is_plain and _HALF_PAIR.search(text):
@@ -274,7 +274,7 @@ class _Reader:
         if found is None:
             character = self.text[self.at : self.at + 1]
             if not character:
-                self.stop("the file ends where a value should stand", "Close every bracket and quote.")
+                self.stop("the file ends where a value is expected", "Close every bracket and quote.")
             hint = 'Use double quotes: "text".' if character in "'`\u201c\u201d" else "Put text in double quotes."
             missing = "a value is missing here: " if character in "]},:" else ""
             self.stop(f"{missing}{character!a} begins no value", hint)
@@ -405,7 +405,7 @@ class _Reader:
             self.at += 1
             character = self.next()
             if character == closer and not self.has_spans:
-                self.fault(f"a comma stands before `{closer}`", "Remove the comma.", comma)
+                self.fault(f"there is a comma before `{closer}`", "Remove the comma.", comma)
         elif character and character not in "]}" and not is_first:
             self.fault(f"a comma is missing before this, or `{closer}`", "Put a comma after the value before it.")
         if not character:

@@ -54,5 +54,5 @@ DUPLICATE_KEY: Final = "duplicate_key"
 
 def duplicate_key(key: str, first_line: int, line: int) -> FileProblem:
     """Return the problem of a key that stands twice in one mapping; the first one counts."""
-    message = f"`{key}` stands twice: in line {first_line} and in line {line}"
+    message = f"`{key}` is there twice: in line {first_line} and in line {line}"
     return FileProblem(line, DUPLICATE_KEY, message, "Keep one of the two lines; until then the first one counts.")

@@ -141,7 +141,7 @@ def _piece(piece: str, line: int, anchors: yaml_text.Anchors) -> TextTree:
     """Return what a piece says, as long as it does not stand in too many others that are broken as well."""
     if anchors.depth == _MAX_DEPTH:
         message = f"not valid YAML: more than {_MAX_DEPTH} lines around this one are broken as well"
-        fault = FileProblem(line, yaml_faults.CODE, message, "Mend those first.")
+        fault = FileProblem(line, yaml_faults.CODE, message, "Correct those first.")
         return TextTree({}, {}, [fault], is_complete=False)
     anchors.depth += 1
     try:

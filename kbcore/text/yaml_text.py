@@ -120,7 +120,7 @@ def _cut_values(tree: TextTree, text: str, first_line: int) -> Iterator[FileProb
             name = f" of `{key}`" if isinstance(key, str) else ""
             said = f"is {in_quotes(shortened(value, _SHOWN_CHARS))}" if value else "is empty"
             message = f"the value{name} {said}: ` #` begins a comment"
-            hint = "Put the whole value in quotes if what follows belongs to it, or a space behind the `#`."
+            hint = "Put the whole value in quotes if what follows belongs to it, or a space after the `#`."
             yield FileProblem(number, CUT_VALUE, message, hint, "warning")
 
 
@@ -198,7 +198,7 @@ class _Reader:
     def alias(self, event: Any) -> Any:
         known = self.anchors.get(event.anchor)
         if known is None:
-            raise refusal(f"`*{event.anchor}` names no value that stands before it", event.start_mark)
+            raise refusal(f"`*{event.anchor}` names no value that comes before it", event.start_mark)
         self.has_aliases = True
         self.nodes += known[1]
         if self.nodes > limits.MAX_ALIASED_NODES:

@@ -118,7 +118,7 @@ def out_of_reach(
     if is_record:
         message = f"What record {seq} changed is not proven: {gap.sentence()}."
         return HistoryPruned(message, hint=f"{kb('show', seq)} shows what the record states.", data=data)
-    message = f"{what or f'How everything stood at {name}'} is not proven: {gap.sentence()}."
+    message = f"{what or f'The state at {name}'} is not proven: {gap.sentence()}."
     first = there.gaps[0].first
     earliest = max(there.pruned_before - 1, 0)
     before_it = f"from {earliest} to {first - 1}" if earliest < first - 1 else str(earliest)
@@ -128,7 +128,7 @@ def out_of_reach(
 
 def _what_is_left(there: Earlier, seq: int) -> str:
     """Return the hint for a seq of which the later changes are not known: what can be read of it."""
-    at = f"how everything stood then is readable with {worded('--at', '`at`')} {seq}"
+    at = f"the state at that time is readable with {worded('--at', '`at`')} {seq}"
     if seq < max(there.pruned_before, 1):
         return f"{at[0].upper()}{at[1:]}."
     if any(gap.first <= seq for gap in there.gaps):

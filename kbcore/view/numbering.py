@@ -78,7 +78,7 @@ def check_new_id(key: str) -> str | None:
     fault = check_id(key)
     if fault or not _LIKE_MARK.search(key.partition(":")[0]):
         return fault
-    return f"only `{MARK}` at the end of a new id, as in `PREFIX-{MARK}`, stands for the next free number"
+    return f"only `{MARK}` at the end of a new id, as in `PREFIX-{MARK}`, means the next free number"
 
 
 def number_in(key: str, prefix: str) -> int | None:

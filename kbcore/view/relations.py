@@ -39,7 +39,7 @@ class Relation(msgspec.Struct, frozen=True):
 
 _VERSION: Final = Column("version", "BIGINT", "the seq that last changed it")
 _CREATED: Final = Column("created_seq", "BIGINT", "the seq that made it")
-_ENDED: Final = Column("ended", "BIGINT", "the seq that ended this state; what stands now is not in the history")
+_ENDED: Final = Column("ended", "BIGINT", "the seq that ended this state; the present state is not in the history")
 _OBJECTS: Final = (
     Column("attributes", "JSON", "an object, `{}` when there are none; `attributes ->> 'kind'` is one of them as text"),
     Column("metadata", "JSON", "an object, as above"),
@@ -88,13 +88,13 @@ _EDGE: Final = (
 )
 
 _LISTED: Final = (
-    Relation("entity", "an entity as it stands", _ENTITY, "node"),
-    Relation("edge", "an edge as it stands: both its ends exist", _EDGE, "link where is_resolved"),
+    Relation("entity", "an entity in its present state", _ENTITY, "node"),
+    Relation("edge", "a resolved edge: both its ends exist", _EDGE, "link where is_resolved"),
     Relation(
         "unresolved",
-        "a link that waits for an end that does not exist; not one of a text to a page that is no entity",
+        "an unresolved edge: one of its ends does not exist; not one of a text to a page that is no entity",
         (
-            Column("type", "VARCHAR", "the type of edge, null while nobody can tell it", "nullif(type, '')"),
+            Column("type", "VARCHAR", "the type of edge, null while it is not known", "nullif(type, '')"),
             *_ENDS[1:],
             *_STATED,
             _VERSION,
@@ -136,8 +136,8 @@ _LISTED: Final = (
         ),
         "record",
     ),
-    Relation("entity_history", "an entity as it once stood", (*_ENTITY, _ENDED), "node_history"),
-    Relation("edge_history", "an edge as it once stood", (*_EDGE, _ENDED), "link_history where is_resolved"),
+    Relation("entity_history", "an earlier state of an entity", (*_ENTITY, _ENDED), "node_history"),
+    Relation("edge_history", "an earlier state of an edge", (*_EDGE, _ENDED), "link_history where is_resolved"),
 )
 RELATIONS: Final[Mapping[str, Relation]] = {one.name: one for one in _LISTED}
 

@@ -185,4 +185,4 @@ def test_a_store_that_is_damaged_or_was_taken_away_is_told(kb, synced):
     assert kb("init", "--no-hooks").status == 42
     shutil.rmtree(stores_at(synced) / "main")
     ran = kb("init", "--no-hooks", "-q")
-    assert (ran.status, "The store of main is gone. seen: 1, now: no store" in ran.err) == (45, True)
+    assert (ran.status, "The store of main is missing. seen: 1, now: no store" in ran.err) == (45, True)

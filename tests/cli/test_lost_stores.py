@@ -16,7 +16,7 @@ from tests.support.repository.repos import git
 def test_a_store_that_is_gone_is_named_by_every_command_until_a_person_accepts_it(kb, synced):
     kb("query")
     shutil.rmtree(stores_at(synced) / "main")
-    said = "The store of main is gone. seen: 1, now: no store; record 1 is missing."
+    said = "The store of main is missing. seen: 1, now: no store; record 1 is missing."
     ran = kb("status")
     assert (ran.status, said in ran.err, "Next:" in ran.out) == (0, True, False)
     assert kb("status", "--json").json["missing"][0]["seen"] == 1

@@ -236,7 +236,7 @@ def test_a_lost_head_is_made_anew_after_a_copy_and_with_a_word_on_what_is_unprov
     assert kb("query").status == 42
     ran = kb("doctor", "--rebuild-head")
     assert ran.status == 0
-    assert "made anew out of the journal, at seq 1" in ran.out
+    assert "rebuilt from the journal, at seq 1" in ran.out
     assert "warning: " in ran.err
     assert kb("query", "--json").json["total"] == 3
     (copy,) = (store(synced) / "quarantine").iterdir()
@@ -249,7 +249,7 @@ def test_a_lost_head_is_made_anew_after_a_copy_and_with_a_word_on_what_is_unprov
 def test_the_rebuilt_head_is_answered_as_json(kb, synced):
     (store(synced) / "head.json").unlink()
     (answer,) = kb("doctor", "--rebuild-head", "--json").json["repairs"]
-    assert answer["done"] == ["The head was made anew out of the journal, at seq 1."]
+    assert answer["done"] == ["The head was rebuilt from the journal, at seq 1."]
     assert answer["doubts"]
     assert Path(answer["copy"]).is_dir()
     assert kb("log", "--limit", "1", "--json").json["records"][0]["repair"].startswith(answer["done"][0])
@@ -268,9 +268,9 @@ def test_a_damaged_snapshot_is_told_once_with_a_repair_that_works_in_one_step(kb
     assert "Every record up to seq 1 is good, and everything can be read." in ran.out
     assert kb("doctor", "--rebuild-head").out == "main: the head is sound; nothing was done.\n"
     remedy = "doctor --rebuild-snapshots --branch main"
-    assert f"Run `kb {remedy}`: it makes the snapshot anew." in ran.out
+    assert f"Run `kb {remedy}`: it rebuilds the snapshot." in ran.out
     ran = kb(*remedy.split())
-    assert ran.out.startswith(f"main: {path.name} was made anew out of the journal.\nThe store as it was is in ")
+    assert ran.out.startswith(f"main: {path.name} was rebuilt from the journal.\nThe store as it was is in ")
     assert kb("verify").status == 0
     assert kb("doctor", "--rebuild-snapshots").out == "main: the snapshots are sound; nothing was done.\n"
 

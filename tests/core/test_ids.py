@@ -40,7 +40,7 @@ def test_ordinary_ids_are_accepted(text):
         ("x" * 201, "at most 200"),
         (" a", "space"),
         ("a\u00a0", "space"),
-        ("a\x00b", "U+0000 stands at position 1"),
+        ("a\x00b", "U+0000 is at position 1"),
         ("a\x1b[31m", "U+001B"),
         ("a\x85b", "U+0085"),
         ("a\u2028b", "U+2028"),

@@ -236,7 +236,7 @@ SALVAGE = NO_BACKUP + r"run `kb doctor --salvage --branch main`: it keeps a copy
 SNAPSHOTS = r"`kb doctor --rebuild-snapshots --branch main`: it "
 
 
-NO_HEAD = r"Run `kb doctor --rebuild-head --branch main`: it makes a new head out of the journal, keeps a copy"
+NO_HEAD = r"Run `kb doctor --rebuild-head --branch main`: it makes a new head from the journal, keeps a copy"
 
 
 KINDS = {
@@ -253,7 +253,7 @@ KINDS = {
     ),
     "old head": Kind(
         "an old head", "plain", with_old_head("FGH"), OK, OK, 0,
-        (r"beyond the head, which is older than the journal: .* put an old one back, and readers miss what came ",
+        (r"beyond the head, which is older than the journal: .* restored an old one, and readers do not see the later ",
          r"after; the next write makes 3 complete records part of history", "Nothing to do"),
         5, (FIRST, -1, "5L"), write, "ABCDEFGHQ",
     ),
@@ -329,7 +329,7 @@ KINDS = {
     "damaged snapshot": Kind(
         "a damaged or missing snapshot", "sealed", swap(SNAPSHOT, b"Title of C", b"Title of X"), OK, OK, 43,
         (rf"{SNAPSHOT}, line 4, byte 684: the line does not match its checksum", "Nothing is lost: the journal has",
-         SNAPSHOTS + "makes the snapshot anew", r"Every record up to seq 7 is good, and everything can be read\."),
+         SNAPSHOTS + "rebuilds the snapshot", r"Every record up to seq 7 is good, and everything can be read\."),
         7, (SNAPSHOT, 4, 684), rebuild_snapshots, "ABCDEFG",
     ),
     "missing snapshot": Kind(
@@ -340,7 +340,7 @@ KINDS = {
     "damaged snapshot of pruned history": Kind(
         "a damaged snapshot of pruned history", "pruned", swap(SNAPSHOT, b"Title of C", b"Title of X"),
         SNAPSHOT_BAD, SNAPSHOT_BAD, 43,
-        (rf"{SNAPSHOT}, line 4, byte 684: ", "It stands for the records before 6, which were pruned",
+        (rf"{SNAPSHOT}, line 4, byte 684: ", "It replaces the records before 6, which were pruned",
          "Put the file back from a backup, or run " + SNAPSHOTS + "looks for the same facts in the other branches",
          "but what they build on is not"),
         0, (SNAPSHOT, 4, 684), rebuild_snapshots, "ABCDEFG",

@@ -198,7 +198,7 @@ def test_an_old_head_is_told_loudly_when_it_is_mended(harmed, tally) -> None:
     tally.tried()
     told = warned(root, "Q")
     assert "records 6 to 8 were complete, and now count" in told
-    assert "The head file was older than the journal: somebody or some tool put an old one back." in told
+    assert "The head file was older than the journal: a person or a tool restored an old one." in told
     tally.done()
 
 
@@ -208,7 +208,7 @@ def test_a_head_without_the_beginning_says_what_is_gone(harmed, tally) -> None:
     tally.tried()
     (root / STORE / "head.json").unlink()
     told = done(kb(root, "doctor", "--rebuild-head")).err
-    assert "The records before 6 are not there: a snapshot stands for them" in told
+    assert "The records before 6 are not there: a snapshot replaces them" in told
     tally.done()
 
 
@@ -223,7 +223,7 @@ def test_a_foreign_write_is_told_truthfully(when: str, harmed, monkeypatch, tall
     code, applied = {"before": (("foreign_write", 44), "no"), "after": (("commit_uncertain", 30), "unknown")}[when]
     assert (shown.error["code"], shown.status) == code
     assert shown.error["applied"] == applied
-    assert f"{FIRST}: somebody wrote to the journal without taking the lock" in shown.error["message"]
+    assert f"{FIRST}: another program wrote to the journal without taking the lock" in shown.error["message"]
     assert documented("a foreign write") >= {code}
     hint = {"before": "Find what else writes to the store.", "after": "Send the same changeset again with the same"}
     assert shown.error["hint"].startswith(hint[when])

@@ -60,7 +60,7 @@ def test_a_missing_record_is_refused_as_a_record_and_not_as_what_stood_there(thr
         refused = found.refused("kb_history", action="show", seq=2)
         assert refused["message"] == "Record 2 is missing since the salvage that record 5 documents."
         assert found.call("kb_history", action="show", seq=3)["partial"].startswith("What record 3 changed is not")
-        assert found.refused("kb_query", at=3)["message"].startswith("How everything stood at seq 3 is not proven")
+        assert found.refused("kb_query", at=3)["message"].startswith("The state at seq 3 is not proven")
 
 
 @pytest.mark.parametrize("command", ["DESCRIBE PRIMER", 'UPSERT { CONCEPT { {type: "Person", name: "P"} } }'])

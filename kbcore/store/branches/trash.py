@@ -53,7 +53,7 @@ _COUNTING_S: Final = 2.0
 KEPT_DAYS: Final = 90
 """A store stays in the trash for so many days at least, unless a person says otherwise."""
 _LACKING: Final = "acknowledged records are missing from it"
-_NAMELESS: Final = "nobody can tell its branch"
+_NAMELESS: Final = "its branch is not known"
 _UNREADABLE: Final = (Damaged, Incompatible, UnknownBranch, HistoryPruned)
 
 

@@ -169,8 +169,10 @@ def missing(view: View, key: str) -> NotFound:
         return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"{kb('show', now)} shows it.")
     gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
     if gone is not None and gone > view.recorded_seq:
-        hint = f"{kb('log', key)} shows the records that speak of it."
-        return NotFound(f"{in_quotes(key)} is gone: no file states it any more, which is not recorded yet.", hint=hint)
+        hint = f"{kb('log', key)} shows the records about it."
+        return NotFound(
+            f"{in_quotes(key)} was removed: no file states it any more, which is not recorded yet.", hint=hint
+        )
     if gone is not None:
         again = called_again(view, key, gone)
         if again:
@@ -178,14 +180,16 @@ def missing(view: View, key: str) -> NotFound:
             return NotFound(message, hint=f"{kb('show', again)} shows it.")
         name, removed = removed_as(view, key, gone, view.recorded_seq)
         was = f"{in_quotes(key)} was renamed to {in_quotes(name)}, which" if name else in_quotes(key)
-        return NotFound(f"{was} is gone since seq {removed}.", hint=f"{kb('show', removed)} shows what happened.")
-    records = f"{kb('log', key)} shows the records that speak of it."
+        return NotFound(f"{was} was removed at seq {removed}.", hint=f"{kb('show', removed)} shows what happened.")
+    records = f"{kb('log', key)} shows the records about it."
     if is_link_id(key) and view.links([key]):
         return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
     waiting = sorted(edge_words(link) for link in view.touching([key]))
     if waiting:
         more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
-        return NotFound(f"There is no entity {in_quotes(key)}; an edge waits for it: {waiting[0]}{more}.", hint=records)
+        return NotFound(
+            f"There is no entity {in_quotes(key)}; there is an unresolved edge to it: {waiting[0]}{more}.", hint=records
+        )
     from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
 
     hint = "" if is_link_id(key) else is_it(near_ids(view.rows, key))

@@ -112,7 +112,7 @@ def _shown(time: str) -> str:
 def _check_past(view: View, when: When) -> None:
     """Refuse a time that is yet to come, unless a record has a later one. Raises: ``InvalidQuery``."""
     if when.is_future and when.begin > _latest(view):
-        hint = f"The head is at seq {view.recorded_seq}; give that for how everything stands now."
+        hint = f"The head is at seq {view.recorded_seq}; give that for the present state."
         raise InvalidQuery(f"{in_quotes(when.text)} is yet to come.", hint=hint)
 
 

@@ -234,7 +234,7 @@ def _problem(found: Restoration, conflict: Conflict) -> Problem:
         return Problem(words, "later_change", message, f"Revert record {seq} first or as well.")
     field = f"who states {words}" if conflict.field.startswith(SAYS) else f"`{conflict.field}` of {words}"
     message = {
-        "created": f"Record {seq} made {words} anew.",
+        "created": f"Record {seq} created {words} again.",
         "deleted": f"Record {seq} removed {words}.",
         "updated": f"Record {seq} changed {field} from {_short(conflict.before)} to {_short(conflict.after)}.",
     }[conflict.change]

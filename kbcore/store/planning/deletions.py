@@ -33,7 +33,7 @@ def plan_edge_deletion(found: PlanBuilder, item: EdgeDelete, *, cascade: bool) -
         found.wrong(item.path, DerivedFact.code, message, hint, files[0], subject=item.id)
         return
     if files:
-        found.warnings.append(f"{words} still stands: {_quoted(files)} states it as well.")
+        found.warnings.append(f"{words} still exists: {_quoted(files)} states it as well.")
     else:
         _release(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
     _withdraw(found, link)

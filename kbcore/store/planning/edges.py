@@ -158,10 +158,10 @@ def check_standing(found: PlanBuilder, changes: Changes, paths: Mapping[str, str
         files = [statement.src for statement in link.statements if statement.src != CLIENT]
         stated = f" (stated by {', '.join(map(in_quotes, files))})" if files else ""
         message = (
-            f"{edge_words(link)}{stated} would stand and does not fit: "
+            f"{edge_words(link)}{stated} would be resolved and does not fit: "
             f"{_leads(found, link.type)}, not {_way(found, *map(str, ends))}."
         )
-        remedy = f"mend the link in {files[0]} and {kb('sync', lead='run')}" if files else "delete that edge"
+        remedy = f"correct the link in {files[0]} and {kb('sync', lead='run')}" if files else "delete that edge"
         is_entity = key in found.state.nodes
         first = f"{remedy[0].upper()}{remedy[1:]} first."
         hint = f"Give {key} another type, or {remedy} first." if is_entity else first

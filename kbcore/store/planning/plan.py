@@ -117,7 +117,9 @@ def _check_pruned(found: PlanBuilder, changeset: Changeset, seq: int) -> None:
     known = found.state.nodes.keys() | found.state.links.keys() | found.around.gone.keys() | _UNKNOWN
     unknown = [words for key, words in named.items() if key not in known]
     if unknown:
-        message = f"Whether {unknown[0]} was removed after {seq} cannot be told: that history is not there any more."
+        message = (
+            f"Whether {unknown[0]} was removed after {seq} cannot be determined: that part of the history was removed."
+        )
         _stale(found, "$.expected_seq", "", message)
 
 
@@ -127,7 +129,7 @@ def _check_version(found: PlanBuilder, item: EntityDelete | EdgeDelete, now: Nod
 
 
 def _stale(found: PlanBuilder, path: str, subject: str, message: str) -> None:
-    found.wrong(path, "stale", message, "Read it again and decide anew.", subject=subject)
+    found.wrong(path, "stale", message, "Read it again and decide again.", subject=subject)
 
 
 def _check_after(found: PlanBuilder, changeset: Changeset, changes: Changes) -> None:

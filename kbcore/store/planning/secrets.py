@@ -36,7 +36,7 @@ def check_secrets(found: PlanBuilder, changeset: Changeset) -> None:
     more = sum(1 for _ in secrets)
     if told:
         count = f"So do {more} more places. " if more else ""
-        remedy = "History keeps what is written: if it is real, revoke it, and write the field anew without it."
+        remedy = "History keeps what is written: if it is real, revoke it, and write the field again without it."
         found.warnings += [*told, count + remedy]
 
 

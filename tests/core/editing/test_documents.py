@@ -234,7 +234,7 @@ def test_documents_of_another_worktree_are_edited_meanwhile(project: Project, tm
 BROKEN = {
     "a conflict": ("status: open\n<<<<<<< HEAD\nowner: m\n=======\nowner: x\n>>>>>>> x", 5, "a git merge stopped here"),
     "YAML": ("status: open\ntags: [a, b", 5, "not valid YAML"),
-    "a key twice": ("status: open\nowner: m\nowner: x", 6, "`owner` stands twice"),
+    "a key twice": ("status: open\nowner: m\nowner: x", 6, "`owner` is there twice"),
 }
 
 

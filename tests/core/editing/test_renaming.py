@@ -377,11 +377,11 @@ def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(projec
     project.delete(entities=[{"id": "C"}])
     view = project.view()
     for key in ("A", "B"):
-        assert missing(view, key).message == f"'{key}' was renamed to 'C', which is gone since seq 5."
+        assert missing(view, key).message == f"'{key}' was renamed to 'C', which was removed at seq 5."
         assert missing(view, key).hint == "`kb show 5` shows what happened."
-    assert missing(view, "C").message == "'C' is gone since seq 5."
+    assert missing(view, "C").message == "'C' was removed at seq 5."
     assert [one.lacking() for one in filters_of(view, Query(ids=("A",)))] == [
-        "'A' was renamed to 'C', which is gone since seq 5."
+        "'A' was renamed to 'C', which was removed at seq 5."
     ]
 
 

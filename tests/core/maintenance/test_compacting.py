@@ -175,7 +175,7 @@ def test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now(
     fresh(project)
     with pytest.raises(StaleBase) as refused:
         project.apply(expected_seq=5, entities=[entity("N5")])
-    assert "cannot be told" in refused.value.message
+    assert "cannot be determined" in refused.value.message
     assert project.apply(expected_seq=6, entities=[entity("N5")]).applied
 
 

@@ -362,9 +362,7 @@ def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
         compact(healthy.workspace(), "main", prune_before=prune_before)
     (stores_at(healthy.root) / "main" / snapshot).unlink()
     problems = found(healthy)
-    assert problems["snapshot_corrupt"].remedy.startswith(
-        "Nothing is lost" if prune_before is None else "It stands for"
-    )
+    assert problems["snapshot_corrupt"].remedy.startswith("Nothing is lost" if prune_before is None else "It replaces")
     assert problems["good_seq"].message.endswith(said)
 
 

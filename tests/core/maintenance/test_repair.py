@@ -78,9 +78,9 @@ def test_a_snapshot_that_the_journal_leads_to_is_made_anew_to_the_byte(
     proof = verify_branch(project.workspace(), "main")
     assert [one.code for one in proof.findings if one.severity == "error"] == ["snapshot_corrupt"] * len(names)
     for one in proof.findings[: len(names)]:
-        assert one.remedy.endswith("Run `kb doctor --rebuild-snapshots --branch main`: it makes the snapshot anew.")
+        assert one.remedy.endswith("Run `kb doctor --rebuild-snapshots --branch main`: it rebuilds the snapshot.")
     done = rebuilt(project)
-    assert done.done == tuple(f"{name} was made anew out of the journal." for name in names)
+    assert done.done == tuple(f"{name} was rebuilt from the journal." for name in names)
     assert done.doubts == ()
     after = contents(directory)
     assert {name: after[name] for name in names} == {name: before[name] for name in names}
@@ -98,7 +98,7 @@ def test_a_repair_is_on_record_and_the_record_changes_nothing(project: Project) 
     (entry,) = log(project.view(), limit=1)
     assert (entry["seq"], entry["actor"], entry["message"]) == (7, "tester", "Repair of the store")
     assert entry["repair"] == (
-        f"{THREE} was made anew out of the journal. The store as it was is kept in quarantine/{Path(done.copy).name}."
+        f"{THREE} was rebuilt from the journal. The store as it was is kept in quarantine/{Path(done.copy).name}."
     )
     assert set(entry["summary"].values()) == {0}
     assert project.apply(entities=[{"id": "N7", "type": "req", "title": "T", "status": "open"}]).seq == 8
@@ -114,7 +114,7 @@ def test_what_stands_for_pruned_history_is_taken_from_another_branch(project: Pr
     with pytest.raises(SnapshotCorrupt) as caught:
         project.view()
     assert "which were pruned. Put the file back from a backup, or run `kb doctor" in caught.value.hint
-    assert rebuilt(project).done == (f"{SIX} was made anew out of branches/topic/{SIX}, whose digest proves it.",)
+    assert rebuilt(project).done == (f"{SIX} was rebuilt from branches/topic/{SIX}, whose digest proves it.",)
     assert states(project, 6) == wanted
 
 
@@ -125,7 +125,7 @@ def test_what_stands_for_pruned_history_is_taken_from_the_cached_view(project: P
     project.pool.close()
     before = (directory / THREE).read_bytes()
     spoil(directory / THREE)
-    assert rebuilt(project).done == (f"{THREE} was made anew out of cache/main/view.duckdb, whose digest proves it.",)
+    assert rebuilt(project).done == (f"{THREE} was rebuilt from cache/main/view.duckdb, whose digest proves it.",)
     assert (directory / THREE).read_bytes() == before
     forget(project)
     assert states(project, 3) == wanted
@@ -151,8 +151,8 @@ def test_where_a_later_snapshot_stands_the_earlier_history_is_given_up_and_that_
     forget(project)
     spoil(directory / THREE)
     done = rebuilt(project)
-    assert done.done == (f"{THREE} could not be had from anywhere, and was left out.",)
-    assert done.doubts == ("History begins at seq 5 now: what stood before cannot be asked for any more.",)
+    assert done.done == (f"{THREE} was found nowhere and was left out.",)
+    assert done.doubts == ("History begins at seq 5 now: earlier states cannot be queried any more.",)
     assert states(project, 5) == wanted
     with pytest.raises(HistoryPruned):
         state_at(project.view(), 4)
@@ -211,11 +211,11 @@ def test_a_rebuilt_head_is_on_record(project: Project) -> None:
     directory = filled(project)
     (directory / "head.json").unlink()
     done = repair.rebuild_head(project.workspace(), "main", AUTHOR)
-    assert done.done == ("The head was made anew out of the journal, at seq 6.",)
+    assert done.done == ("The head was rebuilt from the journal, at seq 6.",)
     assert (done.seq, heads.read(project.machine.fs, directory).seq) == (7, 7)
     (entry,) = log(project.view(), limit=1)
     assert entry["repair"].startswith(
-        "The head was made anew out of the journal, at seq 6. The store id comes from the second"
+        "The head was rebuilt from the journal, at seq 6. The store id comes from the second"
     )
     assert all(doubt in entry["repair"] for doubt in done.doubts)
 

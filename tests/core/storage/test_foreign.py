@@ -43,7 +43,9 @@ def test_a_foreign_write_before_the_record_is_refused_and_quarantined(tmp_path: 
     size = path.stat().st_size
     with pytest.raises(ForeignWrite) as caught:
         append(directory, 3, fs=Intruding(path, b"hello\n", first=True))
-    assert caught.value.message.startswith(f"{path}: somebody wrote to the journal without taking the lock: it should")
+    assert caught.value.message.startswith(
+        f"{path}: another program wrote to the journal without taking the lock: it should"
+    )
     assert caught.value.applied == "no"
     assert caught.value.data["offset"] == size
     with journal.writing(FS, directory, CLOCK) as writer:

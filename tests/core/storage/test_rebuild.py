@@ -326,5 +326,5 @@ def test_pruned_history_is_named_where_the_head_does_not_say_that_it_was_pruned(
     pruned = (directory / "head.json").read_bytes()
     for known, is_named in ((old, True), (b"", True), (pruned, False)):
         (directory / "head.json").write_bytes(known)
-        said = "The records before 4 are not there: a snapshot stands for them"
+        said = "The records before 4 are not there: a snapshot replaces them"
         assert any(doubt.startswith(said) for doubt in rebuilt(directory).unproven) == is_named

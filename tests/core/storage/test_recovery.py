@@ -89,7 +89,7 @@ def test_several_whole_records_beyond_the_head_mean_an_old_head(tmp_path: Path) 
     assert (report.rolled_forward, report.is_old_head) == ((4, 5, 6, 7), True)
     assert report.sentences() == [
         "An earlier writer ended before it could answer: records 4 to 7 were complete, and now count.",
-        "The head file was older than the journal: somebody or some tool put an old one back.",
+        "The head file was older than the journal: a person or a tool restored an old one.",
     ]
     assert numbers(directory) == [1, 2, 3, 4, 5, 6, 7]
 

@@ -136,7 +136,7 @@ def test_the_reference_to_a_snapshot_is_known_without_writing_it(store) -> None:
         (0, (2, 4), "Nothing is lost: the journal has every fact. Run "),
         (3, (2, 4), "snapshot-0000000002.jsonl and the journal after it lead to its facts. Run "),
         (4, (3, 4), "snapshot-0000000003.jsonl and the journal after it lead to its facts. Run "),
-        (5, (4,), "It stands for the records before 5, which were pruned. Put the file back from a backup, or run "),
+        (5, (4,), "It replaces the records before 5, which were pruned. Put the file back from a backup, or run "),
     ],
 )
 @pytest.mark.parametrize("harm", ["changed", "missing"])
@@ -278,7 +278,7 @@ def test_only_the_very_snapshot_that_the_head_names_can_be_of_a_newer_format(sto
     ("seq", "said"),
     [
         (3, "Nothing is lost: the journal has every fact. "),
-        (5, "It stands for the records before 6, which "),
+        (5, "It replaces the records before 6, which "),
     ],
 )
 def test_the_hint_says_what_still_holds_the_facts_where_records_are_missing(

@@ -74,14 +74,14 @@ def test_a_fault_names_line_and_column(text, line, column, message):
 @pytest.mark.parametrize(
     ("text", "value", "message"),
     [
-        ('{"a": 1,\n}', {"a": 1}, "a comma stands before `}`"),
-        ("[1, 2,]", [1, 2], "a comma stands before `]`"),
+        ('{"a": 1,\n}', {"a": 1}, "there is a comma before `}`"),
+        ("[1, 2,]", [1, 2], "there is a comma before `]`"),
         ('{"a": 1\n"b": 2}', {"a": 1, "b": 2}, "a comma is missing before this"),
         ("[1 // one\n, 2] # two\n/* three */", [1, 2], "JSON has no comments"),
         ("{a: 1}", {"a": 1}, "the key `a` has no quotes"),
         ("[True]", [None], "`True` is no value that JSON knows"),
         ("[NaN]", [None], "`NaN` is no value that JSON knows"),
-        ('{"a": 1, "a": 2}', {"a": 1}, "`a` stands twice"),
+        ('{"a": 1, "a": 2}', {"a": 1}, "`a` is there twice"),
     ],
 )
 def test_reading_goes_on_behind_a_small_fault(text, value, message):

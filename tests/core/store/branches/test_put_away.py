@@ -75,7 +75,7 @@ def test_a_store_that_vanishes_after_it_was_replaced_by_one_with_the_same_record
     assert sentence(fresh(project)) == ""
     remove(project)
     other = fresh(project)
-    assert sentence(other) == "The store of main is gone. seen: 2, now: no store; records 1 to 2 are missing."
+    assert sentence(other) == "The store of main is missing. seen: 2, now: no store; records 1 to 2 are missing."
     with pytest.raises(StoreWentBack) as refused:
         put(other, "A")
     assert "`kb branch restore main` brings it back" in refused.value.hint
@@ -115,7 +115,7 @@ def test_a_store_that_was_adopted_into_the_place_of_a_deleted_one_is_missed_when
     adopt(project.workspace(), copy)
     assert sentence(fresh(project), "topic") == ""
     remove(project, "topic")
-    assert "The store of topic is gone. seen: 2" in sentence(fresh(project), "topic")
+    assert "The store of topic is missing. seen: 2" in sentence(fresh(project), "topic")
 
 
 def test_a_deleted_store_whose_note_was_not_removed_is_no_loss_and_its_branch_begins_with_a_new_one(
@@ -171,7 +171,7 @@ def test_a_renamed_branch_is_missed_when_its_store_vanishes_and_its_former_name_
     put(project, "C")
     assert sentence(fresh(project), "topic") == ""
     remove(project, "feature")
-    assert "The store of feature is gone. seen: 3" in sentence(fresh(project), "feature")
+    assert "The store of feature is missing. seen: 3" in sentence(fresh(project), "feature")
     assert sentence(fresh(project), "topic") == ""
 
 

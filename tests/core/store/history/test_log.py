@@ -78,11 +78,11 @@ def test_the_log_of_an_id_that_never_was_names_the_nearest(told: Project) -> Non
 
 
 def test_an_id_that_names_no_entity_now_is_told_for_what_it_is(told: Project) -> None:
-    assert missing(told.view(), "B").message == "'B' is gone since seq 4."
+    assert missing(told.view(), "B").message == "'B' was removed at seq 4."
     assert "kb show 4" in missing(told.view(), "B").hint
     told.sync({"docs/requirements/d.md": req("D", depends_on="E")})
     waiting = missing(told.view(), "E")
-    assert waiting.message == "There is no entity 'E'; an edge waits for it: D depends_on E."
+    assert waiting.message == "There is no entity 'E'; there is an unresolved edge to it: D depends_on E."
     assert "`kb log E`" in waiting.hint
     assert seqs(told, id="E") == [6]
     edge_id = link_id("depends_on", "", "D", "E")

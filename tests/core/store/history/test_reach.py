@@ -134,12 +134,12 @@ MISSING = "record 4 is missing since the salvage that record 9 documents"
     ("ask", "said"),
     [
         (lambda view: rollback_planner(2)(view, STAMP), f"What changed after seq 2 is not proven: {MISSING}"),
-        (lambda view: rollback_planner(5)(view, STAMP), f"How everything stood at seq 5 is not proven: {MISSING}"),
-        (lambda view: diff(view, 5, 8), f"How everything stood at seq 5 is not proven: {MISSING}"),
+        (lambda view: rollback_planner(5)(view, STAMP), f"The state at seq 5 is not proven: {MISSING}"),
+        (lambda view: diff(view, 5, 8), f"The state at seq 5 is not proven: {MISSING}"),
         (lambda view: revert_planner([2], CORE)(view, STAMP), f"What became of the changes of record 2 .*: {MISSING}"),
         (lambda view: revert_planner([4], CORE)(view, STAMP), f"^R{MISSING[1:]}"),
         (lambda view: revert_planner([5], CORE)(view, STAMP), f"What record 5 changed is not proven: {MISSING}"),
-        (lambda view: page_of(view, Query(at=5), ""), f"How everything stood at seq 5 is not proven: {MISSING}"),
+        (lambda view: page_of(view, Query(at=5), ""), f"The state at seq 5 is not proven: {MISSING}"),
     ],
 )  # fmt: skip
 def test_what_is_missing_since_a_salvage_is_not_said_to_be_pruned(salvaged: Project, ask: Any, said: str) -> None:
@@ -279,7 +279,7 @@ def assert_true(error: HistoryPruned, at: int, listed: set[int], first_kept: int
         assert at in listed
     if f"--at {at}" in said:
         assert is_readable
-    if "How everything stood at" in error.message:
+    if "The state at" in error.message:
         assert not is_readable or at >= min(gap["first"] for gap in error.data["missing"])
     if "documents" in error.message:
         gap = re.search(r"records? (\d+)(?: to (\d+))? (?:is|are) missing", error.message, re.IGNORECASE)

@@ -24,7 +24,7 @@ from tests.support.repository.project import AUTHOR, Project, document
 
 @pytest.mark.parametrize("key", ["{n}", "REQ-{n}-x", "REQ-{m}"])
 def test_braces_that_stand_for_no_number_are_in_no_new_id_of_a_client(project: Project, key: str) -> None:
-    with pytest.raises(InvalidChangeset, match="stands for the next free number") as refused:
+    with pytest.raises(InvalidChangeset, match="means the next free number") as refused:
         project.apply(entities=[req(key)], edges=[edge("depends_on", key, key)])
     assert faults(refused.value) == {("$.entities[0].id", "bad_id")}
 

@@ -148,7 +148,7 @@ def test_a_client_cannot_bring_about_an_edge_of_another_client_that_does_not_fit
     project.apply(entities=[req("A")], edges=[edge("depends_on", "A", "REQ-2")])
     project.sync({"docs/requirements/2.md": None})
     assert project.edges("A") == {("A", "depends_on", "REQ-2", False)}
-    with pytest.raises(IntegrityViolation, match="A depends_on REQ-2 would stand") as refused:
+    with pytest.raises(IntegrityViolation, match="A depends_on REQ-2 would be resolved") as refused:
         project.apply(entities=[{**req("REQ-2"), "type": "test"}])
     assert "delete that edge" in refused.value.hint
     assert project.apply(entities=[req("REQ-2")]).edges.updated == 1
