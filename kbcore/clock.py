@@ -17,7 +17,7 @@ _BEHIND: Final = timedelta(days=1)
 
 
 class Clock(Protocol):
-    """What KB needs of time. Tests pass clocks that jump."""
+    """The time functions that KB needs. Tests pass clocks that jump."""
 
     def now(self) -> str:
         """Return the wall-clock time as RFC 3339 text, e.g. ``2026-11-20T09:30:00.000000Z``."""

@@ -78,7 +78,7 @@ class KBError(Exception):
     """Fixed by the class, and other in an error that is raised after something was written."""
     default_hint: ClassVar[str] = ""
     what: str = ""
-    """What is refused, without the problems; empty where the message is not put together by ``of_problems``."""
+    """The refused action, without the problems; empty where the message is not put together by ``of_problems``."""
     written_before: str = ""
     """A sentence that says what the same request wrote before the part that failed."""
 
@@ -291,7 +291,7 @@ class Interrupted(Unavailable, code="interrupted", exit_status=28):
 
 
 class FilesUnknown(Unavailable, code="files_unknown", exit_status=29):
-    """What the files of the worktree say cannot be compared with the records now."""
+    """The files of the worktree cannot be compared with the records now."""
 
     retryable = True
     default_hint = "Run it again when that is over. `--recorded` judges the records alone."

@@ -35,7 +35,7 @@ class TimeOver(Exception):
 
 
 class CurrentWork:
-    """What one command or one request does, in any number of threads."""
+    """The work of one command or request, in any number of threads."""
 
     def __init__(self) -> None:
         self.is_stopped = False

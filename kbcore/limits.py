@@ -58,7 +58,7 @@ MAX_VIEWS: Final = 8
 SLOW_READ_S: Final = 0.25
 """After this time a reader reads for long."""
 VIEW_SPILL_BYTES: Final = 16 * 1024 * MIB
-"""What such a database puts on disk for lack of memory."""
+"""Disk space of such a database that lacks memory."""
 FILES_S: Final = 2.0
 """Comparing the files of a worktree with the records, for an answer; one of the records alone is given after that."""
 FILES_CHECK_S: Final = 60.0
@@ -81,7 +81,7 @@ MAX_GLOBS: Final = 1000
 """Globs of all extractors together, and of any one list."""
 MAX_GLOB_CHARS: Final = 1000
 MAX_GLOB_PARTS: Final = 5000
-"""What stands between the slashes of all globs together: a file is compared with at most so many."""
+"""Parts between the slashes of all globs together: a file is compared with at most so many."""
 MAX_HEAD_BYTES: Final = 4 * MIB
 MAX_BACKUP_FILES: Final = 200_000
 MAX_MANIFEST_BYTES: Final = 64 * MIB
@@ -107,7 +107,7 @@ STATEMENT_S: Final = 30.0
 MAINTENANCE_STATEMENT_S: Final = 600.0
 """One statement that builds, copies, publishes or looks after what is stored."""
 USER_LOCK_WAIT_S: Final = 60.0
-"""What a repository's setting may come to, unless the user says otherwise."""
+"""The most that a repository's setting may be, unless the user says otherwise."""
 MAX_LOCK_WAIT_S: Final = 3600.0
 KIP_TIME_S: Final = 10.0
 MAX_KIP_TIME_S: Final = 3600.0
@@ -136,7 +136,7 @@ MAX_KIP_EXPRESSIONS: Final = 50
 MAX_KIP_NEIGHBOURHOOD_CHARS: Final = 16_000
 """Characters that the answer of one DESCRIBE NEIGHBOURHOOD may take."""
 MAX_KIP_APPLIED: Final = 100_000
-"""Blocks and links that the UPSERTs of one KIP command write, counted anew for each row of WHERE."""
+"""Blocks and links that the UPSERTs of one KIP command write, counted again for each row of WHERE."""
 MAX_SLEEP_ITEMS: Final = 20_000
 """Elements that one phase of a sleep cycle names while others who write wait; the rest is left to the next cycle."""
 MAX_SLEEP_LOG: Final = 50

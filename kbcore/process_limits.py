@@ -25,9 +25,9 @@ _LIMITS: Final = (("ulimit -v", resource.RLIMIT_AS, 0), ("ulimit -d", resource.R
 """Each limit, as a shell sets it, with the field of ``statm`` that counts what is used of it."""
 
 _PROGRAM_BYTES: Final = 512 * MIB
-"""What the program itself and its threads take of the address space."""
+"""Address space of the program itself and its threads."""
 _SHARES: Final = MAX_READERS + 2
-"""So many databases share the rest; of more that are open some do little."""
+"""Databases that share the rest; of more that are open some do little."""
 _LEAST_BYTES: Final = 64 * MIB
 _SEVERAL_THREADS_BYTES: Final = 2048 * MIB
 """From this limit on a database may have more than one thread."""

@@ -1,6 +1,6 @@
-"""How far long work has come, reported to whoever listens to it; mostly nobody does, and then it costs nothing.
+"""Progress of long work, reported to whoever listens to it; mostly nobody does, and then it costs nothing.
 
-Work tells and goes on: a listener only takes note, and never waits, asks or refuses.
+Work reports and goes on: a listener only notes it, and never waits, asks or refuses.
 """
 
 from __future__ import annotations

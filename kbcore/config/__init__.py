@@ -1,4 +1,5 @@
-"""What the files in ``.kb`` and the user's own settings say, checked: each fault has its file, line and JSON path.
+"""Owns the settings of a repository and of its user, and the schema files.
 
-Reads texts, which others take from files. Names that only other rooms know, such as those of rules, are asked for.
+Offers them checked: each fault has its file, line and JSON path.
+Never opens a file: callers pass texts, and the names that only other rooms know, such as those of rules.
 """

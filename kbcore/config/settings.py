@@ -34,7 +34,7 @@ RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 
 
 class KipLimits(msgspec.Struct, frozen=True):
-    """How much one KIP command may take: solutions held at once, and seconds; and which setting decided each."""
+    """The limits of one KIP command: solutions held at once, and seconds; and which setting decided each."""
 
     rows: int = limits.KIP_ROWS
     time_s: float = limits.KIP_TIME_S
@@ -58,9 +58,9 @@ class Config(msgspec.Struct, frozen=True):
     """File and line of each of these."""
     rule_params: dict[str, dict[str, RuleSetting]] = {}
     suppressions: tuple[Suppression, ...] = ()
-    """What is not to be reported, and why."""
+    """Exemptions from reports, and why."""
     rule_time_s: float = limits.RULE_TIME_S
-    """How long the SQL of one rule of the project's own may run."""
+    """The time limit of the SQL of one rule of the project's own."""
     lock_wait_s: float = limits.LOCK_WAIT_S
     kip: KipLimits = KipLimits()
     sleep: SleepSettings = SleepSettings()
@@ -75,7 +75,7 @@ OF_THE_USER: Final = "store"
 """A key of the user's settings that a repository might want to set, and must not."""
 _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds", "suppress")
 _MOST_ABSENT: Final = 50
-"""So many extractors may be named that no installed package has."""
+"""Extractors that may be named and that no installed package has."""
 
 _KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
@@ -106,7 +106,7 @@ class _Doubt(msgspec.Struct, frozen=True):
 
 
 class ReadSettings(msgspec.Struct, frozen=True):
-    """What a text says: the settings, what is wrong with them, and the names that ``checked_config`` has to ask for."""
+    """The content of a text: the settings, their problems, and the names that ``checked_config`` has to ask for."""
 
     config: Config
     problems: tuple[Problem, ...] = ()

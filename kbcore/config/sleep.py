@@ -1,4 +1,4 @@
-"""What the settings say of the sleep cycle: its thresholds, each with its bounds. Pure."""
+"""Settings of the sleep cycle: its thresholds, each with its bounds. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SleepSettings(msgspec.Struct, frozen=True, rename="camel"):
     """No cycle begins earlier than this after the one before, unless somebody insists."""
     stale_event_days: float = 7.0
     decay_after_days: float = 7.0
-    """How old a link is before its confidence sinks for the first time, and each time after that."""
+    """The age of a link before its confidence sinks for the first time, and each time after that."""
     decay_factor: float = 0.95
     decay_floor: float = 0.3
     most_orphans: int = 10
@@ -28,7 +28,7 @@ class SleepSettings(msgspec.Struct, frozen=True, rename="camel"):
     most_members: int = 100
     domain_of_type: dict[str, str] = {}
     domain_of_tag: dict[str, str] = {}
-    """Where what belongs to no domain goes, by KIP's name of its type and by its tags; both name a domain."""
+    """The domain of elements without one, by KIP's name of its type and by its tags; both name a domain."""
 
 
 DEFAULT: Final = SleepSettings()

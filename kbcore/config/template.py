@@ -13,7 +13,7 @@ from kbcore.extract import gherkin, manifest, markdown
 
 _LINE_CHARS: Final = 80
 _DEPTHS: Final = {"extractors": 3, "ruleParams": 3}
-"""How many keys name a setting; otherwise two where an object is, and one."""
+"""The number of keys that name a setting; otherwise two where an object is, and one."""
 
 
 class Setting(msgspec.Struct, frozen=True):

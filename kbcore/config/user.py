@@ -55,7 +55,7 @@ class UserSettings(msgspec.Struct, frozen=True):
     limits: UserLimits = UserLimits()
     store: Store = "git"
     notice: str = ""
-    """Why there can be no file of them, where the environment names a folder that is none; "" as a rule."""
+    """The reason there can be no file of them, where the environment names a folder that is none; "" as a rule."""
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
-"""What an extractor says about one file: plain data, with the line of every statement.
+"""An extractor's answer about one file: plain data, with the line of every statement.
 
 Field names are flat: ``title``, ``tags``, ``attributes.kind``, ``metadata.author`` (the first dot ends
-the word ``attributes`` or ``metadata``; everything behind it is the key, dots included).
+the word ``attributes`` or ``metadata``; everything after it is the key, dots included).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the keys of one mapping state about one entity: core fields, attributes, metadata and links.
+"""Statements of one mapping about one entity: core fields, attributes, metadata and links.
 
-The same for front matter, for a symbol of a manifest and for the bullets under a heading. A value that cannot
-stand is a problem with its line, and is left out; everything else is taken.
+The same for front matter, for a symbol of a manifest and for the bullets under a heading. A value that is not
+valid is a problem with its line, and is left out; everything else is taken.
 """
 
 from __future__ import annotations
@@ -205,4 +205,4 @@ _READERS: Final[Mapping[str, Callable[[Sheet, str, Any, int], None]]] = {
     "attributes": Sheet.members,
     "metadata": Sheet.members,
 }
-"""How each key that is no attribute is read. ``source`` is none of them: KB knows where facts are from."""
+"""The reader of each key that is no attribute. ``source`` is none of them: KB knows where facts are from."""

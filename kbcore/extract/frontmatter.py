@@ -1,6 +1,6 @@
-"""Where the front matter of a Markdown document begins and ends. What stands in it is read elsewhere.
+"""The beginning and end of the front matter of a Markdown document. Its content is read elsewhere.
 
-Front matter is what stands between a first line ``---`` and the next line ``---`` or ``...``; both may end in
+Front matter is the text between a first line ``---`` and the next line ``---`` or ``...``; both may end in
 spaces. Nothing else is front matter, whatever it looks like.
 """
 
@@ -26,7 +26,7 @@ _FIELD_LINE: Final = re.compile(
     r"(?:id|title|type|status|owner|priority|severity|tags|links|attributes)[ \t]*:(?:[ \t]|$)", re.IGNORECASE
 )
 SECOND: Final = re.compile(r"^---[ \t]*\n[A-Za-z_#]", re.MULTILINE)
-"""What a body has that holds a second block."""
+"""A sign of a body with a second block."""
 
 _KEY_LINE: Final = re.compile(r"[A-Za-z_][\w .-]*:(?:[ \t]|$)", re.MULTILINE)
 

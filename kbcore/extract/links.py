@@ -1,4 +1,4 @@
-"""What a statement of links means: URLs, ids, paths of documents, ``{type, target}`` and ``{edge: [ids]}``.
+"""Statements of links: URLs, ids, paths of documents, ``{type, target}`` and ``{edge: [ids]}``.
 
 Nothing is looked up: an id is text, and a path is made relative to the root of the repository.
 """
@@ -43,7 +43,7 @@ _MAX_NESTING: Final = 3
 
 
 class LinkTarget(msgspec.Struct, frozen=True):
-    """What a link leads to: a URL, a document (its path from the root), or an id."""
+    """The target of a link: a URL, a document (its path from the root), or an id."""
 
     text: str
     is_url: bool = False
@@ -52,7 +52,7 @@ class LinkTarget(msgspec.Struct, frozen=True):
 
 
 class Manner(msgspec.Struct, frozen=True):
-    """How a target is linked; the members are those of ``StatedLink``."""
+    """The edge to a target; the members are those of ``StatedLink``."""
 
     edge: str | None = None
     kind: str = ""

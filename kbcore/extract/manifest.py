@@ -33,7 +33,7 @@ DEFAULT_TYPE: Final = "symbol"
 
 _LIST: Final = "symbols"
 _BEGINS: Final = re.compile(r"\b(?:id|symbols)\b[\"']?\s*:", re.IGNORECASE)
-"""What a line has in which an item or the list begins."""
+"""A sign of a line in which an item or the list begins."""
 _QUIET_KEYS: Final = frozenset({_LIST, "version", "$schema"})
 
 

@@ -38,7 +38,7 @@ _ECHOES: Final = frozenset({"missing_id", "missing_type", "missing_title", "uncl
 _SUPERSEDING: Final = ("upersede", "upercede")
 _STATUS_HEADINGS: Final = ("# Status", "# status", "\nStatus\n", "\nstatus\n")
 _LINKS_HEADINGS: Final = ("# Links", "# links", "\nLinks\n", "\nlinks\n")
-"""What a body with such a section holds; only a body from which a section is needed is read to its end."""
+"""Signs of a body with such a section; only a body from which a section is needed is read to its end."""
 
 
 class _Draft(msgspec.Struct):

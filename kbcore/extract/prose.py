@@ -1,4 +1,4 @@
-"""What the body of a Markdown document states outside of front matter: its title, bullets, a status, links.
+"""Statements of the body of a Markdown document outside of front matter: title, bullets, a status, links.
 
 Code fences and HTML comments state nothing. Only these are read: the first heading; ``- Key: value`` lines
 directly under it; the first line of a section ``Status``; lines ``Supersedes …`` and ``Superseded by …`` in a
@@ -54,7 +54,7 @@ class ProseLine(msgspec.Struct, frozen=True):
 
 
 class BodyOutline(msgspec.Struct):
-    """What a body states: keys and values of bullets under the heading, and lines of sections by heading."""
+    """The statements of a body: keys and values of bullets under the heading, and lines of sections by heading."""
 
     title: str = ""
     title_line: int = 0

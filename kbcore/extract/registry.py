@@ -1,4 +1,4 @@
-"""Which extractors there are: KB's own, and other packages' in the entry-point group ``kb.extractors``.
+"""The extractors: KB's own, and other packages' in the entry-point group ``kb.extractors``.
 
 Nothing of another package is imported before ``load`` is called. What another package prints is no answer of KB's: it
 goes to standard error. Nor does KB end because a package ends the program.

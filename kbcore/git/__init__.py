@@ -1,7 +1,7 @@
-"""What KB asks of git: where the repository is, which branch is checked out, which branches exist.
+"""Owns the access to git: where the repository is, which branch is checked out, which branches exist.
 
-Nothing that a repository configures is ever run, and nothing is written to it but its id (``identity``), and the hooks
-and the folder of hooks in its configuration that the user asked for (``hookconfig``).
+Offers the repository, its HEAD, refs, reflogs and files, and the hooks that the user asked for (``hookconfig``).
+Never runs what a repository configures, and writes nothing else to it but its id (``identity``).
 """
 
 from __future__ import annotations

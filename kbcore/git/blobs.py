@@ -1,4 +1,4 @@
-"""What git keeps of files: the tree of a commit, what is staged, and the content of both. Nothing is checked out.
+"""Files as git keeps them: the tree of a commit, what is staged, and the content of both. Nothing is checked out.
 
 Paths are text, with ``/`` between parts; bytes of a name that are no UTF-8 are written out as escapes.
 """

@@ -45,7 +45,7 @@ LOCAL_ENV_VARS: Final = frozenset(
         "GIT_WORK_TREE",
     }
 )
-"""What `git rev-parse --local-env-vars` lists: variables that speak of one repository only."""
+"""The list of `git rev-parse --local-env-vars`: variables of one repository only."""
 
 _UNKNOWN_FORMAT: Final = re.compile(
     r"unknown repository extensions? found:(?P<extensions>[ \w]+)|invalid value for 'extensions\.", re.IGNORECASE
@@ -55,7 +55,7 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 class GitAnswer(msgspec.Struct, frozen=True):
-    """How a git command ended: its exit status and its standard output as it came."""
+    """The result of a git command: its exit status and its standard output as it came."""
 
     status: int
     output: bytes

@@ -37,7 +37,7 @@ class HeadState(msgspec.Struct, frozen=True):
 
 
 class HeadAnswer(msgspec.Struct, frozen=True):
-    """What git said of a HEAD: its ref or, if detached, its commit; and the commit of that ref, if any."""
+    """The answer of git about a HEAD: its ref or, if detached, its commit; and the commit of that ref, if any."""
 
     target: bytes
     commit: str | None

@@ -1,4 +1,4 @@
-"""Where the paths of a commit, or of the index, lead, and at which there is something.
+"""Files and folders at the paths of a commit or of the index, links followed.
 
 A link is followed as in a worktree: what it leads to counts, and nothing outside of the repository does.
 """

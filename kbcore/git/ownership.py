@@ -74,7 +74,7 @@ def is_own(repo: Repository, env: Mapping[str, str]) -> bool:
 
 
 class SharedModes:
-    """What ``core.sharedRepository`` says of the folders in which files are made; 0 for the rules of the umask.
+    """The mode that ``core.sharedRepository`` sets for folders in which files are made; 0 for the rules of the umask.
 
     git is asked once for each repository, when the first file is made in it.
     """

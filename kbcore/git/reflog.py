@@ -21,7 +21,7 @@ from kbcore.storage.gitref import Birth
 _ENTRY = re.compile(rb"(?:0{40}|0{64}) [0-9a-f]{40,64} [^\t]* (\d{1,15}) [+-]\d{4}(?:\t(.*))?")
 """A line of a reflog that says that the ref was not there before."""
 _SHOWN = "%H%x00%gn%x00%ge%x00%gd%x00%gs"
-"""What git is asked to say of an entry where only git can read it; the time is in ``%gd``."""
+"""The format of an entry where only git can read it; the time is in ``%gd``."""
 _TIME = re.compile(rb"@\{(\d{1,15}) [+-]\d{4}\}$")
 _CREATED = b"branch: Created from"
 _MOVED = re.compile(rb"(?:^|\t)Branch: (?:renamed|copied) refs/heads/", re.MULTILINE)

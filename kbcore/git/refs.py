@@ -91,7 +91,7 @@ def is_in_use(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
 
 
 class Usage:
-    """Whether a branch is in use, as ``is_in_use`` says, and later whether that may have changed."""
+    """The use of a branch, as ``is_in_use`` says, and later whether that may have changed."""
 
     def __init__(self, repo: Repository, env: Mapping[str, str], branch: str) -> None:
         """Ask git, where only git can say. Raises: ``GitUnusable``."""

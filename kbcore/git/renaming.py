@@ -21,7 +21,7 @@ from kbcore.git.repository import Repository
 _LOGS: Final = "logs/refs/heads"
 _ASIDE: Final = "logs/refs/.tmp-renamed-log"
 _FRESH_NS: Final = 2_000_000_000
-"""What lies about for longer was left by a git that was killed."""
+"""An older one was left by a git that was killed."""
 
 
 def is_renaming(repo: Repository, env: Mapping[str, str], now_ns: int) -> bool:

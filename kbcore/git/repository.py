@@ -19,7 +19,7 @@ _Marks = tuple[tuple[int, ...], ...]
 
 
 class Repository(msgspec.Struct, frozen=True):
-    """Where one worktree of a repository keeps what; every path is absolute and free of symlinks.
+    """The paths of one worktree of a repository; every path is absolute and free of symlinks.
 
     ``kb_root`` is the directory that holds ``.kb``:
 
@@ -35,9 +35,9 @@ class Repository(msgspec.Struct, frozen=True):
     worktree: Path
     """Top of the working tree; without one, the folder that was taken for the repository."""
     git_dir: Path
-    """Where HEAD is: of this worktree alone."""
+    """The place of HEAD: of this worktree alone."""
     common_dir: Path
-    """Where branches and configuration are: of all worktrees."""
+    """The place of branches and configuration: of all worktrees."""
     kb_root: Path
     has_worktree: bool
     """False in a bare repository: there are no files to read."""

@@ -1,4 +1,4 @@
-"""Which versions of git KB is tried with, and what the later ones know of. Plain data.
+"""Versions of git that KB is tried with, and the features of the later ones. Plain data.
 
 What KB does depends on what git can do, which is asked of it; versions are only for telling people.
 """
@@ -17,10 +17,10 @@ FEATURES: Final = (
     ((2, 48), "worktrees with relative paths"),
     ((2, 54), "hooks by configuration"),
 )
-"""What came with a later version, the oldest first."""
+"""Features of later versions, the oldest first."""
 
 EXTENSIONS: Final = {"refstorage": FEATURES[0], "relativeworktrees": FEATURES[1]}
-"""What the configuration of a repository asks of every git that reads it, by its name below ``extensions``."""
+"""Features that a repository requires of every git that reads it, by name below ``extensions``."""
 
 _NUMBERS: Final = re.compile(r"\b(\d+)\.(\d+)")
 

@@ -1,1 +1,5 @@
-"""Looking after the stores: compact a branch, prove it, and diagnose the installation."""
+"""Owns the care of stores: proofs, the diagnosis of the installation, repairs and salvage.
+
+Offers compaction, backup, restore, and adoption of other stores as well.
+Never changes a store without keeping a copy of what it removes, but for pruning, which the user asks for.
+"""

@@ -48,7 +48,7 @@ class SavedBranch(msgspec.Struct, frozen=True):
 
 
 class BackedUp(msgspec.Struct, frozen=True):
-    """What a backup holds, or would hold on a dry run."""
+    """The content of a backup, or what it would be on a dry run."""
 
     path: str
     dry_run: bool
@@ -92,7 +92,7 @@ class RestoredBranch(msgspec.Struct, frozen=True):
 
 
 class RestoredBackup(msgspec.Struct, frozen=True):
-    """What a restore did, or would do."""
+    """The result of a restore, or of its dry run."""
 
     path: str
     dry_run: bool

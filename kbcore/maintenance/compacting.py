@@ -28,7 +28,7 @@ _SHOWN: Final = 10
 
 
 class CompactAnswer(msgspec.Struct, frozen=True):
-    """What a compaction did.
+    """The result of a compaction.
 
     ``snapshot`` and ``sealed`` are file names, "" if there was nothing to do; ``history_from`` is the seq from which
     on history can be asked for. ``not_pruned`` says why records before the seq that was named are still there.

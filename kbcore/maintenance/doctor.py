@@ -67,7 +67,7 @@ MAX_PROVEN: Final = 20
 MAX_PROVEN_BYTES: Final = 256 * 1024 * 1024
 """Of the stores in the trash, so many are proven, the newest first, and so many bytes together."""
 _MAX_RUNS: Final = 10
-"""So many rows of records are named in one finding."""
+"""Rows of records that are named in one finding."""
 
 _EXPECTED = (Damaged, Incompatible, Unavailable, Misuse)
 

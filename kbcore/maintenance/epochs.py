@@ -43,11 +43,11 @@ _MESSAGES: Final = {
 }
 """The messages of records about the store, by their source."""
 ACCEPTED: Final = "A person accepted the loss."
-"""What a record says of a loss only where a person was asked about it, or consented with ``--yes``."""
+"""The note of a loss in a record where a person was asked about it, or consented with ``--yes``."""
 
 
 class NoteContent(msgspec.Struct, frozen=True):
-    """What else a record about the store holds: only that of a salvage has any of it."""
+    """Further content of a record about the store: only that of a salvage has any of it."""
 
     ops: tuple[Operation, ...] = ()
     holes: tuple[MissingRecords, ...] = ()
@@ -188,7 +188,7 @@ class NewEpoch(msgspec.Struct, frozen=True):
     branch: str
     seq: int
     done: tuple[str, ...]
-    """What was done, a sentence each."""
+    """Actions, a sentence each."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what was done as plain JSON values."""

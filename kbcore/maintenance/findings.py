@@ -1,4 +1,4 @@
-"""What proofs and diagnoses come upon, as values that any front end can show. Plain data.
+"""Findings of proofs and diagnoses, as values that any front end can show. Plain data.
 
 A check that could not run is a finding of its own; silence always means that it ran and found nothing.
 """

@@ -1,4 +1,4 @@
-"""How far the journal of a damaged store is what was written. Reads to the damage and no further.
+"""The intact part of the journal of a damaged store. Reads to the damage and no further.
 
 What is not proven never counts as good.
 """

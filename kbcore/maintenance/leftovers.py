@@ -1,4 +1,4 @@
-"""What lies in the cache and nobody will ask for: files of processes that ended early, and old reports of bugs.
+"""Files in the cache that are not needed: those of processes that ended early, and old reports of bugs.
 
 Whether a file is still written is decided by its age alone: the process may run on another machine.
 """
@@ -25,7 +25,7 @@ REPORT_DAYS: Final = 28
 
 
 class RemovedFiles(msgspec.Struct, frozen=True):
-    """How many files are gone, or would go."""
+    """The number of files that were removed, or would be."""
 
     unfinished: int
     reports: int

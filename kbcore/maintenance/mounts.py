@@ -1,4 +1,4 @@
-"""Which file system a path is on, as Linux lists it; whether locks on it can be trusted.
+"""File systems of paths, as Linux lists them; whether locks on them can be trusted.
 
 Only a warning is made of it: locks are tried in any case, and a file system that has none refuses them.
 """

@@ -42,7 +42,7 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Verified(msgspec.Struct, frozen=True):
-    """What a proof came to. ``good_seq`` is the last record up to which everything was proven."""
+    """The result of a proof. ``good_seq`` is the last record up to which everything was proven."""
 
     branch: str
     seq: int | None
@@ -95,7 +95,7 @@ class _Proof:
 
 @interrupting.maintenance()
 def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False) -> Verified:
-    """Prove a branch; ``with_view`` compares the cached view with one that is built anew, row by row.
+    """Prove a branch; ``with_view`` compares the cached view with a rebuilt one, row by row.
 
     Raises: ``UnknownBranch`` when there is no store, ``StoreWentBack`` when there was one.
     """
@@ -199,7 +199,7 @@ def _compare_snapshot(proof: _Proof, head: Head, ref: SnapshotRef, start: FoldSt
 
 
 def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
-    """Compare the published view with one that is built anew up to where it stands."""
+    """Compare the published view with one that is rebuilt up to the same seq."""
     path = proof.workspace.folders.cache_of(proof.branch) / VIEW
     if files.read_size(proof.fs, path) is None:
         proof.not_run("view", "There is no cached view.")

@@ -34,16 +34,16 @@ GOES_ON: Final = "The store goes on without them: a new head was asked for."
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """What a repair did."""
+    """The result of a repair."""
 
     branch: str
     seq: int
     copy: str = ""
-    """Where the store is kept as it was; empty when there was nothing to repair."""
+    """The place of the copy of the store; empty when there was nothing to repair."""
     done: tuple[str, ...] = ()
-    """What was made anew, a sentence each."""
+    """The files that were rebuilt, a sentence each."""
     doubts: tuple[str, ...] = ()
-    """What is lost, or cannot be proven any more, a sentence each."""
+    """Losses, and facts that cannot be proven any more, a sentence each."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what was done as plain JSON values."""
@@ -53,7 +53,7 @@ class Repaired(msgspec.Struct, frozen=True):
 
 @interrupting.maintenance()
 def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
-    """Make a new head out of the records that are there, if anything is wrong that a new head would mend.
+    """Make a new head out of the records that are there, if anything is wrong that a new head would repair.
 
     Raises: ``StoreWentBack`` where there is no store any more; what ``storage.rebuild.rebuild_head`` raises; the head
     is as it was then.
@@ -144,14 +144,14 @@ def _store_ids(fs: Fs, parent: Path) -> set[str]:
 
 @interrupting.maintenance()
 def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repaired:
-    """Make every damaged or missing snapshot anew; leave out of the head what cannot be had, if it can do without.
+    """Rebuild every damaged or missing snapshot; leave out of the head what is found nowhere, if it can do without.
 
     Raises:
         SnapshotCorrupt: the one that stands for pruned history cannot be had from anywhere; nothing was changed.
         JournalCorrupt, JournalTruncated, HeadDamaged, FormatTooNew: the journal is not sound; nothing was changed.
         StoreWentBack: acknowledged records are missing; nothing was changed.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the head is as it was.
-        CommitUncertain: all was made anew; whether it is on record is not known.
+        CommitUncertain: all was rebuilt; whether it is on record is not known.
     """
     fs, clock, directory = workspace.machine.fs, workspace.machine.clock, workspace.folders.directory_of(branch)
     wait_s = workspace.config.lock_wait_s

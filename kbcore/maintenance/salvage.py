@@ -65,26 +65,26 @@ from kbcore.view.history import state_at
 from kbcore.view.view import View
 
 QUESTION: Final = "Salvage the store, give it a new id, and go on without them?"
-"""What a person is asked who salvages a store that lacks acknowledged records, after the loss is named."""
+"""The question before a store is salvaged that lacks acknowledged records, after the loss is named."""
 _SHOWN: Final = 10
 _OPS_BYTES: Final = MAX_RECORD_BYTES // 2
 _APPENDING: Final = os.O_RDWR | os.O_APPEND
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """What a salvage did to one branch."""
+    """The result of a salvage of one branch."""
 
     branch: str
     seq: int
     copy: str = ""
-    """Where the store is kept as it was; empty when there was nothing to salvage."""
+    """The place of the copy of the store; empty when there was nothing to salvage."""
     holes: tuple[MissingRecords, ...] = ()
     """The records that are gone since this salvage."""
     entities: int = 0
-    """How many entities the branch has now."""
+    """The number of entities of the branch now."""
     done: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """What is lost or not proven, a sentence each."""
+    """Losses and unproven facts, a sentence each."""
 
     def as_json(self) -> dict[str, Any]:
         """Return what was done as plain JSON values."""
@@ -523,7 +523,7 @@ def _marked(source: str) -> str:
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """What the record of a salvage says: sentences, the missing records, and what a view adds."""
+    """The content of the record of a salvage: sentences, the missing records, and what a view adds."""
 
     said: list[str]
     holes: tuple[MissingRecords, ...]

@@ -1,4 +1,4 @@
-"""Where the facts of a damaged snapshot can still be had: the journal, the same file elsewhere, or a cached view.
+"""Sources of the facts of a damaged snapshot: the journal, the same file elsewhere, or a cached view.
 
 What does not come from the journal counts only if it has the very digest that the head names.
 """
@@ -29,7 +29,7 @@ Facts = Sequence[bytes]
 
 
 class FactSource(msgspec.Struct, frozen=True):
-    """Where the facts of one damaged snapshot come from; ``facts`` only if they were found as a copy."""
+    """The source of the facts of one damaged snapshot; ``facts`` only if they were found as a copy."""
 
     ref: SnapshotRef
     kind: Literal["journal", "copy", "nowhere"]

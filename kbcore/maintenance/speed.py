@@ -1,4 +1,4 @@
-"""How quick the disk below the stores is: a file of its own in the cache, written, synced, read and removed again.
+"""Speed of the disk below the stores: a file of its own in the cache, written, synced, read and removed again.
 
 The quickest of a few tries counts, so that what else the machine does at the moment is not taken for the disk.
 """

@@ -1,4 +1,5 @@
-"""The pure core: entities and edges, values, records, changesets, the schema, and folding operations into a state.
+"""Owns the pure core: entities and edges, values, records, changesets, the schema, and the state.
 
-Plain data and functions of it. Nothing here reads a file, asks a database or knows the time.
+Offers plain data and functions of it, such as folding operations into a state.
+Never reads a file, a database or the clock.
 """

@@ -1,7 +1,7 @@
-"""What a client asks for: entities and edges to write or remove, all or nothing. Shape only, no state.
+"""A client's request: entities and edges to write or remove, all or nothing. Shape only, no state.
 
 ``parse`` and ``parse_deletion`` turn the JSON of a request into plain values. What cannot be read is among the problems
-of the changeset, each with its JSON path; what can be read is handed on beside it, so that planning adds what is wrong
+of the changeset, each with its JSON path; what can be read is returned as well, so that planning adds what is wrong
 with that, and refuses all of it at once.
 """
 
@@ -23,7 +23,7 @@ from kbcore.model.values import ValueFault, field_problem, meaning_problem
 from kbcore.remedies import kb
 
 Mode = Literal["create", "update", "upsert"]
-"""Whether what a client writes must be new, must exist, or may be either."""
+"""The mode of a write: the element must be new, must exist, or may be either."""
 MODES: Final[tuple[Mode, ...]] = ("create", "update", "upsert")
 EDGE_STAMPS: Final = ("created_at", "created_by", "source")
 _ENTITY_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in STAMPS)
@@ -64,9 +64,9 @@ class EntityWrite(msgspec.Struct, frozen=True):
     replaces: bool = False
     mode: Mode = "upsert"
     is_import: bool = False
-    """Whether it may set what KB sets otherwise."""
+    """True if it may set what KB sets otherwise."""
     is_of_kip: bool = False
-    """Whether a command of KIP writes it, which may say in metadata when and by whom it was made."""
+    """True if a command of KIP writes it, which may say in metadata when and by whom it was made."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):

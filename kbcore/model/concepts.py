@@ -37,10 +37,10 @@ AUTHOR: Final = "SystemBootstrap"
 
 _STYLES: Final = {TYPE: re.compile(r"[A-Z][A-Za-z0-9]*"), PREDICATE: re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")}
 STYLE_WORDS: Final = {TYPE: "UpperCamelCase", PREDICATE: "snake_case"}
-"""How the names of types and of predicates are written."""
+"""The grammar of the names of types and of predicates."""
 
 ORIGIN: Final = MEMORY
-"""Where a type or predicate of KIP comes from, in place of a schema file."""
+"""The origin of a type or predicate of KIP, in place of a schema file."""
 
 
 class Concept(msgspec.Struct, frozen=True):

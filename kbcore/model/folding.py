@@ -191,7 +191,7 @@ def _note_source(state: State, stamp: Stamp, op: ReadSource | ForgetSource, befo
 
 
 def _settle(state: State, stamp: Stamp, before: _Before) -> None:
-    """Decide anew which links stand: those that changed, and those whose end came, went, stood or fell."""
+    """Decide again which links are resolved: those that changed, and those with an end that changed."""
     pending = dict.fromkeys(before.links)
     for key, old in before.nodes.items():
         if (old is None) != (key not in state.nodes):

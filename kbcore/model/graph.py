@@ -83,7 +83,7 @@ def former_ids_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """Who says that a link holds: a file's path or the client.
+    """The source of a link: a file's path or the client.
 
     ``said`` is the id of the entity whose document named the other end without a type (a bare link), else "".
     ``via`` is the client's own name of its source, for a statement of a client.

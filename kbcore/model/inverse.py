@@ -18,7 +18,7 @@ from kbcore.model.state import Stamp, State
 from kbcore.model.values import is_same
 
 Units = dict[str, Any]
-"""An element taken apart: each field with its owner, each stamp, each statement, under a name of its own."""
+"""The parts of an element: each field with its owner, each stamp, each statement, under a name of its own."""
 
 SAYS = "says:"
 """Begins the name of the unit that is one source's statement of a link."""

@@ -1,4 +1,4 @@
-"""What a requirement says that it need not have, and why: only a reason that says something counts."""
+"""Fields that a requirement need not have, each with a reason: an empty reason does not count."""
 
 from __future__ import annotations
 

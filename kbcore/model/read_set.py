@@ -1,4 +1,4 @@
-"""What of a state must be at hand before operations can be folded into it. Pure.
+"""State that must be loaded before operations can be folded into it. Pure.
 
 Invariant: folding into what was loaded so gives the same as folding into the whole state.
 """
@@ -15,7 +15,7 @@ from kbcore.model.record import ConfirmLink, DropNode, Operation, PutNode, State
 
 
 class ReadSet(msgspec.Struct, frozen=True):
-    """What must be loaded before operations can be folded.
+    """The rows to load before operations can be folded.
 
     ``nodes``, ``links`` and ``sources`` are keys; ``touching`` are the ids whose links, and links about these,
     may stand or fall. ``typed`` are nodes of which that is so only if they are not of the type given. The ends of every

@@ -1,4 +1,4 @@
-"""What one journal record says: who, when, why, and the operations. The vocabulary of the journal.
+"""One journal record: who, when, why, and the operations. The vocabulary of the journal.
 
 Every operation carries values, never a whole state: the fields it sets or removes on the element it names, the
 source that states them (``src``: a file's path, or "" for the client), and ``base``, the version of the element
@@ -40,7 +40,7 @@ salvage that also writes what no record proves."""
 
 
 class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
-    """What all operations share: the way they are written."""
+    """The base of all operations: the way they are written."""
 
 
 class PutNode(_Op, frozen=True, tag="put"):
@@ -118,7 +118,7 @@ Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSo
 
 
 class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the operations of a record come from if no journal record proves them: a cached view.
+    """The source of a record's operations if no journal record proves them: a cached view.
 
     ``seq`` and ``hash`` name the proven record that the view was folded up to.
     """
@@ -149,7 +149,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     clock that was ahead.
     """
     repair: str = ""
-    """What recovery or a person did to the journal before this record."""
+    """A change by recovery or a person to the journal before this record."""
     holes: tuple[MissingRecords, ...] = ()
     """The records before this one that a salvage could not keep."""
     unproven: Unproven | None = None
@@ -161,7 +161,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     note about the store itself.
     """
     session: str = ""
-    """What the writes of one client belong to: KB_SESSION, or the connection to the MCP server."""
+    """The session of one client's writes: KB_SESSION, or the connection to the MCP server."""
     epoch: str = ""
     """The id that the store had when the record was acknowledged. With ``seq`` it names the record, in copies too."""
 

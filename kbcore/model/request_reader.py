@@ -1,4 +1,4 @@
-"""Takes a JSON request apart member by member, and gathers every fault of shape with its JSON path."""
+"""Reads a JSON request member by member, and collects every fault of shape with its JSON path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FieldCheck = Callable[[str, Any], ValueFault | None]
 
 
 class RequestReader:
-    """Gathers problems while a request is taken apart. Each method returns a value of its kind, whatever it met."""
+    """Collects problems while a request is read. Each method returns a value of its kind, whatever it met."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""What the settings say of rules of the project's own: values of their parameters, each with its place. Pure."""
+"""Settings of rules of the project's own: values of their parameters, each with its place. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RuleSetting(msgspec.Struct, frozen=True):
 
 
 class Suppression(msgspec.Struct, frozen=True):
-    """What the settings take out of the reports of a rule: an entity or file by its id, or files by globs; and why."""
+    """An exemption from the reports of a rule: an entity or file by its id, or files by globs; and why."""
 
     rule: str
     reason: str

@@ -18,7 +18,7 @@ from kbcore.text.escaping import in_quotes
 ANY: Final = "any"
 LINK: Final = "link"
 MEMORY: Final = "KIP"
-"""Where a type or predicate of the memory comes from, in place of a schema file: KIP's, or a branch's."""
+"""The origin of a type or predicate of the memory, in place of a schema file: KIP's, or a branch's."""
 
 MENTIONS: Final = "mentions"
 """The edge that a link in the text of a document is; a predicate of KIP."""

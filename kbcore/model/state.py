@@ -23,7 +23,7 @@ _SEQS: Final = ("created_seq", "version")
 
 
 class Stamp(msgspec.Struct, frozen=True):
-    """What a record gives to everything that it changes, and the session that writes it."""
+    """The stamp of a record on all that it changes, and the session that writes it."""
 
     seq: int
     at: str
@@ -64,7 +64,7 @@ class StateReads(msgspec.Struct, frozen=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What a planner came to: the operations, what they change, and what was ``loaded`` of the state to find that.
+    """The result of a planner: the operations, what they change, and what was ``loaded`` of the state to find that.
 
     ``reads`` is everything that was asked of the state, also beside what was loaded; None: nobody can tell.
     """
@@ -104,7 +104,7 @@ class State:
         self.links: dict[str, Link] = {}
         self.sources: dict[str, SourceFile] = {source.path: source for source in sources}
         self.loaded: ReadSet = NOTHING
-        """What a working set was asked for; a whole state has all there is."""
+        """The keys that a working set was loaded for; a whole state has all."""
         self._at_end: dict[str, dict[str, None]] | None = None
         """The links at each end. Made when it is first asked for: a replay that only adds needs none."""
         self._waiting: dict[str, dict[str, None]] = {}

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 RETIRED: Final = ("deprecated", "obsolete", "rejected", "removed", "retired", "superseded", "withdrawn")
-"""What has one of these asks for nothing any more."""
+"""Statuses of entities that need no more work."""
 
 OUTDATED: Final = ("deprecated", "superseded")
 """A decision with one of these should bind nobody any more."""

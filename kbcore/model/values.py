@@ -1,4 +1,4 @@
-"""What may stand in a field: the grammar of values, the same for clients and for files."""
+"""The grammar of the values of fields, the same for clients and for files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SHORT_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 """As many characters are within the limit whatever they are, escaped or not; a printable one is no NUL and no half of
 a surrogate pair."""
 YEARS: Final = "in a year from 0001 to 9999"
-"""What a time has to be, in words."""
+"""The format of a time, in words."""
 """Earlier years are not written with four digits everywhere."""
 
 
 class ValueFault(msgspec.Struct, frozen=True):
-    """Why a value cannot stand: a stable code, the end of a sentence that begins with the field, a remedy."""
+    """The fault of a value: a stable code, the end of a sentence that begins with the field, a remedy."""
 
     code: str
     message: str

@@ -72,7 +72,7 @@ class Saved(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backup holds. It is the last member, so a backup that was cut short has none; it ends with a checksum."""
+    """The content of a backup. It is the last member, so a truncated backup has none; it ends with a checksum."""
 
     kb: str
     format: int

@@ -1,4 +1,4 @@
-"""How a branch's directory comes to be: built beside its place, then renamed into it.
+"""Creation of a branch's directory: built next to its place, then renamed into it.
 
 Invariant: under its name a branch exists whole or not at all; a copy holds exactly one head of its source.
 """
@@ -22,7 +22,7 @@ from kbcore.storage.fs import Fs
 from kbcore.storage.head import CopiedFrom, Head, Segment, SnapshotRef, Tip
 
 _NO_LINK: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-"""What ``link`` answers where there are no hard links, or no more of them."""
+"""Errors of ``link`` where there are no hard links, or no more of them."""
 _EXISTS: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR})
 _EMPTY_LOCK: Final = b" " * 1023 + b"\n"
 
@@ -154,7 +154,7 @@ def _share(fs: Fs, source: Path, place: Path, of: Head, part: Segment | Snapshot
 
 def _finish(fs: Fs, place: Path, new: Head) -> None:
     path = place / layout.LOCK
-    # Not synced: its content is only for messages, and whoever misses it makes it anew.
+    # Not synced: its content is only for messages, and it is created again when needed.
     with files.explained(path, "write"), files.opened(fs, path, os.O_WRONLY | os.O_CREAT) as fd:
         files.write_all(fs, fd, _EMPTY_LOCK)
     files.write_synced(fs, place / layout.HEAD, head.encode(new))

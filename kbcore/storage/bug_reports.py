@@ -22,7 +22,7 @@ BUGS: Final = "bugs"
 """The folder of reports, in the cache."""
 
 _MOST_FRAMES: Final = 40
-"""So many frames of one error are kept from its beginning, and as many from its end."""
+"""Frames of one error that are kept from its beginning, and as many from its end."""
 _MOST_ERRORS: Final = 10
 
 

@@ -1,4 +1,4 @@
-"""What usually did this: the cause that the bytes of a bad line or file point to. Pure.
+"""The usual cause that the bytes of a bad line or file point to. Pure.
 
 Invariant: a guess never decides anything; it only goes into a hint.
 """

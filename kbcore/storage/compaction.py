@@ -23,7 +23,7 @@ from kbcore.storage.recovery import RecoveryReport
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """What one compaction did."""
+    """The result of one compaction."""
 
     head: Head
     snapshot: SnapshotRef | None

@@ -35,7 +35,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """Why a line is not the frame that should be there."""
+    """The reason why a line is not the expected frame."""
 
     what: str
     expected: str = ""
@@ -68,7 +68,7 @@ class _Timed(msgspec.Struct, frozen=True):
 
 
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What a line raises that is no JSON of the right shape, no UTF-8, or nested without end."""
+"""Errors of a line that is no JSON of the right shape, no UTF-8, or nested too deeply."""
 
 _decode = msgspec.json.Decoder(_Envelope).decode
 _encode_lines = msgspec.json.Encoder().encode_lines

@@ -19,7 +19,7 @@ _ALWAYS: Final = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 one is not waited for."""
 
 _NO_FULL_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENODEV})
-"""What F_FULLFSYNC answers on file systems and devices that do not have it."""
+"""Errors of F_FULLFSYNC on file systems and devices that do not have it."""
 
 _OTHERS: Final = 0o077
 """A file that is made without any of these is its owner's alone, also in a shared repository."""

@@ -1,4 +1,4 @@
-"""What a store saw last of its branch in git: it shows whether git deleted the branch since and made it again.
+"""The last state of a store's branch in git: it shows whether git deleted the branch since and made it again.
 
 git begins a reflog with each branch that it makes, and removes the reflog with the branch. The first line of the reflog
 therefore names one life of a branch: a rename takes it along, and a reset, a rebase or a merge leaves it as it is. The
@@ -25,7 +25,7 @@ _MAX_BYTES: Final = 4096
 
 
 class Birth(msgspec.Struct, frozen=True):
-    """How git made a branch: the digest of the first line of its reflog, and the time in that line.
+    """The creation of a branch by git: the digest of the first line of its reflog, and the time in that line.
 
     ``is_created`` tells that the line says so itself (`branch: Created from`): where a reflog is cut by `git reflog
     expire --rewrite`, a later line comes first, and looks as if the branch began with it.
@@ -37,7 +37,7 @@ class Birth(msgspec.Struct, frozen=True):
 
 
 class RefSeen(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a store saw last of its branch. ``birth`` is "" where git kept no reflog, or where its first line was gone.
+    """The last state of a store's branch. ``birth`` is "" where git kept no reflog, or where its first line was gone.
 
     ``is_doubted`` tells that the store may be of an earlier branch of this name, and that nobody has settled it.
     ``is_gone`` tells that git had no such branch at a later look, and no worktree had it checked out;
@@ -54,7 +54,7 @@ class RefSeen(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Presence = Literal["ref", "checked_out", "none"]
-"""What git has of a branch: a ref, no more than a HEAD that names it, or nothing."""
+"""A branch in git: a ref, only a HEAD that names it, or nothing."""
 
 Verdict = Literal["same", "unseen", "doubtful", "made_again"]
 """``unseen``: nothing speaks against the branch as git has it, and the store has not noted it yet."""

@@ -29,7 +29,7 @@ HOLES: Final = "holes"
 GIT_DIRECTORY: Final = "git_directory"
 """The feature of a store that was moved into the git directory: a KB that looks for it elsewhere refuses it."""
 KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY, HOLES})
-"""What ``features_required`` may name; anything else was written by a newer KB."""
+"""The names allowed in ``features_required``; any other was written by a newer KB."""
 MAX_EPOCHS: Final = 64
 """The most epochs that a head keeps; the oldest is dropped for a new one."""
 

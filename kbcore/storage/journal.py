@@ -49,7 +49,7 @@ class Writer:
         self.head = of
         """The last acknowledged head."""
         self.recovery = recovered
-        """What was rolled forward or put in quarantine before this writer could begin."""
+        """Records rolled forward or put in quarantine before this writer could begin."""
 
     def append(
         self,

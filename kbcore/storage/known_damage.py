@@ -24,7 +24,7 @@ _CODES: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """What was found: the store's id, the name of the damaged file, and the code of the error."""
+    """Known damage: the store's id, the name of the damaged file, and the code of the error."""
 
     store_id: str
     file: str

@@ -47,12 +47,12 @@ _HOLDER_BYTES: Final = 1024
 """Fixed, so that naming the holder is one write that needs no new disk block."""
 _SHOWN_CHARS: Final = 64
 _SOMEBODY: Final = "another process"
-"""Who holds a lock whose file names nobody."""
+"""The holder of a lock whose file names none."""
 _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who wrote its name into a lock file; only for messages."""
+    """The process named in a lock file; only for messages."""
 
     command: str
     pid: int

@@ -36,7 +36,7 @@ class RecordPosition(msgspec.Struct, frozen=True, gc=False):
 
 
 class BrokenWalk(msgspec.Struct, frozen=True):
-    """Where a walk had to stop before its limit."""
+    """The place where a walk had to stop before its limit."""
 
     at: Position
     """The end of the last good record."""

@@ -27,7 +27,7 @@ _MARK: Final = b"\xef\xbb\xbf"
 
 
 class RecordLine(msgspec.Struct, frozen=True, gc=False):
-    """Where the line of one record is, sound by itself.
+    """The line of one record, sound by itself.
 
     ``length`` is that of the line as it was written, ``found`` that of the bytes in the file; ``is_plain`` if the two
     are the same bytes.
@@ -48,7 +48,7 @@ Run = list[RecordLine]
 
 
 class Proven(msgspec.Struct, frozen=True):
-    """What is proven of a journal: runs between which records are missing, and the damaged files of the head."""
+    """The proven part of a journal: runs between which records are missing, and the damaged files of the head."""
 
     of: Head
     directory: Path

@@ -17,7 +17,7 @@ from kbcore.storage.fs import Fs
 
 
 class QuarantinedFile(msgspec.Struct, frozen=True):
-    """What was kept of a file, where, and why. The reason file holds exactly this."""
+    """The kept part of a file, its place, and why. The reason file has exactly this."""
 
     file: str
     """Name in the branch directory of the file that the bytes came from."""

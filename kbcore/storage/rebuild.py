@@ -30,7 +30,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
 
 
 class Witness(msgspec.Struct, frozen=True):
-    """What somebody saw of a store: its id, and the hash of the record at ``seq``. ``who`` is named in messages.
+    """A state of a store that was seen: its id, and the hash of the record at ``seq``. ``who`` is named in messages.
 
     ``lineage`` is "" where the same history may be that of another store.
     """
@@ -44,7 +44,7 @@ class Witness(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct):
-    """What a directory proves by itself."""
+    """The records that a directory proves by itself."""
 
     store_id: str = ""
     lineage: str = ""

@@ -1,4 +1,4 @@
-"""What a writer does about bytes beyond the head: look, decide by the table in ``docs/durability.md``, act.
+"""Recovery of bytes beyond the head by a writer: look, decide by the table in ``docs/durability.md``, act.
 
 Invariant: acknowledged bytes are never changed, and nothing is cut before a durable copy is in quarantine.
 """
@@ -37,12 +37,12 @@ class Torn(msgspec.Struct, frozen=True):
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What was found in the active segment. ``size`` is None if the file is missing."""
+    """The content of the active segment. ``size`` is None if the file is missing."""
 
     head: Head
     size: int | None
     reached: Position
-    """Where the good records end, of those that were acknowledged."""
+    """The end of the good records, of those that were acknowledged."""
     damage: BrokenWalk | None = None
     """The first bad record that begins before the head."""
     whole: tuple[Whole, ...] = ()
@@ -50,7 +50,7 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 class RecoveryPlan(msgspec.Struct, frozen=True):
-    """What to do: refuse, or cut the torn bytes and roll the whole records forward, or neither."""
+    """The decision: refuse, or cut the torn bytes and roll the whole records forward, or neither."""
 
     head: Head
     """The head when all is done."""
@@ -60,7 +60,7 @@ class RecoveryPlan(msgspec.Struct, frozen=True):
 
 
 class RecoveryReport(msgspec.Struct, frozen=True):
-    """What recovery did before a write; empty when the last writer had left cleanly."""
+    """The actions of recovery before a write; empty when the last writer had left cleanly."""
 
     rolled_forward: tuple[int, ...] = ()
     """Seqs of records that were complete but never acknowledged, and now stand."""
@@ -148,7 +148,7 @@ def run(fs: Fs, directory: Path, of: Head, todo: RecoveryPlan, at: str) -> Recov
         at: the time to note in quarantine.
 
     Raises:
-        StorageFull, ReadOnlyStore, StorageError: the next writer finds what there is, and plans anew.
+        StorageFull, ReadOnlyStore, StorageError: the next writer finds what there is, and plans again.
     """
     path, torn, kept = directory / of.head.file, todo.torn, None
     if torn is not None:

@@ -14,7 +14,7 @@ from typing import Final
 from kbcore.storage.fs import shared_mode
 
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
-"""What systems say where a file system has no hard links, as FAT and some network file systems."""
+"""Errors of a file system without hard links, such as FAT and some network file systems."""
 _LEFTOVER: Final = re.compile(r"\.(?P<name>.+)\.kb-[0-9a-f]{8}", re.DOTALL)
 """The name of a file of new content, before it replaces the file that is named in it."""
 

@@ -18,7 +18,7 @@ from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import BrokenWalk, Position, RecordPosition
 
 ATTEMPTS: Final = 3
-"""How often a reader starts over because a file that its head names was pruned meanwhile."""
+"""Attempts of a reader when a file that its head names was pruned meanwhile."""
 
 T = TypeVar("T")
 

@@ -39,7 +39,7 @@ _NEW_OWNER: Final = ".owner"
 _MAX_LISTED: Final = 10_000
 _MAX_LOOKED_AT: Final = 256
 _MAX_REMOVED: Final = 8
-"""So much is done at once about the folders of processes that were killed."""
+"""Folders of killed processes that are removed at once."""
 
 
 def cache_place(fs: Fs, usual: Path, env: Mapping[str, str]) -> Path:

@@ -23,11 +23,11 @@ TRASH: Final = ".trash"
 ASIDE: Final = ".aside-"
 """Begins the name of a store that makes room; the name of its directory follows."""
 MAX_ENTRIES: Final = 200
-"""So many stores of one branch are looked at, the newest of them, to find what became of one."""
+"""Stores of one branch that are searched, the newest ones, to find one of them."""
 _DELETED: Final = "deleted"
 _BY: Final = "by-"
 _ID_CHARS: Final = 16
-"""So much of a store id is in a name: with all of it, the name of a folder could be longer than 255 bytes."""
+"""Characters of a store id in a name: with all of it, the name of a folder could be longer than 255 bytes."""
 _NAME: Final = re.compile(
     r"(?P<name>.+)~(?P<when>\d{8}T\d{6}\.\d{6}Z)(?:~(?P<fate>deleted|by-[0-9a-f]{16}))?", re.ASCII
 )

@@ -35,7 +35,7 @@ class ProofFinding(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """How large a store is. Sizes in bytes, as the head states them."""
+    """The size of a store. Sizes in bytes, as the head states them."""
 
     records: int
     """Records that are there; pruned ones are not."""
@@ -50,7 +50,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """What a proof found. ``good_seq`` is the last record up to which everything was proven."""
+    """The result of a proof. ``good_seq`` is the last record up to which everything was proven."""
 
     head: Head | None
     good_seq: int

@@ -1,4 +1,4 @@
-"""The second witness of a store: the last acknowledged record of each branch, noted apart from the store.
+"""The second witness of a store: the last acknowledged record of each branch, noted outside the store.
 
 It lies in the user's state folder, in one folder for each place where a repository is. It is written after a record is
 durable and is not synced, so it may be behind the store, and is never ahead of it: a store that lacks what was noted
@@ -34,9 +34,9 @@ from kbcore.storage.scratch import is_private, make_private, user_folder
 FORMAT: Final = 1
 MAX_BYTES: Final = 16 * 1024
 _MAX_EPOCHS: Final = 16
-"""So many epochs are noted; each takes some 250 bytes of each note."""
+"""Epochs that are noted; each takes some 250 bytes of each note."""
 MAX_PLACES: Final = 8
-"""So many other places of one repository are looked at; more copies of one repository are rare."""
+"""Other places of one repository that are read; more copies of one repository are rare."""
 _SUFFIX: Final = ".json"
 _GIT_DIR: Final = "git-dir"
 """The file of a place that holds the path of the common git directory."""
@@ -46,18 +46,18 @@ _ABSENT: Final = "absent"
 _LOOKED: Final = re.compile(rb"(\d{1,9}) (\d{1,20})\s*")
 LOOKS: Final = 12
 LOOKS_APART_NS: Final = 30 * 24 * 3600 * 10**9
-"""A place is removed when its repository was not found so often, so far apart.
+"""A place is removed when its repository was not found so often, with such intervals.
 
 That is about a year in which notes of a few KiB are kept for a disk that is not mounted. Looks are counted instead of
 days, so that one look with a wrong clock, or long after the last one, removes nothing.
 """
 _MAX_SWEPT: Final = 1000
-"""So many places are looked at by one sweep. Where there are more, they are chosen at random, so that each has its
+"""Places that one sweep reads. Where there are more, they are chosen at random, so that each has its
 turn."""
 _REPOSITORY: Final = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _PLACE: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _READS: Final = 3
-"""So often a file is read that is not whole: another process may be writing it."""
+"""Attempts to read a file that is not whole: another process may be writing it."""
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -80,11 +80,11 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What the file of a branch holds: what was noted, None where there is no such file or it is damaged."""
+    """The content of a branch's file: what was noted, None where there is no such file or it is damaged."""
 
     seen: Seen | None
     damage: str = ""
-    """Why it cannot be used; "" where it is whole, or absent."""
+    """The reason it is unusable; "" where it is whole, or absent."""
     is_changing: bool = False
     """Another process writes it at this moment."""
 
@@ -95,7 +95,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class SweptNotes(msgspec.Struct, frozen=True):
-    """What a sweep did: where the repositories were whose notes are gone, and what it could not judge, and why."""
+    """The result of a sweep: places of repositories whose notes were removed, and those not decided, and why."""
 
     gone: tuple[str, ...]
     problems: tuple[str, ...]
@@ -414,7 +414,7 @@ def is_put_away(fs: Fs, directory: Path, seen: Seen, of: Head | None) -> bool:
 
 
 class NotedRepository(msgspec.Struct, frozen=True):
-    """What the witness needs to know of a repository.
+    """The data of a repository for the witness.
 
     ``git_dir`` is the common git directory; ``read_id`` returns the id of the repository with a git directory, "" for
     none; ``write_id`` gives this one an id.
@@ -435,7 +435,7 @@ class NotesFolder:
         self._root = state / "kb" / "witness" if state else None
         self._name = hashlib.sha256(os.fsencode(repository.git_dir)).hexdigest()[:16]
         self.unavailable = "" if state else "The environment names no home folder."
-        """Why nothing can be noted, as far as it is known; "" while nothing is known to be wrong."""
+        """The reason nothing can be noted, if known; "" while nothing is known to be wrong."""
         self._folders: dict[str, Path] = {}
         """The folder of this place by the id of the repository: it is asked for many times in one request."""
         self._ready: Path | None = None
@@ -773,11 +773,11 @@ class BranchWitness:
         self._place = place
         self._gate = threading.Lock()
         self._remembered: Seen | None = None
-        """What this process has seen, for a repository of which nothing can be noted."""
+        """States seen by this process, for a repository of which nothing can be noted."""
         self._last: Note | None = None
-        """What was noted when that was read last, or was written since."""
+        """The notes as last read, or written since."""
         self.loss: Loss | None = None
-        """What the last check found missing."""
+        """Losses that the last check found."""
         self.copies: tuple[str, ...] = ()
         """How the first copy of the store elsewhere that contradicts it does so, as of the last check; else empty."""
         self.damaged: DamagedNote | None = None

@@ -1,4 +1,5 @@
-"""The write path and the branches: a workspace, the store of each branch, planning and committing changesets, history.
+"""Owns the write path and the branches: only a commit here changes what a branch says.
 
-Nothing changes what a branch says but a commit here. Files of documents are read in the room ``sync``, above.
+Offers a workspace, the store of each branch, planning and committing changesets, and history.
+Never reads the files of documents: the room ``sync``, above, does.
 """

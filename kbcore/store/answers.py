@@ -1,4 +1,4 @@
-"""What a write answers, in the shape that the contract fixes; the same for every front end."""
+"""The answer of a write, in the shape that the contract fixes; the same for every front end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class EdgeCounts(msgspec.Struct, frozen=True):
-    """How many edges a changeset made, changed, left as they were, and removed.
+    """Counts of edges that a changeset made, changed, left as they were, and removed.
 
     An edge counts as soon as somebody states it, also while it waits for an end; to come to stand, or to lose an
     end, is to be changed.
@@ -63,7 +63,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class ChangeSummary(msgspec.Struct, frozen=True):
-    """What changes made, changed, removed and renamed: ids in order, the present id by the earlier one, and edges."""
+    """Elements made, changed, removed and renamed: ids in order, the present id by the earlier one, and edges."""
 
     created: tuple[str, ...]
     updated: tuple[str, ...]

@@ -41,7 +41,7 @@ MOST_PRELOADED: Final = 200
 """The working set of a changeset of more items is loaded under the lock, and not while others wait for it."""
 
 NUMBERED: Final = 5
-"""How often a changeset gets other numbers, where another writer who did not ask for one wrote the same id."""
+"""Attempts to give a changeset other numbers, where another writer who did not ask for one wrote the same id."""
 
 AnyEdge = TypeVar("AnyEdge", EdgeWrite, EdgeDelete)
 
@@ -263,7 +263,7 @@ def planner(
         for node in view.nodes(list(fresh)) if fresh else ():
             raise _InUse(node.id)
         planned, state = plan_until_stable(view, reads(changeset), on)
-        # What uses a type that is defined anew, or defined no more, is looked for everywhere.
+        # What uses a type that is redefined, or defined no more, is looked for everywhere.
         read = None if any(defines(change) for change in planned.changes.nodes) else StateReads(state.loaded)
         said = (*warnings, *planned.warnings)
         return msgspec.structs.replace(planned, loaded=state.loaded, reads=read, warnings=said)

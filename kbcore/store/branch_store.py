@@ -49,7 +49,7 @@ or before the next reading (a command that reads again needs the rows in tables 
 which calls ``publish_from_new_view``."""
 
 GIT_ASKED: Final = 10
-"""How often git is asked again which branch is checked out, because its refs changed before the branch was locked."""
+"""Attempts to ask git which branch is checked out, because its refs changed before the branch was locked."""
 
 
 class BranchStore:
@@ -110,17 +110,17 @@ class BranchStore:
 
     @property
     def notices(self) -> list[str]:
-        """What a view knew of records that the journal does not have; nothing while the second witness says more."""
+        """Records of a view that the journal does not have; none while the second witness says more."""
         return [] if self.warnings else self._parts.views.notices
 
     @property
     def loss(self) -> Loss | None:
-        """What the store lacks, as of the last reading."""
+        """The missing records, as of the last reading."""
         return self._parts.witness.loss if self._parts.witness is not None else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the store as of the last reading: for every answer, until it is put right."""
+        """Faults of the store as of the last reading: for every answer, until they are repaired."""
         witness = self._parts.witness
         if witness is None:
             return ()

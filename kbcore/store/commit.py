@@ -39,7 +39,7 @@ from kbcore.view.view import View
 T = TypeVar("T")
 
 PLANS_AHEAD: Final = 3
-"""How often a plan is made before the branch is locked. Somebody who changes what it reads each time makes it wait for
+"""Plans that are made before the branch is locked. A writer who changes what it reads each time makes it wait for
 no more than that: the next one is made under the lock."""
 _QUICK_S: Final = 0.05
 """A plan that took no longer, and cannot be used, is made again under the lock at once."""
@@ -81,7 +81,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class MadeAt(NamedTuple):
-    """Where a record is made: the commit that is checked out, "" for none, and the id of the store."""
+    """The place of a record: the commit that is checked out, "" for none, and the id of the store."""
 
     commit: str = ""
     epoch: str = ""
@@ -110,7 +110,7 @@ class Commit:
         self._store = store
         self._write = write
         self._repairs: list[str] = []
-        """What recovery did under the lock: stated in the record and in the answer."""
+        """The actions of recovery under the lock: stated in the record and in the answer."""
 
     def run(self) -> Outcome:
         """Append what is planned, once nobody changes meanwhile what the plan has read.

@@ -1,4 +1,4 @@
-"""Where the stores and caches of a repository are, why they are there, and who may write there."""
+"""Folders of the stores and caches of a repository, the reason for them, and who may write there."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPOSITORY_LOCK: Final = "lock"
 
 
 class Folders:
-    """Where one request finds the stores and caches of a repository, by the settings of its user."""
+    """The stores and caches of a repository for one request, by the settings of its user."""
 
     def __init__(
         self, repo: Repository, machine: Machine, user: Callable[[], UserSettings], *, settles: bool = True
@@ -156,12 +156,12 @@ class Folders:
 
     @cached_property
     def shown_branches(self) -> Path:
-        """Where people look for the stores, and where an older KB kept them; nothing is read there."""
+        """The visible place of the stores, where an older KB kept them; nothing is read there."""
         return below(self.kb_dir, BRANCHES)
 
     @property
     def shown_cache(self) -> Path:
-        """Where an older KB kept its cache; nothing is read there."""
+        """The place where an older KB kept its cache; nothing is read there."""
         return below(self.kb_dir, CACHE)
 
     @property
@@ -234,7 +234,7 @@ class Folders:
 
 
 class PlaceOfStores(NamedTuple):
-    """Where the stores are, and why; ``remedy`` is empty unless the user's settings ask for another place."""
+    """The place of the stores, and why; ``remedy`` is empty unless the user's settings ask for another place."""
 
     place: str
     """``git`` or ``worktree``."""

@@ -21,7 +21,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.view.numbering import next_id
 
 RESERVED_S: Final = 3600
-"""How long an id that was given out is reserved. A person may be writing a document meanwhile."""
+"""Time for which an allocated id is reserved. A person may be writing a document meanwhile."""
 
 MOST_RESERVED: Final = 10_000
 _MOST_BYTES: Final = 8 * 1024 * 1024

@@ -1,7 +1,7 @@
 """Lays out ``.kb`` in a repository: settings, schema, folders, and the default branch's store.
 
 Idempotent: a second run changes nothing, and what a project wrote itself is never overwritten. Only ``core.yaml`` is
-KB's own and is written anew whenever it differs.
+KB's own and is rewritten whenever it differs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FALLBACKS: Final = ("main", "master")
 
 
 class Laid(msgspec.Struct, frozen=True):
-    """What was made, changed and left as it was, as paths from the top of the main worktree."""
+    """The files made, changed and left as they were, as paths from the top of the main worktree."""
 
     workspace: Workspace
     created: tuple[str, ...]

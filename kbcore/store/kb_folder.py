@@ -1,6 +1,6 @@
-"""What lies in ``.kb`` where stores and caches may be: its kind, whether git tracks it, and whose it is.
+"""The places in ``.kb`` for stores and caches: their kind, whether git tracks them, and their owner.
 
-Looks alone: nothing is changed here.
+Only reads: nothing is changed here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Kind = Literal["absent", "link", "file", "guard", "folder", "other"]
 
 
 class TakeoverFault(msgspec.Struct, frozen=True):
-    """What keeps a folder from being taken over."""
+    """The reason why a folder is not taken over."""
 
     kind: Literal["tracked", "owner", "link", "special"]
     message: str

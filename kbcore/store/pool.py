@@ -1,4 +1,4 @@
-"""What one process has open: its machine, and the stores of branches with what it remembers of them."""
+"""The open resources of one process: its machine, and the stores of branches with their caches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_WARM_VIEWS: Final = 4
 
 
 class Machine:
-    """What KB takes from its machine: files, time, and the environment for git. Tests pass their own."""
+    """The machine of KB: files, time, and the environment for git. Tests pass their own."""
 
     def __init__(self, fs: Fs, clock: Clock, env: Mapping[str, str]) -> None:
         self.fs = fs
@@ -32,7 +32,7 @@ class Machine:
 
 
 class CachePlaces(NamedTuple):
-    """Where the views of a branch are cached, where they usually are, and what one may hold in memory."""
+    """The cache of a branch's views, its usual place, and the memory limit of one."""
 
     own: Path
     usual: Path

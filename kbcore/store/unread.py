@@ -1,4 +1,4 @@
-"""What lies in ``.kb`` where stores and caches may be, and is not read."""
+"""Stores and caches in ``.kb`` that are not read."""
 
 from __future__ import annotations
 

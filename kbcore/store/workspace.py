@@ -1,6 +1,6 @@
 """One request's surroundings: the repository, its KB, its settings, and the branch that is meant.
 
-Made anew for every request, because HEAD, the configuration and the schema may change between two. Only the branch
+Made for every request, because HEAD, the configuration and the schema may change between two. Only the branch
 stores outlive a request, in a ``StorePool``.
 """
 
@@ -67,7 +67,7 @@ class Workspace:
         self.pool = pool
         self.folders = Folders(repo, machine, lambda: self.user, settles=settles)
         self.unmovable: ReadOnlyStore | None = None
-        """Why the stores cannot be moved from an older place; then they are read there, and not written."""
+        """The reason the stores cannot be moved from an older place; then they are read there, and not written."""
         self.read_on: dict[str, str] = {}
         """Branches that this request reads and that have no store, each with the one whose store answers."""
         self.tried_on: dict[str, str] = {}
@@ -75,7 +75,7 @@ class Workspace:
         self.makes: dict[str, Callable[[], None]] = {}
         """Branches among these of which the first record makes the store, each with what makes it."""
         self.moved = ""
-        """What to say of a move of its stores, when the one who opened it made that move."""
+        """The note about a move of its stores, if the opening moved them."""
 
     @cached_property
     def settings_dir(self) -> Path:
@@ -106,7 +106,7 @@ class Workspace:
 
     @property
     def settings_name(self) -> str:
-        """How messages name ``settings_dir``: from the top of the worktree, or by its whole path if it is elsewhere."""
+        """The name of ``settings_dir`` in messages: from the top of the worktree, or its whole path if elsewhere."""
         is_here = self.settings_dir.parent == self.repo.worktree
         return KB if is_here else str(self.settings_dir)
 
@@ -262,7 +262,7 @@ class Workspace:
 
     @property
     def place(self) -> NotesFolder:
-        """Return where the branches of the repository are noted, apart from their stores."""
+        """Return where the branches of the repository are noted, outside their stores."""
         return self.pool.place(self.machine, self.repo)
 
     def witness(self, branch: str) -> BranchWitness:

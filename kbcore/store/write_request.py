@@ -18,7 +18,7 @@ _MAX_SESSION_CHARS: Final = 100
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who writes (``actor``), through what (``source``), with which program and version (``tool``).
+    """The writer (``actor``), its channel (``source``), and the program and version (``tool``).
 
     ``session`` is the same for all writes that belong together, "" where nothing says so.
     """
@@ -40,7 +40,7 @@ def session_name(text: str) -> str:
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What frames a write: the client's id for retries, the digest of its content, and why."""
+    """The frame of a write: the client's id for retries, the digest of its content, and why."""
 
     changeset_id: str = ""
     digest: str = ""
@@ -48,7 +48,7 @@ class Request(msgspec.Struct, frozen=True):
     dry_run: bool = False
     limit_bytes: int = limits.MAX_CHANGESET_BYTES
     lock_wait_s: float = limits.LOCK_WAIT_S
-    """How long to wait for other writers, by the configuration in force."""
+    """Time to wait for other writers, by the configuration in force."""
 
     plans_ahead: bool = False
     """Planning may take long: it is done before the branch is locked, and again when somebody changes what it read."""

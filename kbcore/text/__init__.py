@@ -1,1 +1,5 @@
-"""What is wrong in files, as values with lines. It opens no file and knows nothing of what KB stores."""
+"""Owns the readers of text: JSON and YAML with lines, escaping, wording, globs and secrets.
+
+Offers what was read, and what is wrong in it as values with lines.
+Never opens a file, and knows nothing of what KB stores.
+"""

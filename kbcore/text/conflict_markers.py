@@ -1,4 +1,4 @@
-"""What a git merge left in a text: both sides of a conflict, between lines of seven signs.
+"""Conflicts that a git merge left in a text: both sides, between lines of seven signs.
 
 Neither side is taken for what the author means: the lines of a conflict become empty, so that the lines around them
 keep their numbers and can be read.

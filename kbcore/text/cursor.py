@@ -21,7 +21,7 @@ _DIGEST_HEX: Final = 16
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Where a page ended: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
+    """The end of a page: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
 
     ``basis`` stands for what the answer rests on beside that seq, such as the documents that were at hand, and
     ``overlay`` for what it has beside the records (``View.overlay``); "" for none.

@@ -19,7 +19,7 @@ _UNSAFE_BEYOND_JSON: Final = (
     "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff"
 )
-"""What may act on a terminal or hide from a reader although JSON takes it as it is: control characters, marks of text
+"""Characters that may act on a terminal, or hide from a reader but that JSON allows: control characters, marks of text
 direction, what is not seen, half of a surrogate pair, tag characters. Joiners (U+200C, U+200D) stay: Persian and emoji
 are written with them."""
 

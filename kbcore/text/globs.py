@@ -1,4 +1,4 @@
-"""Which paths a glob means. Both are relative to the repository's root, with ``/`` between parts.
+"""Matching of paths by globs. Both are relative to the repository's root, with ``/`` between parts.
 
 ``*`` and ``?`` stay within one part, ``**`` as a whole part spans any number of folders (none too), ``[…]``
 is a set of characters. Letters match exactly, but in the ending ``.md`` after a star: it also means ``.markdown``, and
@@ -82,7 +82,7 @@ class _Node:
 
 
 class GlobState:
-    """What a folder leaves open: the nodes that its path leads to, with what can follow, merged.
+    """The state after a folder: the nodes that its path leads to, with what can follow, merged.
 
     ``known`` are the states of folders below it that were asked for.
     """
@@ -151,7 +151,7 @@ class GlobSet:
             self._add(glob, number)
         above = self._root.any_folders
         self.start: Final = GlobState([self._root, above] if above else [self._root])
-        """What is open at the root of the repository."""
+        """The state at the root of the repository."""
 
     def first(self, path: str) -> int | None:
         """Return the number of the first glob that means a path; None when there is none."""

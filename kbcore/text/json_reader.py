@@ -28,7 +28,7 @@ _TYPED: Final = r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null
 
 _SPACE: Final = re.compile(_SPACES)
 _SKIPPED: Final = frozenset(" \t\n\r/#")
-"""What space and comments begin with."""
+"""The first characters of space and comments."""
 _COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/|#[^\r\n]*", re.DOTALL)
 _STRING: Final = re.compile(r'"([^"\\\x00-\x1f\ud800-\udfff]*+)"')
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?(?![\w.+-])")

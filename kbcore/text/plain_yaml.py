@@ -19,7 +19,7 @@ _NEVER: Final = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
 """No text of YAML, or what breaks lines only there; tabs as well, for simplicity."""
 
 _FIRST: Final = r"[\w/.(+$~]"
-"""What a text without quotes may begin with: nothing that YAML gives a meaning there."""
+"""Characters that may begin a text without quotes: none with a meaning in YAML there."""
 
 _KEY: Final = r"[A-Za-z_][A-Za-z0-9_.-]{0,99}"
 _REST: Final = rf"[^{_NEVER}:#]*+"

@@ -1,4 +1,4 @@
-"""What is wrong in a file, as values: place, code, message and remedy. Plain data."""
+"""Problems of a file, as values: place, code, message and remedy. Plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a key or a token in text: formats that issuers document, and random values in fields for secrets.
+"""Recognition of keys and tokens in text: formats that issuers document, and random values in fields for secrets.
 
 Invariant: linear in the length of the text, whatever it holds, and never more of a value is shown than its first
 characters. Pure.
@@ -122,7 +122,7 @@ MARKS: Final = "|".join(
         rf'(?i:{_NAME})[^"]*":',
     ]
 )
-"""What every text with a secret matches, objects as compact JSON: for a database to ask first, in the words of RE2."""
+"""A pattern of every text with a secret, objects as compact JSON: for a database to ask first, in the words of RE2."""
 
 
 def secret_in(text: str, name: str = "") -> Secret | None:

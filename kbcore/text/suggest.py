@@ -16,7 +16,7 @@ _LEAST_CHARS: Final = 2
 _STEM_CHARS: Final = 3
 """A name that is shorter is the beginning of too much."""
 _MARGIN: Final = 0.1
-"""What is less like the word than the nearest by more than this is not named beside it."""
+"""A word that is less similar than the nearest by more than this is not named."""
 
 _PLAIN: Final = re.compile(r"[\w.$/-]+")
 """A name that needs no quotes to be distinguished from the sentence around it."""

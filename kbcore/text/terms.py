@@ -1,4 +1,4 @@
-r"""What counts as a word: the one place where text is taken apart, an entity's or a query's. Pure.
+r"""The words of a text: the one place where text is split, an entity's or a query's. Pure.
 
 A *piece* is a sequence of letters, digits and marks, joined by single ``- _ . : @`` of any width, with ``+`` or ``#``
 at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are the words
@@ -46,7 +46,7 @@ _ODD: Final = (
     "\U0001f200-\U0001f251\U0001fbf0-\U0001fbf9"
 )
 """By blocks, the letters and digits that have a compatibility mapping. Thai, Lao and Tibetan vowels have one too, which
-takes them apart: they stay as they are written."""
+splits them: they stay as they are written."""
 
 _PIECES: Final = re.compile(f"{_RUN}(?:[{_JOINTS}{_WIDE_JOINTS}]{_RUN})*[+#]*")
 _ASCII_PIECES: Final = re.compile(rf"[A-Za-z0-9]+(?:[{_JOINTS}][A-Za-z0-9]+)*[+#]*")

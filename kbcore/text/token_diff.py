@@ -1,4 +1,4 @@
-"""What two sequences of tokens have in common, as the stretches of each. Pure."""
+"""Common stretches of two sequences of tokens. Pure."""
 
 from __future__ import annotations
 

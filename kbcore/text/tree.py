@@ -17,7 +17,7 @@ SMALL_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 
 
 class TextTree(msgspec.Struct):
-    """What was read. ``root`` is None when nothing stands in the text.
+    """The tree of a text. ``root`` is None when the text is empty.
 
     ``places`` maps the identity of each list and dict in the tree to the lines of its members; ask ``line``.
     ``is_complete`` is False when a part of the text could not be read, and ``lossy`` holds the identity of

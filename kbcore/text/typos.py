@@ -1,4 +1,4 @@
-"""What one typo is: a letter too many, one too few, another one, or two neighbours that changed places. Pure.
+"""One typo: a letter too many, one too few, another one, or two neighbours that changed places. Pure.
 
 A syllable of Hangul is one character of two or three letters, and a typo is in one of these: words are compared both
 as the characters and as the letters that they are made of.

@@ -1,4 +1,4 @@
-"""What a YAML error means for the author of the file: line and column in the file, plain words, a remedy."""
+"""YAML errors worded for the author of the file: line and column in the file, plain words, a remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _WORDS: Final = (
     ("more than", "there are {problem}", "Split the file, or use fewer aliases."),
 )
 _FROM_THE_START: Final = ("unexpected end of stream", "could not find expected ':'", "',' or '")
-"""What is reported by the place where it began: the library's own place is where it gave up."""
+"""Faults reported at the place where they begin: the library's own place is where it stopped."""
 
 
 def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:

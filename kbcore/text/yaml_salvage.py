@@ -1,4 +1,4 @@
-"""What can still be read of a YAML text that is not valid: piece by piece, each fault with its own line.
+"""Reading of a YAML text that is not valid: piece by piece, each fault with its own line.
 
 A top-level key and what is indented below it is one piece; so is an item of a block list. A piece that is no
 YAML but one plain line keeps its text as typed (``assignee: @name``, ``title: a: b``). Where keys are indented that

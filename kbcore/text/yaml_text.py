@@ -35,7 +35,7 @@ MERGE_KEY: Final = "<<"
 _SHOWN_CHARS: Final = 60
 _IN_PARENTHESES: Final = re.compile(r"\([^()]*[ \t]#")
 _COMMENT: Final = r"[ \t]+#[^\s#]"
-"""What YAML takes for a comment, and an author may mean as text: behind the sign follows no space."""
+"""A comment in YAML that an author may mean as text: no space follows the sign."""
 _HAS_COMMENT: Final = re.compile(_COMMENT)
 CUT_VALUE: Final = "comment_in_value"
 """The code of the problem that a value ends before what YAML takes for a comment."""
@@ -43,7 +43,7 @@ _HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name i
 
 
 class Anchors(msgspec.Struct):
-    """What the pieces of a text share: its anchored values, each with its number of nodes, and all nodes so far.
+    """Shared state of the pieces of a text: its anchored values, each with its number of nodes, and all nodes so far.
 
     ``depth`` counts the pieces within pieces that are being read.
     """

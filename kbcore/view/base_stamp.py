@@ -1,4 +1,4 @@
-"""What a base was folded from, and the stamp that says so within it."""
+"""The origin of a base, and the stamp within it that names this."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kbcore.view.tables import VIEW_FORMAT
 
 
 class BaseStamp(msgspec.Struct, frozen=True):
-    """What a view was folded from: the last record, and where in the journal the next one begins.
+    """The origin of a view: the last record, and where in the journal the next one begins.
 
     ``store_id`` names the store that was folded, and no other; ``lineage`` is the beginning of the history that the
     record belongs to, shared by copies of a branch; ``history_from`` is the seq after which history and log are whole

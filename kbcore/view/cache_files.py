@@ -76,7 +76,7 @@ class CacheFiles:
         self.path = directory / VIEW
         self._is_refusing = False
         self.notices: list[str] = []
-        """What a person should hear of: a cache that contradicts the journal, or that another program made."""
+        """A warning for the user: a cache that contradicts the journal, or that another program made."""
 
     def for_other_files(self) -> CacheFiles:
         """Return the same folder, with the same notices, for other files: a failure to write them is none of these."""

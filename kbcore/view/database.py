@@ -36,10 +36,10 @@ STAMP: Final[Columns] = {
     "history_from": "BIGINT",
     "listed_from": "BIGINT",
 }
-"""What the base was folded from: the record at ``seq`` and where the next one begins. The fields of ``Basis``."""
+"""The origin of the base: the record at ``seq`` and where the next one begins. The fields of ``Basis``."""
 
 UNLOGGED: Final = "recovery_mode no_wal_writes"
-"""How a file is attached that nobody else opens before it is whole, or ever: its writes need no log."""
+"""Options for a file that no other process opens before it is whole, or ever: its writes need no log."""
 
 NO_SHARED_SUBPLANS: Final = "set disabled_optimizers = 'common_subplan'"
 """DuckDB 2.0 makes one common table expression of two equal parts of a statement, such as the same view joined twice.
@@ -61,7 +61,7 @@ _INDEXED_ROWS: Final = 2048
 """More rows than this are indexed: DuckDB reads as many at a time, and that takes no longer than asking an index."""
 
 _LOOKED_UP: Final = ("node", "link")
-"""What is looked up by the files that state it."""
+"""Tables that are looked up by the files that state their rows."""
 
 _INDEXED: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("id", "type"),
@@ -73,7 +73,7 @@ _INDEXED: Final[Mapping[str, tuple[str, ...]]] = {
     "link_history": ("id", "from_id", "to_id"),
     "record": ("seq", "changeset_id"),
 }
-"""What is looked up by key."""
+"""Columns that are looked up by key."""
 
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -198,7 +198,7 @@ class Connection:
 
 
 class Room(msgspec.Struct, frozen=True):
-    """What a database may use of the machine.
+    """The limits of a database on the machine.
 
     It opens files below ``folders`` and in the folders of ``scratch_folder`` only, and spills into ``spill`` what does
     not fit into ``memory_bytes``; without such a folder it does not spill.

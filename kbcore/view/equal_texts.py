@@ -34,7 +34,7 @@ class _Places(NamedTuple):
 
 
 class EqualTexts:
-    """Who is alike in one base, and in the tail after it. ``ask_base`` answers SQL over the base alone."""
+    """Entities that are alike in one base, and in the tail after it. ``ask_base`` answers SQL over the base alone."""
 
     def __init__(self, ask_base: AskBase) -> None:
         self._ask_base = ask_base

@@ -15,7 +15,7 @@ from kbcore.model.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 10_000
-"""How many records are folded before their rows are loaded: what bounds the memory that waits."""
+"""Records that are folded before their rows are loaded, which bounds the memory."""
 
 ROW_OF: Final[dict[str, Any]] = {"node": node_row, "link": link_row, "source": source_row}
 
@@ -32,7 +32,7 @@ class FoldedRecord(msgspec.Struct, frozen=True):
 
 
 class FoldStart(msgspec.Struct, frozen=True):
-    """What stood before the first record that is folded: record ``seq``, whose chain hash is ``sum``."""
+    """The state before the first record that is folded: record ``seq``, whose chain hash is ``sum``."""
 
     seq: int
     sum: str

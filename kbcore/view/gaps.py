@@ -1,4 +1,4 @@
-"""Why a part of a branch's history cannot be asked for: it was pruned, or records are missing since a salvage.
+"""Reasons why a part of a branch's history is unreadable: it was pruned, or records are missing since a salvage.
 
 The record of a salvage names what is missing. It is the only source: every message, note and rule asks here.
 """
@@ -35,7 +35,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Earlier(msgspec.Struct, frozen=True):
-    """What the log does not list: records before ``pruned_before`` (0: none was pruned), and those in the gaps."""
+    """Records that the log does not list: before ``pruned_before`` (0: none was pruned), and in the gaps."""
 
     pruned_before: int
     gaps: tuple[Gap, ...]

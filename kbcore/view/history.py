@@ -218,7 +218,7 @@ class Renames(msgspec.Struct, frozen=True):
     """The renames between two seqs. Each change is named by its table and its key."""
 
     joined: dict[tuple[str, str], Change[Any]] = {}
-    """What ``renames.joined`` makes of two changes, by the later key."""
+    """The results of ``renames.joined`` for two changes, by the later key."""
     left_out: frozenset[tuple[str, str]] = frozenset()
     """The changes that it leaves out."""
 

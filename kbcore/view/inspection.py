@@ -24,7 +24,7 @@ _OTHERS: Final = {
     "trigger": "select trigger_name from duckdb_triggers() where database_name = $1",
     "type": "select type_name from duckdb_types() where database_name = $1 and not internal",
 }
-"""What KB puts into no file."""
+"""Things that KB puts into no file."""
 
 _MACROS: Final = "select function_name from duckdb_functions() where database_name = $1"
 """Asked only when the file took more numbers than its tables and indexes need: it takes long."""

@@ -1,4 +1,4 @@
-"""Which keys a base may have, known without asking it: a Bloom filter for each column that is looked up by key.
+"""The keys that a base may have, known without a query: a Bloom filter for each column looked up by key.
 
 Invariant: a key that the base has is never reported absent. One that it lacks is reported absent nearly always.
 """
@@ -33,7 +33,7 @@ _MOST_BITS: Final = 1 << 26
 _PATIENCE: Final = 32
 """Look-ups of a base before its filters are worth making, so that a short command never makes them."""
 _ROWS_PER_QUESTION: Final = 500
-"""So many keys are read in the time of one look-up: filters are made once look-ups have taken as long as that."""
+"""Keys read in the time of one look-up: filters are made once look-ups have taken as long as that."""
 
 
 class KeyFilter:
@@ -92,7 +92,7 @@ class _Bloom:
         self._bits = bits
         self._mask = 8 * len(bits) - 1
         self._room = room
-        """How many more keys it takes."""
+        """The number of keys that can still be added."""
 
     def may_have(self, key: str) -> bool:
         """Tell whether the key may be one of those that were added."""

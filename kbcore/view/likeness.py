@@ -1,4 +1,4 @@
-"""When two ids look like one: they differ only in case, in Unicode normal form or in leading zeros. And two titles."""
+"""Ids that look alike: they differ only in case, in Unicode normal form or in leading zeros. And titles."""
 
 from __future__ import annotations
 

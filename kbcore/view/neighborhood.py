@@ -1,4 +1,4 @@
-"""What stands around some entities, in small tables that hide those of the whole branch from one cursor.
+"""Neighbours of some entities, in small tables that hide those of the whole branch from one cursor.
 
 They are in a schema of their own, which that cursor alone looks through first: nothing that anybody else asks is
 answered otherwise. ``main.node`` means all nodes there as elsewhere, and what is in no such table is the branch's.

@@ -41,7 +41,7 @@ class RowCache:
 
 
 class SelectedNodes(Generic[T]):
-    """What some nodes have at the seq of one view, by id: found by one statement, and kept in step with each record."""
+    """Facts of some nodes at the seq of one view, by id: found by one statement, and updated with each record."""
 
     def __init__(
         self, ask_base: AskBase, condition: str, params: Sequence[Any], pick: Callable[[Node], T | None]

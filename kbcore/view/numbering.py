@@ -1,4 +1,4 @@
-"""Which number comes next in a series of ids such as REQ-1, REQ-2: the prefix of a type, and the highest id in use.
+"""The next number in a series of ids such as REQ-1, REQ-2: the prefix of a type, and the highest id in use.
 
 A number is in use while an entity or an edge has it, and after that for as long as the history knows the id: an id that
 was deleted is not given to something else. Former ids of entities stay in use, and an id with which the name of a file

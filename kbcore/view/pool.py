@@ -29,7 +29,7 @@ from kbcore.view.view import View
 T = TypeVar("T")
 
 _MAX_IDLE: Final = 2
-"""So many views of one branch are kept while no thread reads: the others are closed when they are given back."""
+"""Views of one branch that are kept while no thread reads: the others are closed when they are given back."""
 
 _now_s: Final = SystemClock().monotonic_s
 
@@ -83,7 +83,7 @@ class ViewPool:
 
     @property
     def notices(self) -> list[str]:
-        """What a person should hear of: the view knew of records that the journal does not have."""
+        """A warning for the user: the view knew of records that the journal does not have."""
         return self._files.notices
 
     def note_lost(self, store_id: str) -> None:

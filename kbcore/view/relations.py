@@ -1,4 +1,4 @@
-"""What the SQL of a project's own rules reads: relations whose names and columns stay, whatever the view is made of.
+"""Relations for the SQL of a project's own rules: names and columns that stay, whatever the view is made of.
 
 Each is a copy that is made for the rules; the tables of the view itself are not within their reach.
 """
@@ -154,7 +154,7 @@ INSTEAD: Final[Mapping[str, str]] = {
 
 
 class SqlRefused(Exception):
-    """What the database says against a statement.
+    """The database's reason against a statement.
 
     ``is_limit`` when it takes more than it may, ``is_memory`` when that is memory, ``is_time`` when it is time.
     ``cause`` is the setting of the user that was the limit, "" where the rule or the repository set it.

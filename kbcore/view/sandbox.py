@@ -1,4 +1,4 @@
-"""Where the SQL of a project's own rules runs: in a process of its own, over copies of the tables that it names.
+"""Execution of the SQL of a project's own rules: in its own process, over copies of the tables that it names.
 
 A repository is not always the user's own. Its SQL has no way to KB's database and files, and what does not keep to its
 limits of time and memory is ended from outside.
@@ -28,22 +28,22 @@ Lend = Callable[[str, str], None]
 _PROGRAM: Final = str(Path(__file__).with_name("sandbox_worker.py"))
 _START_S: Final = 60.0
 _OF_MEMORY: Final = frozenset({"OutOfMemoryException", "MemoryError", "FatalException", "InternalException"})
-"""What DuckDB raises when it gets no memory, or lost its footing because of that."""
+"""Errors of DuckDB when it gets no memory, or fails because of that."""
 
 _GRACE_S: Final = 0.25
-"""How long after its time a statement is ended that did not end itself."""
+"""Time after its limit at which a statement is ended."""
 
 
 class Times(msgspec.Struct, frozen=True):
-    """How long statements may run: usually, at most whatever a rule asks for, and all of them together."""
+    """Time limits of statements: usually, at most whatever a rule asks for, and all of them together."""
 
     usual_s: float
     most_s: float = limits.MAX_RULE_TIME_S
     total_s: float = limits.MAX_RULE_TIME_S
     most_by: str = ""
-    """Where a user finds the limit ``most_s``."""
+    """The setting of the limit ``most_s``."""
     total_by: str = ""
-    """Where a user finds the limit ``total_s``."""
+    """The setting of the limit ``total_s``."""
     now_s: Callable[[], float] = lambda: 0.0
 
 

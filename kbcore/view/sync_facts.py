@@ -1,4 +1,4 @@
-"""What a sync had said of entities, from the view's history: whose file it found gone, and whose status it had set.
+"""Facts of earlier syncs about entities, from the view's history: missing files, and statuses set for them.
 
 What was pruned is not known any more.
 """

@@ -143,7 +143,7 @@ _names = msgspec.json.Decoder(dict[str, str])
 
 
 class Likeness(NamedTuple):
-    """What alike nodes have in common, as SQL over the columns of ``node`` and as a function; "" is like nothing.
+    """The common key of alike nodes, as SQL over the columns of ``node`` and as a function; "" is like nothing.
 
     It is one text of each node, or, where the SQL gives a list, any of several.
     """

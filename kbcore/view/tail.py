@@ -153,7 +153,7 @@ class UnfoldedRecords:
         self.changesets: dict[str, tuple[int, str]] = {}
         """Seq and digest of each, by its id."""
         self.rows = 0
-        """How many rows they will bring at most, roughly."""
+        """The most rows that they will add, roughly."""
         self._changed: set[str] = set()
         """Ids of the nodes and links that operations name."""
         self._ends: set[str] = set()

@@ -17,7 +17,7 @@ from kbcore.view.view import View
 
 _TABLES: Final[Mapping[str, Columns]] = {"body": {"hash": "VARCHAR", "text": "VARCHAR"}}
 _CHUNK_CHARS: Final = 2_000_000
-"""So much text is handed to the database at once."""
+"""Text that is handed to the database at once."""
 _ONE_TO_ONE: Final = "markdown"
 """The extractor whose files each state one entity."""
 

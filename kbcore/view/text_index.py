@@ -32,7 +32,7 @@ from kbcore.view.view import View
 
 TEXT_FORMAT: Final = 7
 WEIGHTS: Final = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
-"""How much a word counts by the column that it is in."""
+"""The weight of a word by the column that it is in."""
 
 _SCHEMA: Final = (
     f"create virtual table text using fts5({', '.join(WEIGHTS)}, tokenize = 'ascii')",
@@ -51,7 +51,7 @@ _MADE_WRONGLY: Final = re.compile('(?:fts5: syntax error |near ".*": syntax erro
 such a message."""
 _MAX_SHOWN: Final = 60
 _TOKENS: Final = re.compile(r"[a-z0-9\x80-\U0010ffff]+")
-"""What FTS5 takes for a term of text in small letters."""
+"""A term of FTS5 in small letters."""
 
 _SETTINGS: Final = "pragma trusted_schema = off; pragma temp_store = memory; pragma cache_size = -16384"
 _FILLING: Final = "pragma journal_mode = off; pragma synchronous = off; pragma cache_size = -65536"
@@ -62,11 +62,11 @@ _FILLER: Final = " ".join(["\ue000"] * FILLER_TERMS)
 _LAST: Final = chr(0x10FFFF)
 _SCORE: Final = f"-bm25(text, {', '.join(f'{weight:.1f}' for weight in WEIGHTS.values())})"
 _MOST_TERMS: Final = 2000
-"""So many terms with a common beginning are looked at for forms of a word."""
+"""Terms with a common beginning that are searched for forms of a word."""
 
 _CHUNK_BYTES: Final = 16 * limits.MIB
 _FIELDS_BYTES: Final = 640
-"""So much text is taken in at once, counting so much for the fields of an entity."""
+"""Text that is indexed at once, counting so much for the fields of an entity."""
 _PAGES_AT_ONCE: Final = 1024
 """After so many pages of a copy it can be interrupted."""
 _MEMORY_BYTES: Final = 512 * limits.MIB
@@ -74,7 +74,7 @@ _MEMORY_BYTES: Final = 512 * limits.MIB
 
 
 class TextStamp(msgspec.Struct, frozen=True):
-    """What an index was filled from: the record at ``seq`` of a history."""
+    """The origin of an index: the record at ``seq`` of a history."""
 
     format: int
     lineage: str

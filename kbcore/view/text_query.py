@@ -1,4 +1,4 @@
-"""What a text asks for, and how it becomes matches of FTS5. Pure.
+"""The query of a text search, as matches of FTS5. Pure.
 
 The score is FTS5's bm25 with a weight for each column: a word counts the more the fewer entities hold it. It is given
 as a share of the best that the words of a text can have, each by one term; where an entity scores more than that,
@@ -18,7 +18,7 @@ from kbcore.text.terms import NUMBERED, token
 SATURATION: Final = 1.2
 """The constant k1 of FTS5's bm25: a word counts at most one and this many times what it is worth."""
 _LEAST_WORTH: Final = 1e-6
-"""What FTS5 takes for a word that more than half of the entities hold."""
+"""The weight in FTS5 of a word in more than half of the entities."""
 LOOSE_SHARE: Final = 0.8
 """What an entity counts that holds other forms of the words, or words that begin with the last one, is at most such a
 share of what it would count with the words themselves."""
@@ -27,7 +27,7 @@ FILLER_TERMS: Final = 30
 """An index has so many more rows than entities, of so many terms that nobody can ask for. They keep the statistics of a
 small store from taking whatever half of its few entities hold for worthless."""
 PARTIAL_SHARE: Final = 0.5
-"""What holds only some of the words is found when it scores at least such a share of the best."""
+"""An entity with only some of the words is found when it scores at least such a share of the best."""
 _TELLING_SHARE: Final = 0.5
 _COMMON_SHARE: Final = 5
 
@@ -53,7 +53,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True):
-    """What is looked for: whatever any of the matches finds, by the best of its scores.
+    """The search: whatever any of the matches finds, by the best of its scores.
 
     ``exact`` are the numbers, within the index, of the entities that come first whatever their score. What scores less
     than ``least_share`` of the best is left out. A score is given as a share of ``best``, or of the highest score where

@@ -44,7 +44,7 @@ class _Indexes:
 
 
 class BranchTexts:
-    """What one process knows of the text index of a branch. Each view has an index of its own, for one thread."""
+    """The text index of a branch in one process. Each view has an index of its own, for one thread."""
 
     def __init__(self, files: CacheFiles) -> None:
         self._files = files.for_other_files()

@@ -36,9 +36,9 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 _FEW_RECORDS: Final = 64
-"""So many records are taken in while the branch is locked."""
+"""Records that are loaded while the branch is locked."""
 _MOST_PENDING: Final = 512
-"""So many records are folded together, before a write takes the lock: what a write may find unfolded under it is
+"""Records that are folded together, before a write takes the lock: what a write may find unfolded under it is
 bounded by this and by what came while it waited. Of several processes that write, one has published a base by then as a
 rule, and the others fold nothing of what is in it."""
 
@@ -71,9 +71,9 @@ class View:
         self._former = SelectedNodes(self._ask_base, former, (), lambda node: former_ids(node) or None)
         self._read = RowCache()
         self._of_state = (self._alikes, self._defining, self._former)
-        """What is kept in step with each record."""
+        """Parts that are updated with each record."""
         self._of_base = (self._filter, self._alikes, self._read)
-        """What is known of the base alone."""
+        """Parts about the base alone."""
         self.basis = basis
         self._recorded: BaseStamp | None = None
         """What this view was of before ``mark_unrecorded``."""

@@ -1,4 +1,4 @@
-"""The branches of a repository and their stores: which is meant, where its store comes from, and where it goes.
+"""The branches of a repository and their stores: the branch that is meant, the origin of its store, and its removal.
 
 A store is never made of half a history, and never removed while its branch exists anywhere: in a ref, in a worktree,
 or as the default branch. What is removed goes to a trash folder first.

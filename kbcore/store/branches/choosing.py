@@ -1,4 +1,4 @@
-"""Which branch a request means.
+"""Choice of a request's branch.
 
 A name is checked before anything is made of it: only what git or a store knows is a branch.
 """

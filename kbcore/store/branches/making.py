@@ -1,4 +1,4 @@
-"""How a branch gets its store: made on first use, copied on demand, and done without by who only reads.
+"""Creation of a branch's store: on first use, copied on demand, and not at all for who only reads.
 
 A copy holds one head of what it was copied from. A renamed branch takes its store along: a commit under the former
 name is in the new store, or finds the branch moved.
@@ -29,7 +29,7 @@ from kbcore.view.cache_files import CacheFiles
 
 
 class Ensured(msgspec.Struct, frozen=True):
-    """What ``ensure`` found or did: whether the store is new, and what it was copied from ("": it starts empty).
+    """The result of ``ensure``: whether the store is new, and what it was copied from ("": it starts empty).
 
     ``notice`` says what a person would not expect; with ``is_warning`` something may be lost, and nobody's wish for
     fewer words keeps it back. ``is_doubted`` tells that the store may be of an earlier branch of this name.
@@ -121,7 +121,7 @@ def _note_found(workspace: Workspace, branch: str, *, is_doubted: bool) -> None:
 
 
 class Suspicion(msgspec.Struct, frozen=True):
-    """What is said of a store that is, or may be (``is_doubted``), of an earlier branch of its name, and what to do."""
+    """The note about a store that is, or may be (``is_doubted``), of an earlier branch of its name."""
 
     message: str
     remedy: str

@@ -1,7 +1,7 @@
-"""How a store changes its place: aside, into the place of another, and into the trash.
+"""Moves of a store: aside, into the place of another, and into the trash.
 
-A store that makes room lies aside, under a name that tells whose it is, until its place is taken: whoever holds the
-repository lock next after a process that ended in between puts it back. A branch never loses its store to a move.
+A store that makes room is put aside, under a name that says whose it is, until its place is taken: the next process
+with the repository lock after a process that ended in between puts it back. A branch never loses its store to a move.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the store of a branch is made from: the branch's own under its former name, else the default branch's.
+"""The origin of a branch's store: the branch's own under its former name, else the default branch's.
 
 Nothing is guessed: only what git's reflog says of a name is taken for a rename.
 """

@@ -13,7 +13,7 @@ from kbcore.git.renaming import is_given_up, is_renaming
 from kbcore.store.workspace import Workspace
 
 WAIT_S: Final = 2.0
-"""How long git is waited for: a rename takes some milliseconds."""
+"""Time to wait for git: a rename takes some milliseconds."""
 _STEP_S: Final = 0.05
 
 T = TypeVar("T")

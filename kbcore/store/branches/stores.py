@@ -1,4 +1,4 @@
-"""Which branches have a store, and which stores are needed.
+"""Branches that have a store, and stores that are needed.
 
 A list is complete or an error is raised: what is not in the list of the living may be removed.
 """

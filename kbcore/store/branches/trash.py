@@ -1,4 +1,4 @@
-"""Where the stores of branches go that exist nowhere any more, and how they come back.
+"""The trash of the stores of branches that exist nowhere, and how they are restored.
 
 Nothing that stays in the trash is ever changed by KB, but for the name of its folder, and nothing is deleted but what a
 person asked for by ``empty``. A store goes there only under its own lock, after git was asked once more, and comes back
@@ -49,7 +49,7 @@ _ASKED: Final = 3
 _MOST_COUNTED: Final = 10
 _COUNTING_S: Final = 2.0
 """So many stores at most, and so long, `kb gc` looks for what clients wrote there and the default branch has not."""
-"""How often git is asked whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
+"""Attempts to ask git whether a branch is in use: each change of a ref meanwhile may be that of this branch."""
 KEPT_DAYS: Final = 90
 """A store stays in the trash for so many days at least, unless a person says otherwise."""
 _LACKING: Final = "acknowledged records are missing from it"
@@ -73,7 +73,7 @@ class Trashed(msgspec.Struct, frozen=True):
 
 
 class Collected(msgspec.Struct, frozen=True):
-    """What ``collect`` moved to the trash, and what it kept; ``reasons`` says why, by name."""
+    """Stores that ``collect`` moved to the trash, and that it kept; ``reasons`` says why, by name."""
 
     removed: tuple[str, ...]
     kept: tuple[str, ...]
@@ -106,7 +106,7 @@ class Discarded(msgspec.Struct, frozen=True):
 
 
 class Emptied(msgspec.Struct, frozen=True):
-    """What ``empty`` deleted, what it kept because its branch lacks records, and how many stores the trash has then."""
+    """Stores that ``empty`` deleted, that it kept because a branch lacks records, and the number left in the trash."""
 
     deleted: tuple[Discarded, ...]
     kept: tuple[Discarded, ...]

@@ -1,1 +1,1 @@
-"""What happened to a branch and how to undo it: log, show, diff, revert, rollback."""
+"""The history of a branch and how to undo it: log, show, diff, revert, rollback."""

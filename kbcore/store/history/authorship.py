@@ -1,4 +1,4 @@
-"""Who set fields to what they are now, when, and why.
+"""Authors of present values: who, when, and why.
 
 Of an entity: the records that did it, with their fields. Of what a write overwrites: whether it was another writer.
 """

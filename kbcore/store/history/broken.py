@@ -1,7 +1,7 @@
-"""What the graph would lose by an undo: edges left without an end, or between types that they do not fit.
+"""Losses of the graph by an undo: edges left without an end, or between types that they do not fit.
 
 Only what the undo itself brings counts: an edge that was just as broken before the undone records, or is now, is
-nobody's news.
+not reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What differs: between two seqs of a branch, and between two branches since their histories parted."""
+"""Differences between two seqs of a branch, and between two branches since their histories parted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHOWN: Final[Mapping[str, tuple[Flat[Any], Callable[[Change[Any]], dict[str, An
     NODES.name: (shown.node_fields, shown.entity_change),
     LINKS.name: (shown.link_fields, shown.edge_change),
 }
-"""What an element says, and how its change is shown, by its table."""
+"""The content of an element, and the view of its change, by its table."""
 
 
 def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> dict[str, Any]:

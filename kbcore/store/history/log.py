@@ -50,15 +50,15 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]]
     LINKS.name: ("edge", shown.edge_change),
     SOURCES.name: ("file", shown.file_change),
 }
-"""What an operation is called, and how it is shown, by the table of the element that it changed."""
+"""The name of an operation, and the view of it, by the table of the element that it changed."""
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which records are meant; an empty member leaves none out."""
+    """The filter of records; an empty member excludes none."""
 
     actor: str = ""
     source: str = ""
-    """What they came through; ``mcp`` stands for every ``mcp:…``."""
+    """Their source; ``mcp`` means every ``mcp:…``."""
     session: str = ""
     since: When | None = None
     """After this point; of a time after the last record that was written before its first instant."""

@@ -1,4 +1,4 @@
-"""Which record of a branch a point means, as people name it; and reading as of it, also beside damage.
+"""The record of a branch that a point means; and reading as of it, also next to damage.
 
 Order is seq, never the clock: a time means the last record that was written by then, and a time that a wrong clock gave
 is passed over. A commit means the last record that was made while it was checked out.

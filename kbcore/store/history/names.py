@@ -25,7 +25,7 @@ union all select type, kind, from_id, to_id from link_history where id = $1 orde
 
 
 class LastKey(NamedTuple):
-    """What an element became: its key now; or its last key, and the rename that gave that to another one since."""
+    """The later name of an element: the key now; or the last one, and the rename that gave it to another one since."""
 
     key: str
     until: int = 0

@@ -43,7 +43,7 @@ _USED = f"Remove what uses it first{worded(', or use --force to leave it as it i
 
 
 class Restoration(msgspec.Struct):
-    """For each element, by key, what stands now and what is to stand; and which later changes are against it."""
+    """For each element, by key, its present and its wanted state; and the later changes in conflict."""
 
     nodes: dict[str, tuple[Node | None, Node | None]]
     links: dict[str, tuple[Link | None, Link | None]]
@@ -52,9 +52,9 @@ class Restoration(msgspec.Struct):
     restamped: set[str] = set()
     """Entities of which nothing but the time of the update was changed, and is to be put back."""
     has_confirmed: bool = False
-    """Whether a record confirmed an edge, of which there is nothing to put back."""
+    """True if a record confirmed an edge, which cannot be undone."""
     gone: dict[str, int] = {}
-    """What the records made and others removed since, by key: the records that did."""
+    """Elements that the records made and others removed since, by key: the records that did."""
     changed_links: dict[str, Link] = {}
     """Edges as the records left them, by key."""
     names: RenamesSince | None = None

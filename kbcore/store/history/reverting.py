@@ -1,4 +1,4 @@
-"""What the revert of records wants: each of their changes undone, the newest first, from the view's history.
+"""The revert of records: each of their changes undone, the newest first, from the view's history.
 
 A file whose facts are changed by it is noted as not taken in, so that the next sync reads it again.
 """
@@ -32,7 +32,7 @@ Undo = Callable[[Change[E], E | None, Sequence[Later[E]]], UndoneElement[E]]
 
 
 class _Against(NamedTuple):
-    """What prevents undoing, and what needs none: elements that are gone, with the records that removed them."""
+    """Conflicts of an undo, and elements that need none because they are removed, with the records that did it."""
 
     conflicts: dict[tuple[int, str, str], Conflict]
     gone: dict[str, int]

@@ -1,4 +1,4 @@
-"""Which entities and edges records changed, by name and a few of each record: what a log shows of them."""
+"""Entities and edges that records changed, by name and a few of each record, as a log shows them."""
 
 from __future__ import annotations
 

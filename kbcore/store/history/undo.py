@@ -1,4 +1,4 @@
-"""Undo as a new record: revert what some records did, or roll back to how everything stood at a seq.
+"""Undo as a new record: revert what some records did, or roll back to the state at a seq.
 
 Nothing is erased: the inverse is planned from the view's history and committed like any other changeset.
 """
@@ -34,7 +34,7 @@ from kbcore.view.view import View
 
 
 class UndoOptions(msgspec.Struct, frozen=True):
-    """How to undo: why, the client's id for retries, whether only to plan, and whether old values beat newer ones."""
+    """Options of an undo: why, the client's id for retries, a dry run, and whether old values replace newer ones."""
 
     message: str = ""
     changeset_id: str = ""

@@ -1,4 +1,4 @@
-"""What undoing one change comes to, unit by unit, and which later changes stand against it. Pure.
+"""The result of undoing one change, unit by unit, and the later changes in conflict with it. Pure.
 
 Only what the record changed is put back, the value and who states it each by itself; what others changed since is
 theirs, and is a conflict where it is the same value. A change of nothing but who states it is none, and neither are

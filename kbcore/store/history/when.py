@@ -29,7 +29,7 @@ from kbcore.text.suggest import nearest
 MAX_CHARS: Final = 500
 """No name of a point is longer."""
 SHOWN_COMMIT: Final = 12
-"""So many digits of a commit are shown."""
+"""Digits of a commit that are shown."""
 
 _MAX_DIGITS: Final = 18
 """No seq is longer."""

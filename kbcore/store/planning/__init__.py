@@ -1,1 +1,1 @@
-"""Planning a client's changeset: from what it asks to operations, or to everything that is wrong with it. Pure."""
+"""Planning of a client's changeset: to operations, or to everything that is wrong with it. Pure."""

@@ -1,4 +1,4 @@
-"""What planning gathers on its way: operations, warnings, and problems, which together refuse the changeset.
+"""Results that planning collects: operations, warnings, and problems, which together refuse the changeset.
 
 Each thing that is wrong is said once: what only follows from another problem is none.
 """
@@ -51,21 +51,21 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
         "would break a reference",
     ),
 )
-"""Codes of problems, the error that they make and its words; first what a client has to mend first. Any other code
+"""Codes of problems, the error that they make and its words; first what a client has to correct first. Any other code
 makes the changeset invalid."""
 _EXISTS: Final = 'Take other ids for what is new; what exists is changed with the mode "update".'
 """The remedy where several elements that are to be created exist."""
 
 
 class Users(msgspec.Struct, frozen=True):
-    """What uses a definition: the first of them, in words, and how many there are."""
+    """The users of a definition: the first of them, in words, and how many there are."""
 
     first: Sequence[str] = ()
     number: int = 0
 
 
 class RecordedBy(msgspec.Struct, frozen=True):
-    """Who wrote the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier.
+    """The author of the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier.
 
     ``session`` is set where that alone distinguishes this writer from the one who asks.
     """
@@ -91,7 +91,7 @@ class Overwritten(msgspec.Struct, frozen=True):
 
 
 class PlanContext(msgspec.Struct, frozen=True):
-    """What a plan needs to know beside the state.
+    """The context of a plan next to the state.
 
     ``gone`` maps an id that the changeset names and that no longer exists to the seq that removed it;
     ``suggest`` returns the nearest known entity id to a mistyped one, or ""; ``secrets`` is the level of the project's

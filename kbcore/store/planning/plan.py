@@ -23,7 +23,7 @@ from kbcore.store.planning.secrets import check_secrets
 from kbcore.text.escaping import in_quotes
 
 _UNKNOWN: Final = frozenset({""})
-"""What names an item of a changeset that could not be read."""
+"""The name of an item of a changeset that could not be read."""
 
 
 def reads(changeset: Changeset) -> ReadSet:
