@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.remedies import kb, referral, shown
+from kbcore.remedies import for_shell, kb, referral
 
 Applied = Literal["no", "yes", "unknown"]
 
@@ -55,7 +55,7 @@ class Problem(msgspec.Struct, frozen=True):
     @property
     def hint(self) -> str:
         """Return the remedy in the words of the command line."""
-        return shown(self.remedy)
+        return for_shell(self.remedy)
 
     @property
     def place(self) -> str:
@@ -106,7 +106,7 @@ class KBError(Exception):
     @property
     def hint(self) -> str:
         """Return the remedy in the words of the command line."""
-        return shown(self.remedy)
+        return for_shell(self.remedy)
 
     @property
     def has_own_remedy(self) -> bool:
@@ -162,7 +162,7 @@ def of_problems(
 
 
 class Rejected(KBError):
-    """The request cannot be carried out as it stands; nothing was written."""
+    """The request cannot be carried out; nothing was written."""
 
 
 class InvalidChangeset(Rejected, code="invalid_changeset", exit_status=10):
@@ -454,4 +454,4 @@ class ViewDamaged(Exception):
 
 
 class ViewForeign(ViewDamaged):
-    """A cached file holds what KB never puts into one: somebody made it. Nothing was answered from it."""
+    """A cached file holds what KB never puts into one: another program made it. Nothing was answered from it."""

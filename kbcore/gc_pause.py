@@ -18,7 +18,7 @@ def raise_threshold() -> None:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Let no collection run inside the block; what is in nobody's hands is freed as ever."""
+    """Let no collection run inside the block; objects without references are freed as ever."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -27,7 +27,7 @@ _now_s: Final = SystemClock().monotonic_s
 
 
 class Stopped(BaseException):
-    """The work was asked to end, and nothing more is done for it. Not an error: nobody waits for an answer."""
+    """The work was asked to end, and nothing more is done for it. Not an error: no caller waits for an answer."""
 
 
 class TimeOver(Exception):

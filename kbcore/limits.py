@@ -37,11 +37,11 @@ MAX_QUERY_WORDS: Final = 32
 """Different words of one text search."""
 MAX_PAGE_ROWS: Final = 10_000
 DEFAULT_PAGE_ROWS: Final = 50
-"""Rows of a page when nobody says how many."""
+"""Rows of a page by default."""
 DEFAULT_SECTION_ROWS: Final = 100
-"""Entities of a section of the graph when nobody says how many."""
+"""Entities of a section of the graph by default."""
 MAX_SEARCHED_CHARS: Final = 1_000_000
-"""Of one document, in a text search: what stands beyond is not found."""
+"""Of one document, in a text search: text beyond it is not found."""
 MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
 """Text of documents that search keeps in the cache, of all branches together."""
 VIEW_MEMORY_BYTES: Final = 4096 * MIB

@@ -32,10 +32,10 @@ def listener(tell: Tell) -> Iterator[None]:
 def track(items: Iterable[T], total: int, what: str, *, every: int = _EVERY) -> Iterable[T]:
     """Return the items, so that taking them is heard of: at the first, at each ``every``-th, and at the end."""
     tell = _listener.get()
-    return items if tell is None else _told(items, total, what, every, tell)
+    return items if tell is None else _reported(items, total, what, every, tell)
 
 
-def _told(items: Iterable[T], total: int, what: str, every: int, tell: Tell) -> Iterator[T]:
+def _reported(items: Iterable[T], total: int, what: str, every: int, tell: Tell) -> Iterator[T]:
     for done, item in enumerate(items):
         if done % every == 0:
             tell(done, total, what)

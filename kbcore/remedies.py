@@ -29,7 +29,7 @@ class Command(msgspec.Struct, frozen=True, array_like=True):
     lead: Lead = ""
 
     def words(self) -> str:
-        """Return the command as it is typed. A ``…`` that ends a word stands for what a person chooses."""
+        """Return the command as it is typed. A ``…`` that ends a word means what a person chooses."""
         return " ".join(["kb", self.name, *map(_word, self.args)])
 
     def shown(self) -> str:
@@ -76,8 +76,8 @@ def typed(name: str, *args: str | int, lead: Lead = "") -> str:
     return Command(name, tuple(map(str, args)), lead).shown()
 
 
-def worded(shell: str, tools: str) -> str:
-    """Return the mark of words that differ; in those for the tools ``{kb_query}`` stands for the name of a tool."""
+def by_front_end(shell: str, tools: str) -> str:
+    """Return the mark of words that differ; in those for the tools ``{kb_query}`` means the name of a tool."""
     return f"{_BEGIN}W{_encode(Wording(shell, tools)).decode()}{_END}"
 
 
@@ -93,19 +93,19 @@ def without_referrals(text: str) -> str:
     return "".join([pieces[0], *kept]).strip()
 
 
-def said(text: str, say: Callable[[Part], str]) -> str:
+def render(text: str, say: Callable[[Part], str]) -> str:
     """Return a text with each mark in it in the words of ``say``."""
     if _BEGIN not in text:
         return text
     return "".join(
-        part if isinstance(part, str) else said(part.text, say) if isinstance(part, Referral) else say(part)
+        part if isinstance(part, str) else render(part.text, say) if isinstance(part, Referral) else say(part)
         for part in parts_of(text)
     )
 
 
-def shown(text: str) -> str:
+def for_shell(text: str) -> str:
     """Return a text in the words of the command line."""
-    return said(text, lambda part: part.shown() if isinstance(part, Command) else part.shell)
+    return render(text, lambda part: part.shown() if isinstance(part, Command) else part.shell)
 
 
 def parts_of(text: str) -> Iterator[str | Part | Referral]:

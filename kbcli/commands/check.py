@@ -233,7 +233,7 @@ def _check(session: Session, asked: _Asked) -> int:
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
     session.tell_settings(opened.workspace)
-    for one in unread.beside(opened.workspace.folders):
+    for one in unread.find_unread(opened.workspace.folders):
         session.output.warn(escape_controls(str(one)))
     look = _Look(opened, asked)
     idle: list[Problem] = []

@@ -158,7 +158,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.store.history.log import log, missing, record_json
     from kbcore.store.history.reach import not_listed
     from kbcore.store.history.when import is_seq
-    from kbcore.view.tables import files_of, waits_for_page
+    from kbcore.view.tables import files_of, is_link_to_page
 
     former = called(view, [subject])
     opened.session.tell_called(former)
@@ -169,7 +169,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     if not nodes:
         raise missing(view, subject)
     touching = view.as_recorded(view.touching([subject]))
-    edges = sorted((link for link in touching if not waits_for_page(link)), key=_place)
+    edges = sorted((link for link in touching if not is_link_to_page(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
     return {
         "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),

@@ -46,7 +46,7 @@ def run(ctx: typer.Context) -> None:
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
     from kbcore.maintenance.caches import witnesses
-    from kbcore.remedies import shown
+    from kbcore.remedies import for_shell
     from kbcore.store import branches, unread
     from kbcore.store.branches import lost
 
@@ -82,7 +82,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
             for one in workspace.place.damaged()
             if not (store and one.directory_name == store.directory.name)
         ),
-        *map(str, unread.beside(workspace.folders)),
+        *map(str, unread.find_unread(workspace.folders)),
         *faults,
         *([place.sentence()] if place.place == "git" and place.remedy else []),
     ]
@@ -93,7 +93,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "stores": {"place": place.place, "folder": str(place.folder), "why": place.why, "remedy": place.remedy},
         "refused_for": blocking.branch if blocking else None,
         "unwritable": str(refusal[0]) if refusal else None,
-        "warnings": [shown(one) for one in warnings],
+        "warnings": [for_shell(one) for one in warnings],
     }
 
 

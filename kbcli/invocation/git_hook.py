@@ -121,7 +121,7 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 
 def _take_in(session: Session) -> SyncAnswer:
     from kbcli.messages.lines import ensured_line
-    from kbcore.remedies import shown
+    from kbcore.remedies import for_shell
     from kbcore.store import branches
     from kbcore.sync.run import SyncOptions, sync
     from kbcore.text.escaping import fenced_line
@@ -132,7 +132,7 @@ def _take_in(session: Session) -> SyncAnswer:
         _say(made)
     answer = sync(workspace, choice.branch, session.author, SyncOptions())
     for notice in (*store.warnings, *store.notices):
-        _say(fenced_line(shown(notice)))
+        _say(fenced_line(for_shell(notice)))
     return answer
 
 

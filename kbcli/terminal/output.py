@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
 from kbcli.terminal import colours
 from kbcli.terminal.colours import Style, When
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from kbcore.text.escaping import json_text
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Output:
 
     def flowed(self, text: str) -> str:
         """Return lines of text, broken between words where the terminal is narrow."""
-        return _flowed(shown(text), self.width)
+        return _flowed(for_shell(text), self.width)
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of the answer, with what is ``around`` it where it is an object."""
@@ -250,7 +250,7 @@ class Output:
         if self._bar:
             self._bar.clear()
         width = shutil.get_terminal_size().columns if _is_terminal(sys.stderr) else None
-        self._draw(_flowed(shown(text), width) + "\n")
+        self._draw(_flowed(for_shell(text), width) + "\n")
 
 
 def _flowed(text: str, width: int | None) -> str:

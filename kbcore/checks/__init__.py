@@ -119,7 +119,7 @@ def judge(
     """
     project = [] if is_own else project_rules(workspace)
     near = neighborhood(view, ids) if ids else contextlib.nullcontext()
-    with Sandbox(view.lend, rule_times(workspace)) as sandbox, near as nearby:
+    with Sandbox(view.copy_relation, rule_times(workspace)) as sandbox, near as nearby:
         schema = view.schema(workspace.schema)
         now_s = workspace.machine.clock.monotonic_s
         context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)

@@ -70,7 +70,7 @@ def _unknown(trial: Trial, schema: Schema) -> str:
 def _fault(rule: ProjectRule, trial: Trial, schema: Schema, sandbox: Sandbox, folder: str) -> str:
     """Return what a rule reports otherwise than its test says, "" when it does as it should."""
     with _view_of(trial, schema, folder) as view:
-        sandbox.turn_to(view.lend)
+        sandbox.switch_to(view.copy_relation)
         try:
             found = {one.id for one in rule.run(RuleContext(view.rows, schema, None, sandbox))}
         except InvalidQuery as error:

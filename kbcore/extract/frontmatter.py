@@ -95,7 +95,7 @@ def _misplaced(text: str) -> tuple[FileProblem, ...]:
         message = "front matter between `+++` lines (TOML) is not read"
         hint = "Write it as YAML between `---` lines."
         return (FileProblem(1, "misplaced_front_matter", message, hint, "warning"),)
-    start = _behind_comments(text)
+    start = _after_comments(text)
     opening = _OPENING.match(text, start) if start else None
     if not opening or not _KEY_LINE.match(text, opening.end()) or not _CLOSING.search(text, opening.end()):
         return ()
@@ -127,7 +127,7 @@ def second_block(lines: Iterable[tuple[int, str]]) -> FileProblem | None:
     return None
 
 
-def _behind_comments(text: str) -> int:
+def _after_comments(text: str) -> int:
     """Return where the text begins behind blank lines and HTML comments."""
     at = 0
     while True:

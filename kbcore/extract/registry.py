@@ -34,7 +34,7 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
 }
 """KB's own extractors, found without an installation."""
 
-_MEND: Final = "Repair or uninstall the named package."
+_REPAIR: Final = "Repair or uninstall the named package."
 _HINT: Final = "Repair or uninstall the named package, or switch its extractor off in .kb/config.json."
 
 
@@ -176,7 +176,7 @@ def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
     except Exception as error:  # the library then tells nothing of any package, nor which one it is
         problems = [*_unreadable()]
         raise InvalidConfig(
-            problems[0].message if problems else str(error), hint=_MEND, details=problems, says_first=bool(problems)
+            problems[0].message if problems else str(error), hint=_REPAIR, details=problems, says_first=bool(problems)
         ) from error
     own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
     points = [point for point in announced if point.value not in own]
@@ -192,7 +192,7 @@ def _unreadable() -> Iterator[Problem]:
             package.entry_points  # noqa: B018 - whether it can be read is the question
         except Exception as error:  # noqa: BLE001 - whatever is in a file of another package
             message = f"The entry points of {_name(package)} cannot be read: {type(error).__name__}: {error}."
-            yield Problem("extractors", "broken_extractor", message, _MEND)
+            yield Problem("extractors", "broken_extractor", message, _REPAIR)
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from kbcore.errors import GitUnusable
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.remedies import worded
+from kbcore.remedies import by_front_end
 from kbcore.storage.files import refusal
 
 BRANCH_PREFIX = b"refs/heads/"
@@ -133,7 +133,7 @@ def branch_of_ref(ref: bytes, place: Path) -> str:
         GitUnusable: it is not a branch, or not a name that git would make.
     """
     name = decode_name(ref.removeprefix(BRANCH_PREFIX))
-    named = worded("name one with --branch", "have the server started with --branch NAME")
+    named = by_front_end("name one with --branch", "have the server started with --branch NAME")
     hint = f"Switch to a branch with `git switch`, or {named}."
     if not ref.startswith(BRANCH_PREFIX):
         raise GitUnusable(f"{place} points at {name!a}, which is not a branch", hint=hint)

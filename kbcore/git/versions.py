@@ -1,6 +1,6 @@
 """Versions of git that KB is tried with, and the features of the later ones. Plain data.
 
-What KB does depends on what git can do, which is asked of it; versions are only for telling people.
+What KB does depends on what git can do, which it tests; versions are only shown to people.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from kbcore.kip.syntax import (
     ValuePlaceholder,
 )
 from kbcore.model.values import ValueFault, value_problem
-from kbcore.remedies import worded
+from kbcore.remedies import by_front_end
 from kbcore.text.escaping import in_quotes, json_text
 from kbcore.text.suggest import did_you_mean, nearest
 
@@ -263,7 +263,9 @@ def _fault_of(value: Any, depth: int = 0) -> ValueFault | None:
 
 def _place(name: str) -> str:
     """Return where a parameter is given: at the command line, and in a request."""
-    return worded(f"with --param {name}=VALUE, at the prompt by `:{name} = VALUE`", f'in `parameters`: {{"{name}": …}}')
+    return by_front_end(
+        f"with --param {name}=VALUE, at the prompt by `:{name} = VALUE`", f'in `parameters`: {{"{name}": …}}'
+    )
 
 
 def _wrong_kind(name: str, value: Any, told: str, at: int, *, is_text: bool = False) -> KipRefused:

@@ -14,7 +14,7 @@ import msgspec
 
 from kbcore.errors import KipRefused
 from kbcore.kip.places import excerpt, place_of
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 
 
 class Code(msgspec.Struct, frozen=True):
@@ -152,7 +152,7 @@ def placing(text: str) -> Iterator[None]:
         raise better from None
 
 
-def envelope(error: KipRefused, say: Callable[[str], str] = shown) -> dict[str, Any]:
+def envelope(error: KipRefused, say: Callable[[str], str] = for_shell) -> dict[str, Any]:
     """Return the answer that KIP gives to a command that is refused; ``say`` words its remedies for the client."""
     data = dict(error.data)
     code, name = data.pop("kip_code"), data.pop("kip_name")

@@ -24,7 +24,7 @@ from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, r
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import CommandText, KipRequest
 from kbcore.query.former import said as said_of
-from kbcore.remedies import kb, shown
+from kbcore.remedies import for_shell, kb
 from kbcore.store import dry_run
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.moment import Meant, meant, read_head
@@ -52,7 +52,7 @@ class KipContext(msgspec.Struct, frozen=True):
     """What reads sees what these files say; None for the records alone."""
     is_local: bool = False
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
-    say: Callable[[str], str] = shown
+    say: Callable[[str], str] = for_shell
     """Words a remedy for the client (``kbcore.remedies``)."""
 
     @property

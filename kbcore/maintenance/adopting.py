@@ -47,7 +47,7 @@ class Adopted(msgspec.Struct, frozen=True):
 
 
 class _Copy(msgspec.Struct, frozen=True):
-    """A copy that lies beside its place: of which branch, how far it goes, and what is wrong with it."""
+    """A copy next to its place: of which branch, how far it goes, and what is wrong with it."""
 
     branch: str
     place: Path
@@ -109,7 +109,7 @@ def _require_elsewhere(workspace: Workspace, path: Path) -> None:
 
 
 def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:
-    """Copy one store beside its place."""
+    """Copy one store next to its place."""
     machine = workspace.machine
     fs, wait_s = machine.fs, workspace.config.lock_wait_s
     with lock.held(fs, machine.clock, source / layout.LOCK, wait_s=wait_s, command="kb doctor"):
@@ -119,7 +119,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:
             hint = f"With --even-damaged it is taken over as it is; then {typed('doctor')} says what can be repaired."
             raise JournalCorrupt(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
         branch = _branch_of(source, proof.head.branch if proof.head else "")
-        place = branchdir.place_beside(workspace.folders.directory_of(branch))
+        place = branchdir.building_place(workspace.folders.directory_of(branch))
         relocation.copy_tree(fs, source, place)
     if not damage:
         verified = verify.prove(fs, place)

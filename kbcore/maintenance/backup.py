@@ -116,7 +116,7 @@ def back_up(
 ) -> BackedUp:
     """Write a backup of the named branches, by default of all that have a store; nobody has to wait for it.
 
-    Raises: ``InvalidQuery`` for a file beside the stores; ``UnknownBranch`` for a branch without a store;
+    Raises: ``InvalidQuery`` for a file next to the stores; ``UnknownBranch`` for a branch without a store;
     ``StoreWentBack`` for one that lacks acknowledged records where an older backup would be replaced, which may have
     them; what ``archive.write`` raises.
     """
@@ -374,7 +374,7 @@ def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None
 def _restore_one(
     workspace: Workspace, backup: Backup, number: int, author: Author, *, replaces: bool
 ) -> RestoredBranch:
-    """Build the store beside its place, prove it, and rename it into its place under the repository's lock.
+    """Build the store next to its place, prove it, and rename it into its place under the repository's lock.
 
     The store that is there is locked from the look at its head to the rename: no record is added in between.
     """
@@ -382,7 +382,7 @@ def _restore_one(
     directory = workspace.folders.directory_of(saved.branch)
     workspace.witness(saved.branch).prepare()
     with repository_lock(workspace, accepts_loss=True):
-        place = branchdir.place_beside(directory)
+        place = branchdir.building_place(directory)
         try:
             _extract(workspace, backup, number, place)
             with trash.present_lock(workspace, directory):
@@ -412,7 +412,7 @@ def _keep_view(workspace: Workspace, saved: Saved) -> None:
     cache = CacheFiles(workspace.machine.fs, workspace.folders.cache_of(saved.branch))
     basis = published_stamp(cache)
     if basis and basis.lineage == saved.lineage and basis.seq > saved.seq:
-        cache.set_aside(basis)
+        cache.keep_lost_view(basis)
 
 
 def _extract(workspace: Workspace, backup: Backup, number: int, place: Path) -> None:

@@ -21,7 +21,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_by_clients
 from kbcore.text.wording import some_of
 from kbcore.view import replay
-from kbcore.view.sync_facts import gone_with_files, statuses_by_sync
+from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
 from kbcore.view.view import View
 
 _SHOWN: Final = 10
@@ -112,7 +112,7 @@ def _with_clients_facts(workspace: Workspace, branch: str) -> dict[str, Node]:
     """Return the entities that went with their files and would come back with what clients had stated of them."""
 
     def ask(view: View) -> tuple[dict[str, Node], frozenset[str], Schema]:
-        gone = gone_with_files(view)
+        gone = removed_with_files(view)
         return gone, statuses_by_sync(view, gone), view.schema(workspace.schema)
 
     gone, unsaid, schema = workspace.store(branch).read(ask)

@@ -36,7 +36,7 @@ from kbcore.maintenance.documents import document_findings
 from kbcore.maintenance.findings import (
     DoctorFinding,
     as_json,
-    gravest_first,
+    by_severity,
     is_sound,
     of_config,
     of_error,
@@ -45,7 +45,7 @@ from kbcore.maintenance.findings import (
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.speed import speed_findings
-from kbcore.remedies import shown, typed
+from kbcore.remedies import for_shell, typed
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -133,7 +133,7 @@ def diagnose(
         found += _guarded("journal", partial(_store, workspace, name, stores), name)
         found += _guarded("cache", partial(cache_findings, workspace, name), name)
     found += [_advice(store) for store in stores if store.size.records_since_snapshot >= many_records]
-    return Diagnosis(gravest_first(with_settings_once(found)), tuple(stores))
+    return Diagnosis(by_severity(with_settings_once(found)), tuple(stores))
 
 
 def _advice(store: StoreHealth) -> DoctorFinding:
@@ -380,18 +380,18 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:
             remedy = f"{typed('doctor', '--new-epoch', lead='Run')} in the copy."
-            yield DoctorFinding("stores", "warning", "store_copied", shown(copy), remedy, name)
+            yield DoctorFinding("stores", "warning", "store_copied", for_shell(copy), remedy, name)
     for damaged in place.damaged():
         yield DoctorFinding(
             "stores",
             "warning",
             "witness_damaged",
             damaged.message(),
-            shown(damaged.remedy()),
+            for_shell(damaged.remedy()),
             damaged.branch,
             str(damaged.path),
         )
-    for one in lost.left_behind(workspace):
+    for one in lost.missing_places(workspace):
         now = "there is no store" if one.now is None else f"the store ends at {one.now}"
         message = (
             f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which does not exist any more; here {now}."
@@ -412,7 +412,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _beside(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Find what lies in the worktree where an older KB had its stores, and is not read."""
-    for one in unread.beside(workspace.folders, asks_git=True):
+    for one in unread.find_unread(workspace.folders, asks_git=True):
         check = "git" if one.code == "store_tracked" else "stores"
         yield DoctorFinding(check, one.severity, one.code, one.message, one.remedy, file=one.path)
 
@@ -430,7 +430,7 @@ def _unlogged(workspace: Workspace, there: Iterable[str]) -> Iterator[DoctorFind
 
 
 def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
-    """Find what lies beside the stores in use: those of branches that are gone, and what crashes left."""
+    """Find other stores than those in use: those of branches that are gone, and what crashes left."""
     fs, parent = workspace.machine.fs, workspace.folders.branches_dir
     if not workspace.folders.has_branches_dir():
         return

@@ -335,7 +335,7 @@ def _keep_view(workspace: Workspace, branch: str, loss: Loss | None) -> None:
     cache = CacheFiles(workspace.machine.fs, workspace.folders.cache_of(branch))
     basis = published_stamp(cache) if loss else None
     if loss and basis and basis.store_id == loss.store_id and (loss.now is None or basis.seq > loss.now):
-        cache.set_aside(basis)
+        cache.keep_lost_view(basis)
 
 
 def _is_wanted(workspace: Workspace, branch: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
-from kbcore.remedies import shown, typed, without_referrals
+from kbcore.remedies import for_shell, typed, without_referrals
 from kbcore.storage import layout, verify
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
@@ -56,7 +56,7 @@ def of_error(check: str, error: KBError, branch: str = "") -> DoctorFinding:
         "error" if isinstance(error, Damaged) else "not_checked",
         error.code,
         error.message,
-        shown(without_referrals(error.remedy)),
+        for_shell(without_referrals(error.remedy)),
         branch,
         str(data.get("file", "")),
         int(data.get("line", -1)),
@@ -131,7 +131,7 @@ def _remedy(found: verify.ProofFinding) -> str:
     if found.code == "unreferenced":
         is_own = layout.kind_of(Path(found.file).name) != "strange"
         return "Leave it; nothing reads it." if is_own else "Look at the file; KB does not touch it."
-    return shown(without_referrals(found.remedy)) or _REMEDIES.get(found.code, "")
+    return for_shell(without_referrals(found.remedy)) or _REMEDIES.get(found.code, "")
 
 
 def _way_out(
@@ -157,7 +157,7 @@ def _is_mixed(found: verify.ProofFinding, proof: verify.Proof) -> bool:
     return is_last and found.code == JournalCorrupt.code and found.line < 0
 
 
-def gravest_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
+def by_severity(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
     """Return findings in order of severity, otherwise as they came."""
     return tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity)))
 

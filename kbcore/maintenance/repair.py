@@ -18,7 +18,7 @@ from kbcore.maintenance.epochs import append_note, begin_epoch, ending_with, for
 from kbcore.maintenance.findings import salvage_advice
 from kbcore.maintenance.snapshot_sources import Facts, FactSource
 from kbcore.model import canonical
-from kbcore.remedies import shown, without_referrals
+from kbcore.remedies import for_shell, without_referrals
 from kbcore.storage import files, journal, layout, quarantine, rebuild, snapshot, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -76,7 +76,7 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
             features=workspace.folders.store_features,
         )
     except Damaged as error:
-        remedy = f"{shown(without_referrals(error.remedy))} A new head does not repair that; nothing was changed."
+        remedy = f"{for_shell(without_referrals(error.remedy))} A new head does not repair that; nothing was changed."
         with files.explained(directory, "list", reading=True):
             has_journal = any(layout.segment_first_seq(name) is not None for name in fs.listdir(directory))
         hint = f"{remedy} {salvage_advice(branch) if has_journal else ''}".strip()

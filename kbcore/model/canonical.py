@@ -23,7 +23,7 @@ class KnownChangeset(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """All that a history comes to: the elements that stand, and the changesets that took effect."""
+    """All that a history comes to: the present elements, and the changesets that took effect."""
 
     state: State
     known: list[KnownChangeset]

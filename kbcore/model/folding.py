@@ -41,7 +41,7 @@ class _Before:
 def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
     """Fold the operations of one record into the state and return what changed.
 
-    An operation that sets what already stands changes nothing, and bumps no version.
+    An operation that sets what is there already changes nothing, and bumps no version.
     """
     before = _Before()
     for op in ops:
@@ -215,13 +215,13 @@ def _settle(state: State, stamp: Stamp, before: _Before) -> None:
 
 
 def _unsettle(state: State, pending: dict[str, None], end: str, *, has_come: bool) -> None:
-    """Add the links that an end which came may let stand, or that one which went lets fall."""
-    for key in state.waiting_for(end) if has_come else [link.id for link in state.links_of(end)]:
+    """Add the links that a new end may resolve, or that the removal of one makes unresolved."""
+    for key in state.unresolved_at(end) if has_come else [link.id for link in state.links_of(end)]:
         pending[key] = None
 
 
 def _is_resolved(state: State, edge_type: str, from_id: str, to_id: str) -> bool:
-    """Tell whether a link stands: its type is known, and both its ends exist."""
+    """Tell whether a link is resolved: its type is known, and both its ends exist."""
     return bool(edge_type) and state.exists(from_id) and state.exists(to_id)
 
 

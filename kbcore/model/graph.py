@@ -1,4 +1,4 @@
-"""The graph as plain values: nodes (entities), links (edges) and source files, each as it stands at one seq.
+"""The graph as plain values: nodes (entities), links (edges) and source files, each at one seq.
 
 Values are never changed in place: a change makes a new value, so "before" and "after" are always at hand.
 

@@ -128,7 +128,7 @@ class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One validated changeset as it stands in the journal. ``digest`` is of the request's content."""
+    """One validated changeset in the journal. ``digest`` is of the request's content."""
 
     schema: int
     changeset_id: str

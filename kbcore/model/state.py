@@ -33,7 +33,7 @@ class Stamp(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, Generic[E], frozen=True):
-    """One element as it stood before a record and as it stands after it; None where it does not exist."""
+    """One element before and after a record; None where it does not exist."""
 
     key: str
     before: E | None
@@ -107,20 +107,20 @@ class State:
         """The keys that a working set was loaded for; a whole state has all."""
         self._at_end: dict[str, dict[str, None]] | None = None
         """The links at each end. Made when it is first asked for: a replay that only adds needs none."""
-        self._waiting: dict[str, dict[str, None]] = {}
-        """Those of them that do not stand."""
+        self._unresolved: dict[str, dict[str, None]] = {}
+        """Those of them that are not resolved."""
         for link in links:
             self.put_link(link)
 
     def exists(self, end: str) -> bool:
-        """Tell whether an id names a node, or a link that stands."""
+        """Tell whether an id names a node, or a resolved link."""
         if end in self.nodes:
             return True
         link = self.links.get(end)
         return link is not None and link.is_resolved
 
     def type_of(self, end: str) -> str:
-        """Return the type of what an id names: an entity's own, ``link`` for an edge that stands, "" for nothing."""
+        """Return the type of what an id names: an entity's own, ``link`` for a resolved edge, "" for nothing."""
         node = self.nodes.get(end)
         if node:
             return node.type
@@ -134,9 +134,9 @@ class State:
                 _note_ends(self._at_end, link)
         return [self.links[key] for key in self._at_end.get(end, ())]
 
-    def waiting_for(self, end: str) -> Iterable[str]:
-        """Return the keys of the links that have this id as an end and do not stand."""
-        return self._waiting.get(end, ())
+    def unresolved_at(self, end: str) -> Iterable[str]:
+        """Return the keys of the links that have this id as an end and are not resolved."""
+        return self._unresolved.get(end, ())
 
     def put_link(self, link: Link) -> None:
         """Set a link. For ``apply`` alone."""
@@ -145,9 +145,9 @@ class State:
         if old is None and self._at_end is not None:
             _note_ends(self._at_end, link)
         if not link.is_resolved:
-            _note_ends(self._waiting, link)
+            _note_ends(self._unresolved, link)
         elif old is not None and not old.is_resolved:
-            _forget_ends(self._waiting, link)
+            _forget_ends(self._unresolved, link)
 
     def drop_link(self, link: Link) -> None:
         """Remove a link. For ``apply`` alone."""
@@ -155,7 +155,7 @@ class State:
         if self._at_end is not None:
             _forget_ends(self._at_end, link)
         if not link.is_resolved:
-            _forget_ends(self._waiting, link)
+            _forget_ends(self._unresolved, link)
 
 
 def _note_ends(at_end: dict[str, dict[str, None]], link: Link) -> None:

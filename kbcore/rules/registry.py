@@ -14,7 +14,7 @@ import msgspec
 from kbcore import progress
 from kbcore.errors import KBError, NotFound, Problem, ViewDamaged
 from kbcore.process_limits import exhausted
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from kbcore.rules import (
     acyclic,
     duplicate_title,
@@ -94,7 +94,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def hint(self) -> str:
         """Return the remedy in the words of the command line."""
-        return shown(self.remedy)
+        return for_shell(self.remedy)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values; what is empty is left out, but for the hint and the source."""

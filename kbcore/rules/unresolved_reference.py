@@ -9,13 +9,13 @@ from kbcore.remedies import kb
 from kbcore.rules.few import Edge, Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
-from kbcore.view.tables import WAITS_FOR_PAGE
+from kbcore.view.tables import IS_LINK_TO_PAGE
 
 _SQL: Final = f"""
 with known as (select id from node union all select id from link where is_resolved)
 select l.from_id, l.type, l.to_id, l.files, f.id is not null, t.id is not null
 from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
-where not l.is_resolved and not {WAITS_FOR_PAGE}
+where not l.is_resolved and not {IS_LINK_TO_PAGE}
 """  # noqa: S608 - a constant
 
 

@@ -163,7 +163,7 @@ def _finish(fs: Fs, place: Path, new: Head) -> None:
 @contextlib.contextmanager
 def _building(fs: Fs, target: Path) -> Iterator[Path]:
     """Yield a directory to fill; it becomes ``target`` when the block ends well, and is removed otherwise."""
-    parent, place = target.parent, place_beside(target)
+    parent, place = target.parent, building_place(target)
     if not files.is_directory(fs, parent):
         raise StorageError(f"cannot make {target}: there is no directory {parent}")
     with files.explained(place, "make"):
@@ -205,6 +205,6 @@ def _uncertain(target: Path, message: str) -> CommitUncertain:
     return CommitUncertain(message, hint=hint, data={"file": str(target)})
 
 
-def place_beside(target: Path) -> Path:
+def building_place(target: Path) -> Path:
     """Return a free place to build a branch directory in; ``clear_unfinished`` clears what is left there."""
     return target.parent / f"{layout.BUILDING_PREFIX}{secrets.token_hex(8)}"

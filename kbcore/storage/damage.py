@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import FormatTooNew, JournalCorrupt, JournalTruncated, KBError
-from kbcore.remedies import kb, worded
+from kbcore.remedies import by_front_end, kb
 from kbcore.storage import layout
 from kbcore.storage.frame import Flaw
 from kbcore.storage.head import Head, Segment
 from kbcore.storage.places import BrokenWalk, Position
 
 _UNDO: Final = f"If you know what changed the file, undo exactly that; {kb('verify')} proves it."
-_LEFT: Final = f"The records before it, if any, are readable with {worded('--at', '`at`')} N."
+_LEFT: Final = f"The records before it, if any, are readable with {by_front_end('--at', '`at`')} N."
 
 
 def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:
@@ -25,7 +25,7 @@ def corrupt(directory: Path, segment: Segment, broken: BrokenWalk) -> KBError:
     if broken.flaw.too_new:
         return too_new(path, line, broken.at.offset, broken.flaw)
     rest = (
-        f"Records up to seq {good} are good and readable with {worded('--at', '`at`')} {good}."
+        f"Records up to seq {good} are good and readable with {by_front_end('--at', '`at`')} {good}."
         if good
         else "No record is readable."
     )

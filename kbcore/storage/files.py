@@ -273,7 +273,7 @@ def publish(fs: Fs, path: Path) -> None:
 
 
 def publish_file(fs: Fs, path: Path, data: bytes) -> None:
-    """Replace a file as a whole: write beside it, sync, rename, sync the directory.
+    """Replace a file as a whole: write next to it, sync, rename, sync the directory.
 
     Raises:
         StorageFull, ReadOnlyStore, StorageError: the name holds the old file or the new one, whole.

@@ -1,4 +1,4 @@
-"""A note, beside the cached view, that a journal file is damaged, so that writers refuse which do not read that file.
+"""A note next to the cached view that a journal file is damaged, so that writers refuse which do not read that file.
 
 Invariant: the note decides nothing by itself. A writer proves the named file again: it refuses damage that is there,
 and removes a note that is not true any more. Whoever deletes the note loses nothing but the early refusal.

@@ -21,7 +21,7 @@ GIT_REF: Final = "git-ref.json"
 """The last state of the store's branch in git; nothing depends on it but whether the branch was made again."""
 TMP_SUFFIX: Final = ".tmp"
 BUILDING_PREFIX: Final = ".tmp-"
-"""A branch directory under construction, beside the finished ones."""
+"""A branch directory under construction, next to the finished ones."""
 
 _SEGMENT: Final = re.compile(r"journal-([0-9]{10,18})\.jsonl", re.ASCII)
 _OWN_TMP: Final = re.compile(r"\.[0-9a-f]{8}$", re.ASCII)

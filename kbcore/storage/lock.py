@@ -46,7 +46,7 @@ _SPREAD: Final = 0.5
 _HOLDER_BYTES: Final = 1024
 """Fixed, so that naming the holder is one write that needs no new disk block."""
 _SHOWN_CHARS: Final = 64
-_SOMEBODY: Final = "another process"
+_UNKNOWN_HOLDER: Final = "another process"
 """The holder of a lock whose file names none."""
 _UNSUPPORTED: Final = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP})
 
@@ -116,7 +116,7 @@ def alone(fs: Fs, clock: Clock, path: Path, *, command: str, refusal: type[KBErr
         try:
             stack.enter_context(held(fs, clock, path, wait_s=0, command=command))
         except LockTimeout as other:
-            raise refusal(f"{already}, by {read_holder(fs, path) or _SOMEBODY}.", data=other.data) from other
+            raise refusal(f"{already}, by {read_holder(fs, path) or _UNKNOWN_HOLDER}.", data=other.data) from other
         yield
 
 
@@ -144,7 +144,7 @@ def live_holder(fs: Fs, path: Path) -> str:
         fs.flock(fd, LOCK_EXCLUSIVE)
         fs.flock(fd, LOCK_RELEASE)
     except BlockingIOError:
-        return str(read_holder(fs, path) or _SOMEBODY)
+        return str(read_holder(fs, path) or _UNKNOWN_HOLDER)
     except OSError:
         return ""
     finally:
@@ -158,7 +158,7 @@ def _acquire(fs: Fs, clock: Clock, path: Path, wait_s: float, meanwhile: Callabl
             return file.hand_over()
     holder = read_holder(fs, path)
     raise LockTimeout(
-        f"{path} is held by {holder or _SOMEBODY}; waited {wait_s:g} s",
+        f"{path} is held by {holder or _UNKNOWN_HOLDER}; waited {wait_s:g} s",
         data={"file": str(path), "holder": msgspec.to_builtins(holder)},
     )
 

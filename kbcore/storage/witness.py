@@ -553,7 +553,7 @@ class NotesFolder:
             return
         try:
             make_private(self._fs, self._root)
-            with self._alone() as is_alone:
+            with self._repository_lock() as is_alone:
                 # Else another process is about to give it one.
                 if is_alone and self.folder() is None:
                     self._identify(self._root)
@@ -561,7 +561,7 @@ class NotesFolder:
             self.unavailable = str(error)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[bool]:
+    def _repository_lock(self) -> Iterator[bool]:
         """Tell whether no other process gives this repository an id during the block. Raises: ``OSError``."""
         with files.opened(self._fs, self._repository.git_dir, os.O_RDONLY | os.O_DIRECTORY) as fd:
             try:

@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore.model.renames import joined
 from kbcore.model.state import Change, Changes
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and an answer needs none
@@ -58,7 +58,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as plain JSON values."""
-        found: dict[str, Any] = msgspec.to_builtins(self) | {"warnings": [shown(one) for one in self.warnings]}
+        found: dict[str, Any] = msgspec.to_builtins(self) | {"warnings": [for_shell(one) for one in self.warnings]}
         return {name: value for name, value in found.items() if value or name not in {"ids", "renamed"}}
 
 

@@ -90,7 +90,7 @@ def apply_changeset(
     """
     marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
     if not marks:
-        return _carried_out(workspace, branch, author, changeset, follows_head=follows_head, note=note)
+        return _apply(workspace, branch, author, changeset, follows_head=follows_head, note=note)
     ask = read or workspace.store(branch).read
     for _ in range(NUMBERED):
         try:
@@ -132,9 +132,7 @@ def _numbered(
             keys = stack.enter_context(id_allocation.reserved(workspace, wanted))
         ids = dict(zip(marks, keys, strict=True))
         given = _with_ids(changeset, ids)
-        outcome = _carried_out(
-            workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys)
-        )
+        outcome = _apply(workspace, branch, author, given, follows_head=follows_head, note=note, fresh=frozenset(keys))
         if outcome.duplicate:
             ids = _ids_given(changeset, marks, outcome.created)
         return msgspec.structs.replace(outcome, ids=ids)
@@ -167,7 +165,7 @@ def _with_ids(changeset: Changeset, ids: Mapping[str, str]) -> Changeset:
     return swap(changeset, entities=entities, edges=edges)
 
 
-def _carried_out(
+def _apply(
     workspace: Workspace,
     branch: str,
     author: Author,

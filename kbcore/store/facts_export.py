@@ -18,7 +18,7 @@ from kbcore.model.values import is_same
 from kbcore.store.history.compare import changes_since, chunks, ids_on
 from kbcore.store.history.reach import merge_base
 from kbcore.view.history import state_at
-from kbcore.view.tables import WAITS_FOR_PAGE, waits_for_page
+from kbcore.view.tables import IS_LINK_TO_PAGE, is_link_to_page
 from kbcore.view.view import View
 
 _PART_BYTES: Final = limits.MAX_CHANGESET_BYTES // 2
@@ -33,7 +33,7 @@ Part = dict[str, list[dict[str, Any]]]
 
 
 class Export(msgspec.Struct, frozen=True):
-    """What stands on a branch, entities by id, and edges after what they begin and end at.
+    """The present state of a branch: entities by id, and edges after what they begin and end at.
 
     ``waiting`` counts what was left out because it cannot be applied: edges of which an end does not exist, and of
     ``missing_on`` also facts about what does not exist there, values that the other branch or a file changed there, and
@@ -54,12 +54,12 @@ def export(view: View) -> Export:
     ids = [key for (key,) in view.rows("select id from link where is_resolved order by from_id, type, kind, to_id")]
     links = {link.id: link for chunk in chunks(ids) for link in view.links(chunk)}
     ranked = sorted(ids, key=lambda key: _rank(links, key))
-    [(waiting,)] = view.rows(f"select count(*) from link where not is_resolved and not {WAITS_FOR_PAGE}")  # noqa: S608 - a constant
+    [(waiting,)] = view.rows(f"select count(*) from link where not is_resolved and not {IS_LINK_TO_PAGE}")  # noqa: S608 - a constant
     return Export(entities, [_edge(links[key]) for key in ranked], waiting)
 
 
 def export_at(view: View, seq: int) -> Export:
-    """Return all entities and standing edges of a branch as they stood at a seq.
+    """Return all entities and resolved edges of a branch at a seq.
 
     Raises: ``HistoryPruned``.
     """
@@ -70,7 +70,7 @@ def export_at(view: View, seq: int) -> Export:
     keys = sorted(standing, key=lambda key: _place(standing[key]))
     ranked = sorted(keys, key=lambda key: _rank(standing, key))
     entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
-    waiting = sum(not link.is_resolved and not waits_for_page(link) for link in state.links.values())
+    waiting = sum(not link.is_resolved and not is_link_to_page(link) for link in state.links.values())
     return Export(entities, [_edge(standing[key]) for key in ranked], waiting)
 
 

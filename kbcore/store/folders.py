@@ -121,7 +121,7 @@ class Folders:
             return False
         try:
             return fault_of(self.machine, self.repo, self.kb_dir, shown) is None
-        except StorageError:  # ``beside`` says what cannot be looked at
+        except StorageError:  # ``find_unread`` reports what cannot be read
             return False
 
     def has_own_pointer(self) -> bool:
@@ -146,12 +146,12 @@ class Folders:
 
     @cached_property
     def cache_dir(self) -> Path:
-        """The folder of everything that may be deleted at any time: beside the stores, where that can be written."""
+        """The folder of everything that may be deleted at any time: next to the stores, where that can be written."""
         return cache_place(self.machine.fs, self.usual_cache_dir, self.machine.env)
 
     @property
     def usual_cache_dir(self) -> Path:
-        """The folder of caches beside the stores, whether or not it can be written."""
+        """The folder of caches next to the stores, whether or not it can be written."""
         return below(self.data_dir, CACHE)
 
     @cached_property
@@ -175,7 +175,7 @@ class Folders:
 
     @property
     def repository_lock(self) -> Path:
-        """The lock file of the repository, beside the stores."""
+        """The lock file of the repository, next to the stores."""
         # The ignore file of `.kb` covers what is in the folder of the stores.
         return self.branches_dir / f".{REPOSITORY_LOCK}" if self.is_in_worktree else self.data_dir / REPOSITORY_LOCK
 

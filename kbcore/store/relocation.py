@@ -80,7 +80,7 @@ def _move(folders: Folders, pool: StorePool, wait_s: Callable[[], float]) -> str
     machine, old = folders.machine, folders.shown_branches
     fault = fault_of(folders.machine, folders.repo, folders.kb_dir, old)
     if fault is not None and fault.kind == "tracked":
-        return ""  # it came with the repository; ``beside`` says so
+        return ""  # it came with the repository; ``find_unread`` reports it
     if fault is not None:
         raise _immovable(folders, fault.message)
     try:

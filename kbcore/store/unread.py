@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ORIGIN: Final = 'that an older KB made, or KB itself while your own settings said "store": "worktree"'
 
 
-class Beside(msgspec.Struct, frozen=True):
+class UnreadPath(msgspec.Struct, frozen=True):
     """Something in a worktree that KB does not read: what it is, and what to do about it."""
 
     code: str
@@ -35,8 +35,8 @@ class Beside(msgspec.Struct, frozen=True):
         return f"{self.message} {self.remedy}"
 
 
-def beside(folders: Folders, *, asks_git: bool = False) -> Iterator[Beside]:
-    """Yield what lies in ``.kb`` where an older KB had stores and caches, and is not read.
+def find_unread(folders: Folders, *, asks_git: bool = False) -> Iterator[UnreadPath]:
+    """Yield stores and caches in ``.kb`` that an older KB had there, and that are not read.
 
     git is asked only about what is neither absent nor KB's own pointer, unless ``asks_git``.
 
@@ -47,7 +47,7 @@ def beside(folders: Folders, *, asks_git: bool = False) -> Iterator[Beside]:
             if path in {folders.usual_branches_dir, folders.usual_cache_dir}:
                 found = _tracked(folders, kb_dir, path)
             else:
-                found = _beside(folders, kb_dir, path, asks_git=asks_git)
+                found = _look_at(folders, kb_dir, path, asks_git=asks_git)
             if found is not None:
                 yield found
 
@@ -58,7 +58,8 @@ def tracked_stores(folders: Folders) -> str:
     Raises: ``GitUnusable``.
     """
     name = folders.shown_branches.name
-    return " ".join(str(one) for one in beside(folders) if one.code == "store_tracked" and Path(one.path).name == name)
+    found = (one for one in find_unread(folders) if one.code == "store_tracked" and Path(one.path).name == name)
+    return " ".join(map(str, found))
 
 
 def require_untracked(folders: Folders, pool: StorePool) -> None:
@@ -84,7 +85,7 @@ def require_untracked(folders: Folders, pool: StorePool) -> None:
         pool.settled[shown] = seen
 
 
-def _beside(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> Beside | None:
+def _look_at(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> UnreadPath | None:
     fs, name = folders.machine.fs, name_of(folders.repo, path)
     kind = kind_of(fs, path)
     is_cache = path.name == folders.shown_cache.name
@@ -97,12 +98,12 @@ def _beside(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> Be
         return None
     if kind == "link":
         remedy = f"Delete {name}."
-        return Beside("strange_link", "warning", str(path), f"{name} is a link that KB did not make.", remedy)
+        return UnreadPath("strange_link", "warning", str(path), f"{name} is a link that KB did not make.", remedy)
     if is_cache:
         message = f"{name} is a cache {_ORIGIN}, or was put there. It is not read."
         moves = path == folders.shown_cache and folders.has_older_stores()
         remedy = "It is moved along with the stores." if moves else f"Delete {name}."
-        return Beside("older_cache", "note", str(path), message, remedy)
+        return UnreadPath("older_cache", "note", str(path), message, remedy)
     if is_used(fs, folders.usual_branches_dir) or path != folders.shown_branches:
         message = f"{name} is no part of the stores, which are in {folders.usual_branches_dir}. It is not read."
         remedy = (
@@ -110,18 +111,18 @@ def _beside(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> Be
             f"{typed('doctor', '--adopt', name, '--replace')} puts "
             "those that have their places into the trash. Else delete it."
         )
-        return Beside("stores_beside", "warning", str(path), message, remedy)
+        return UnreadPath("stores_beside", "warning", str(path), message, remedy)
     message = f"{name} holds stores {_ORIGIN}."
     if fault := fault_in(folders.machine, folders.repo, path):
         remedy = f"Correct that, or {typed('doctor', '--adopt', name, lead='run')}."
-        return Beside(
+        return UnreadPath(
             "stores_immovable", "error", str(path), f"{message} They cannot be moved: {fault.message}", remedy
         )
     remedy = f"The next command that may write proves them and moves them to {folders.usual_branches_dir}."
-    return Beside("older_layout", "note", str(path), message, remedy)
+    return UnreadPath("older_layout", "note", str(path), message, remedy)
 
 
-def _tracked(folders: Folders, kb_dir: Path, path: Path) -> Beside | None:
+def _tracked(folders: Folders, kb_dir: Path, path: Path) -> UnreadPath | None:
     """Return what to say of a folder in ``.kb`` that git tracks; None when it tracks nothing there."""
     tracked, name = count_tracked(folders.machine, folders.repo, kb_dir, path.name), name_of(folders.repo, path)
     if not tracked:
@@ -129,7 +130,7 @@ def _tracked(folders: Folders, kb_dir: Path, path: Path) -> Beside | None:
     untrack = f"`git rm -r --cached {name}`, commit that"
     if kind_of(folders.machine.fs, path) == "link":
         message = f"git tracks {name}, which is a link. KB reads nothing through it."
-        return Beside("store_tracked", "error", str(path), message, f"Run {untrack}, and delete {name}.")
+        return UnreadPath("store_tracked", "error", str(path), message, f"Run {untrack}, and delete {name}.")
     message = f"git tracks {pluralize(tracked, 'file')} in {name}. KB reads none of them."
     if path.name == folders.shown_cache.name:
         remedy = f"Run {untrack}, and delete what is left of it."
@@ -140,4 +141,4 @@ def _tracked(folders: Folders, kb_dir: Path, path: Path) -> Beside | None:
             else f"then {typed('doctor', '--adopt', name, lead='run')}"
         )
         remedy = f"If these stores are yours: {untrack}; {take}. If not: {untrack}, and delete {name}."
-    return Beside("store_tracked", "error", str(path), message, remedy)
+    return UnreadPath("store_tracked", "error", str(path), message, remedy)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from kbcore.store.answers import Outcome
 from kbcore.sync.paths import is_named
 from kbcore.text.globs import parents
@@ -102,7 +102,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
             "problems": [{"path": path, **msgspec.to_builtins(problem)} for path, problem in listed],
             "notes": msgspec.to_builtins(self.notes),
             "elsewhere": {"problems": self.problems_elsewhere, "unresolved": self.unresolved_elsewhere},
-            "warnings": [shown(one) for one in outcome.warnings],
+            "warnings": [for_shell(one) for one in outcome.warnings],
         }
 
 

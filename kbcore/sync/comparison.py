@@ -21,7 +21,7 @@ from kbcore.sync.difference import Difference, contested_elsewhere, difference, 
 from kbcore.sync.entities import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.scan import FoundFile
-from kbcore.view.sync_facts import gone_with_files, statuses_by_sync
+from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -104,7 +104,7 @@ def _past(view: View, state: State, stated: Mapping[str, StatedEntity]) -> Past:
     """Return what history knows of the entities that files state, or stated, under the ids that they have now."""
     new = [one for key, one in stated.items() if key not in state.nodes]
     ids = {one.id for one in new}.union(*(former_ids_of(one.fields) for one in new)) - state.nodes.keys()
-    gone = gone_with_files(view, ids)
+    gone = removed_with_files(view, ids)
     doubtful = {node.id for node in (*state.nodes.values(), *gone.values()) if "status" not in node.owners}
     unsaid = statuses_by_sync(view, doubtful)
     holders = view.renamed(gone.keys() - stated.keys()) if gone else {}

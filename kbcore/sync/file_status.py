@@ -11,7 +11,7 @@ from kbcore.model.graph import Link, NoteOnFile, SourceFile, Statement
 from kbcore.sync.answer import Located
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.view.database import among
-from kbcore.view.tables import SOURCE, WAITS_FOR_PAGE, source_of, waits_for_page
+from kbcore.view.tables import IS_LINK_TO_PAGE, SOURCE, is_link_to_page, source_of
 from kbcore.view.view import View
 
 _statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
@@ -54,11 +54,11 @@ def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[
 
     def waits(link: Link) -> bool:
         return (
-            not link.is_resolved and not waits_for_page(link) and (paths is None or link.statements[0].source in paths)
+            not link.is_resolved and not is_link_to_page(link) and (paths is None or link.statements[0].source in paths)
         )
 
     columns = ("id", "from_id", "to_id", "type", "source", "statements")
-    links = view.cells("link", columns, _at(f"not is_resolved and not {WAITS_FOR_PAGE} and source", paths), waits)
+    links = view.cells("link", columns, _at(f"not is_resolved and not {IS_LINK_TO_PAGE} and source", paths), waits)
     there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
     found = []
     for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):

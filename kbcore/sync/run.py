@@ -30,7 +30,7 @@ from kbcore.sync.planned import FilePlan, says_the_same
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.text.problems import FileProblem
-from kbcore.view.tables import waits_for_page
+from kbcore.view.tables import is_link_to_page
 from kbcore.view.view import View
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
@@ -249,7 +249,7 @@ class _Attempt:
             noted=tuple(change.key for change in self.found.last.changes.sources),
             not_read=scan.not_read,
             waiting_mentions=sum(
-                change.before is None and change.after is not None and waits_for_page(change.after)
+                change.before is None and change.after is not None and is_link_to_page(change.after)
                 for change in self.found.last.changes.links
             ),
         )

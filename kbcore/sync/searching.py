@@ -92,5 +92,5 @@ def search(workspace: Workspace, store: BranchStore, branch: str, view: View, qu
         return page_of(view, query, branch, texts)
     except ViewDamaged:
         # It is one of the files for text, or else the view itself is damaged and cannot be read again either.
-        store.texts.distrust()
+        store.texts.discard()
         return page_of(view, query, branch, texts)

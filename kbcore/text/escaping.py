@@ -13,7 +13,7 @@ import re
 import secrets
 from typing import Any, Final
 
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 
 _UNSAFE_BEYOND_JSON: Final = (
     "\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
@@ -97,7 +97,7 @@ def _marks(text: str) -> tuple[str, str]:
 
 def escaped_sentence(text: str) -> str:
     """Return a sentence of KB's, in the words of the command line, with control characters as escapes."""
-    return escape_controls(shown(text))
+    return escape_controls(for_shell(text))
 
 
 def problem_line(path: str, line: int, message: str, hint: str) -> str:

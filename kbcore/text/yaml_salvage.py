@@ -168,7 +168,7 @@ def _read_piece(piece: str, line: int, anchors: yaml_text.Anchors) -> TextTree:
         tree = _read_list(piece, line, heading[2].rstrip(), anchors)
         if tree.root[heading[2].rstrip()]:
             return tree
-    reindented = _without_tabs(piece, line, anchors, fault) or _first_line_apart(piece, line, anchors, fault)
+    reindented = _without_tabs(piece, line, anchors, fault) or _split_first_line(piece, line, anchors, fault)
     if reindented:
         return reindented
     found = _PLAIN_LINE.fullmatch(piece.strip("\n"))
@@ -192,7 +192,7 @@ def _without_tabs(piece: str, line: int, anchors: yaml_text.Anchors, fault: File
     return tree if isinstance(tree.root, dict) else None
 
 
-def _first_line_apart(piece: str, line: int, anchors: yaml_text.Anchors, fault: FileProblem) -> TextTree | None:
+def _split_first_line(piece: str, line: int, anchors: yaml_text.Anchors, fault: FileProblem) -> TextTree | None:
     """Return a key with its value and, beside it, the keys that are indented below it although it has one.
 
     None when the value may go on below: it does not where tabs indent, or where it is a single word.

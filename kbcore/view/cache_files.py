@@ -43,12 +43,12 @@ _KEPT: Final = re.compile(rf"(?:{AHEAD}|lost-)(?P<seq>[0-9]{{1,18}})(?:-[0-9a-f]
 
 
 def is_kept(name: str) -> bool:
-    """Tell whether a file of a cache is a view that was set aside, which only a person removes."""
+    """Tell whether a file of a cache is a lost view that was kept, which only a person removes."""
     return _KEPT.fullmatch(name) is not None
 
 
-class SetAsideView(msgspec.Struct, frozen=True):
-    """A view that was set aside, and up to which seq it had seen its store."""
+class LostView(msgspec.Struct, frozen=True):
+    """A view that is ahead of its store, and the seq up to which it had seen it."""
 
     path: Path
     seq: int
@@ -220,15 +220,15 @@ class CacheFiles:
             except OSError:
                 self.drop(target)
 
-    def set_aside(self, basis: BaseStamp) -> None:
+    def keep_lost_view(self, basis: BaseStamp) -> None:
         """Keep the published view, which has seen records that its store lacks: they may be got back from it."""
         # The digest distinguishes the views of two losses.
         kept = self.directory / f"{AHEAD}{basis.seq}-{basis.sum[:12]}.duckdb"
         with contextlib.suppress(OSError):
             self.fs.replace(self.path, kept)
 
-    def kept(self) -> list[SetAsideView]:
-        """Return the views that were set aside, in order of name; none where the cache cannot be listed."""
+    def kept(self) -> list[LostView]:
+        """Return the lost views that were kept, in order of name; none where the cache cannot be listed."""
         if not _are_real(self.fs, (self.directory.parent, self.directory)):
             return []
         try:
@@ -236,7 +236,7 @@ class CacheFiles:
         except OSError:
             return []
         found = [_KEPT.fullmatch(name) for name in names]
-        return [SetAsideView(self.directory / one[0], int(one["seq"])) for one in found if one]
+        return [LostView(self.directory / one[0], int(one["seq"])) for one in found if one]
 
 
 def _logs_of(path: Path) -> list[Path]:

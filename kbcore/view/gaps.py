@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import HistoryPruned
-from kbcore.remedies import kb, worded
+from kbcore.remedies import by_front_end, kb
 from kbcore.storage.places import record_range
 from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
@@ -97,7 +97,7 @@ def out_of_reach(
         history_from: the seq from which on its history is whole.
         seq: what was asked for.
         what: the words for it, where they are not those of a seq or a record.
-        is_record: the record at that seq was meant, not how everything stood there.
+        is_record: the record at that seq was meant, not the state there.
         is_unproven: no part of the journal leads to that seq, so the missing records before it are the cause.
     """
     there = earlier(rows, history_from)
@@ -128,7 +128,7 @@ def out_of_reach(
 
 def _what_is_left(there: Earlier, seq: int) -> str:
     """Return the hint for a seq of which the later changes are not known: what can be read of it."""
-    at = f"the state at that time is readable with {worded('--at', '`at`')} {seq}"
+    at = f"the state at that time is readable with {by_front_end('--at', '`at`')} {seq}"
     if seq < max(there.pruned_before, 1):
         return f"{at[0].upper()}{at[1:]}."
     if any(gap.first <= seq for gap in there.gaps):

@@ -80,7 +80,7 @@ class Later(msgspec.Struct, Generic[E], frozen=True):
 
 
 def pruned(seq: int, history_from: int) -> HistoryPruned:
-    """Return the error for a seq before the first at which it is known how everything stood."""
+    """Return the error for a seq before the first at which the state is known."""
     return HistoryPruned.before(history_from + 1, f"seq {seq}")
 
 

@@ -49,7 +49,7 @@ class ViewOpener:
         Raises: what reading the journal raises; the given view is closed then.
         """
         if view is None or not is_usable(view.basis, head):
-            with self._alone():
+            with self._opening_lock():
                 view, head = self._fitting(view, head)
                 view = view or self._build(head)
         try:
@@ -58,7 +58,7 @@ class ViewOpener:
             view.close()
             if isinstance(error, HistoryPruned) and view.basis.store_id == head.store_id:
                 raise
-            with self._alone():
+            with self._opening_lock():
                 return self._built_instead(view.basis, head)
         except BaseException:
             # What was taken in by half would be taken in twice.
@@ -109,7 +109,7 @@ class ViewOpener:
         view.extend(_counted(entries, head.seq - basis.seq), basis_of(head))
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _opening_lock(self) -> Iterator[None]:
         """Open views in one thread at a time."""
         while not self._opening.acquire(timeout=LOOK_S):
             interrupting.check()
@@ -138,7 +138,7 @@ class ViewOpener:
             if is_ahead(view.basis, head):
                 self._note_lost(view.basis, head)
             if is_published and (is_ahead(view.basis, head) or view.basis.store_id == self.lost_id):
-                self._files.set_aside(view.basis)
+                self._files.keep_lost_view(view.basis)
         return None, head
 
     def _note_lost(self, basis: BaseStamp, head: Head) -> None:
@@ -158,7 +158,7 @@ class ViewOpener:
         if basis.store_id == head.store_id:
             self._note_lost(basis, head)
         if basis.store_id in {head.store_id, self.lost_id}:
-            self._files.set_aside(basis)
+            self._files.keep_lost_view(basis)
         return self._build(head)
 
     def _build(self, head: Head) -> View:

@@ -55,7 +55,7 @@ class Publisher:
             return None
         try:
             with lock.Claim(self._files.fs, self._files.directory) as claim:
-                if not _is_waited_for(claim, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
+                if not _has_claim(claim, clock, wait_s) and view is not None and not is_due(view, _LONGEST_TAIL):
                     return None
                 return self._publish(view)
         finally:
@@ -82,7 +82,7 @@ class Publisher:
         return other
 
 
-def _is_waited_for(claim: lock.Claim, clock: Clock, wait_s: float) -> bool:
+def _has_claim(claim: lock.Claim, clock: Clock, wait_s: float) -> bool:
     """Tell whether no other process publishes, as far as can be known, once it is waited for."""
     end_s = clock.monotonic_s() + wait_s
     while not claim.take() and claim.is_possible:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from kbcore.view.tables import WAITS_FOR_PAGE
+from kbcore.view.tables import IS_LINK_TO_PAGE
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ _LISTED: Final = (
             *_STATED,
             _VERSION,
         ),
-        f"link where not is_resolved and not {WAITS_FOR_PAGE}",
+        f"link where not is_resolved and not {IS_LINK_TO_PAGE}",
     ),
     Relation(
         "file",

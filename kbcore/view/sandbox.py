@@ -22,7 +22,7 @@ from kbcore.interrupting import Stopped
 from kbcore.view.database import quoted, scratch_folder
 from kbcore.view.relations import SqlRefused
 
-Lend = Callable[[str, str], None]
+CopyRelation = Callable[[str, str], None]
 """Copies a table, by its name, into a new database file."""
 
 _PROGRAM: Final = str(Path(__file__).with_name("sandbox_worker.py"))
@@ -50,8 +50,8 @@ class Times(msgspec.Struct, frozen=True):
 class Sandbox:
     """One database without a way out. It is started by the first statement, and again when one had to be ended."""
 
-    def __init__(self, lend: Lend, times: Times) -> None:
-        self._lend = lend
+    def __init__(self, copy_relation: CopyRelation, times: Times) -> None:
+        self._copy_relation = copy_relation
         self._times = times
         self._time_s = min(times.usual_s, times.most_s)
         self._wanted_s = times.usual_s
@@ -71,9 +71,9 @@ class Sandbox:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def turn_to(self, lend: Lend) -> None:
-        """Take back what was lent, and lend from somewhere else from now on."""
-        self._lend = lend
+    def switch_to(self, copy_relation: CopyRelation) -> None:
+        """Drop the copied tables, and copy from another view from now on."""
+        self._copy_relation = copy_relation
         self._turn += 1
         if self._left_s <= 0:
             self._end()
@@ -132,7 +132,7 @@ class Sandbox:
         for table in sorted(set(tables) - self._lent):
             path = Path(self._started(), f"{table}-{self._turn}.duckdb")
             if not path.exists():
-                self._lend(table, str(path))
+                self._copy_relation(table, str(path))
             self._ask(f"attach '{quoted(str(path))}' as lent_{table} (read_only)", ())
             self._ask(f"create view {table} as from lent_{table}.{table}", ())
             self._lent.add(table)

@@ -41,11 +41,11 @@ def _keep_answering(
 ) -> None:
     """Say that statements may come, and answer one after the other."""
     _limit(settings["memory_bytes"])
-    _say(answers, {"rows": []})
+    _send(answers, {"rows": []})
     while True:
         line = lines.get()
         _limit_cpu(settings["time_s"])
-        _say(answers, _answer(connection, *json.loads(line)))
+        _send(answers, _answer(connection, *json.loads(line)))
 
 
 def _confined(folder: str, time_s: float) -> Any:
@@ -102,7 +102,7 @@ def _answer(connection: Any, sql: str, params: list[Any] | dict[str, Any]) -> di
         return {"kind": type(error).__name__, "said": str(error)}
 
 
-def _say(answers: BinaryIO, answer: dict[str, Any]) -> None:
+def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
     answers.write(json.dumps(answer, default=str).encode() + b"\n")
     answers.flush()
 

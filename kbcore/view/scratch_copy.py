@@ -25,10 +25,10 @@ from kbcore.view.view import View
 
 
 @contextlib.contextmanager
-def scratch_copy(view: View, seq: int, *, beneath: tuple[int, Changes] | None = None) -> Iterator[View]:
+def scratch_copy(view: View, seq: int, *, base_state: tuple[int, Changes] | None = None) -> Iterator[View]:
     """Return another view of the state at a seq, for the length of the block.
 
-    ``beneath`` leads back from the state at an earlier seq to the one that is set before its history.
+    ``base_state`` leads back from the state at an earlier seq to the one that is set before its history.
 
     Raises: ``HistoryPruned``; ``StorageError`` when the copy cannot be written.
     """
@@ -38,8 +38,8 @@ def scratch_copy(view: View, seq: int, *, beneath: tuple[int, Changes] | None = 
         try:
             with interrupting.maintenance():
                 view.write_past(str(path), seq)
-            if beneath is not None:
-                _set_base_state(str(path), Room(folder), *beneath)
+            if base_state is not None:
+                _set_base_state(str(path), Room(folder), *base_state)
         except ViewDamaged as error:
             raise StorageError(
                 f"A copy of the view cannot be written to the temporary folder: {error}",

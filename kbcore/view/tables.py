@@ -68,7 +68,7 @@ LINK: Final[Columns] = {
 }
 """``is_resolved`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
 
-WAITS_FOR_PAGE: Final = (
+IS_LINK_TO_PAGE: Final = (
     f"(type = '{MENTIONS}' and not is_resolved and len(files) > 0 and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
 )
 """The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
@@ -264,8 +264,8 @@ def link_row(link: Link) -> dict[str, Any]:
     }
 
 
-def waits_for_page(link: Link) -> bool:
-    """Tell what ``WAITS_FOR_PAGE`` asks of a row."""
+def is_link_to_page(link: Link) -> bool:
+    """Tell what ``IS_LINK_TO_PAGE`` asks of a row."""
     is_of_file = any(statement.src != CLIENT for statement in link.statements)
     return (
         not link.is_resolved

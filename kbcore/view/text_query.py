@@ -28,7 +28,7 @@ FILLER_TERMS: Final = 30
 small store from taking whatever half of its few entities hold for worthless."""
 PARTIAL_SHARE: Final = 0.5
 """An entity with only some of the words is found when it scores at least such a share of the best."""
-_TELLING_SHARE: Final = 0.5
+_RARE_SHARE: Final = 0.5
 _COMMON_SHARE: Final = 5
 
 
@@ -143,7 +143,7 @@ class TextSearch(msgspec.Struct, frozen=True):
         return tuple(word.shown for word in self.asked if not word.held_by)
 
     @property
-    def is_hopeless(self) -> bool:
+    def cannot_match(self) -> bool:
         """Tell whether too little of the text is known for anything to be relevant.
 
         That is less than half of its words, or less than a third of what they count, one that nothing holds counting as
@@ -152,10 +152,10 @@ class TextSearch(msgspec.Struct, frozen=True):
         rarest = rarity(1, self.entities)
         counts = [rarity(word.held_by, self.entities) for word in self.known]
         is_little = 2 * len(counts) < len(self.asked) or 2 * sum(counts) < len(self.unknown) * rarest
-        return not counts or (is_little and max(counts) < _TELLING_SHARE * rarest)
+        return not counts or (is_little and max(counts) < _RARE_SHARE * rarest)
 
     @property
-    def telling(self) -> tuple[Word, ...]:
+    def rare_words(self) -> tuple[Word, ...]:
         """The known words, where others are left without light ones and those that a fifth of all entities hold."""
         heavy = tuple(word for word in self.known if not word.is_light)
         rare = tuple(word for word in heavy if _COMMON_SHARE * word.held_by <= self.entities)

@@ -97,7 +97,7 @@ class BranchTexts:
             self._files.drop(target)
         return gone
 
-    def distrust(self) -> None:
+    def discard(self) -> None:
         """Throw away the files: something that was read in a search is damaged."""
         self._known.clear()
         self._files.drop(self.path, self.bodies_path)

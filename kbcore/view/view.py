@@ -152,7 +152,7 @@ class View:
             return self._connection.rows(sql, params, time_s=time_s)
 
     def hold(self, name: str, columns: Columns, mark: object, rows: Iterable[database.Row]) -> None:
-        """Keep a table of constants beside the others, as ``Connection.hold``."""
+        """Keep a table of constants next to the others, as ``Connection.hold``."""
         with self._lock, database.explained():
             self._connection.hold(name, columns, mark, rows)
 
@@ -161,12 +161,12 @@ class View:
         return self._connection.once(name, mark, make)
 
     def cursor(self) -> database.Connection:
-        """Return another connection to the same tables, for tables of its own beside them; whoever asks closes it."""
+        """Return another connection to the same tables, for tables of its own next to them; the caller closes it."""
         with self._lock, database.explained():
             self._show()
             return self._connection.cursor()
 
-    def lend(self, relation: str, path: str) -> None:
+    def copy_relation(self, relation: str, path: str) -> None:
         """Copy what rules read as this relation (``relations.py``) into a new database file, under its name."""
         with self._lock, database.explained():
             self._show()

@@ -168,7 +168,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
         idle = [f"{one.path}: {one.message} {one.remedy}".rstrip() for one in idle_suppressions(call.workspace, view)]
         notes.append(_first(idle, _NOTE_CHARS // 3))
     # Named in a check, because nothing else reads what lies there.
-    notes.append(" ".join(map(str, unread.beside(call.workspace.folders)))[: _NOTE_CHARS // 2])
+    notes.append(" ".join(map(str, unread.find_unread(call.workspace.folders)))[: _NOTE_CHARS // 2])
     if said := " ".join(filter(None, notes)):
         shown["note"] = said
     return shown

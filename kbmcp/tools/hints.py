@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from kbcore.errors import KBError
-from kbcore.remedies import Command, Part, kb, said, worded
+from kbcore.remedies import Command, Part, by_front_end, kb, render
 from kbcore.storage.files import WRITABLE_ROOT
 from kbcore.text.escaping import in_quotes
 
@@ -85,7 +85,7 @@ def spelled(key: str, *, is_dotted: bool) -> str:
 
 def of_tools(text: str) -> str:
     """Return the mark of a text for clients alone, as ``in_words`` takes it, to be put into a remedy or a note."""
-    return worded("", text)
+    return by_front_end("", text)
 
 
 def in_words(text: str, *, is_dotted: bool) -> str:
@@ -105,7 +105,7 @@ def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has
             return _command(part, is_dotted=is_dotted, is_read_only=is_read_only, has_core=has_core)
         return in_words(part.tools, is_dotted=is_dotted)
 
-    return said(text, say)
+    return render(text, say)
 
 
 def _command(one: Command, *, is_dotted: bool, is_read_only: bool, has_core: bool) -> str:

@@ -12,7 +12,7 @@ from kbcli.invocation import exits
 from kbcli.terminal.output import Output
 from kbcore.errors import DerivedFact, InvalidChangeset, KBError, NotFound, Problem, of_problems
 from kbcore.process_limits import exhausted
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from tests.support.processes.fenced import as_somebody
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
@@ -24,7 +24,7 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
 @pytest.mark.parametrize(
     ("error", "lines"),
     [
-        (NotFound("Gone."), ["error: Gone.", f"hint: {shown(NotFound.default_hint)}"]),
+        (NotFound("Gone."), ["error: Gone.", f"hint: {for_shell(NotFound.default_hint)}"]),
         (NotFound("Gone.", hint="Look."), ["error: Gone.", "hint: Look."]),
         (
             of_problems(InvalidChangeset, "It cannot be taken", [ONE]),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.errors import KBError, Problem
-from kbcore.remedies import Command, Wording, kb, parts_of, said, shown, typed, worded
+from kbcore.remedies import Command, Wording, by_front_end, for_shell, kb, parts_of, render, typed
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = st.text(st.characters(exclude_characters="\x02\x03", exclude_categories=["Cs"]), max_size=20)
@@ -23,18 +23,18 @@ def test_what_was_marked_in_a_text_is_found_again_whatever_is_around_it(pieces: 
     def mark(one: str | Command | Wording) -> str:
         if isinstance(one, Command):
             return kb(one.name, *one.args)
-        return worded(one.shell, one.tools) if isinstance(one, Wording) else one
+        return by_front_end(one.shell, one.tools) if isinstance(one, Wording) else one
 
     text = "".join(map(mark, pieces))
     found = [one for one in parts_of(text) if not isinstance(one, str)]
     assert found == [one for one in pieces if not isinstance(one, str)]
-    assert said(text, lambda _: "") == "".join(one for one in pieces if isinstance(one, str))
+    assert render(text, lambda _: "") == "".join(one for one in pieces if isinstance(one, str))
 
 
 @given(text=st.text(st.sampled_from('\x02\x03CW["log",]x'), max_size=20))
 def test_a_text_that_only_looks_like_a_mark_stays_as_it_is(text: str) -> None:
     if not any(not isinstance(one, str) for one in parts_of(text)):
-        assert shown(text) == text
+        assert for_shell(text) == text
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_a_text_that_only_looks_like_a_mark_stays_as_it_is(text: str) -> None:
         (kb("log", "a b", 3, lead="See"), "See `kb log 'a b' 3`"),
         (kb("set", "A", "…", lead="run"), "run `kb set A …`"),
         (typed("gc", "--empty-trash"), "`kb gc --empty-trash`"),
-        (f"Do {worded('this', 'that')}.", "Do this."),
+        (f"Do {by_front_end('this', 'that')}.", "Do this."),
     ],
 )
 def test_the_command_line_shows_a_command_as_it_is_typed(text: str, typed_so: str) -> None:
-    assert shown(text) == typed_so
+    assert for_shell(text) == typed_so
 
 
 def test_an_error_and_a_problem_show_their_remedy_and_keep_its_commands() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from tests.support.docs.regenerate_docs import BLOCKS, COMMAND, DOCS, Block, error_classes, error_table
 
 
@@ -39,5 +39,5 @@ def test_every_error_has_a_status_and_a_code_of_its_own_and_a_remedy():
     assert len({error.code for error in errors}) == len(errors)
     for error in errors:
         assert error.exit_status not in {0, 1}
-        assert shown(error.default_hint).endswith(".")
+        assert for_shell(error.default_hint).endswith(".")
         assert f"| `{error.code}` | {error.exit_status} |" in error_table()

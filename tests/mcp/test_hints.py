@@ -9,7 +9,7 @@ import pytest
 
 from kbcore import errors
 from kbcore.errors import KBError, Problem
-from kbcore.remedies import kb, worded
+from kbcore.remedies import by_front_end, kb
 from kbmcp.tools.hints import hint_for, in_tool_words
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import direct
@@ -82,9 +82,9 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
         (f"{kb('query', 'edge')} lists the edges.", 'kb_query with type "edge" lists the edges.'),
         (f"{kb('query', '--text', 'A')} looks for it.", "kb_query with `text` looks for it."),
         (f"There are 3; {kb('log', lead='see')}.", "There are 3; see kb_history with action log."),
-        (f"Readable with {worded('--at', '`at`')} 2.", "Readable with `at` 2."),
-        (f"Remove it first{worded(', or use --force', '')}.", "Remove it first."),
-        (worded("x", "Ask {kb_query}."), "Ask kb_query."),
+        (f"Readable with {by_front_end('--at', '`at`')} 2.", "Readable with `at` 2."),
+        (f"Remove it first{by_front_end(', or use --force', '')}.", "Remove it first."),
+        (by_front_end("x", "Ask {kb_query}."), "Ask kb_query."),
         (
             f"Or {kb('apply', '--import', 'FILE', lead='run')}.",
             "Or ask the user to run `kb apply --import FILE`.",

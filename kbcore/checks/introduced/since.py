@@ -67,7 +67,7 @@ def check_since(
         if point.is_older:
             # The store began after the commit: what it holds came on top of the commit, not before it.
             was = _at_first(was)
-            with scratch_copy(view, view.seq, beneath=(point.seq, back)) as after:
+            with scratch_copy(view, view.seq, base_state=(point.seq, back)) as after:
                 now = judge(workspace, after, tree_of(workspace, branch), only=only, ids=ids)
         found = introduced(was, now, view.renamed)
     if changed_by == EVERYTHING:

@@ -60,8 +60,8 @@ def page_found(
     index = texts.index(query.at)
     asked = understand(rows, index, query.text)
     # Only once: with words a typo away each counts less, and the same text would be hopeless.
-    hits = Hits({}, 0) if asked.is_hopeless else _find(rows, query, index, asked, last)
-    if not (hits.total and hits.is_whole) and len(asked.known) > 1 and not asked.is_hopeless:
+    hits = Hits({}, 0) if asked.cannot_match else _find(rows, query, index, asked, last)
+    if not (hits.total and hits.is_whole) and len(asked.known) > 1 and not asked.cannot_match:
         wider = widened(index, asked)
         if wider is not asked and (again := _find(rows, query, index, wider, last)).is_whole and again.total:
             asked, hits = wider, again
@@ -94,7 +94,7 @@ def _tries(index: Index, asked: TextSearch) -> Iterator[tuple[list[Match], float
     if heavy and heavy != known:
         yield _whole(index, asked, heavy), 0
     if len(known) > 1:
-        yield [Match(any_of(one for word in asked.telling for one in word.loose))], PARTIAL_SHARE
+        yield [Match(any_of(one for word in asked.rare_words for one in word.loose))], PARTIAL_SHARE
 
 
 def _whole(index: Index, asked: TextSearch, words_: Sequence[Word]) -> list[Match]:

@@ -97,7 +97,7 @@ def remedy(workspace: Workspace, loss: Loss) -> str:
             return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {loss.remedy()}"
         if loss.kind != "gone":  # what lies elsewhere is not taken over while the branch has a store
             return loss.remedy()
-        for one in unread.beside(workspace.folders):
+        for one in unread.find_unread(workspace.folders):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
                 return f"{one} {loss.remedy()}"
         for folder in workspace.folders.folders_moved_aside():
@@ -139,7 +139,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     now: int | None
 
 
-def left_behind(workspace: Workspace) -> list[Elsewhere]:
+def missing_places(workspace: Workspace) -> list[Elsewhere]:
     """Return the branches that were seen further in places where the repository is no more, each once.
 
     A hint, no proof: the repository here may be a copy that was made before, and nothing is missing from that.

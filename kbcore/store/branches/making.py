@@ -448,7 +448,7 @@ def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> BranchO
 
 
 def _remarked(workspace: Workspace, ensured: Ensured) -> Ensured:
-    """Return the same with what git has left beside a store that was there before."""
+    """Return the same with what git has left next to a store that was there before."""
     if ensured.is_new or ensured.notice:
         return ensured
     return msgspec.structs.replace(ensured, notice=left_over(workspace, ensured.branch))
@@ -470,12 +470,12 @@ def _copy(workspace: Workspace, source: Path, branch: str, *, view_of: str) -> N
 
 
 def _put(workspace: Workspace, branch: str, make: Callable[[Path], object]) -> None:
-    """Make the store of a branch; where it has one, the new one is made beside it and takes its place when whole."""
+    """Make the store of a branch; where it has one, the new one is made next to it and takes its place when whole."""
     target = workspace.folders.directory_of(branch)
     if not workspace.folders.has_store(branch):
         make(target)
         return
-    place = branchdir.place_beside(target)
+    place = branchdir.building_place(target)
     make(place)
     try:
         trash.replace(workspace, place, target)

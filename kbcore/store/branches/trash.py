@@ -298,7 +298,7 @@ def _delete(workspace: Workspace, entry: TrashedStore) -> None:
     if not files.is_directory(fs, directory):
         # Only the store in the trash shows that KB itself moved it there.
         workspace.place.forget(entry.name)
-    place = branchdir.place_beside(directory)
+    place = branchdir.building_place(directory)
     with files.explained(entry.path, "delete"):
         fs.replace(entry.path, place)
         for folder in (place.parent, entry.path.parent):

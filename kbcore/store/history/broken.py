@@ -23,7 +23,7 @@ E = TypeVar("E", Node, Link)
 
 
 class BrokenEdge(msgspec.Struct, frozen=True):
-    """An edge that would not stand, or not fit its ends, and why; ``seq`` last changed it (0: it is not there now)."""
+    """An edge that would be unresolved or misfit, and why; ``seq`` last changed it (0: it is not there now)."""
 
     link: Link
     why: str
@@ -47,7 +47,7 @@ def broken_by(view: View, now: State, after: State, schema: Schema, base: Base) 
     }
     if not suspects:
         return []
-    then = stood_at(view, suspects.values(), base)
+    then = edges_before(view, suspects.values(), base)
     return [
         BrokenEdge(link, _why(after, link), now.links[key].version if key in now.links else 0)
         for key, link in suspects.items()
@@ -84,17 +84,17 @@ def types_of(state: State, link: Link) -> tuple[str, str]:
     return type_of(link.from_id), type_of(link.to_id)
 
 
-def stood_at(view: View, links: Collection[Link], base: Base) -> State:
-    """Return these edges and their ends as they stood before, as far as they did, under their present keys."""
+def edges_before(view: View, links: Collection[Link], base: Base) -> State:
+    """Return these edges and their ends in the earlier state, as far as they existed, under their present keys."""
     keys = {link.id for link in links}
     ends = {end for link in links for end in (link.from_id, link.to_id)}
     if base[1] is not None:
         base[1].learn(links)
-    return State(_stood(view, NODES, ends, base), _stood(view, LINKS, keys | ends, base))
+    return State(_elements_before(view, NODES, ends, base), _elements_before(view, LINKS, keys | ends, base))
 
 
-def _stood(view: View, table: Table[E], keys: Iterable[str], base: Base) -> list[E]:
-    """Return these elements as they stood at a seq, as far as they did."""
+def _elements_before(view: View, table: Table[E], keys: Iterable[str], base: Base) -> list[E]:
+    """Return the state of these elements at a seq, as far as they existed."""
     seq, names = base
     wanted = sorted(set[str]().union(*map(names.earlier, keys)) if names else set(keys))
     later = later_changes(view, table, wanted, seq)

@@ -1,6 +1,6 @@
 """The elements as an undo wants them, the operations that lead there, and the refusal with all that is against it.
 
-An edge is never broken in silence, and nothing that was broken before stands against an undo.
+An edge is never broken in silence, and nothing that was broken before prevents an undo.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from kbcore.model.read_set import ReadSet, needs
 from kbcore.model.record import Operation, StateLink, WithdrawLink
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
-from kbcore.remedies import kb, worded
-from kbcore.store.history.broken import Base, BrokenEdge, broken_by, stood_at, types_of
+from kbcore.remedies import by_front_end, kb
+from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
 from kbcore.store.history.undone import RENAMED, Conflict, files_of
@@ -37,9 +37,9 @@ _SHOWN_FILES = 10
 _SHOWN_SEQS = 10
 _SHOWN_GONE = 10
 _OLD_VALUES = ", or write the old values with {kb_upsert}"
-_FORCED = worded(", or use --force to take the old values all the same", _OLD_VALUES)
-_BROKEN = f"Remove the edge first{worded(', or use --force to leave it as it is', '')}."
-_USED = f"Remove what uses it first{worded(', or use --force to leave it as it is', '')}."
+_FORCED = by_front_end(", or use --force to take the old values all the same", _OLD_VALUES)
+_BROKEN = f"Remove the edge first{by_front_end(', or use --force to leave it as it is', '')}."
+_USED = f"Remove what uses it first{by_front_end(', or use --force to leave it as it is', '')}."
 
 
 class Restoration(msgspec.Struct):
@@ -61,7 +61,7 @@ class Restoration(msgspec.Struct):
     """The renames since the first record that is undone."""
 
     def operations(self) -> tuple[Operation, ...]:
-        """Return the operations that lead from what stands to what is wanted."""
+        """Return the operations from the present state to the wanted one."""
         ops: list[Operation] = []
         for key, (node, node_wanted) in progress.track(self.nodes.items(), len(self.nodes), "entities planned"):
             ops += inverse.node_ops(node, node_wanted, restamp=key in self.restamped)
@@ -125,7 +125,7 @@ def operations(view: View, found: Restoration, stamp: Stamp, schema: Schema, sin
     def plan(state: State) -> _Planned:
         after = _copied(state)
         changes = apply(after, stamp, ops)
-        turned = _turned(changes)
+        turned = _changed_types(changes)
         bare = resolve(after, turned, schema)
         if bare:
             bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
@@ -145,7 +145,7 @@ def _as_before(view: View, after: State, bare: Sequence[Operation], base: Base) 
     Its edge and the types of its ends count. Its file does not: it may have moved.
     """
     keys = {link_id(op.type, op.kind, op.from_id, op.to_id) for op in bare if isinstance(op, WithdrawLink)}
-    then = stood_at(view, [after.links[key] for key in keys], base)
+    then = edges_before(view, [after.links[key] for key in keys], base)
 
     def is_as_before(link: Link, statement: Statement) -> bool:
         old = then.links.get(link.id)
@@ -167,7 +167,7 @@ def _copied(state: State) -> State:
     return State(state.nodes.values(), state.links.values(), state.sources.values())
 
 
-def _turned(changes: Changes) -> dict[str, str | None]:
+def _changed_types(changes: Changes) -> dict[str, str | None]:
     """Return the type after it of each entity that comes, goes (None) or gets another type."""
     return {
         change.key: change.after.type if change.after else None
@@ -187,7 +187,7 @@ def _on(state: State, op: Operation) -> Operation:
 def refuse(
     seqs: Sequence[int], found: Restoration, broken: Sequence[BrokenEdge], used: Sequence[tuple[str, str]]
 ) -> None:
-    """Refuse the undo if anything stands against it; ``used`` are definitions in use that would go, and by what.
+    """Refuse the undo if it has conflicts; ``used`` are definitions in use that would go, and by what.
 
     Raises: ``RevertConflict`` with all of it.
     """
@@ -217,12 +217,12 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
     if any(one.change == RENAMED for one in conflicts):
         # A rename of what documents name is undone by itself, with the documents.
         steps = some_of([f"{kb('revert', seq)}" for seq in sorted({*seqs, *later}, reverse=True)], _SHOWN_SEQS)
-        option = worded("--files", "`files` true")
+        option = by_front_end("--files", "`files` true")
         return f"Undo one after the other, the newest first: {steps}; with {option} where documents name the entity."
-    forced = worded("; --force takes the old values over them", _OLD_VALUES)
+    forced = by_front_end("; --force takes the old values over them", _OLD_VALUES)
     together = sorted({*seqs, *later}, reverse=True)
     named = f"{kb('revert', *together)}" if len(together) <= _SHOWN_SEQS else "Reverting them all"
-    way = worded(", or --force leaves it", "")
+    way = by_front_end(", or --force leaves it", "")
     more = f" What would remain is to be removed first{way}." if left else ""
     return f"{named} undoes the later changes as well{forced}.{more}"
 

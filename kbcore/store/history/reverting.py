@@ -116,22 +116,22 @@ class _Undoing(Generic[E]):
             line = end or begin
             if line is None:
                 continue
-            told, since = self._told(line, change, seq)
+            told, since = self._renamed_change(line, change, seq)
             if since and since[-1].after is None and change.before is None:
                 against.gone[line.key] = since[-1].seq
-            undone = undo(told, wanted.get(line, self._standing(line)), since)
+            undone = undo(told, wanted.get(line, self._present(line)), since)
             against.add(undone.conflicts)
             wanted[line] = undone.wanted
             if begin and end and begin != end:  # the record renamed it, which is undone
                 wanted[line] = None
-                wanted[begin] = self._back(undone.wanted, told, wanted.get(begin, self._standing(begin)), against)
+                wanted[begin] = self._back(undone.wanted, told, wanted.get(begin, self._present(begin)), against)
                 self._names.renamed.setdefault(seq, {})[line.key] = begin.key
         for line, element in wanted.items():
             if element is not None:
                 against.add(self._names.taken(line))
         return {line.key: (self._now.get(line.key), element) for line, element in wanted.items() if not line.until}
 
-    def _told(self, line: LastKey, change: Change[E], seq: int) -> tuple[Change[E], list[Later[E]]]:
+    def _renamed_change(self, line: LastKey, change: Change[E], seq: int) -> tuple[Change[E], list[Later[E]]]:
         """Return a change and those since by other records, under the names that all of it has now."""
         key, at = (change.after.id, seq) if change.after else (change.before.id, seq - 1) if change.before else ("", 0)
         later = [one for one in self._since(key, at) if one.seq > seq and one.seq not in self._changes]
@@ -152,7 +152,7 @@ class _Undoing(Generic[E]):
         if not self._names:
             return self._later.get(key, [])
         found: list[Later[E]] = []
-        steps, line = self._names.path(key, seq, self._stood)
+        steps, line = self._names.path(key, seq, self._existed_before)
         for step in steps:
             gone = self._change(step.before, step.seq)
             came = self._change(step.after, step.seq)
@@ -172,16 +172,16 @@ class _Undoing(Generic[E]):
         return next((one for one in self._later.get(key, ()) if one.seq == seq), None)
 
     def _line(self, key: str, seq: int) -> LastKey:
-        return self._names.path(key, seq, self._stood)[1] if self._names else LastKey(key)
+        return self._names.path(key, seq, self._existed_before)[1] if self._names else LastKey(key)
 
-    def _stood(self, key: str, seq: int) -> bool:
+    def _existed_before(self, key: str, seq: int) -> bool:
         """Tell whether an edge was there just before a record. An entity that another one is renamed to never was."""
         if self._table.name == NODES.name:
             return False
         later = next((one for one in self._later.get(key, ()) if one.seq >= seq), None)
         return later.before is not None if later else key in self._now
 
-    def _standing(self, line: LastKey) -> E | None:
+    def _present(self, line: LastKey) -> E | None:
         return None if line.until else self._now.get(line.key)
 
     def _back(self, element: E | None, told: Change[E], there: E | None, against: _Against) -> E | None:

@@ -80,7 +80,7 @@ def rollback(
     follows_head: bool,
     note: Callable[[Draft], None] | None = None,
 ) -> Outcome:
-    """Bring everything back to how it stood at a seq, as one new record; ``note`` is as in ``revert``.
+    """Restore the state at a seq, as one new record; ``note`` is as in ``revert``.
 
     Raises: ``NotFound`` for a seq that is not there yet; ``InvalidChangeset``, ``HistoryPruned``; what
     ``BranchStore.commit`` raises.

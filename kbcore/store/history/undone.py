@@ -45,7 +45,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 class UndoneElement(msgspec.Struct, Generic[E], frozen=True):
-    """The element as it will stand, and what stands against it."""
+    """The element after the undo, and its conflicts."""
 
     wanted: E | None
     conflicts: tuple[Conflict, ...] = ()
@@ -54,7 +54,7 @@ class UndoneElement(msgspec.Struct, Generic[E], frozen=True):
 def undone_node(
     change: Change[Node], now: Node | None, later: Sequence[Later[Node]], *, force: bool = False
 ) -> UndoneElement[Node]:
-    """Return what undoing a change makes of an entity that stands as ``now``.
+    """Return what undoing a change makes of an entity that is now ``now``.
 
     ``later`` are the changes since by records that are not undone with it. With ``force`` the old values are taken
     all the same; an entity that was removed since comes back as it was before the change.
@@ -87,7 +87,7 @@ def _restamped(change: Change[Node], now: Node) -> Node:
 def undone_link(
     change: Change[Link], now: Link | None, later: Sequence[Later[Link]], *, force: bool = False
 ) -> UndoneElement[Link]:
-    """Return what undoing a change makes of an edge that stands as ``now``; the rest is as for an entity.
+    """Return what undoing a change makes of an edge that is now ``now``; the rest is as for an entity.
 
     Statements are undone by source: an edge that somebody else states as well stays. ``is_resolved`` of the result says
     whether it is meant to.
@@ -193,7 +193,7 @@ def _source(units: Units) -> str:
 
 
 def files_of(now: Units, wanted: Units) -> set[str]:
-    """Return the files whose facts differ between what stands and what is wanted."""
+    """Return the files whose facts differ between the present state and the wanted one."""
     return {
         owner
         for name in _differing(now, wanted)

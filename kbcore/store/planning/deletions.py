@@ -8,7 +8,7 @@ from kbcore.errors import DerivedFact
 from kbcore.model.changeset import EdgeDelete, EntityDelete
 from kbcore.model.graph import CLIENT, Link
 from kbcore.model.record import DropNode, WithdrawLink
-from kbcore.remedies import kb, worded
+from kbcore.remedies import by_front_end, kb
 from kbcore.store.planning.findings import PlanBuilder, edge_words, stated_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -18,7 +18,7 @@ _SHOWN = 10
 
 
 def plan_edge_deletion(found: PlanBuilder, item: EdgeDelete, *, cascade: bool) -> None:
-    """Add the withdrawal of a client's edge, or the problems that stand against it."""
+    """Add the withdrawal of a client's edge, or the problems that prevent it."""
     if not item.id:
         return
     link = found.state.links.get(item.id)
@@ -44,7 +44,7 @@ def _quoted(files: Sequence[str]) -> str:
 
 
 def plan_entity_deletions(found: PlanBuilder, items: Sequence[EntityDelete], *, cascade: bool) -> None:
-    """Add the removal of entities and of their own edges, or the problems that stand against it."""
+    """Add the removal of entities and of their own edges, or the problems that prevent it."""
     leaving = {item.id for item in items}
     for item in items:
         node = found.state.nodes.get(item.id)
@@ -94,13 +94,9 @@ def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bo
             _withdraw(found, link)
     if pointing:
         message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
-        found.wrong(
-            path,
-            "in_use",
-            message,
-            f"Remove these edges first, or {worded('use --cascade', 'set `cascade` to true')}, which removes them too.",
-            subject=key,
-        )
+        option = by_front_end("use --cascade", "set `cascade` to true")
+        remedy = f"Remove these edges first, or {option}, which removes them too."
+        found.wrong(path, "in_use", message, remedy, subject=key)
 
 
 def _files(link: Link) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plan the edges that a client writes, and check the ends of all that comes to stand, after the whole changeset."""
+"""Plan the edges that a client writes, and check the ends of all that become resolved, after the whole changeset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kbcore.text.suggest import did_you_mean
 
 
 def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
-    """Add the operation that states one edge, or the problems that stand against it."""
+    """Add the operation that states one edge, or the problems that prevent it."""
     if not _is_defined(found, item) or not item.id:
         return
     old = found.state.links.get(item.id)
@@ -137,8 +137,8 @@ def _check_fit(found: PlanBuilder, item: EdgeWrite) -> None:
         found.wrong(item.path, "endpoint_type", message, _fitting(found, from_type, to_type))
 
 
-def check_standing(found: PlanBuilder, changes: Changes, paths: Mapping[str, str]) -> None:
-    """Note the edges that stand after the changeset and do not fit, because their ends came to be or got another type.
+def check_resolved_edges(found: PlanBuilder, changes: Changes, paths: Mapping[str, str]) -> None:
+    """Note the edges that are resolved after the changeset and do not fit, because of new or retyped ends.
 
     ``paths`` has the place of each element that the changeset names; the edges among these are left to
     ``check_written``.
@@ -170,7 +170,7 @@ def check_standing(found: PlanBuilder, changes: Changes, paths: Mapping[str, str
 
 
 def _cause(found: PlanBuilder, link: Link, paths: Mapping[str, str]) -> str:
-    """Return the id of what the changeset names and this edge stands on, perhaps by way of other edges."""
+    """Return the id of what the changeset names and this edge depends on, perhaps by way of other edges."""
     for end in (link.from_id, link.to_id):
         if end in paths:
             return end

@@ -22,7 +22,7 @@ _MAX_TITLE_CHARS: Final = 80
 
 
 def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
-    """Add the operation that writes one entity, or the problems that stand against it."""
+    """Add the operation that writes one entity, or the problems that prevent it."""
     old = found.state.nodes.get(item.id)
     if old and item.mode == "create":
         _refuse_existing(found, item, old)

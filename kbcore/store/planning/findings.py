@@ -125,7 +125,7 @@ class PlanBuilder:
     """The plan of one changeset while it grows.
 
     ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
-    that are at fault themselves, so that nobody knows what they would be; ``repeated`` are the edges that are written
+    that are at fault themselves, so that their result is not known; ``repeated`` are the edges that are written
     as they stand, by place; ``written`` are the ids of all items; ``claimed`` maps each former id that
     they state to the first of them; ``overwritten`` are the elements whose fields get other values, by id.
     """
@@ -250,7 +250,7 @@ def stated_problem(
 
 
 class Ends(Protocol):
-    """What has the ends and the type of an edge, whether it stands or is asked for."""
+    """The ends and the type of an edge that exists or is to be written."""
 
     @property
     def from_id(self) -> str:

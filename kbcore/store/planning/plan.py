@@ -16,7 +16,7 @@ from kbcore.model.read_set import ReadSet
 from kbcore.model.state import Changes, Draft, State
 from kbcore.store.planning.definitions import check_defined
 from kbcore.store.planning.deletions import plan_edge_deletion, plan_entity_deletions
-from kbcore.store.planning.edges import check_standing, check_written, plan_edge, plan_repeated
+from kbcore.store.planning.edges import check_resolved_edges, check_written, plan_edge, plan_repeated
 from kbcore.store.planning.entities import plan_entity
 from kbcore.store.planning.findings import PlanBuilder, PlanContext, edge_words
 from kbcore.store.planning.secrets import check_secrets
@@ -108,7 +108,7 @@ def _check_stale(found: PlanBuilder, changeset: Changeset) -> None:
 
 
 def _check_pruned(found: PlanBuilder, changeset: Changeset, seq: int) -> None:
-    """Note when nobody can tell any more whether what the changeset names was removed after the client read it."""
+    """Note when it is not known any more whether what the changeset names was removed after the client read it."""
     if seq >= found.around.pruned:
         return
     named = {one.id: in_quotes(one.id) for one in changeset.entities} | {
@@ -138,4 +138,4 @@ def _check_after(found: PlanBuilder, changeset: Changeset, changes: Changes) -> 
     named: list[EntityWrite | EntityDelete] = [*changeset.entities, *changeset.entity_deletes]
     check_defined(found, changes, {item.id: item.path for item in named})
     items: list[EntityWrite | EdgeWrite] = [*changeset.entities, *changeset.edges]
-    check_standing(found, changes, {item.id: item.path for item in items if item.id})
+    check_resolved_edges(found, changes, {item.id: item.path for item in items if item.id})

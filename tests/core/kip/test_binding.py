@@ -9,7 +9,7 @@ from kbcore.errors import KipRefused
 from kbcore.kip import syntax as s
 from kbcore.kip.binding import bind, placeholders, read
 from kbcore.kip.parsing import parse
-from kbcore.remedies import said
+from kbcore.remedies import render
 from tests.support.effort.scale import tries
 from tests.support.generators.kip_trees import JSON, commands
 
@@ -106,7 +106,7 @@ def test_a_missing_parameter_is_named_with_those_that_are_given(given, message, 
     assert message.removesuffix(")") in error.message.replace(", 'y'", "").replace(
         "given: 'y'", "no parameters were given"
     )
-    assert said(error.remedy, lambda part: part.tools) == hint
+    assert render(error.remedy, lambda part: part.tools) == hint
     assert error.data["missing"] == ["limit"]
     assert error.data["column"] == 60
 

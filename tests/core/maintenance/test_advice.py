@@ -13,7 +13,7 @@ from kbcore.maintenance import epochs
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.compacting import compact
 from kbcore.maintenance.salvage import salvage
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from kbcore.store.branches import lost
 from tests.core.store.branches.losing import accepted, copied, fresh, put, put_back, store_of
 from tests.support.processes.cli import run_kb
@@ -103,7 +103,7 @@ def test_the_advice_about_a_view_of_lost_records_restores_only_that_branch(proje
 
 
 def test_the_advice_where_the_branch_is_not_known_has_a_place_for_its_name() -> None:
-    assert commands(shown(StoreWentBack.default_hint)) == ["restore FILE --only BRANCH --replace"]
+    assert commands(for_shell(StoreWentBack.default_hint)) == ["restore FILE --only BRANCH --replace"]
 
 
 @pytest.mark.parametrize("begins", ["the warning", "a new epoch"])

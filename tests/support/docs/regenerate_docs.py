@@ -20,7 +20,7 @@ from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
 from kbcore.model.schema_text import core_schema_text
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from tests.support.docs.help_pages import command_index, help_blocks, help_of
 from tests.support.docs.limit_table import limit_table
 from tests.support.docs.rule_pages import relation_tables, rule_sections
@@ -85,7 +85,7 @@ def error_table() -> str:
     for error in error_classes():
         meaning = (error.__doc__ or "").partition("\n")[0]
         retryable = "yes" if error.retryable else "no"
-        remedy = shown(error.default_hint)
+        remedy = for_shell(error.default_hint)
         cells = (f"`{error.code}`", str(error.exit_status), retryable, error.applied, meaning, remedy)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
@@ -109,7 +109,7 @@ def failure_table() -> str:
     for error in error_classes():
         told = TOLD.get(error.code)
         if told:
-            hint = shown(told.hint or error.default_hint)
+            hint = for_shell(told.hint or error.default_hint)
             rows.append(f"| `{error.code}` | `{told.code.code}` {told.code.name} | {error.applied} | {hint} |")
     return "\n".join(["| error of KB | in KIP | applied | what to do |", "|---|---|---|---|", *rows])
 

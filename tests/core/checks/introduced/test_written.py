@@ -21,7 +21,7 @@ from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError
 from kbcore.model import changeset
 from kbcore.model.state import Draft
-from kbcore.remedies import shown
+from kbcore.remedies import for_shell
 from kbcore.rules import CheckReport, acyclic, orphans
 from kbcore.store import apply, branches
 from kbcore.store.answers import Outcome
@@ -157,7 +157,7 @@ def test_a_rule_that_is_off_is_not_run_and_many_entities_are_left_to_a_check(lin
     assert carried_out(linked, {"edges": [depends("B", "A")]}).warnings == ()
     [warning] = carried_out(linked, {"entities": [req(f"R-{number}") for number in range(501)]}).warnings
     assert (
-        shown(warning)
+        for_shell(warning)
         == "The rules were not run on what this touches: it has 501 items, more than 500. `kb check` runs them."
     )
 

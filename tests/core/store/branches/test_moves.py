@@ -163,7 +163,7 @@ def test_who_only_reads_is_told_of_a_store_that_an_ended_process_left_aside(topi
 
 def test_a_copy_that_an_ended_process_had_ready_is_cleared(topic: Project) -> None:
     parent = stores_at(topic.root)
-    branchdir.copy(NO_SYNC, parent / "main", branchdir.place_beside(parent / "topic"), branch="topic")
+    branchdir.copy(NO_SYNC, parent / "main", branchdir.building_place(parent / "topic"), branch="topic")
     assert list(parent.glob(".tmp-*"))
     branches.collect(topic.workspace())
     assert not list(parent.glob(".tmp-*"))
