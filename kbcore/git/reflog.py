@@ -1,6 +1,10 @@
-"""Reads from a branch's reflog how the branch was made, and which names it had before.
+"""Reads from a branch's reflog how the branch was made, which names it had before, and whether git is renaming it.
 
-git tells neither anywhere else; where no reflog is kept, nothing is known, and nothing is guessed.
+git tells the first two nowhere else; where no reflog is kept, nothing is known, and nothing is guessed.
+
+To rename a branch, git moves the reflog of the old name aside, deletes the old ref, gives the reflog the new name,
+writes the rename into it, makes the new ref, and last updates each HEAD that names the old one. ``is_renaming`` and
+``is_given_up`` look in this order, so a rename that one of them came too early for is seen by a later one.
 """
 
 from __future__ import annotations
@@ -8,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from kbcore.git.commands import run_git
-from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines, read_first_line
+from kbcore.git.files import BRANCH_PREFIX, decode_name, encode_name, find_lines, is_fresh, read_first_line
 from kbcore.git.head import tables_stamp, uses_reftable
+from kbcore.git.refs import local_branches
 from kbcore.git.repository import Repository
 from kbcore.ids import check_branch_name
 from kbcore.storage.gitref import Birth
@@ -26,6 +32,10 @@ _TIME = re.compile(rb"@\{(\d{1,15}) [+-]\d{4}\}$")
 _CREATED = b"branch: Created from"
 _MOVED = re.compile(rb"(?:^|\t)Branch: (?:renamed|copied) refs/heads/", re.MULTILINE)
 _RENAMED = re.compile(rb"(?:^|\t)Branch: renamed refs/heads/(\S+) to refs/heads/(\S+)$", re.MULTILINE)
+_LOGS: Final = "logs/refs/heads"
+_ASIDE: Final = "logs/refs/.tmp-renamed-log"
+_FRESH_NS: Final = 2_000_000_000
+"""An older one was left by a git that was killed."""
 
 
 BirthCache = dict[tuple[Path, str], tuple[object, Birth | None]]
@@ -129,3 +139,37 @@ def _show(repo: Repository, env: Mapping[str, str], ref: bytes, form: str, *opti
     # Looking for signatures would run the program that the repository names for that.
     shown = ["reflog", "show", "--no-show-signature", f"--format={form}", *options, os.fsdecode(ref), "--"]
     return run_git(repo, env, shown, allowed=(0, 128)).output
+
+
+def is_renaming(repo: Repository, env: Mapping[str, str], now_ns: int) -> bool:
+    """Tell whether a branch is between two names, as far as its reflog and its ref go.
+
+    ``now_ns`` is the wall-clock time. Where no reflog is kept, git leaves no trace of a rename anyway.
+
+    Raises: ``GitUnusable`` when the refs cannot be listed.
+    """
+    if uses_reftable(repo.git_dir):
+        return False
+    if is_fresh(repo.common_dir / _ASIDE, now_ns, _FRESH_NS):
+        return True
+    logs = {name for name, path in _logs(repo.common_dir / _LOGS) if is_fresh(path, now_ns, _FRESH_NS)}
+    return bool(logs) and not logs <= local_branches(repo, env)
+
+
+def is_given_up(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
+    """Tell whether a name is that of no branch, and was the name of one that is called otherwise now.
+
+    A HEAD that still names it is about to follow, unless somebody begins an orphan branch under that very name.
+
+    Raises: ``GitUnusable`` when refs or reflogs cannot be read.
+    """
+    there = local_branches(repo, env)
+    return branch not in there and any(branch in former_names(repo, env, name) for name in there)
+
+
+def _logs(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the branches that have a reflog, and where it is; a folder that goes meanwhile has none."""
+    for directory, _, names in os.walk(folder):
+        for name in names:
+            path = Path(directory) / name
+            yield decode_name(os.fsencode(path.relative_to(folder).as_posix())), path

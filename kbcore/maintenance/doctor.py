@@ -30,7 +30,6 @@ from kbcore.git import versions
 from kbcore.git.commands import run_git
 from kbcore.git.reflog import keeps_reflogs
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.maintenance import intact_prefix
 from kbcore.maintenance.caches import cache_findings
 from kbcore.maintenance.documents import document_findings
 from kbcore.maintenance.findings import (
@@ -44,6 +43,7 @@ from kbcore.maintenance.findings import (
     with_settings_once,
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
+from kbcore.maintenance.proof import intact_seq
 from kbcore.maintenance.speed import speed_findings
 from kbcore.remedies import for_shell, typed
 from kbcore.storage import files, frame, journal, layout, verify
@@ -262,7 +262,7 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     proof = verify.prove(fs, directory)
     good_seq = proof.good_seq
     if proof.head is not None and not proof.is_sound:
-        good_seq = intact_prefix.intact_seq(fs, directory, proof.head)
+        good_seq = intact_seq(fs, directory, proof.head)
     loss = None
     with contextlib.suppress(KBError):  # what cannot be read is in the proof
         loss = lost.loss_of(workspace, branch)

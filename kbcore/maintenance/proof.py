@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
-from kbcore.maintenance import intact_prefix
 from kbcore.maintenance.caches import witnesses
 from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof
 from kbcore.model import canonical
 from kbcore.remedies import typed
-from kbcore.storage import files, snapshot, verify
+from kbcore.storage import files, journal, snapshot, verify
+from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace
@@ -104,7 +105,7 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
     stored = verify.prove(proof.fs, proof.directory)
     head, good_seq = stored.head, stored.good_seq
     if head is not None and not stored.is_sound:
-        good_seq = intact_prefix.intact_seq(proof.fs, proof.directory, head)
+        good_seq = intact_seq(proof.fs, proof.directory, head)
     proof.findings += of_proof(stored, proof.directory, branch)
     if head is None:
         for name in ("journal", "replay", "snapshots"):
@@ -229,3 +230,18 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
 
 def _rows(view: View, table: str) -> list[tuple[Any, ...]]:
     return view.rows(f"select * from {table} order by all")  # noqa: S608 - a constant
+
+
+def intact_seq(fs: Fs, directory: Path, head: Head) -> int:
+    """Return the last record that is proven: before the damage, or the head itself where there is none.
+
+    Where the files of different times were mixed, that is none: they follow each other, and it is not known which of
+    them were acknowledged.
+    """
+    last, seq = head.lineage, head.first_seq - 1
+    try:
+        for entry in journal.scan(fs, directory, head, until=head.seq):
+            seq, last = entry.frame.seq, entry.frame.sum
+    except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
+        return min(seq, int(error.data.get("good_seq", seq)))
+    return seq if seq < head.seq or last == head.hash or head.seq < head.first_seq else head.first_seq - 1

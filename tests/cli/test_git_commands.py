@@ -361,14 +361,14 @@ def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_wor
     git(in_worktree, "stash", "--all", "--quiet")
     for words in OF_KB:
         ran = kb(*words, stdin=MORE)
-        assert "The store of main is gone" in ran.out + ran.err, (words, ran)
+        assert "The store of main is missing" in ran.out + ran.err, (words, ran)
         assert ran.status == (0 if words in (["status"], ["branch", "list"]) else 45), (words, ran)
         assert not (in_worktree / ".kb/branches").exists(), words
         assert not (in_worktree / ".kb/cache").exists(), words
     git(in_worktree, "switch", "--quiet", "-c", "topic")
     for words in (["query"], ["apply", "-"], ["watch"], ["hook", "post-checkout", "0" * 40, "0" * 40, "1"]):
         ran = kb(*words, stdin=MORE)
-        assert "The store of main is gone" in ran.err, (words, ran)
+        assert "The store of main is missing" in ran.err, (words, ran)
         assert not (in_worktree / ".kb/branches").exists(), words
     assert kb("status", "--json").json["refused_for"] == "main"
     assert "`kb doctor --new-epoch --branch main`" in kb("apply", "-", stdin=MORE).err
@@ -394,7 +394,7 @@ def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missin
     for words in (["query"], ["apply", "-"]):
         ran = kb(*words, stdin=MORE)
         assert ran.status == 45, ran
-        assert "The store of main is gone" in ran.err
+        assert "The store of main is missing" in ran.err
     assert not (stores_at(kept) / "topic").exists()
     shutil.move(tmp_path / "main", stores_at(kept) / "main")
     assert kb("show", "MINE").status == 0

@@ -135,7 +135,7 @@ def test_each_advice_for_an_emptied_folder_leads_to_a_working_store(kb, synced, 
         done = kb(*words, *(["--yes"] if "--new-epoch" in words else []))
         assert done.status == 0, (advice, done.err)
         ran = kb("apply", "-", stdin=WRITE)
-        assert (ran.status, "is gone" in ran.err) == (0, False), (advice, ran.err)
+        assert (ran.status, "is missing" in ran.err) == (0, False), (advice, ran.err)
         assert kb("doctor").status == 0
         emptied(synced, what)
         shutil.rmtree(stores_at(synced) / ".trash", ignore_errors=True)
@@ -158,7 +158,7 @@ def test_each_command_that_names_a_loss_says_what_to_do(kb, synced, command):
     emptied(synced, "all")
     ran = kb(*command.split())
     said = " ".join(ran.err.split())
-    assert "The store of main is gone" in said
+    assert "The store of main is missing" in said
     assert said.count("`kb doctor --new-epoch --branch main`") == 1
     assert "kb sync" not in ran.out + ran.err
 

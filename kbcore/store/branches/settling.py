@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kbcore import git, ids
-from kbcore.git.renaming import is_given_up, is_renaming
+from kbcore.git.reflog import is_given_up, is_renaming
 from kbcore.store.workspace import Workspace
 
 WAIT_S: Final = 2.0

@@ -381,7 +381,7 @@ def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(projec
         assert missing(view, key).hint == "`kb show 5` shows what happened."
     assert missing(view, "C").message == "'C' was removed at seq 5."
     assert [one.lacking() for one in filters_of(view, Query(ids=("A",)))] == [
-        "'A' was renamed to 'C', which was removed at seq 5."
+        "'A' was renamed to 'C', which is gone since seq 5."
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kbcore.git import find_repository
-from kbcore.git.renaming import is_given_up, is_renaming
+from kbcore.git.reflog import is_given_up, is_renaming
 from tests.support.repository.repos import git, git_env, make_repository
 
 ENV = git_env()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcore.maintenance.intact_prefix import intact_seq
+from kbcore.maintenance.proof import intact_seq
 from kbcore.storage import head, rebuild
 from kbcore.storage.fs import RealFs
 from tests.support.repository.stores import SteppingClock, Stored

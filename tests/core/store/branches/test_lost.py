@@ -149,7 +149,7 @@ def test_a_store_that_is_gone_is_named_and_no_other_is_made(project: Project, wh
     (project.root / ".kb/config.json").write_text("{}")
     other = fresh(project)
     assert sentence(other) == "The store of main is missing. seen: 2, now: no store; records 1 to 2 are missing."
-    assert "is gone" in refused(other)
+    assert "is missing" in refused(other)
     with pytest.raises(StoreWentBack):
         branches.open_to_read(other.workspace(), None)
     begun = accepted(other)

@@ -160,7 +160,7 @@ def test_what_another_user_replaced_or_deleted_is_no_loss_and_what_vanished_then
     assert sentence(as_user(project, tmp_path / "other")) == ""
     remove(project)
     for home in (tmp_path / "other", unaware):
-        assert "The store of main is gone" in sentence(as_user(project, home))
+        assert "The store of main is missing" in sentence(as_user(project, home))
 
 
 def test_a_renamed_branch_is_missed_when_its_store_vanishes_and_its_former_name_is_not(project: Project) -> None:

@@ -216,7 +216,7 @@ def test_a_loss_is_told_also_where_git_cannot_say_what_else_to_read(project: Pro
     shutil.rmtree(project.root / ".kb/branches")
     (project.root / ".kb/branches/main").mkdir(parents=True)
     (project.root / ".git/index").write_bytes(b"no index")
-    with pytest.raises(StoreWentBack, match="The store of main is gone"):
+    with pytest.raises(StoreWentBack, match="The store of main is missing"):
         branches.open_to_read(workspace, None)
     stuck.close()
 
