@@ -71,7 +71,7 @@ class AddressSpace(msgspec.Struct, frozen=True):
 
 
 def address_space() -> AddressSpace | None:
-    """Return the limit of which the least is left; None where there is none, or nobody says how much is used."""
+    """Return the limit of which the least is left; None where there is none, or its use is not known."""
     found = [(name, limit, field) for name, number, field in _LIMITS if (limit := resource.getrlimit(number)[0]) != -1]
     if not found:
         return None

@@ -14,7 +14,7 @@ class SleepSettings(msgspec.Struct, frozen=True, rename="camel"):
     """When a cycle is due, what it changes and what it reports. Days and hours are those of the clock."""
 
     interval_hours: float = 24.0
-    """No cycle begins earlier than this after the one before, unless somebody insists."""
+    """No cycle begins earlier than this after the one before, unless it is forced."""
     stale_event_days: float = 7.0
     decay_after_days: float = 7.0
     """The age of a link before its confidence sinks for the first time, and each time after that."""

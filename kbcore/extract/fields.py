@@ -21,7 +21,7 @@ from kbcore.text.problems import FileProblem, Severity
 from kbcore.text.tree import TextTree
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
-"""The names of edges, as long as nobody gives the names of the schema in force (``edgeNames``)."""
+"""The names of edges, unless a caller passes the names of the schema in force (``edgeNames``)."""
 
 _IDENTITY: Final = frozenset({"id", "type"})
 _TEXT_ONLY: Final = {str}

@@ -128,7 +128,7 @@ def second_block(lines: Iterable[tuple[int, str]]) -> FileProblem | None:
 
 
 def _after_comments(text: str) -> int:
-    """Return where the text begins behind blank lines and HTML comments."""
+    """Return where the text begins after blank lines and HTML comments."""
     at = 0
     while True:
         while at < len(text) and text[at].isspace():

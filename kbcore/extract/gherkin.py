@@ -26,7 +26,7 @@ _HINT: Final = "Correct the line."
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """A scenario of a parsed file with what stands around it. Tags are without ``@``, in the order of the file."""
+    """A scenario of a parsed file with its context. Tags are without ``@``, in the order of the file."""
 
     name: str
     line: int

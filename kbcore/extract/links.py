@@ -83,7 +83,7 @@ class LinkReader:
         return folded if folded in self.edge_names or _REVERSED.get(folded) in self.edge_names else None
 
     def read(self, value: Any, line: int, edge: str | None = None) -> None:
-        """Take in what stands under ``links``, or under the name of an edge."""
+        """Add what is under ``links``, or under the name of an edge."""
         for item, item_line in self._items(value, line, 0):
             if isinstance(item, str):
                 for word in words(item):

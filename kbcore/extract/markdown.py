@@ -100,7 +100,7 @@ class MarkdownExtractor:
 
 
 def _read_front(front: str) -> TextTree:
-    """Return what stands in front matter. Only what is not plain needs the library for YAML."""
+    """Return the content of front matter. Only what is not plain needs the library for YAML."""
     tree = plain_yaml.read(front, frontmatter.FIRST_LINE)
     if tree is None:
         from kbcore.text import yaml_salvage  # noqa: PLC0415 - it imports yaml
@@ -110,7 +110,7 @@ def _read_front(front: str) -> TextTree:
 
 
 def _without_echoes(facts: Facts) -> Facts:
-    """Return facts without the problems that a conflict brings with it: what is missing may stand in its sides."""
+    """Return facts without the problems that a conflict brings with it: what is missing may be in its sides."""
     problems = tuple(problem for problem in facts.problems if problem.code not in _ECHOES)
     return msgspec.structs.replace(facts, problems=problems, is_complete=False)
 

@@ -153,7 +153,7 @@ def _rule_fault(rule: object) -> str:
 def _check_text(facts: Facts) -> None:
     """Look at all text but the values of fields, which are checked one by one with their lines.
 
-    Raises: ``UnicodeEncodeError`` for half of a surrogate pair, such as a lenient decoding of bytes leaves behind.
+    Raises: ``UnicodeEncodeError`` for half of a surrogate pair, such as a lenient decoding of bytes makes.
     """
     links = [msgspec.structs.replace(link, fields={}) for link in facts.links]
     entities = [(one.id, one.type, list(one.fields), one.lines) for one in facts.entities]
@@ -184,7 +184,7 @@ def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 
 
 def _unreadable() -> Iterator[Problem]:
-    """Yield a problem for each package whose entry points nobody can read."""
+    """Yield a problem for each package whose entry points cannot be read."""
     from importlib.metadata import distributions  # noqa: PLC0415 - as above
 
     for package in distributions():

@@ -35,7 +35,7 @@ def check(name: str, settings: ConfigNode) -> list[tuple[str, ConfigNode]]:
 
 
 def globs_of(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the globs of a setting, which may be one that stands alone."""
+    """Return the globs of a setting, which may be a single one."""
     return (value,) if isinstance(value, str) else tuple(value)
 
 
@@ -58,7 +58,7 @@ def _check_flag_or_globs(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
 
 
 def _check_beginnings(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
-    """Check a list of what ids begin with, or the one that stands alone."""
+    """Check a list of what ids begin with, or a single one."""
     if not isinstance(spot.value, str | list):
         spot.must_be("a list of what ids begin with", 'For example ["REQ-", "ADR-"].')
     elif isinstance(spot.value, list) and len(spot.value) > limits.MAX_GLOBS:
@@ -70,7 +70,7 @@ def _check_beginnings(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
 
 
 def _check_paths_of_types(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
-    """Check an object of globs by entity type; a glob that stands twice would give its files two types."""
+    """Check an object of globs by entity type; a repeated glob would give its files two types."""
     types = []
     seen: dict[str, str] = {}
     for name, listed in spot.members().items():

@@ -144,7 +144,7 @@ def branch_of_ref(ref: bytes, place: Path) -> str:
 
 
 def decode_name(raw: bytes) -> str:
-    """Return the text that stands for the bytes of a ref name, whatever they are."""
+    """Return the text for the bytes of a ref name, whatever they are."""
     return raw.decode("utf-8", "backslashreplace")
 
 
@@ -154,7 +154,7 @@ def encode_name(name: str) -> bytes:
 
 
 def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:
-    """Return the object id that a checked ref name stands for, or None when there is no such ref.
+    """Return the object id of a checked ref name, or None when there is no such ref.
 
     Looks at the loose file first, as git does, then at ``packed-refs``.
     """

@@ -1,7 +1,7 @@
 """The id of a repository, kept in its own git configuration as ``kb.id``.
 
 A clone does not get it, and deleting KB's folder does not change it. A copy of the whole repository has the same id,
-so the id never stands for a place.
+so the id never means a place.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whose repository it is, and which modes its files are to have: what git's own settings say of other users.
 
-git decides who may use a repository of somebody else (``safe.directory``). It is asked only where an owner differs, so
+git decides who may use a repository of another user (``safe.directory``). It is asked only where an owner differs, so
 that the usual case starts no process.
 """
 
@@ -18,7 +18,7 @@ from kbcore.git.files import is_true
 from kbcore.git.repository import Repository, find_repository
 
 _ASSUMED: Final = "GIT_TEST_ASSUME_DIFFERENT_OWNER"
-"""git's own variable for its tests; it takes every repository for somebody else's."""
+"""git's own variable for its tests; it takes every repository for another user's."""
 _GROUP: Final = 0o660
 _EVERYBODY: Final = 0o664
 _OLD_VALUES: Final = {0: 0, 1: _GROUP, 2: _EVERYBODY}
@@ -97,7 +97,7 @@ class SharedModes:
 
 
 def parse_shared(value: str | None) -> int:
-    """Return what a value of ``core.sharedRepository`` means, as git reads it; None stands for no such setting.
+    """Return what a value of ``core.sharedRepository`` means, as git reads it; None means no such setting.
 
     Raises: ``GitUnusable`` for a value that git refuses.
     """

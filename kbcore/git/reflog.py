@@ -159,7 +159,7 @@ def is_renaming(repo: Repository, env: Mapping[str, str], now_ns: int) -> bool:
 def is_given_up(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     """Tell whether a name is that of no branch, and was the name of one that is called otherwise now.
 
-    A HEAD that still names it is about to follow, unless somebody begins an orphan branch under that very name.
+    A HEAD that still names it is about to follow, unless an orphan branch is begun under that very name.
 
     Raises: ``GitUnusable`` when refs or reflogs cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Finds the repository that a folder belongs to, and where its ``.kb`` stands.
+"""Finds the repository that a folder belongs to, and where its ``.kb`` is.
 
 All worktrees of a repository give the same ``kb_root``: it follows from the common git directory alone.
 """
@@ -23,7 +23,7 @@ class Repository(msgspec.Struct, frozen=True):
 
     ``kb_root`` is the directory that holds ``.kb``:
 
-    - beside the common git directory when that is called ``.git``: the main worktree, which all linked
+    - next to the common git directory when that is called ``.git``: the main worktree, which all linked
       worktrees share;
     - for a submodule, or a git directory kept elsewhere whose ``core.worktree`` names the tree: the top of
       that tree, if the tree's ``.git`` leads back there. A submodule is a repository of its own: KB binds to

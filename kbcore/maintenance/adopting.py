@@ -63,8 +63,8 @@ def adopt(
     With ``replaces``, a store with records that has the place goes to the trash; an empty one always does. With
     ``even_damaged`` also what does not prove is taken over, as it is, to be repaired in its place.
 
-    Raises: ``InvalidQuery`` when there is nothing that can be taken over: no store, links, what belongs to somebody
-    else; or when a branch has a store with records, and it is not to be replaced; ``Damaged`` errors and
+    Raises: ``InvalidQuery`` when there is nothing that can be taken over: no store, links, what another user
+    owns; or when a branch has a store with records, and it is not to be replaced; ``Damaged`` errors and
     ``Incompatible``; ``LockTimeout`` while one is written to; ``StorageError``.
     """
     fs = workspace.machine.fs

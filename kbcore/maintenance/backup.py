@@ -114,7 +114,7 @@ def back_up(
     replaces: bool = False,
     dry_run: bool = False,
 ) -> BackedUp:
-    """Write a backup of the named branches, by default of all that have a store; nobody has to wait for it.
+    """Write a backup of the named branches, by default of all that have a store; no writer waits for it.
 
     Raises: ``InvalidQuery`` for a file next to the stores; ``UnknownBranch`` for a branch without a store;
     ``StoreWentBack`` for one that lacks acknowledged records where an older backup would be replaced, which may have

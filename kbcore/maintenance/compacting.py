@@ -59,7 +59,7 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
     """Compact a branch; doing it again changes nothing.
 
     ``prune_before`` gives up the parts of the journal that end before that seq, the one that is sealed now among them:
-    what stood is kept, with the ids of all changesets, but nobody can ask any more what happened there.
+    the state is kept, with the ids of all changesets, but what happened there cannot be queried any more.
 
     Raises: what ``storage.compaction.compact`` raises; ``StoreWentBack``; ``SnapshotCorrupt``, ``FormatTooNew`` when
     the journal or an older snapshot cannot be folded. Nothing was changed then.

@@ -108,7 +108,7 @@ def diagnose(
     mounts: Path = MOUNTS,
     many_records: int = MANY_RECORDS,
 ) -> Diagnosis:
-    """Look at everything; ``others`` are the front end's own findings, such as how the git hooks stand.
+    """Look at everything; ``others`` are the front end's own findings, such as the state of the git hooks.
 
     The workspace need not be initialised. ``probe`` is what the disk is timed with, by a file in the cache; None
     leaves that out. ``mounts`` is where Linux lists file systems; from ``many_records`` since
@@ -309,7 +309,7 @@ def _records(seqs: list[int]) -> str:
 
 
 def _what_is_good(fs: Fs, directory: Path, proof: Proof, seq: int) -> str:
-    """Say which records are good, and which state can be asked for: they are not the same behind pruned history."""
+    """Say which records are good, and which state can be asked for: they are not the same after pruned history."""
     head = proof.head
     if head is None or seq < head.first_seq <= head.seq:
         return "No record is known to be what was acknowledged."

@@ -147,7 +147,7 @@ def rebuild_snapshots(workspace: Workspace, branch: str, author: Author) -> Repa
     """Rebuild every damaged or missing snapshot; leave out of the head what is found nowhere, if it can do without.
 
     Raises:
-        SnapshotCorrupt: the one that stands for pruned history cannot be had from anywhere; nothing was changed.
+        SnapshotCorrupt: the one that replaces pruned history was found nowhere; nothing was changed.
         JournalCorrupt, JournalTruncated, HeadDamaged, FormatTooNew: the journal is not sound; nothing was changed.
         StoreWentBack: acknowledged records are missing; nothing was changed.
         LockTimeout, LockUnsupported, StorageFull, ReadOnlyStore, StorageError: the head is as it was.

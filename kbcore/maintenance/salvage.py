@@ -156,7 +156,7 @@ def sharing(workspace: Workspace, branch: str) -> list[str]:
 def _inode(fs: Fs, path: Path) -> tuple[int, int] | None:
     try:
         status = fs.lstat(path)
-    except OSError:  # a missing file is shared with nobody
+    except OSError:  # a missing file is not shared
         return None
     return status.st_dev, status.st_ino
 
@@ -219,7 +219,7 @@ def _proven(
 
 
 def _insist_accepted(loss: Loss, branch: str, *, is_accepted: bool, is_sound: bool) -> None:
-    """Refuse a loss that nobody accepted, or that is all that is wrong. Raises: ``StoreWentBack``."""
+    """Refuse a loss that was not accepted, or that is all that is wrong. Raises: ``StoreWentBack``."""
     error = loss.error()
     if is_sound:
         raise error
@@ -254,7 +254,7 @@ def _head(workspace: Workspace, directory: Path, branch: str) -> tuple[Head, Tru
 
     With it, the hashes that it does not name any more where it was made, or has to end later.
 
-    Raises: ``HeadDamaged`` for the head file of an earlier time beside a journal that is whole: a new head file is
+    Raises: ``HeadDamaged`` for the head file of an earlier time next to a journal that is whole: a new head file is
     enough there.
     """
     fs, now = workspace.machine.fs, workspace.machine.clock.now()

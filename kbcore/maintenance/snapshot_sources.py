@@ -39,7 +39,7 @@ class FactSource(msgspec.Struct, frozen=True):
 
 
 def damaged(fs: Fs, directory: Path, of: Head) -> list[SnapshotRef]:
-    """Return the snapshots that are missing, are not what was written, or stand at no record of this history.
+    """Return the snapshots that are missing, are not what was written, or are of no record of this history.
 
     Each comes with the hash that the journal has at its seq.
 
@@ -66,7 +66,7 @@ def damaged(fs: Fs, directory: Path, of: Head) -> list[SnapshotRef]:
 def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[SnapshotRef]) -> list[FactSource]:
     """Return where each damaged snapshot can be had from, the oldest first; ``whole`` names only the sound ones.
 
-    Raises: ``SnapshotCorrupt`` when nothing would stand for pruned history any more.
+    Raises: ``SnapshotCorrupt`` when nothing would replace pruned history any more.
     """
     found: list[FactSource] = []
     for ref in wanted:
@@ -88,7 +88,7 @@ def sources(workspace: Workspace, branch: str, whole: Head, wanted: Iterable[Sna
 
 
 def head_at(of: Head, ref: SnapshotRef) -> Head:
-    """Return a head that ends where a snapshot stands."""
+    """Return a head that ends at a snapshot."""
     return msgspec.structs.replace(of, head=msgspec.structs.replace(of.head, seq=ref.seq, hash=ref.hash))
 
 
@@ -98,7 +98,7 @@ def with_snapshot(of: Head, ref: SnapshotRef) -> Head:
 
 
 def _leads_to(whole: Head, place: SnapshotRef | Tip) -> bool:
-    """Tell whether the journal, from what its beginning stands on, leads to a seq."""
+    """Tell whether the journal, from what its beginning depends on, leads to a seq."""
     try:
         return replay.history_from(whole) <= place.seq
     except SnapshotCorrupt:

@@ -329,7 +329,7 @@ def _edge_id(edge: EdgeWrite | EdgeDelete) -> str:
 
 
 def _once(reader: RequestReader, items: Iterable[Item]) -> tuple[Item, ...]:
-    """Return the items without those that name an element again: which of the two would hold is nobody's guess."""
+    """Return the items without those that name an element again: which of the two would count is not known."""
     seen: dict[str, Item] = {}
     for item in items:
         first = seen.setdefault(item.id or item.path, item)

@@ -33,7 +33,7 @@ CORE_FIELDS: Final[Mapping[str, FieldKind]] = {
     "text_ref": "text",
 }
 STAMPS: Final[tuple[str, ...]] = ("created_at", "updated_at", "source")
-"""Fields that a commit fills in when nobody states them; they are members of ``Node`` and ``Link``."""
+"""Fields that a commit fills in when no source states them; they are members of ``Node`` and ``Link``."""
 
 OBJECT_FIELDS: Final = ("attributes", "metadata")
 CLIENT: Final = ""

@@ -122,7 +122,7 @@ def _after(now: Node | None, ops: list[PutNode]) -> Node:
 
 
 def link_ops(now: Link | None, wanted: Link | None) -> list[Operation]:
-    """Return the operations that turn an edge into what is wanted; None where nobody states it.
+    """Return the operations that turn an edge into what is wanted; None where no source states it.
 
     New statements come before old ones are withdrawn, so that the edge never goes in between.
     """

@@ -54,7 +54,7 @@ class RequestReader:
         return value
 
     def id(self, path: str, item: Mapping[str, Any], key: str, *, may_be_link: bool = False) -> str:
-        """Return a required id of an entity, or of an edge where that may stand."""
+        """Return a required id of an entity, or of an edge where that is allowed."""
         value = self.text(path, item, key, is_required=True)
         fault = None if may_be_link and is_link_id(value) else check_id(value)
         if value and fault:

@@ -54,12 +54,12 @@ class EntityType(msgspec.Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def required_fields(self) -> tuple[str, ...]:
-        """Return the names of the fields without which an entity of this type cannot stand."""
+        """Return the names of the fields that an entity of this type must have."""
         return (*self.required, *(f"attributes.{name}" for name, one in self.attributes.items() if one.required))
 
 
 class EdgeType(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A type of edge: which entity types may stand at its ends, and whether a cycle breaks a rule.
+    """A type of edge: which entity types may be at its ends, and whether a cycle breaks a rule.
 
     ``impact`` is the end that is affected when the other one changes.
     """

@@ -9,7 +9,7 @@ RETIRED: Final = ("deprecated", "obsolete", "rejected", "removed", "retired", "s
 """Statuses of entities that need no more work."""
 
 OUTDATED: Final = ("deprecated", "superseded")
-"""A decision with one of these should bind nobody any more."""
+"""A decision with one of these should bind no work any more."""
 
 TENTATIVE: Final = ("draft", "proposed", "rejected", "withdrawn")
 """A decision with one of these has not taken the place of another."""

@@ -89,7 +89,7 @@ class _Formatted(msgspec.Struct, frozen=True):
 def write(fs: Fs, path: Path, sources: Sequence[Path], *, at: str, tool: str, replaces: bool = False) -> Manifest:
     """Write a backup of these branch directories, each at one head, read it back, and give it its name.
 
-    The stores are not locked. A head is copied as it stands at the moment when its branch's turn comes.
+    The stores are not locked. A head is copied in its state when its branch is reached.
 
     Args:
         fs: the file system.

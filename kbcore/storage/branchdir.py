@@ -89,7 +89,7 @@ def copy(fs: Fs, source: Path, target: Path, *, branch: str) -> Head:
 def clear_unfinished(fs: Fs, parent: Path) -> list[str]:
     """Remove what a crash left of branches being built; return their names.
 
-    The caller holds the repository lock, so nobody is building.
+    The caller holds the repository lock, so no other process is building.
 
     Raises:
         ReadOnlyStore, StorageError: something could not be removed.
@@ -120,7 +120,7 @@ def _copy(fs: Fs, source: Path, of: Head, target: Path, branch: str) -> Head:
                 scan.vanished(fs, source, active) if isinstance(error.__cause__, FileNotFoundError) else error
             ) from error
         _finish(fs, place, new)
-        # Damage is found here rather than in the new branch, where nobody would know whence it came.
+        # Damage is found here rather than in the new branch, where its origin would not be known.
         for _ in scan.scan(fs, place, new, after=new.active.start):
             continue
     return new

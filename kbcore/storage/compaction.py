@@ -67,7 +67,7 @@ def compact(
         LimitExceeded: the head file would come near its limit; pruning makes room.
         other errors of ``journal.writing``: nothing was changed.
         StorageFull, ReadOnlyStore, StorageError: the layout is the old one.
-        SnapshotCorrupt: so too; the snapshot that would stand for the pruned history is damaged.
+        SnapshotCorrupt: so too; the snapshot that would replace the pruned history is damaged.
         CommitUncertain: the layout is the old or the new one; the answers are the same either way.
     """
     with journal.writing(fs, directory, clock, wait_s=wait_s, command=command) as writer:

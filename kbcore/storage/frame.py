@@ -1,4 +1,4 @@
-"""One journal line and the frame it stands for; format in ``docs/journal-format.md``. Pure.
+"""One journal line and its frame; format in ``docs/journal-format.md``. Pure.
 
 Invariant: for one (seq, prev, payload) there is exactly one line, and ``decode`` accepts no other.
 """

@@ -201,7 +201,7 @@ class RealFs:
             except FileExistsError:
                 if flags & os.O_EXCL:
                     raise
-                continue  # somebody made it at this moment: what is there now is opened, and a link is refused
+                continue  # another process made it just now: what is there now is opened, and a link is refused
             _share(fd, path.parent, share)
             return fd
 

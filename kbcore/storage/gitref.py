@@ -39,7 +39,7 @@ class Birth(msgspec.Struct, frozen=True):
 class RefSeen(msgspec.Struct, frozen=True, omit_defaults=True):
     """The last state of a store's branch. ``birth`` is "" where git kept no reflog, or where its first line was gone.
 
-    ``is_doubted`` tells that the store may be of an earlier branch of this name, and that nobody has settled it.
+    ``is_doubted`` tells that the store may be of an earlier branch of this name, and that this is not decided.
     ``is_gone`` tells that git had no such branch at a later look, and no worktree had it checked out;
     ``may_be_renamed`` that there was a branch then which may have been this one under another name. A member that is
     not known here is left out of account: it was added later.

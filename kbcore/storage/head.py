@@ -342,7 +342,7 @@ def _sought(fs: Fs, directory: Path) -> bytes:
         return data
     if any(layout.kind_of(name) in {"segment", "snapshot"} for name in names):
         _damaged(directory / layout.HEAD, "it is missing although there is a journal")
-    # KB renames whole stores into their places: somebody took away what was here, or made the folder.
+    # KB renames whole stores into their places: another program removed the files, or made the folder.
     what = f"only {', '.join(sorted(names))}" if names else "nothing"
     undo = "move it away" if {*names} - {layout.LOCK} else "remove it"
     raise HeadDamaged(

@@ -71,7 +71,7 @@ class Writer:
             LimitExceeded: the record is too long; nothing was written.
             ValueError: ``rec`` could not be read back, or ``at`` goes back by a day or less; a bug in the caller.
             StorageFull, ReadOnlyStore, StorageError: the record was not applied.
-            ForeignWrite: somebody wrote without the lock; the record was not applied.
+            ForeignWrite: another program wrote without the lock; the record was not applied.
             CommitUncertain: the record may or may not be durable. This writer takes no more records.
         """
         tip = self.head.head

@@ -88,7 +88,7 @@ def held(
             inside the block. It must not take long, and what it raises is raised here.
 
     Raises:
-        LockTimeout: somebody held it all that time; names the holder.
+        LockTimeout: another process held it all that time; names the holder.
         Stopped: the work was asked to end while it waited.
         LockUnsupported: this file system cannot lock.
         StorageFull, ReadOnlyStore, StorageError: the lock file cannot be opened or written.
@@ -135,7 +135,7 @@ def read_holder(fs: Fs, path: Path) -> Holder | None:
 
 
 def live_holder(fs: Fs, path: Path) -> str:
-    """Return who holds the lock at this moment, in half a sentence; "" when nobody does or that cannot be found out."""
+    """Return who holds the lock at this moment, in half a sentence; "" when there is none or it cannot be found out."""
     try:
         fd = fs.open(path, os.O_RDONLY)
     except OSError:
@@ -199,7 +199,7 @@ class _LockFile:
         self.path = path
 
     def take(self) -> bool:
-        """Lock the file, unless somebody else has the lock; return whether it is locked now.
+        """Lock the file, unless another process has the lock; return whether it is locked now.
 
         Raises: what opening and locking it raise.
         """
@@ -230,9 +230,9 @@ class _LockFile:
 
 
 class Claim:
-    """A lock on a directory, for what one process at a time had better do. It protects nothing; nobody waits for it.
+    """A lock on a directory, for what one process at a time had better do. It protects nothing and is not waited for.
 
-    Where a directory cannot be locked, as on some file systems, nobody ever has the claim.
+    Where a directory cannot be locked, as on some file systems, the claim is never taken.
     """
 
     def __init__(self, fs: Fs, directory: Path) -> None:
@@ -248,7 +248,7 @@ class Claim:
         return self._fd is not None
 
     def take(self) -> bool:
-        """Take the claim if nobody has it; tell whether this call has taken it."""
+        """Take the claim if it is free; tell whether this call has taken it."""
         if self._fd is None or self.is_held:
             return False
         try:

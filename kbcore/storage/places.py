@@ -20,7 +20,7 @@ class Position(msgspec.Struct, frozen=True, gc=False):
 
 
 class RecordPosition(msgspec.Struct, frozen=True, gc=False):
-    """One record and where it stands."""
+    """One record and its place."""
 
     frame: Frame
     file: str

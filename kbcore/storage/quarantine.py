@@ -56,7 +56,7 @@ def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: s
 def keep_all(fs: Fs, directory: Path, at: str) -> Path:
     """Copy every file of a branch directory, except the lock and earlier copies, durably; return where.
 
-    ``at`` is the time of the repair that comes next: it stands in the name, with something random.
+    ``at`` is the time of the repair that comes next: it is in the name, with something random.
 
     Raises:
         StorageFull, ReadOnlyStore, StorageError: there is no copy; what was made of it is removed again.

@@ -21,7 +21,7 @@ from kbcore.storage.places import BrokenWalk, Position
 
 
 class Rebuilt(msgspec.Struct, frozen=True):
-    """A rebuilt head, where the copy of the store before it is, and what nobody can know any more."""
+    """A rebuilt head, where the copy of the store before it is, and what cannot be known any more."""
 
     head: Head
     copy: str
@@ -53,7 +53,7 @@ class _Found(msgspec.Struct):
     tip: Position = Position(0, "", "", 0)
     at: str = ""
     wanted: set[int] = set()
-    """The records that a snapshot may stand at, or that a witness saw."""
+    """The records that a snapshot may be of, or that a witness saw."""
     hashes: dict[int, str] = {}
     """Their chain hashes, those of them that the journal has."""
     doubts: list[str] = []
@@ -223,7 +223,7 @@ def _was_record(line: bytes) -> bool:
 
 
 def _choose_snapshots(directory: Path, candidates: list[tuple[str, SnapshotRef]], found: _Found) -> None:
-    """Keep the snapshots that stand on the chain; without the beginning of history there must be one."""
+    """Keep the snapshots that are on the chain; without the beginning of history there must be one."""
     first_seq, base = found.segments[0].first_seq, found.segments[0].base_hash
     if first_seq == 1:
         found.lineage = base

@@ -63,9 +63,9 @@ class RecoveryReport(msgspec.Struct, frozen=True):
     """The actions of recovery before a write; empty when the last writer had left cleanly."""
 
     rolled_forward: tuple[int, ...] = ()
-    """Seqs of records that were complete but never acknowledged, and now stand."""
+    """Seqs of records that were complete but never acknowledged, and are kept now."""
     is_old_head: bool = False
-    """More than one: no crash leaves that, so the head file was an older one, put back by somebody."""
+    """More than one: no crash leaves that, so the head file was an older one, restored by a person or a tool."""
     kept: QuarantinedFile | None = None
     """Torn bytes that were moved to quarantine."""
 

@@ -20,7 +20,7 @@ _LEFTOVER: Final = re.compile(r"\.(?P<name>.+)\.kb-[0-9a-f]{8}", re.DOTALL)
 
 
 def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0) -> None:
-    """Give a file new content; it and its folder are synced, so that no crash leaves somebody's file empty.
+    """Give a file new content; it and its folder are synced, so that no crash leaves a file empty.
 
     Folders are made. Without a ``mode`` it is a program with what the umask allows, and what ``share`` adds to that
     (``storage.fs.shared_mode``).
@@ -46,7 +46,7 @@ def replace_file(path: Path, content: bytes, mode: int | None, *, share: int = 0
 
 
 def remove_leftovers(paths: Iterable[Path]) -> None:
-    """Remove the new content that a process which was killed while it replaced or made these files left beside them.
+    """Remove the new content that a process which was killed while it replaced or made these files left next to them.
 
     The caller sees to it that no other process writes one of them now.
 

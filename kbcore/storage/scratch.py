@@ -1,7 +1,7 @@
 """Folders outside of a repository: what this process keeps for a while, and where caches go when git's folder is shut.
 
-Invariant: a folder is used only if it is a real one, owned by this user, and nobody else may write to it. The name of
-a folder in a place that others share cannot be guessed, so nobody can make it first. The folder of a process is removed
+Invariant: a folder is used only if it is a real one, owned by this user, and no other user may write to it. The name of
+a folder in a shared place cannot be guessed, so others cannot make it first. The folder of a process is removed
 when the process ends, and by the next one that makes such a folder when the process was killed.
 """
 
@@ -120,7 +120,7 @@ def _own(folder: str) -> None:
 def _remove_abandoned(place: str) -> None:
     """Remove folders that processes of this user made here and did not remove, because they were killed.
 
-    A folder without a lock file is left alone: it may be one of somebody else.
+    A folder without a lock file is left alone: it may be of another program.
     """
     with contextlib.suppress(OSError), os.scandir(place) as entries:
         found = [entry.path for entry in islice(entries, _MAX_LISTED) if _NAME.fullmatch(entry.name)]
@@ -132,7 +132,7 @@ def _remove_abandoned(place: str) -> None:
 
 
 def _remove_if_abandoned(path: str) -> bool:
-    """Remove a folder when its lock file is there and nobody holds it; tell whether it was so.
+    """Remove a folder when its lock file is there and not locked; tell whether it was so.
 
     All is reached from the folder that was looked at: another one under the same name, or a link, is not touched.
     """
@@ -197,7 +197,7 @@ def make_private(fs: Fs, folder: Path) -> None:
 
 
 def is_private(fs: Fs, folder: Path) -> bool:
-    """Tell whether this is a real folder that this user owns, and that nobody else may write to."""
+    """Tell whether this is a real folder that this user owns, and that no other user may write to."""
     try:
         about = fs.lstat(folder)
     except OSError:

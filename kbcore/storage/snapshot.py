@@ -121,7 +121,7 @@ def resized(directory: Path, of: Head, ref: SnapshotRef, size: int) -> SnapshotC
 
 
 def foreign(directory: Path, of: Head, ref: SnapshotRef) -> SnapshotCorrupt:
-    """Return the error for a whole snapshot that stands at no record of this history."""
+    """Return the error for a whole snapshot that is of no record of this history."""
     path = directory / ref.file
     return SnapshotCorrupt(f"{path} is not of this history", hint=_remedy(of, ref), data={"file": str(path)})
 

@@ -204,7 +204,7 @@ def _check_snapshot(fs: Fs, directory: Path, of: Head, ref: SnapshotRef, hashes:
         snapshot.check(fs, directory, of, ref)
     except (SnapshotCorrupt, Incompatible, Unavailable, HistoryPruned) as error:
         return [_finding(error, directory / ref.file)]
-    # Nothing is known of a record behind a damaged one, and that is a finding of its own.
+    # Nothing is known of a record after a damaged one, and that is a finding of its own.
     if hashes[ref.seq] not in {"", ref.hash}:
         return [_finding(snapshot.foreign(directory, of, ref), directory / ref.file)]
     return []

@@ -585,7 +585,7 @@ class NotesFolder:
                     return False
                 self._write(folder / f"{directory_name}{_SUFFIX}", encode(seen), replaces=replaces)
             except (OSError, KBError) as error:
-                self._ready = None  # somebody may have removed the folder
+                self._ready = None  # another process may have removed the folder
                 self.unavailable = str(error)
                 if is_last:
                     return False
@@ -741,7 +741,7 @@ class NotesFolder:
         """Write a file from its beginning, without a sync. Raises: ``OSError``.
 
         In place: a rename over a file has ext4 write it to the disk, which takes longer than a hundred such writes.
-        A new one, and with ``replaces`` each, gets its name when it is whole, so that nobody reads an empty one.
+        A new one, and with ``replaces`` each, gets its name when it is whole, so that an empty one is never read.
         """
         is_in_place = not replaces and files.is_there(self._fs, path)
         place = path if is_in_place else path.with_name(f"{path.name}.{secrets.token_hex(8)}{layout.TMP_SUFFIX}")
@@ -866,7 +866,7 @@ class BranchWitness:
 
     def _missing(self, seen: Seen, of: Head | None) -> Loss | None:
         if of is not None and of.store_id == seen.store_id and of.seq < seen.seq:
-            # Most often somebody has committed since this head was read. To prove that takes the whole active segment.
+            # Usually another writer committed since this head was read. To prove that takes the whole active segment.
             of = self._now()
         if self._lacking(seen, of) is None:
             return None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class EdgeCounts(msgspec.Struct, frozen=True):
     """Counts of edges that a changeset made, changed, left as they were, and removed.
 
-    An edge counts as soon as somebody states it, also while it waits for an end; to come to stand, or to lose an
+    An edge counts as soon as a source states it, also while it is unresolved; to come to stand, or to lose an
     end, is to be changed.
     """
 

@@ -207,7 +207,7 @@ class BranchStore:
         """Plan a changeset on the state at the head and append it as one record, all or nothing.
 
         ``guard`` runs last before anything is written, under the lock, and refuses by raising. Where it raises
-        ``MustAskGit``, git is asked without the lock, and all begins again: a slow git keeps nobody else from writing.
+        ``MustAskGit``, git is asked without the lock, and all begins again: a slow git keeps no other writer waiting.
         ``plan`` is called again then, and, on another state, when that is not the head's any more (``plans_ahead``).
         ``head_commit`` returns the commit that the record is made at, "" for none; it is called under the lock too.
         ``loads`` has a view read what ``plan`` will ask it for; it is called where there is a wait for the lock, and
@@ -271,7 +271,7 @@ class BranchStore:
     def publish_when_due(self) -> None:
         """Publish the view that this process uses, if its tail has grown long enough.
 
-        For the end of a command, when the answer is written: nobody else uses the view by then. Nothing is published
+        For the end of a command, when the answer is written: the view is not used by then. Nothing is published
         for a store that was removed or replaced meanwhile.
         """
         self._is_due = False

@@ -113,7 +113,7 @@ class Commit:
         """The actions of recovery under the lock: stated in the record and in the answer."""
 
     def run(self) -> Outcome:
-        """Append what is planned, once nobody changes meanwhile what the plan has read.
+        """Append what is planned, once no writer changes meanwhile what the plan has read.
 
         Raises: as ``BranchStore.commit``, and ``MustAskGit`` where git has to be asked without the lock. It may be
         called again then.
@@ -212,7 +212,7 @@ class Commit:
     def _plan_still(self, ahead: _PlanAhead | None, head: Head) -> _Plan | None:
         """Return a plan as one on the state at the head, which is locked; None when it may come out otherwise there.
 
-        Where nobody wrote since, the time of the record is that of the plan, as when planning under the lock.
+        Where no record was added since, the time of the record is that of the plan, as when planning under the lock.
         """
         if ahead is None or ahead.store_id != head.store_id:
             return None

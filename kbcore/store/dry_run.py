@@ -1,4 +1,4 @@
-"""A dry run of several writes: each is planned on, and applied to, a view of their own that nobody else reads.
+"""A dry run of several writes: each is planned on, and applied to, a view of their own.
 
 So each write sees what those before it would have left, and a dry run answers what the real run answers.
 """
@@ -47,5 +47,5 @@ def take(view: View, author: Author, request: Request, plan: Planner, now: str) 
 
 
 def _mark_of(view: View, record: Record) -> str:
-    """Return what stands for the changes of a dry run up to a record: the same for the same changes at one head."""
+    """Return a digest of the changes of a dry run up to a record: the same for the same changes at one head."""
     return request_mark(("dry run", view.recorded.sum, view.overlay_mark, record.ops))

@@ -62,7 +62,7 @@ class _Layout:
         self._note("kept" if is_there else "created", path, "/")
 
     def text(self, path: Path) -> str | None:
-        """Return what stands in a file, None when there is none."""
+        """Return the content of a file, None when there is none."""
         data = files.read_file(self.fs, path, limits.MAX_CONFIG_BYTES)
         try:
             return None if data is None else data.decode()

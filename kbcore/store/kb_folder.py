@@ -125,7 +125,7 @@ def fault_of(machine: Machine, repo: Repository, kb_dir: Path, folder: Path) -> 
 
 
 def fault_in(machine: Machine, repo: Repository, folder: Path) -> TakeoverFault | None:
-    """Return what is in a folder that KB takes over from nobody: links, devices, what belongs to somebody else."""
+    """Return what is in a folder that KB never takes over: links, devices, files of other users."""
     fs = machine.fs
     # The members of a group share the files of such a repository.
     is_shared = _is_shared(machine, repo)

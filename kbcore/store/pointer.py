@@ -1,7 +1,7 @@
 """The pointer to the stores: what KB puts at ``.kb/branches`` when the stores are in the git directory.
 
 A link where git ignores a link of that name, else a guard, which is a folder that hides itself from git. An older KB
-begins no second store beside either. Nothing is ever read there.
+begins no second store next to either. Nothing is ever read there.
 """
 
 from __future__ import annotations

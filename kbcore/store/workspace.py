@@ -83,7 +83,7 @@ class Workspace:
 
         A worktree of a bare repository gets them into a folder of its own: git tracks nothing inside of itself.
 
-        Raises: ``InvalidConfig`` when nobody may look.
+        Raises: ``InvalidConfig`` when it may not be read.
         """
         own = below(self.repo.worktree, KB)
         is_inside_git = self.repo.kb_root == self.repo.common_dir and self.repo.has_worktree

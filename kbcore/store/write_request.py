@@ -51,7 +51,7 @@ class Request(msgspec.Struct, frozen=True):
     """Time to wait for other writers, by the configuration in force."""
 
     plans_ahead: bool = False
-    """Planning may take long: it is done before the branch is locked, and again when somebody changes what it read."""
+    """Planning may take long: it is done before the branch is locked, and again when what it read changes."""
 
 
 Planner = Callable[["View", Stamp], Draft]

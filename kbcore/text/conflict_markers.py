@@ -23,7 +23,7 @@ _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
 def without_conflicts(text: str) -> tuple[str, tuple[FileProblem, ...]]:
     """Return a text with the lines of every conflict left empty, and a problem for each conflict.
 
-    Code fences of Markdown may show a conflict; what stands there is no conflict of the file itself.
+    Code fences of Markdown may show a conflict; that is no conflict of the file itself.
     """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return text, ()

@@ -23,8 +23,8 @@ _DIGEST_HEX: Final = 16
 class Cursor(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The end of a page: ``last`` is the key of its last row, ``total`` counts the rows of all pages.
 
-    ``basis`` stands for what the answer rests on beside that seq, such as the documents that were at hand, and
-    ``overlay`` for what it has beside the records (``View.overlay``); "" for none.
+    ``basis`` identifies what else the answer depends on, such as the documents that were at hand, and
+    ``overlay`` what it has besides the records (``View.overlay``); "" for none.
     """
 
     digest: str
@@ -39,7 +39,7 @@ _decoder = msgspec.json.Decoder(Cursor)
 
 
 def request_mark(request: Any) -> str:
-    """Return what stands for a request in its cursors: the same for equal requests, and for no other."""
+    """Return the digest of a request for its cursors: the same for equal requests, and for no other."""
     return hashlib.sha256(msgspec.json.encode(request, order="deterministic")).hexdigest()[:_DIGEST_HEX]
 
 

@@ -1,4 +1,4 @@
-"""Stored text made visible: which characters never leave KB as they are, and what stands in their place. Pure.
+"""Stored text made visible: which characters never leave KB as they are, and what replaces them. Pure.
 
 Escaping is idempotent, so text that was made visible where it was quoted is not escaped again where it is written.
 
@@ -64,7 +64,7 @@ def escaped_json(text: str) -> str:
 
 
 def escape_and_cut(text: str, most: int) -> str:
-    """Return foreign text for a place where no control may stand: escaped, on one line, and cut."""
+    """Return foreign text for a place where no control is allowed: escaped, on one line, and cut."""
     plain = json.dumps(text[: most + 1], ensure_ascii=False)[1:-1].replace('\\"', '"')
     shown = escaped_json(plain).strip()
     return shown if len(shown) <= most else shown[: most - 1] + "…"

@@ -308,12 +308,12 @@ def parents(path: str) -> Iterator[str]:
 
 
 def globs_in(spot: ConfigNode) -> tuple[str, ...]:
-    """Return the globs of a list, or the one that stands alone; what cannot be used is kept as a problem."""
+    """Return the globs of a list, or a single one; what cannot be used is kept as a problem."""
     return tuple(glob for glob, _ in placed_globs(spot))
 
 
 def placed_globs(spot: ConfigNode) -> list[tuple[str, ConfigNode]]:
-    """Return the globs of a list, or the one that stands alone, that can be used, each with its place."""
+    """Return the globs of a list, or a single one, that can be used, each with its place."""
     if not isinstance(spot.value, str | list):
         spot.must_be("a list of globs", _GLOBS_HINT)
         return []

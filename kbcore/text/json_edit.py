@@ -83,7 +83,7 @@ def _with_new(text: str, span: ObjectSpan, depth: int, key: str, value: Any) -> 
 
 
 def _shown(value: Any, unit: str, depth: int, newline: str) -> str:
-    """Return a value as it stands in such a depth: objects in lines, lists in one line."""
+    """Return a value as text at such a depth: objects in lines, lists in one line."""
     if isinstance(value, dict) and value:
         inside = f",{newline}".join(
             f"{unit * (depth + 1)}{json.dumps(key, ensure_ascii=False)}: {_shown(one, unit, depth + 1, newline)}"

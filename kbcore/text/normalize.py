@@ -1,4 +1,4 @@
-"""Text as terms have it, beside the text itself: in small letters without accents, and where each of them stands. Pure.
+"""Text as terms have it, next to the text itself: in small letters without accents, each with its position. Pure.
 
 What a reader sees as one letter may be several characters: nothing that is marked or cut begins or ends within one.
 """
@@ -24,7 +24,7 @@ _MOST_CHARS: Final = 32
 
 
 def composed(text: str) -> str:
-    """Return text with each accent in the letter that it stands on, as far as there is such a letter."""
+    """Return text with each accent in the letter that it is on, as far as there is such a letter."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -42,7 +42,7 @@ class NormalizedText:
             self._ends = list(accumulate(map(len, folded)))
 
     def place(self, at: int) -> int:
-        """Return where in the whole text a character of the folded one stands."""
+        """Return where in the whole text a character of the folded one is."""
         return at if self._ends is None else bisect_right(self._ends, at)
 
     def spans(self, pattern: re.Pattern[str]) -> Iterator[tuple[int, int]]:

@@ -67,12 +67,12 @@ def read(text: str, first_line: int) -> TextTree | None:
 
 
 def _value(quoted: str, flow: str, line: int, places: dict[int, Any]) -> Any:
-    """Return what stands in quotes or in brackets; None for neither, and for brackets that are not plain."""
+    """Return the content of quotes or brackets; None for neither, and for brackets that are not plain."""
     return _flow(flow, line, places) if flow else quoted[1:-1] if quoted else None
 
 
 def _flow(text: str, line: int, places: dict[int, Any]) -> Any:
-    """Return what stands in brackets on one line; None unless it is JSON as soon as its words are put in quotes."""
+    """Return the content of brackets on one line; None unless it is JSON as soon as its words are put in quotes."""
     keys = text.count(":")
     if keys != text.count(": ") or text.count("[") + text.count("{") >= limits.MAX_DEPTH:
         return None

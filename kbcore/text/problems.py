@@ -12,7 +12,7 @@ from kbcore import limits
 from kbcore.text.wording import pluralize
 
 MORE: Final = "more_problems"
-"""The code of the problem that stands for all that are not kept of a file."""
+"""The code of the problem that replaces all that are not kept of a file."""
 
 REPEATED_ID: Final = "repeated_id"
 """The code of the problem that an entry has the id of another one of the file."""

@@ -18,7 +18,7 @@ import msgspec
 class Secret(msgspec.Struct, frozen=True):
     """One value that looks like a secret.
 
-    ``place`` is where it stands below the value that was looked at, such as ``.deploy.note`` or ``[2]``, "" for the
+    ``place`` is where it is below the value that was looked at, such as ``.deploy.note`` or ``[2]``, "" for the
     value itself; ``kind`` what it looks like, with its article; ``shown`` its first characters and its length.
     """
 
@@ -126,7 +126,7 @@ MARKS: Final = "|".join(
 
 
 def secret_in(text: str, name: str = "") -> Secret | None:
-    """Return the first secret in a text that stands in the field ``name``, None when nothing looks like one."""
+    """Return the first secret in a text of the field ``name``, None when nothing looks like one."""
     for mark, known in _BY_MARK:
         found = re.search(known.pattern, text) if mark in text else None
         if found:
@@ -139,7 +139,7 @@ def secret_in(text: str, name: str = "") -> Secret | None:
 def secrets_in(value: Any, name: str = "", place: str = "") -> Iterator[Secret]:
     """Yield the secrets in a JSON value and in the names of its members, at most one for each text.
 
-    ``name`` is that of the field which holds the value; the entries of a list stand in the same field.
+    ``name`` is that of the field which holds the value; the entries of a list are in the same field.
     """
     if isinstance(value, str):
         found = secret_in(value, name)

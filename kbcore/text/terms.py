@@ -70,7 +70,7 @@ _MOST_PIECES: Final = 100_000
 
 
 def read(text: str) -> str:
-    """Return composed text with ligatures, full-width letters and the like as what they stand for (NFKC)."""
+    """Return composed text with ligatures, full-width letters and the like as what they mean (NFKC)."""
     if text.isascii():
         return text
     return _ODD_ONES.sub(lambda found: unicodedata.normalize("NFKC", found[0]), unicodedata.normalize("NFC", text))
@@ -129,7 +129,7 @@ def spellings(piece: str) -> dict[str, str]:
 
 
 def whole(text: str) -> list[str]:
-    """Return the one term that stands for all parts of a piece or a run; none in a wide script."""
+    """Return the one term for all parts of a piece or a run; none in a wide script."""
     if text.isascii():
         return [text.lower()]
     plain = "" if _WIDE_ONE.search(text) else normal(text)

@@ -1,6 +1,6 @@
 """Text with structure, read: plain values, and the line of every member. The same for YAML and for JSON.
 
-A value is None (nothing stands there), text as typed, a list or a dict with text keys.
+A value is None (nothing is there), text as typed, a list or a dict with text keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class TextTree(msgspec.Struct):
     ``places`` maps the identity of each list and dict in the tree to the lines of its members; ask ``line``.
     ``is_complete`` is False when a part of the text could not be read, and ``lossy`` holds the identity of
     each list and dict that lacks a member for this reason. ``is_small`` says that no text of the tree and no
-    list of texts can be beyond a limit, so that nobody need measure.
+    list of texts can be beyond a limit, so that it need not be measured.
     """
 
     root: Any
@@ -40,7 +40,7 @@ class TextTree(msgspec.Struct):
 
 
 def is_small(text: str) -> bool:
-    """Tell whether nothing that stands in a text can be beyond a limit, however it is escaped or repeated."""
+    """Tell whether nothing in a text can be beyond a limit, however it is escaped or repeated."""
     return len(text) < SMALL_CHARS and "\\" not in text and not ("*" in text and "&" in text)
 
 
@@ -53,6 +53,6 @@ DUPLICATE_KEY: Final = "duplicate_key"
 
 
 def duplicate_key(key: str, first_line: int, line: int) -> FileProblem:
-    """Return the problem of a key that stands twice in one mapping; the first one counts."""
+    """Return the problem of a repeated key of one mapping; the first one counts."""
     message = f"`{key}` is there twice: in line {first_line} and in line {line}"
     return FileProblem(line, DUPLICATE_KEY, message, "Keep one of the two lines; until then the first one counts.")

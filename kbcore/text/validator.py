@@ -39,7 +39,7 @@ _KINDS: Final = {
 
 
 class ConfigNode(msgspec.Struct, frozen=True):
-    """A value in a settings file and where it stands; ``problems`` is shared by all spots of one reading."""
+    """A value in a settings file and its place; ``problems`` is shared by all spots of one reading."""
 
     value: Any
     file: str

@@ -83,7 +83,7 @@ def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:
 
 
 def _mark(error: yaml.YAMLError, problem: str, text: str) -> Any:
-    """Return the place to tell; one behind the end of the text gives way to where the fault began."""
+    """Return the place to report; one after the end of the text gives way to where the fault began."""
     at = getattr(error, "problem_mark", None)
     start = getattr(error, "context_mark", None)
     is_behind = at is not None and at.line > text.rstrip("\n").count("\n")

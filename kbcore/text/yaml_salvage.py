@@ -38,7 +38,7 @@ _CLOSERS: Final = {"[": "]", "{": "}", '"': '"', "'": "'"}
 
 
 def read(text: str, first_line: int) -> TextTree:
-    """Return what stands in a YAML text that begins on ``first_line``, or what can be read of it."""
+    """Return the content of a YAML text that begins on ``first_line``, or what can be read of it."""
     try:
         if _ODD_BREAKS.search(text):
             return _odd_breaks(text, first_line)
@@ -138,7 +138,7 @@ def _pieces(text: str, first_line: int) -> Iterator[tuple[int, str]]:
 
 
 def _piece(piece: str, line: int, anchors: yaml_text.Anchors) -> TextTree:
-    """Return what a piece says, as long as it does not stand in too many others that are broken as well."""
+    """Return what a piece says, as long as it is not in too many others that are broken as well."""
     if anchors.depth == _MAX_DEPTH:
         message = f"not valid YAML: more than {_MAX_DEPTH} lines around this one are broken as well"
         fault = FileProblem(line, yaml_faults.CODE, message, "Correct those first.")
@@ -193,7 +193,7 @@ def _without_tabs(piece: str, line: int, anchors: yaml_text.Anchors, fault: File
 
 
 def _split_first_line(piece: str, line: int, anchors: yaml_text.Anchors, fault: FileProblem) -> TextTree | None:
-    """Return a key with its value and, beside it, the keys that are indented below it although it has one.
+    """Return a key with its value, and the keys that are indented below it although it has one.
 
     None when the value may go on below: it does not where tabs indent, or where it is a single word.
     """

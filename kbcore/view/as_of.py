@@ -1,4 +1,4 @@
-"""A table of elements as it stood at a seq, as a relation: what stands still, and what was ended only later."""
+"""A table of elements at a seq, as a relation: present ones, and those that ended only later."""
 
 from __future__ import annotations
 

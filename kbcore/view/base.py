@@ -49,7 +49,7 @@ def published_stamp(cache: CacheFiles) -> BaseStamp | None:
 def open_view(fs: Fs, path: Path, room: Room | None = None) -> View:
     """Return a view on a published base. ``room`` is that of a database of its folder where it is not given.
 
-    KB leaves no log beside a base. Where there is one, another program wrote to the base, and DuckDB would take its
+    KB leaves no log next to a base. Where there is one, another program wrote to the base, and DuckDB would take its
     rows in as if they had been published.
 
     Raises: ``ViewDamaged`` when it is not a base that this program can use; ``StorageError`` when something else is

@@ -1,4 +1,4 @@
-"""The types and predicates that a branch defines by records of its own, which its schema has beside the project's.
+"""The types and predicates that a branch defines by records of its own, which its schema has besides the project's.
 
 They are nodes like others. A view finds them once (``View.definitions``), so that a request pays no statement for it.
 """
@@ -20,7 +20,7 @@ select {", ".join(NODE)} from node_history where version <= $1 and ended > $1 an
 
 
 def schema_at(rows: Rows, project: Schema, seq: int) -> Schema:
-    """Return the schema of a branch as it stood at a seq; ``rows`` answers SQL over the tables of its view."""
+    """Return the schema of a branch at a seq; ``rows`` answers SQL over the tables of its view."""
     found = map(node_of, rows(_AT, [seq, *DEFINING]))
     return extended(project, definitions(found))
 

@@ -39,7 +39,7 @@ UNFINISHED: Final = ".view-"
 """Begins the name of a file that is being written."""
 
 _KEPT: Final = re.compile(rf"(?:{AHEAD}|lost-)(?P<seq>[0-9]{{1,18}})(?:-[0-9a-f]{{12}})?\.duckdb", re.ASCII)
-"""Earlier versions had a second name for the view of a store that was gone."""
+"""Earlier versions had a second name for the view of a missing store."""
 
 
 def is_kept(name: str) -> bool:

@@ -304,7 +304,7 @@ def connect(room: Room) -> Connection:
 def attaching_new(path: str, catalog: str) -> str:
     """Return the statement that attaches a file that does not exist yet, or ``:memory:``.
 
-    DuckDB keeps no log of how it is filled: nobody uses it before the checkpoint at the end.
+    DuckDB keeps no log of how it is filled: it is not used before the checkpoint at the end.
     """
     return f"attach '{quoted(path)}' as {catalog} ({UNLOGGED})"
 
@@ -456,7 +456,7 @@ def chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def scratch_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a new folder that nobody else may look into; whoever asked for it cleans it up.
+    """Return a new folder that no other user may read; the caller removes it.
 
     Every database of this process may open the files in it.
 
@@ -476,5 +476,5 @@ def among(keys: Sequence[str]) -> tuple[str, list[Any]]:
 
 
 def quoted(path: str) -> str:
-    """Return a path for use between single quotes, which is the one place where no parameter can stand."""
+    """Return a path for use between single quotes, which is the one place where no parameter is possible."""
     return path.replace("'", "''")

@@ -21,7 +21,7 @@ ROW_OF: Final[dict[str, Any]] = {"node": node_row, "link": link_row, "source": s
 
 
 class FoldedRecord(msgspec.Struct, frozen=True):
-    """A record of the journal and where its line stands: file name, offset and length in bytes."""
+    """A record of the journal and the place of its line: file name, offset and length in bytes."""
 
     seq: int
     sum: str
@@ -49,7 +49,7 @@ class RowBatch:
         self.current: dict[str, dict[str, Any]] = {"node": {}, "link": {}, "source": {}}
         self.ended: dict[str, list[dict[str, Any]]] = {"node": [], "link": [], "source": []}
         self.older: dict[str, set[str]] = {"node": set(), "link": set(), "source": set()}
-        """Keys of what stood before these records: only such an element can have a row in the base."""
+        """Keys of elements from before these records: only such an element can have a row in the base."""
         self.records: list[dict[str, Any]] = []
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class RowBatch:
         self.records.append(record_row(entry, changes))
 
     def add_past(self, entry: FoldedRecord, changes: Changes) -> None:
-        """Take in a record and what it ended, where what stands is loaded as a whole afterwards."""
+        """Add a record and what it ended, where the present state is loaded as a whole afterwards."""
         for table, changed in self._by_table(changes):
             for change in changed:
                 if change.before is not None:
@@ -87,7 +87,7 @@ def fold(state: State, entry: FoldedRecord) -> Changes:
 
 
 def pruned_rows(start: FoldStart) -> Iterator[dict[str, Any]]:
-    """Yield the log's rows of records up to the start: where the line is gone, only the changeset is still known."""
+    """Yield the log's rows of records up to the start: where the line is missing, only the changeset is still known."""
     there = set[int]()
     for entry in start.earlier:
         there.add(entry.seq)

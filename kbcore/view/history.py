@@ -1,4 +1,4 @@
-"""Elements as they stood: at one seq, between two, and each change after one. From the view's history, no replay.
+"""Elements of the past: at one seq, between two, and each change after one. From the view's history, no replay.
 
 A seq before the first that the history is whole for is refused, never answered from what is left.
 
@@ -38,7 +38,7 @@ _FORMER: Final = f'"{FORMER_KEY}"'
 class Table(msgspec.Struct, Generic[E], frozen=True):
     """A table of elements: its name, its key, its columns as SQL, and how a row becomes an element.
 
-    ``order`` names the columns, and the members of an element, that say where it stands among the others.
+    ``order`` names the columns, and the members of an element, that say its place among the others.
     """
 
     name: str
@@ -91,7 +91,7 @@ def check_reach(view: View, seq: int) -> None:
 
 
 def state_at(view: View, seq: int) -> State:
-    """Return the whole state as it stood at a seq. Raises: ``HistoryPruned``."""
+    """Return the whole state at a seq. Raises: ``HistoryPruned``."""
     check_reach(view, seq)
     return State(_all_at(view, NODES, seq), _all_at(view, LINKS, seq), _all_at(view, SOURCES, seq))
 
@@ -181,7 +181,7 @@ def _ends_and_begins(
 def changes_between(view: View, low: int, high: int) -> Changes:
     """Return every element that differs at two seqs in anything, if only in its version; ``low`` is the earlier.
 
-    What came and went in between does not differ. The changes stand in the order of each table.
+    What came and went in between does not differ. The changes are in the order of each table.
 
     Raises: ``HistoryPruned``.
     """
@@ -255,7 +255,7 @@ def renames_between(view: View, low: int, high: int) -> Renames:
 def kept_changes(
     view: View, table: Table[E], low: int, high: int, *, at_once: int = 10_000
 ) -> Iterator[tuple[Change[E], ...]]:
-    """Yield, some at a time, the changes of elements that stood at both seqs. Raises: ``HistoryPruned``."""
+    """Yield, some at a time, the changes of elements that existed at both seqs. Raises: ``HistoryPruned``."""
     check_reach(view, low)
     for place in range(0, count_changed(view, table, low, high)[1], at_once):
         keys = _changed_keys(view, table, low, high, (at_once, place), is_kept=True)
@@ -263,7 +263,7 @@ def kept_changes(
 
 
 def count_changed(view: View, table: Table[E], low: int, high: int) -> tuple[int, int]:
-    """Return how many elements differ at two seqs: those that stood at one of them only, and those at both."""
+    """Return how many elements differ at two seqs: those that existed at one of them only, and those at both."""
     changed, params = _changed(table, low, high)
     sql = f"select count(*) filter (sides = 1), count(*) filter (sides = 2) from ({changed})"
     [(alone, kept)] = view.rows(sql, params)
@@ -281,7 +281,7 @@ def _changed_keys(
 
 
 def _changed(table: Table[E], low: int, high: int) -> tuple[str, list[Any]]:
-    """Return SQL for each element that differs at two seqs, and at how many of them it stood; and its parameters."""
+    """Return SQL for each element that differs at two seqs, and at how many of them it existed; and its parameters."""
     named = ", ".join(dict.fromkeys((table.key, *table.order)))
     before, was = _was(table, named, low, high)
     after, now = _is_now(table, named, low, high)
@@ -306,13 +306,13 @@ def _between(
 
 
 def _was(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
-    """Return SQL for the elements at ``low`` that do not stand so at ``high``, and its parameters."""
+    """Return SQL for the elements at ``low`` that differ or are missing at ``high``, and its parameters."""
     sql = f"select {columns} from {table.name}_history where version <= ? and ended > ? and ended <= ?"
     return sql, [low, low, high]
 
 
 def _is_now(table: Table[E], columns: str, low: int, high: int) -> tuple[str, list[Any]]:
-    """Return SQL for the elements at ``high`` that did not stand so at ``low``, and its parameters."""
+    """Return SQL for the elements at ``high`` that differ or are missing at ``low``, and its parameters."""
     sql = (
         f"select {columns} from {table.name} where version > ? and version <= ? union all "
         f"select {columns} from {table.name}_history where version > ? and version <= ? and ended > ?"
@@ -384,7 +384,7 @@ def last_by(view: View, time: str, *, before: bool = False) -> int | None:
     """Return the last record that was written by a time, or before it; None where there is none.
 
     Times of a clock that was ahead are passed over. Nothing need be asked for it: the record that flags them comes
-    after them, and has an earlier time. A record of a clock that was behind counts with the time of the one before.
+    after them, and has an earlier time. A record of a clock that was slow counts with the time of the one before.
     Changes that are in no record do not count (``View.overlay``).
     """
     sql = f"select max(seq) from record where seq <= ? and written_at {'<' if before else '<='} ?"

@@ -1,6 +1,6 @@
 """Look at an attached file before anything in it is asked: it must hold the tables that KB makes, and nothing else.
 
-A file of a cache may have been made by somebody else, who put a view under the name of a table. Invariant: the
+A file of a cache may have been made by another user, who put a view under the name of a table. Invariant: the
 inspection reads the catalog alone. No view, default, generated column, check or index expression of the file is
 evaluated, here or later, because a file that has one is refused. So is one with a macro, although none could be
 reached: KB never looks for names in an attached file, and nothing in the file that could call one is let through.

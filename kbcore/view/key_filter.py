@@ -76,7 +76,7 @@ class KeyFilter:
         self.grow({NODE_IDS: nodes, LINK_IDS: links, LINK_ENDS: tail.ends, CHANGESETS: tail.changesets.keys()})
 
     def grow(self, added: Mapping[str, Collection[str]]) -> None:
-        """Note keys of a new base beside those of the old one; filters that get too full are made again when due."""
+        """Note keys of a new base next to those of the old one; filters that get too full are made again when due."""
         for name, keys in added.items():
             found = self._filters.get(name)
             if found is not None and not found.add(keys):

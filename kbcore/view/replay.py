@@ -26,7 +26,7 @@ from kbcore.view.tables import Rows
 
 
 def history_from(head: Head) -> int:
-    """Return the seq from which on history is whole: 0, or where the oldest usable snapshot stands."""
+    """Return the seq from which on history is whole: 0, or that of the oldest usable snapshot."""
     ref = _first_snapshot(head)
     return ref.seq if ref else 0
 
@@ -116,7 +116,7 @@ def known_of(entry: FoldedRecord) -> KnownChangeset:
 def folded(fs: Fs, directory: Path, head: Head, *, until: int | None = None) -> Replayed:
     """Return all that the journal comes to at the head, or at an earlier seq.
 
-    Raises: ``HistoryPruned`` for a seq whose history is gone; what ``start`` and ``entries`` raise.
+    Raises: ``HistoryPruned`` for a seq whose history was pruned; what ``start`` and ``entries`` raise.
     """
     begun = start(fs, directory, head)
     if until is not None and until < begun.seq:

@@ -1,4 +1,4 @@
-"""A program of its own that answers the SQL of somebody else's rules: ``sandbox`` starts it, without the rest of KB.
+"""A program of its own that answers the SQL of the project's rules: ``sandbox`` starts it, without the rest of KB.
 
 Invariant: before it reads the first statement it has given up every file outside of one folder, every change of a
 setting, and time and memory beyond its limits; what it cannot keep to, the system ends. It ends as soon as nobody holds
@@ -89,7 +89,7 @@ def _limit(memory_bytes: int) -> None:
 
 
 def _limit_cpu(time_s: float) -> None:
-    """Have the system end a statement that goes on although nobody waits for it any more."""
+    """Have the system end a statement that goes on although its answer is not needed any more."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most_s = int(used.ru_utime + used.ru_stime + _THREADS * time_s) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (most_s, resource.getrlimit(resource.RLIMIT_CPU)[1]))

@@ -15,7 +15,7 @@ from kbcore.view.view import View
 
 
 def removed_with_files(view: View, keys: Iterable[str] | None = None) -> dict[str, Node]:
-    """Return the entities with these ids that do not exist now because a sync found their file gone, as they were.
+    """Return the entities with these ids that do not exist now because a sync found their file missing, as they were.
 
     None asks for all such entities. Those that went before the history begins are not known any more.
     """

@@ -44,7 +44,7 @@ NODE: Final[Columns] = {
     "created_seq": "BIGINT",
     "version": "BIGINT",
 }
-"""``name`` is the id where nobody gave another; ``owners`` maps a field to the file that states it; ``path`` is the
+"""``name`` is the id where no other is given; ``owners`` maps a field to the file that states it; ``path`` is the
 file that defines the entity ("" for a client's); ``files`` are all files that own one of its fields."""
 
 LINK: Final[Columns] = {
@@ -220,7 +220,7 @@ def node_row(node: Node) -> dict[str, Any]:
 
 
 def node_of(row: Sequence[Any]) -> Node:
-    """Return the node of a row whose cells stand in the order of ``NODE``."""
+    """Return the node of a row whose cells are in the order of ``NODE``."""
     cells = dict(zip(NODE, row, strict=False))
     fields = {name: cells[name] for name in _PLAIN if cells[name] is not None}
     if cells["name"] != cells["id"]:
@@ -276,7 +276,7 @@ def is_link_to_page(link: Link) -> bool:
 
 
 def link_of(row: Sequence[Any]) -> Link:
-    """Return the link of a row whose cells stand in the order of ``LINK``."""
+    """Return the link of a row whose cells are in the order of ``LINK``."""
     cells = dict(zip(LINK, row, strict=False))
     fields: dict[str, Any] = {} if cells["confidence"] is None else {"confidence": cells["confidence"]}
     for prefix in ("attributes", "metadata"):
@@ -312,6 +312,6 @@ def source_row(source: SourceFile) -> dict[str, Any]:
 
 
 def source_of(row: Sequence[Any]) -> SourceFile:
-    """Return the source file of a row whose cells stand in the order of ``SOURCE``."""
+    """Return the source file of a row whose cells are in the order of ``SOURCE``."""
     path, digest, extractor, is_ok, problems, version = row[: len(SOURCE)]
     return SourceFile(path, digest, extractor, is_ok, _notes.decode(problems), version)

@@ -24,7 +24,7 @@ LOOSE_SHARE: Final = 0.8
 share of what it would count with the words themselves."""
 FILLERS: Final = 50
 FILLER_TERMS: Final = 30
-"""An index has so many more rows than entities, of so many terms that nobody can ask for. They keep the statistics of a
+"""An index has so many more rows than entities, of so many terms that cannot be searched. They keep the statistics of a
 small store from taking whatever half of its few entities hold for worthless."""
 PARTIAL_SHARE: Final = 0.5
 """An entity with only some of the words is found when it scores at least such a share of the best."""
@@ -33,7 +33,7 @@ _COMMON_SHARE: Final = 5
 
 
 class Alternative(msgspec.Struct, frozen=True):
-    """A term that stands for a word: that very term, or all that begin with it."""
+    """A term for a word: that very term, or all that begin with it."""
 
     term: str
     is_beginning: bool = False
@@ -98,17 +98,17 @@ class Word(msgspec.Struct, frozen=True):
 
     @property
     def is_loose(self) -> bool:
-        """Tell whether more than the very terms stand for it."""
+        """Tell whether it has more than the very terms."""
         return bool(self.forms) or any(one.is_beginning for one in self.alternatives)
 
     @property
     def exact(self) -> tuple[Alternative, ...]:
-        """The terms that stand for it, without those that only begin with it and without its other forms."""
+        """The terms for it, without those that only begin with it and without its other forms."""
         return tuple(one for one in self.alternatives if not one.is_beginning)
 
     @property
     def loose(self) -> tuple[Alternative, ...]:
-        """The terms that stand for it, other forms among them; none that the beginning finds anyway."""
+        """The terms for it, other forms among them; none that the beginning finds anyway."""
         begins = tuple(one.term for one in self.alternatives if one.is_beginning)
         listed = (*self.alternatives, *map(Alternative, self.forms))
         return tuple(one for one in listed if one.is_beginning or not (begins and one.term.startswith(begins)))

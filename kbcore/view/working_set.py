@@ -32,7 +32,7 @@ def plan_until_stable(view: View, wanted: ReadSet, plan: Callable[[State], P]) -
     """Return what ``plan`` comes to on a working set that holds ``wanted`` and all that its operations meet.
 
     ``plan`` may change the state, and is called again, on another one, when its operations meet an element that was not
-    in it, such as an edge that somebody else states already. The state is returned as the last call left it, and
+    in it, such as an edge that another source states already. The state is returned as the last call left it, and
     ``loaded`` of it says what was looked at. Raises: what ``plan`` raises.
     """
     while True:

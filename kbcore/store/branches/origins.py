@@ -92,7 +92,7 @@ def renamed_over(workspace: Workspace, branch: str) -> list[str]:
 
 
 def left_over(workspace: Workspace, branch: str) -> str:
-    """Return what to say to who uses a branch that another was renamed to, its store left behind; empty as a rule.
+    """Return what to say to who uses a branch that another was renamed to, its store left in place; empty as a rule.
 
     Raises: as ``renamed_over``.
     """

@@ -1,6 +1,6 @@
 """Waits for git to get done with renaming a branch, before anything is concluded from what refs and reflogs lack.
 
-What is decided in the middle of a rename would leave a store behind under a name that nobody asks for any more.
+What is decided in the middle of a rename would leave a store under a name that is not used any more.
 """
 
 from __future__ import annotations

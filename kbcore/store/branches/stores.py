@@ -84,7 +84,7 @@ def stores(workspace: Workspace) -> Iterator[tuple[str, Path]]:
 
 
 def _name_in_head(workspace: Workspace, directory: Path) -> str:
-    """Return the branch that a store says it belongs to; a name too long for a directory stands only there."""
+    """Return the branch that a store says it belongs to; a name too long for a directory is only there."""
     try:
         return journal.read_head(workspace.machine.fs, directory).branch
     except (Damaged, Incompatible, UnknownBranch):

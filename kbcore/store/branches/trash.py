@@ -459,7 +459,7 @@ class _Placed(msgspec.Struct, frozen=True, gc=False):
     length: int
 
     def read_line(self, fs: Fs, directory: Path) -> bytes:
-        """Return what stands in the place of the record, in this store or in a copy of it; empty without a file."""
+        """Return the bytes at the place of the record, in this store or in a copy of it; empty without a file."""
         path = directory / self.file
         if files.read_size(fs, path) is None:
             return b""

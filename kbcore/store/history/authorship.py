@@ -163,7 +163,7 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
     for key, found in versions.items():
         written = [(one, writers.get(one.version, RecordedBy(one.version))) for one in found]
         by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
-        # What no file states and a sync has written is a default: nobody set it.
+        # What no file states and a sync has written is a default: no writer set it.
         by_field = {name: one for name, one in by_field.items() if one is None or one.seq not in by_sync}
         if key in certain or (any(by_field.values()) and _has_other_writer(view, key, stamp)):
             setters[key] = {name: one for name, one in by_field.items() if one}

@@ -1,6 +1,6 @@
 """Files that moved: what was said under their old names, shown under the names that they have now. Pure.
 
-A file that moved is the same source, so its move alone is nobody's change of a fact.
+A file that moved is the same source, so its move alone changes no fact.
 """
 
 from __future__ import annotations

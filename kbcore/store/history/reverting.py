@@ -247,7 +247,7 @@ def _with_earlier_ends(
 def _sources(
     view: View, changes: Mapping[int, Changes], touched: Sequence[str]
 ) -> dict[str, tuple[SourceFile | None, SourceFile | None]]:
-    """Return what is to be noted of each file: what was before, or that its content is not what stands."""
+    """Return what is to be noted of each file: what was before, or that its content is not the present one."""
     paths = sorted({*touched, *(change.key for one in changes.values() for change in one.sources)})
     now = {source.path: source for source in view.sources(paths)}
     wanted: dict[str, SourceFile | None] = {path: now.get(path) for path in paths}

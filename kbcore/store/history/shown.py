@@ -16,7 +16,7 @@ Fields = dict[str, Any]
 
 
 def node_fields(node: Node | None) -> Fields:
-    """Return what an entity says, flat; the time of an update only where somebody states it."""
+    """Return what an entity says, flat; the time of an update only where it is stated."""
     if node is None:
         return {}
     fields: Fields = {**node.fields, "created_at": node.created_at, "source": node.source}
@@ -80,7 +80,7 @@ def edge_change(change: Change[Link]) -> dict[str, Any]:
 
 
 def is_confirmed(change: Change[Link]) -> bool:
-    """Tell whether a change of an edge is that somebody confirmed it: nothing but its version moved."""
+    """Tell whether a change of an edge is a confirmation: nothing but its version moved."""
     before, after = change.before, change.after
     return before is not None and after is not None and replace(before, version=after.version) == after
 
