@@ -146,9 +146,7 @@ def _usable() -> Iterator[None]:
     try:
         yield
     except (ValueError, OverflowError) as error:
-        message = (
-            "The clock of this machine is at a time that cannot be used: Python tells those of the years 1678 to 2261"
-        )
+        message = "The clock of this machine is at a time that cannot be used: KB can use the years 1678 to 2261"
         raise ClockUnusable(f"{message}, and a record can have those from 0001 to 9999.") from error
 
 

@@ -190,7 +190,7 @@ class ChangesetIdReused(Rejected, code="changeset_id_reused", exit_status=13):
 
 
 class LimitExceeded(Rejected, code="limit_exceeded", exit_status=14):
-    """A request or a value is larger than KB takes."""
+    """A request or a value is larger than KB allows."""
 
     default_hint = "Split the request into smaller ones."
 
@@ -211,7 +211,7 @@ class BranchMoved(Rejected, code="branch_moved", exit_status=16):
 class RevertConflict(Rejected, code="revert_conflict", exit_status=17):
     """A later record changed what the revert would undo."""
 
-    default_hint = "Revert the later records first, or force the old values to be taken all the same."
+    default_hint = "Revert the later records first, or force the revert, which restores the old values."
 
 
 class KipRefused(Rejected, code="kip_refused", exit_status=18):
@@ -433,7 +433,7 @@ class AlreadyAsleep(Misuse, code="already_asleep", exit_status=68):
 
     retryable = True
     default_hint = (
-        f"Wait until it has ended: what it does is not done twice. {kb('sleep', '--dry-run')} looks meanwhile."
+        f"Wait until it has ended: two cycles never run at once. {kb('sleep', '--dry-run')} can be run meanwhile."
     )
 
 

@@ -113,7 +113,7 @@ def parse_shared(value: str | None) -> int:
     if number in _OLD_VALUES:
         return _OLD_VALUES[number]
     if number < 0 or number & _OWNER_BITS != _OWNER_BITS:
-        message = f"core.sharedRepository is {value!a}, which is no mode that git takes"
+        message = f"core.sharedRepository is {value!a}, which is no mode that git accepts"
         raise GitUnusable(message, hint="Set it to group, all, umask or an octal mode such as 0640.")
     return -(number & 0o666)
 

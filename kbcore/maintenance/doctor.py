@@ -211,7 +211,7 @@ def _disk(workspace: Workspace, mounts: Path) -> Iterator[DoctorFinding]:
         )
         return
     if mount:
-        message = f"{root} is on {mount[0]}, which other machines reach as well ({mount[1]}): locks may not hold."
+        message = f"{root} is on {mount[0]}, which other machines reach as well ({mount[1]}): locks may not work."
         remedy = "Keep the repository on a local disk, or write to it from one machine only."
         yield DoctorFinding("disk", "warning", "network_file_system", message, remedy)
 
@@ -227,7 +227,7 @@ def _trash(workspace: Workspace) -> Iterator[DoctorFinding]:
     there = [*trash.held(workspace, max_proven=MAX_PROVEN, max_bytes=MAX_PROVEN_BYTES)]
     if there:
         message = f"{pluralize(len(there), 'store')} that KB moved away to {folder}."
-        remedy = f"{typed('gc', '--empty-trash')} deletes those that came there long ago."
+        remedy = f"{typed('gc', '--empty-trash')} deletes the old ones."
         yield DoctorFinding("stores", "note", "trash", message, remedy, file=str(folder))
     for one in [one for one in there if one.damage is not None]:
         when = f"moved to the trash on {trash.moment_of(one.entry)}"

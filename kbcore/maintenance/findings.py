@@ -24,7 +24,7 @@ _REMEDIES: Final = {
     "append_in_progress": "Nothing to do: readers see the record when it is written whole.",
     "beyond_head": "Nothing to do: the next write settles it.",
     "quarantined": "Keep it until you know that nothing is missing; then delete it.",
-    "no_head": "What is said of the head comes first.",
+    "no_head": "First follow the remedy for the head.",
 }
 
 _JOURNAL: Final = frozenset({JournalCorrupt.code, JournalTruncated.code})

@@ -596,10 +596,10 @@ def _filled(proven: provable.Proven, own: Path, top: Path) -> Iterator[str]:
 
 
 def _lost(new: Head, holes: Iterable[MissingRecords], carried: _Carried | None, seen: Unproven | None) -> Iterator[str]:
-    """Say what is gone and what is not proven, a sentence each."""
+    """Say what is missing and what is not proven, a sentence each."""
     for hole in holes:
         which = f"Record {hole.first} is" if hole.first == hole.last else f"Records {hole.first} to {hole.last} are"
-        yield f"{which} gone, between hash {hole.before[:12]} and hash {hole.after[:12]}."
+        yield f"{which} missing, between hash {hole.before[:12]} and hash {hole.after[:12]}."
     if carried is None:
         if new.holes:
             ref = next(ref for ref in new.snapshots if ref.seq >= new.whole_from - 1)

@@ -359,5 +359,5 @@ def remove_tree(fs: Fs, path: Path) -> None:
 
 def _progress(taken: int) -> int:
     if taken <= 0:
-        raise OSError(errno.EIO, "the system took no bytes and gave no reason")
+        raise OSError(errno.EIO, "the system wrote no bytes and gave no reason")
     return taken

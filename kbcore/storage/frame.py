@@ -96,7 +96,7 @@ def encode(seq: int, prev: str, rec: bytes) -> tuple[Frame, bytes]:
         ValueError: the payload could not be read back; a bug in the caller.
     """
     if len(rec) > MAX_RECORD_BYTES:
-        raise LimitExceeded(f"the record has {len(rec)} bytes, and {MAX_RECORD_BYTES} is the most KB takes")
+        raise LimitExceeded(f"the record has {len(rec)} bytes, and {MAX_RECORD_BYTES} is the most KB allows")
     total = checksum(FORMAT, seq, prev, rec)
     line = _encode_lines([_Envelope(FORMAT, seq, prev, total, msgspec.Raw(rec))])
     if b"\n" in rec or not rec.startswith(b"{"):

@@ -352,8 +352,8 @@ def contradiction(fs: Fs, directory: Path, of: Head, other: Seen) -> str:
         return ""
     return (
         f"{directory} and {other_directory} have the same store id and other records up to seq "
-        f"{min(of.seq, there.seq)}: one is a copy of the other, and both went on. A reference to a record can mean "
-        f"either; {kb('doctor', '--new-epoch')} gives one of them an id of its own."
+        f"{min(of.seq, there.seq)}: one is a copy of the other, and both were written to since. A reference "
+        f"to a record can mean either; {kb('doctor', '--new-epoch')} gives one of them an id of its own."
     )
 
 

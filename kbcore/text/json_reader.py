@@ -264,7 +264,7 @@ class _Reader:
         elif len(text) <= _MAX_DIGITS:
             value = int(text)
         if self.is_typed and (value is None or not math.isfinite(value) or _is_too_large(value)):
-            self.wrong("bad_number", f"{text[:_MAX_DIGITS]} is larger than KB takes", "Write a smaller number.")
+            self.wrong("bad_number", f"{text[:_MAX_DIGITS]} is larger than KB allows", "Write a smaller number.")
             value = None
         self.at = found.end()
         return value

@@ -56,7 +56,7 @@ def explain(error: yaml.YAMLError, text: str, first_line: int) -> FileProblem:
     found = _UNPRINTABLE.search(text)
     if isinstance(error, yaml.reader.ReaderError) and found:
         line, column = place(text, found.start(), first_line)
-        message = f"U+{ord(found[0]):04X} is no character that YAML takes"
+        message = f"U+{ord(found[0]):04X} is no character that YAML allows"
         return FileProblem(line, CODE, message, "Remove it, or write it as an escape in double quotes.", column=column)
     problem = str(getattr(error, "problem", None) or error)
     mark = _mark(error, problem, text)

@@ -107,7 +107,7 @@ _LISTED: Final = (
         (
             Column("path", "VARCHAR", "its path from the root"),
             Column("extractor", "VARCHAR", "what reads it: `markdown`, …", "split_part(extractor, '/', 1)"),
-            Column("hash", "VARCHAR", "the SHA-256 of the content that was last taken in"),
+            Column("hash", "VARCHAR", "the SHA-256 of the content that was last read"),
             Column("is_whole", "BOOLEAN", "whether all of it could be read", "is_ok"),
             _VERSION,
         ),

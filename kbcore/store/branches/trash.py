@@ -43,7 +43,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 
-_ALIVE: Final = "its branch came back just now"
+_ALIVE: Final = "its branch exists again"
 _CHANGING: Final = "git keeps changing its refs, and it is not known whether its branch exists; run it again"
 _ASKED: Final = 3
 _MOST_COUNTED: Final = 10

@@ -37,7 +37,7 @@ _SHOWN_FILES = 10
 _SHOWN_SEQS = 10
 _SHOWN_GONE = 10
 _OLD_VALUES = ", or write the old values with {kb_upsert}"
-_FORCED = by_front_end(", or use --force to take the old values all the same", _OLD_VALUES)
+_FORCED = by_front_end(", or use --force to restore the old values", _OLD_VALUES)
 _BROKEN = f"Remove the edge first{by_front_end(', or use --force to leave it as it is', '')}."
 _USED = f"Remove what uses it first{by_front_end(', or use --force to leave it as it is', '')}."
 
@@ -219,7 +219,7 @@ def _remedy(seqs: Sequence[int], conflicts: Sequence[Conflict], left: Sequence[P
         steps = some_of([f"{kb('revert', seq)}" for seq in sorted({*seqs, *later}, reverse=True)], _SHOWN_SEQS)
         option = by_front_end("--files", "`files` true")
         return f"Undo one after the other, the newest first: {steps}; with {option} where documents name the entity."
-    forced = by_front_end("; --force takes the old values over them", _OLD_VALUES)
+    forced = by_front_end("; --force restores the old values", _OLD_VALUES)
     together = sorted({*seqs, *later}, reverse=True)
     named = f"{kb('revert', *together)}" if len(together) <= _SHOWN_SEQS else "Reverting them all"
     way = by_front_end(", or --force leaves it", "")

@@ -139,7 +139,7 @@ def test_a_payload_that_could_not_be_read_back_is_a_bug(rec: bytes) -> None:
 
 def test_a_payload_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame, "MAX_RECORD_BYTES", 10)
-    with pytest.raises(LimitExceeded, match="the record has 13 bytes, and 10 is the most KB takes"):
+    with pytest.raises(LimitExceeded, match="the record has 13 bytes, and 10 is the most KB allows"):
         frame.encode(1, LINEAGE, b'{"n":1234567}')
 
 

@@ -127,9 +127,9 @@ def test_a_write_that_takes_nothing_does_not_loop(tmp_path: Path) -> None:
 
     fs = Stuck()
     with files.opened(fs, tmp_path / "file", os.O_RDWR | os.O_CREAT) as fd:
-        with pytest.raises(OSError, match="took no bytes"):
+        with pytest.raises(OSError, match="wrote no bytes"):
             files.write_all(fs, fd, b"x")
-        with pytest.raises(OSError, match="took no bytes"):
+        with pytest.raises(OSError, match="wrote no bytes"):
             files.pwrite_all(fs, fd, b"x", 0)
 
 

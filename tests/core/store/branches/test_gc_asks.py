@@ -53,7 +53,7 @@ def test_a_store_whose_branch_is_alive_again_is_not_moved_or_comes_back_at_once(
     done = branches.collect(project.workspace())
     project.close()
     assert (done.removed, done.kept) == ((), ("back", "main"))
-    assert done.reasons == {"back": "its branch came back just now", "main": "the default branch"}
+    assert done.reasons == {"back": "its branch exists again", "main": "the default branch"}
     assert ("back" in fs.renamed) == (moment == "after")
     assert (stores_at(project.root) / "back/head.json").exists()
 

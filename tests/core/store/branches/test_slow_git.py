@@ -126,7 +126,7 @@ def test_a_branch_that_comes_alive_meanwhile_keeps_its_store(slow: Slow, moment:
     setattr(slow.fs, moment, slow.once("branch", "gone"))
     done = branches.collect(slow.project.workspace())
     assert (done.removed, set(done.kept)) == ((), {"gone", "kept", "main"})
-    assert done.reasons["gone"] == "its branch came back just now"
+    assert done.reasons["gone"] == "its branch exists again"
     assert (stores_at(slow.root) / "gone/head.json").exists()
     assert slow.held() == ""
 
