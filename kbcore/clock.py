@@ -1,4 +1,4 @@
-"""The only place that asks what time it is; passed in wherever time matters.
+"""The only place that reads the time; passed in wherever time matters.
 
 Times leave this module as RFC 3339 text in UTC with microseconds, which sorts as text in time order.
 """

@@ -1,4 +1,4 @@
-"""Python's collector of reference cycles: paused where much is built that holds none. It walks all of it otherwise."""
+"""Python's collector of reference cycles: paused while many objects without cycles are made, which it would visit."""
 
 from __future__ import annotations
 

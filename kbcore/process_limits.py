@@ -1,8 +1,8 @@
-"""The limits that the system sets this process: what it leaves for a database, and what it means when it refuses.
+"""The limits that the system sets this process: the rest for a database, and the meaning of its refusals.
 
-A process whose address space is limited (``ulimit -v`` or ``-d``) dies without a word when a thread of the C library or
-of the database gets no memory. So a limit that is too small is refused before the work begins, a database gets a share
-of what the limit leaves, and none is opened where too little is left.
+A process whose address space is limited (``ulimit -v`` or ``-d``) ends without a message when a thread of the C library
+or of the database gets no memory. So a limit that is too small is refused before the work begins, a database gets a
+share of what the limit leaves, and none is opened where too little is left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Progress of long work, reported to whoever listens to it; mostly nobody does, and then it costs nothing.
+"""Progress of long work, reported to a listener; mostly there is none, and then it costs nothing.
 
 Work reports and goes on: a listener only notes it, and never waits, asks or refuses.
 """

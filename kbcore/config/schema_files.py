@@ -1,8 +1,8 @@
 """The project's types, ``.kb/schema/*.yaml``: read from texts into one schema on top of KB's own. Pure.
 
 KB's own types are strict: a project adds attributes, statuses, a default status and a description to them,
-and values to an attribute that has a list of them. It says of KB's edges whether they may form cycles and what
-a change affects; ends and required fields stay. All problems are found in one go.
+and values to an attribute that has a list of them. It sets for KB's edges whether they may form cycles and what
+a change affects; ends and required fields stay. All problems are found at once.
 """
 
 from __future__ import annotations

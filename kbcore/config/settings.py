@@ -1,7 +1,7 @@
 """The settings of a project, ``.kb/config.json``: read from its text, complete with KB's defaults. Pure.
 
 Every key is optional; a key, a name or a value that KB does not know is refused, all of them at once. What is KB's own
-is known here; for other names, and only then, the project's own files and packages are asked.
+is known here; for other names, and only then, the project's own files and packages are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The settings of the user, ``kb/config.json`` in the user's own folder for configuration, and the environment. Pure.
 
 A repository is not always the user's own. Invariant: what a repository asks for is never more than what is said here,
-and what decides where stores lie is read here alone.
+and the place of stores is decided here alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Detection of other packages with an extractor, by the files with which packages announce it.
 
 What the standard library offers for this brings its package for e-mail: a quarter of what a git hook takes that has
-nothing to do, and nearly nobody has such an extractor.
+nothing to do, and such extractors are rare.
 """
 
 from __future__ import annotations

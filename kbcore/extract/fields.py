@@ -1,7 +1,7 @@
 """Statements of one mapping about one entity: core fields, attributes, metadata and links.
 
 The same for front matter, for a symbol of a manifest and for the bullets under a heading. A value that is not
-valid is a problem with its line, and is left out; everything else is taken.
+valid is a problem with its line, and is left out; everything else is kept.
 """
 
 from __future__ import annotations

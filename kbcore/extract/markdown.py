@@ -1,6 +1,6 @@
 """The extractor for Markdown: one document is one entity, stated by its front matter, its first lines and its links.
 
-A file is never passed over in silence: it gives an entity, a problem or a note. No id is guessed.
+No file is skipped in silence: each gives an entity, a problem or a note. No id is guessed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Git's hooks by configuration: whether this git has them, KB's entries there, and the folder of hook files.
 
 Only that file is read and written, never one of the user's or of the machine, and only below the names that are asked
-for. Whether git runs an entry is for git itself to say.
+for. Whether git runs an entry is decided by git itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """git's operations of several steps, such as a rebase: while one is under way, the files are no state of the branch.
 
-An operation that stopped, for a conflict or an edit, may stay so for days. A rebase at work writes to its folder all
-the while; one that stopped does not.
+An operation that stopped, for a conflict or an edit, may stay so for days. A running rebase writes to its folder
+all the time; one that stopped does not.
 """
 
 from __future__ import annotations

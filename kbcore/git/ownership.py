@@ -1,4 +1,4 @@
-"""Whose repository it is, and which modes its files are to have: what git's own settings say of other users.
+"""The owner of a repository, and the modes of its files: git's own settings about other users.
 
 git decides who may use a repository of another user (``safe.directory``). It is asked only where an owner differs, so
 that the usual case starts no process.

@@ -1,6 +1,6 @@
-"""``kb doctor --adopt``: take over stores that lie elsewhere, such as those that an older KB left in ``.kb/branches``.
+"""``kb doctor --adopt``: take over stores from elsewhere, such as those that an older KB left in ``.kb/branches``.
 
-Each is copied, and the copy is proven before it comes into its place. A store with records that is there is replaced
+Each is copied, and the copy is proven before it is moved to its place. A store with records that is there is replaced
 only when that is asked for, and goes to the trash first.
 What the copy was made of is removed last, and only when git tracks none of it.
 """

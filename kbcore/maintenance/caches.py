@@ -1,7 +1,7 @@
-"""The cache of one branch as a diagnosis sees it: readable or not, and whether it knows of more than the journal.
+"""The cache of one branch as a diagnosis sees it: readable or not, and whether it has more records than the journal.
 
 A cache is never needed for an answer, so nothing here is worse than a warning. A view that has seen records which the
-store lacks is reported for as long as it lies there: they may be got back from it.
+store lacks is reported for as long as it is there: they may be recovered from it.
 """
 
 from __future__ import annotations

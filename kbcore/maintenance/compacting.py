@@ -1,6 +1,6 @@
 """Compact one branch: write the snapshot of its state, seal its journal, and on request give up old history.
 
-The snapshot is folded from the journal itself, never from the view: what is pruned afterwards lives on in it alone.
+The snapshot is folded from the journal itself, never from the view: what is pruned afterwards is kept in it alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The documents that search keeps for all branches: which of them no branch holds any more, and whether they are whole.
+"""The documents that search keeps for all branches: which of them no branch has any more, and whether they are whole.
 
-What is kept is a saving. A branch that cannot be read may hold any of them: then all stay.
+They only save time. A branch that cannot be read may have any of them: then all are kept.
 """
 
 from __future__ import annotations

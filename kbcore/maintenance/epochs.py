@@ -1,7 +1,7 @@
 """Records about the store itself: of a repair, and of a new epoch, which is the first record under a new store id.
 
 A reference to a record is a store id and a seq. After a loss the same seqs are given to other records, so the store
-goes on under another id.
+gets another id.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Repairs that a person asks for: a new head out of the journal, or snapshots out of what still holds their facts.
+"""Repairs that a person asks for: a new head from the journal, or snapshots from what still has their facts.
 
 Each makes a full copy of the store first, changes no record, and is itself on record afterwards.
 """

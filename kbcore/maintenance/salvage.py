@@ -1,4 +1,4 @@
-"""Salvage a damaged branch: keep every record that is proven, and write down which records are gone.
+"""Salvage a damaged branch: keep every record that is proven, and note which records are missing.
 
 The state comes from the newest sound snapshot and the records after it. Where no snapshot covers the missing records,
 what is known before them is carried over them, and what a cached view adds enters as a record marked unproven. The old

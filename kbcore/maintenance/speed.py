@@ -1,6 +1,6 @@
 """Speed of the disk below the stores: a file of its own in the cache, written, synced, read and removed again.
 
-The quickest of a few tries counts, so that what else the machine does at the moment is not taken for the disk.
+The quickest of a few tries counts, so that other work of the machine does not count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bare links: a document names another entity without saying how. The two types decide which edge is meant.
 
-Pure. Run whenever an end of a bare link comes or changes its type, so that a link to an unknown id becomes an edge
+Pure. Run whenever an end of a bare link is created or changes its type, so that a link to an unknown id becomes an edge
 as soon as its target exists.
 """
 

@@ -1,6 +1,6 @@
 """The vocabulary of KIP that every store knows: concept types, predicates and the few nodes they need. Plain data.
 
-It is the same in every store and no record holds it: an element of it is written down as soon as somebody changes it.
+It is the same in every store and no record holds it: an element of it is recorded as soon as it is changed.
 Definitions that a branch adds while it runs are nodes of the same two types, and extend the schema likewise.
 """
 

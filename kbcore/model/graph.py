@@ -1,6 +1,6 @@
 """The graph as plain values: nodes (entities), links (edges) and source files, each at one seq.
 
-Values are never changed in place: a change makes a new value, so "before" and "after" are always at hand.
+Values are never changed in place: a change makes a new value, so "before" and "after" are always available.
 
 A node's facts are one flat map of field names. Core fields go by their own name (``title``, ``tags``); what a
 type or a project adds is ``attributes.<key>``; facts about the record itself are ``metadata.<key>``. The first

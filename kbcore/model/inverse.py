@@ -1,4 +1,4 @@
-"""From one value of an element to another: the operations that lead there, and what undoing a change comes to. Pure.
+"""From one value of an element to another: the operations that lead there, and the undo of a change. Pure.
 
 Applied to ``now``, the operations give ``wanted`` in every field, owner and statement; only what a commit stamps
 (version, and the time of the update) is that of the commit.

@@ -1,7 +1,7 @@
 """Renames: the operations that give an entity another id, and which changes are the rename of one. Pure.
 
-The history has a rename as an entity that goes and one that comes, of which one has the id of the other among its
-former ids, with all edges that have another id for it. ``joined`` makes one change of the two sides of each.
+The history has a rename as an entity that is removed and one that is created, of which one has the id of the other
+among its former ids, with all edges that have another id for it. ``joined`` makes one change of the two sides of each.
 """
 
 from __future__ import annotations

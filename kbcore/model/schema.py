@@ -1,4 +1,4 @@
-"""The types of entities and edges: KB's own and the project's. Plain data with questions that others ask of it.
+"""The types of entities and edges: KB's own and the project's. Plain data with look-ups for other modules.
 
 An end of an edge is the name of an entity type, ``any`` (every entity) or ``link`` (another edge).
 """

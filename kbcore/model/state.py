@@ -1,7 +1,7 @@
 """The elements at one seq as a working set, what a record changed of them, and what is planned on them. Plain data.
 
 For a full replay a ``State`` starts empty and holds everything; for one changeset it is loaded with the elements that
-``needs`` names. ``folding.apply`` alone changes it.
+``read_set`` names. ``folding.apply`` alone changes it.
 """
 
 from __future__ import annotations

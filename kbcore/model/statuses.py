@@ -1,4 +1,4 @@
-"""Statuses that take an entity out of service, for the rules that make exceptions or objections of them."""
+"""Statuses that take an entity out of service, for the rules that exempt or report them."""
 
 from __future__ import annotations
 

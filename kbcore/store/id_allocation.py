@@ -1,7 +1,7 @@
 """Gives each writer an id of its own: the next number of a series, reserved for all branches and worktrees of a clone.
 
-An id that was given out is reserved for an hour, in a file in the cache, so that another writer who asks before it is
-used gets the next one. From its first use on the store has it. Other clones know nothing of a reservation.
+An id that was given out is reserved for an hour, in a file in the cache, so that another writer who needs one before it
+is used gets the next one. From its first use on the store has it. Other clones know nothing of a reservation.
 """
 
 from __future__ import annotations

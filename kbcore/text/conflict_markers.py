@@ -1,6 +1,6 @@
 """Conflicts that a git merge left in a text: both sides, between lines of seven signs.
 
-Neither side is taken for what the author means: the lines of a conflict become empty, so that the lines around them
+Neither side counts as what the author means: the lines of a conflict become empty, so that the lines around them
 keep their numbers and can be read.
 """
 

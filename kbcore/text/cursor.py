@@ -1,7 +1,7 @@
 """Cursors: opaque text that says where a page ended. Stateless: everything the next page needs is in it.
 
 A cursor is bound to the request it came from and to the seq that was answered, so that all pages of one
-answer speak of the same state. It is checked against damage, not against forgery: it grants nothing.
+answer are of the same state. It is checked against damage, not against forgery: it gives no rights.
 """
 
 from __future__ import annotations

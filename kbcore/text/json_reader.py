@@ -1,4 +1,4 @@
-"""JSON text to values that know their place: one reader, in three ways.
+"""JSON text to values with their place: one reader, in three ways.
 
 ``read`` gives typed values and every fault: where one leaves no doubt (a comment, a comma too many or too few), reading
 goes on, so that all is reported. It is stricter than the standard library: duplicate keys, NaN, numbers beyond 64 bits

@@ -1,7 +1,7 @@
 """The YAML that nearly all front matter is, read line by line: one ``key: value`` a line, and lists of plain words.
 
-What it returns is what ``yamltext`` returns for the same text, in half the time and without its library. It takes
-only what cannot mean anything else, and answers None for all other text: nothing is refused or mended here.
+It returns what ``yaml_text`` returns for the same text, in half the time and without its library. It reads
+only what cannot mean anything else, and returns None for all other text: nothing is refused or corrected here.
 """
 
 from __future__ import annotations

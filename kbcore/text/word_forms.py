@@ -1,4 +1,4 @@
-"""Forms of English words, and words that say nothing by themselves. Pure.
+"""Forms of English words, and words without a meaning by themselves. Pure.
 
 KB does not know which language a project writes. A word of another language is its own only form, or loses an ending
 that English words have; it is still found as it is written, and forms count less than the word itself.

@@ -1,6 +1,6 @@
-"""Work that runs in one other thread while its caller goes on: DuckDB loads rows while the next ones are being made.
+"""Work that runs in one other thread while its caller continues: DuckDB loads rows while the next ones are being made.
 
-The pieces are done in order, and at most one waits while another is done: that bounds the memory that they take.
+The pieces are done in order, and at most one is pending while another is done: that bounds their memory.
 """
 
 from __future__ import annotations

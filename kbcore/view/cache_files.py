@@ -1,8 +1,8 @@
 """The folder of cached files of one branch: their names, how one is written and published, and how it is deleted.
 
-The files may be deleted at any time, and the folder may be unwritable: whoever wanted a new file works in memory then.
+The files may be deleted at any time, and the folder may be unwritable: the caller works in memory then.
 A published file is never changed in place; a new one is written next to it and renamed over it. The content of the
-files is the matter of those that write and open them.
+files is left to the modules that write and open them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reasons why a part of a branch's history is unreadable: it was pruned, or records are missing since a salvage.
 
-The record of a salvage names what is missing. It is the only source: every message, note and rule asks here.
+The record of a salvage names what is missing. It is the only source: every message, note and rule uses it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Look at an attached file before anything in it is asked: it must hold the tables that KB makes, and nothing else.
+"""Inspect an attached file before anything in it is queried: it must have the tables that KB makes, and nothing else.
 
 A file of a cache may have been made by another user, who put a view under the name of a table. Invariant: the
 inspection reads the catalog alone. No view, default, generated column, check or index expression of the file is

@@ -1,4 +1,4 @@
-"""Ids that look alike: they differ only in case, in Unicode normal form or in leading zeros. And titles."""
+"""Ids that look alike: they differ only in case, in Unicode normal form or in leading zeros. And titles that do."""
 
 from __future__ import annotations
 

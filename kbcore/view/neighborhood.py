@@ -1,7 +1,7 @@
 """Neighbours of some entities, in small tables that hide those of the whole branch from one cursor.
 
-They are in a schema of their own, which that cursor alone looks through first: nothing that anybody else asks is
-answered otherwise. ``main.node`` means all nodes there as elsewhere, and what is in no such table is the branch's.
+They are in a schema of their own, which that cursor alone searches first: no other query is
+answered differently. ``main.node`` means all nodes there as elsewhere, and what is in no such table is the branch's.
 """
 
 from __future__ import annotations

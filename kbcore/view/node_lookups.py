@@ -1,4 +1,4 @@
-"""The nodes that a view remembers: those that it read last, and those that have something that is asked for often."""
+"""The nodes that a view caches: those that it read last, and those that are looked up often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The views that a process keeps of a branch: each thread that asks has one of its own, and the idle ones are kept."""
+"""The views that a process keeps of a branch: each thread that reads has one of its own, and the idle ones are kept."""
 
 from __future__ import annotations
 

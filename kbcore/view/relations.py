@@ -1,6 +1,6 @@
 """Relations for the SQL of a project's own rules: names and columns that stay, whatever the view is made of.
 
-Each is a copy that is made for the rules; the tables of the view itself are not within their reach.
+Each is a copy that is made for the rules; the tables of the view itself cannot be read by them.
 """
 
 from __future__ import annotations

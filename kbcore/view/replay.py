@@ -1,4 +1,4 @@
-"""Replay the journal: from its beginning, or from the snapshot that holds what pruned or missing records led to.
+"""Replay the journal: from its beginning, or from the snapshot after pruned or missing records.
 
 The journal alone is read, never the view, so this is what snapshots, new views and proofs are made from.
 """

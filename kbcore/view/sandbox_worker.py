@@ -1,8 +1,8 @@
 """A program of its own that answers the SQL of the project's rules: ``sandbox`` starts it, without the rest of KB.
 
-Invariant: before it reads the first statement it has given up every file outside of one folder, every change of a
-setting, and time and memory beyond its limits; what it cannot keep to, the system ends. It ends as soon as nobody holds
-the other end of its input, whatever runs: statements run in a thread, while the first one reads.
+Invariant: before it reads the first statement it has dropped access to every file outside of one folder, every change
+of a setting, and time and memory beyond its limits; the system enforces the rest. It ends as soon as the other end of
+its input is closed, whatever runs: statements run in a thread, while the first one reads.
 """
 
 from __future__ import annotations

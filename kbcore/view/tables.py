@@ -2,9 +2,9 @@
 
 Every table has three forms. ``base.X`` is the published part, read-only and the same for every process. ``X_tail``
 holds what came after it, in memory. ``X`` is the view over both that queries read; the keys in ``X_touched`` have
-moved from the base to the tail. A base that is a view's own has no tail: it takes in itself what comes.
-Superseded rows go to ``X_history`` with the seq that ended them, so an element stood at seq S exactly when
-``version <= S`` and ``ended > S`` (or it stands still).
+moved from the base to the tail. A base that is a view's own has no tail: new rows are added to it.
+Superseded rows go to ``X_history`` with the seq that ended them, so an element existed at seq S exactly when
+``version <= S`` and ``ended > S`` (or it still exists).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The tail of a view: what came after its base, as values for look-ups by key, and as rows for SQL.
 
 Tables and views cost more than most statements, so each is made for the first one that reads it. A base that is the
-view's own takes in itself what comes; over a published one it goes to tail tables. An element that the tail knows is
-never asked of the base; one that was removed is known as None.
+view's own gets new rows itself; those over a published one go to tail tables. An element that the tail knows is
+never read from the base; one that was removed is known as None.
 """
 
 from __future__ import annotations

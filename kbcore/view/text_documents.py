@@ -1,4 +1,4 @@
-"""The documents that search has at hand within the database of a view, by the hash of their file.
+"""The documents for search within the database of a view, by the hash of their file.
 
 ``text_body`` has them all, each once: those that are kept in a file for all branches, which is attached read-only, and
 in ``text_read`` those that this process has read. A file of them is written once and never changed after.

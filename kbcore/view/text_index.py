@@ -1,7 +1,7 @@
-"""The text index of a branch: a database of SQLite with FTS5, filled from the view and asked without it.
+"""The text index of a branch: a database of SQLite with FTS5, filled from the view and searched without it.
 
-A published file is opened as immutable and never changed; what came later is taken in by a copy in memory. Two indexes
-of the same entities and documents answer alike, however many steps either was filled in. No file is trusted: its schema
+A published file is opened as immutable and never changed; later changes go to a copy in memory. Two indexes of the same
+entities and documents give the same answers, however many steps either was filled in. No file is trusted: its schema
 must be the one that this SQLite makes of the same statements, and nothing else is read before.
 """
 

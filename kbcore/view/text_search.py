@@ -1,7 +1,7 @@
-"""Text search of one branch: its index, kept in the cache and caught up with the view that is asked.
+"""Text search of one branch: its index, kept in the cache and updated to the seq of the view.
 
 The index is built by the first search that needs it, never by a write. It is published as the view is: under a
-temporary name, then renamed, and never changed after. Losing it costs time, and one that is damaged is thrown away.
+temporary name, then renamed, and never changed after. Losing it costs time, and a damaged one is deleted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One process's view of a branch: the published base, attached read-only, and the tail that came after it.
 
-A view is never asked what is durable. It answers for exactly one seq, and moves only forward.
+A view never decides what is durable. It answers for exactly one seq, and moves only forward.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plan on a working set of a view as if on the whole state: what the operations meet is looked at before it counts.
+"""Plan on a working set of a view as if on the whole state: what the operations need is read first.
 
-A planner names what it reads beforehand, and cannot know all that it comes to. What is not in the working set counts as
-absent, which is true of nothing that was not looked for.
+A planner names what it reads beforehand, and cannot know all that it will need. What is not in the working set counts
+as absent, which is true of nothing that was not looked for.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records of a branch that remain, and those of them that another branch has as well.
 
-Pruning gives up whole records; the state after the last of them is kept, so the records that are left can
+Pruning removes whole records; the state after the last of them is kept, so the records that are left can
 be shown and undone. After a salvage, records before missing ones are left as well: they are listed, and shown as far as
 they prove it themselves. Which seqs can be read is decided where they are read, in ``view.past``; why others cannot be,
 in ``gaps``.

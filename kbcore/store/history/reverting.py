@@ -1,6 +1,6 @@
 """The revert of records: each of their changes undone, the newest first, from the view's history.
 
-A file whose facts are changed by it is noted as not taken in, so that the next sync reads it again.
+A file whose facts are changed by it is noted as not synced, so that the next sync reads it again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The points of a branch's history that people name: a seq, a time, or a revision of git, read from their words.
 
-A word is a seq if it has digits only, then a time, then the name of another branch with a store, then what git takes
-for a commit. Which record that is depends on the view, and is found in ``moment``.
+A word is a seq if it has digits only, then a time, then the name of another branch with a store, then what git resolves
+to a commit. Which record that is depends on the view, and is found in ``moment``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A type or predicate that a branch defines stays as long as anything uses it, whoever deletes or renames it. Pure."""
+"""A type or predicate that a branch defines is kept as long as it is used: its removal or rename is refused. Pure."""
 
 from __future__ import annotations
 

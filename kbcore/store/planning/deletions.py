@@ -1,4 +1,4 @@
-"""Plan what a client removes: never a file's fact, and nothing that others point at unless that is asked for."""
+"""Plan what a client removes: never a file's fact, and nothing that others point at without ``cascade``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Turn a client's changeset into operations, or into the list of everything that is wrong with it. Pure.
 
-The state handed in holds what ``reads`` lists; nothing is written here.
+The state passed in has what ``reads`` lists; nothing is written here.
 """
 
 from __future__ import annotations
