@@ -12,17 +12,17 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-Tell = Callable[[int, int, str], None]
+Report = Callable[[int, int, str], None]
 """Takes how much is done, of how much, and of what, in the plural: ``(2000, 9000, "records read")``."""
 
 _EVERY: Final = 256
-_listener: ContextVar[Tell | None] = ContextVar("kbcore.progress", default=None)
+_listener: ContextVar[Report | None] = ContextVar("kbcore.progress", default=None)
 
 
 @contextmanager
-def listener(tell: Tell) -> Iterator[None]:
-    """Let ``tell`` hear of the work that begins inside the block: in this thread, and in those it hands its context."""
-    token = _listener.set(tell)
+def listener(report: Report) -> Iterator[None]:
+    """Call ``report`` for the work that begins inside the block: in this thread, and in those that get its context."""
+    token = _listener.set(report)
     try:
         yield
     finally:
@@ -30,14 +30,14 @@ def listener(tell: Tell) -> Iterator[None]:
 
 
 def track(items: Iterable[T], total: int, what: str, *, every: int = _EVERY) -> Iterable[T]:
-    """Return the items, so that taking them is heard of: at the first, at each ``every``-th, and at the end."""
-    tell = _listener.get()
-    return items if tell is None else _reported(items, total, what, every, tell)
+    """Return the items, and report as they are taken: at the first, at each ``every``-th, and at the end."""
+    report = _listener.get()
+    return items if report is None else _reported(items, total, what, every, report)
 
 
-def _reported(items: Iterable[T], total: int, what: str, every: int, tell: Tell) -> Iterator[T]:
+def _reported(items: Iterable[T], total: int, what: str, every: int, report: Report) -> Iterator[T]:
     for done, item in enumerate(items):
         if done % every == 0:
-            tell(done, total, what)
+            report(done, total, what)
         yield item
-    tell(total, total, what)
+    report(total, total, what)

@@ -38,10 +38,10 @@ def sweep(workspace: Workspace, reports: str, *, dry_run: bool = False) -> Remov
     """
     cache = workspace.folders.cache_dir
     unfinished = [path for path in _files(workspace, cache, 2) if _is_unfinished(path.name)]
-    told = [path for path in _files(workspace, cache / reports, 1) if path.suffix == ".txt"]
+    bug_reports = [path for path in _files(workspace, cache / reports, 1) if path.suffix == ".txt"]
     return RemovedFiles(
         _remove(workspace, unfinished, _UNFINISHED_DAYS, dry_run=dry_run),
-        _remove(workspace, told, REPORT_DAYS, dry_run=dry_run),
+        _remove(workspace, bug_reports, REPORT_DAYS, dry_run=dry_run),
     )
 
 

@@ -65,13 +65,13 @@ def speed_findings(fs: Fs, folder: Path, clock: Clock) -> Iterator[DoctorFinding
     except KBError as error:
         yield DoctorFinding("disk", "warning", error.code, f"The disk could not be timed: {error.message}", error.hint)
         return
-    told = f"Syncing to the disk takes {speed.sync_s * _MS:.3g} ms, and reading a file {speed.read_s * _MS:.3g} ms"
+    measured = f"Syncing to the disk takes {speed.sync_s * _MS:.3g} ms, and reading a file {speed.read_s * _MS:.3g} ms"
     if speed.sync_s <= SLOW_SYNC_S and speed.read_s <= SLOW_READ_S:
-        yield DoctorFinding("disk", "ok", "speed", f"{told}.")
+        yield DoctorFinding("disk", "ok", "speed", f"{measured}.")
         return
     worse = "every write waits for several syncs" if speed.sync_s > SLOW_SYNC_S else "every command reads several files"
     remedy = "Keep the repository on a local disk, and look for what else keeps this one busy."
-    yield DoctorFinding("disk", "warning", "slow_disk", f"{told}: {worse}.", remedy, file=str(folder))
+    yield DoctorFinding("disk", "warning", "slow_disk", f"{measured}: {worse}.", remedy, file=str(folder))
 
 
 def _quickest(act: Callable[[], object], clock: Clock) -> float:

@@ -225,8 +225,8 @@ def extended(schema: Schema, definitions: Iterable[Concept] = ()) -> Schema:
     """
     entities, edges = dict(schema.entities), dict(schema.edges)
     own = [one for one in definitions if is_well_named(one)]
-    told = {(one.type, one.name) for one in own}
-    for one in (*own, *(core for core in CORE_CONCEPTS if (core.type, core.name) not in told)):
+    defined = {(one.type, one.name) for one in own}
+    for one in (*own, *(core for core in CORE_CONCEPTS if (core.type, core.name) not in defined)):
         description = str(one.attributes.get("description") or "")
         if one.type == TYPE:
             entities.setdefault(one.name, EntityType(one.name, description, ("title",), "active", origin=ORIGIN))

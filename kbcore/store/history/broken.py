@@ -98,8 +98,8 @@ def _elements_before(view: View, table: Table[E], keys: Iterable[str], base: Bas
     seq, names = base
     wanted = sorted(set[str]().union(*map(names.earlier, keys)) if names else set(keys))
     later = later_changes(view, table, wanted, seq)
-    stood: list[E] = table.current(view, [key for key in wanted if key not in later])
-    stood += [changes[0].before for changes in later.values() if changes[0].before is not None]
+    existing: list[E] = table.current(view, [key for key in wanted if key not in later])
+    existing += [changes[0].before for changes in later.values() if changes[0].before is not None]
     if not names:
-        return stood
-    return [names.named(one, seq) for one in stood if isinstance(one, Link) or not names.path(one.id, seq)[1].until]
+        return existing
+    return [names.named(one, seq) for one in existing if isinstance(one, Link) or not names.path(one.id, seq)[1].until]

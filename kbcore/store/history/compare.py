@@ -104,7 +104,7 @@ def differences_from(
 
 
 def count_differences(view: View, a: int, b: int) -> int:
-    """Return how many entities and edges ``diff`` shows; only those that stood at both seqs are read.
+    """Return how many entities and edges ``diff`` shows; only those that existed at both seqs are read.
 
     Raises: ``HistoryPruned``.
     """
@@ -142,7 +142,7 @@ def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
     """Return what differs between two branches now, going from the first to the second.
 
     ``base`` is the seq where their histories parted (null: they share none that is still there). ``fields`` gives,
-    for each field that differs, both sides and what stood at the base; ``changed_in`` says which side changed it. An
+    for each field that differs, both sides and the value at the base; ``changed_in`` says which side changed it. An
     entity that has another id on the second branch is one that was renamed.
     """
     base = merge_base(view_a, view_b)
@@ -155,13 +155,13 @@ def diff_branches(view_a: View, view_b: View) -> dict[str, Any]:
         "to": view_b.seq,
         "base": base,
         "entities": [
-            {**shown.entity_change(change), **_sides(change, stood, shown.node_fields)}
-            for change, stood in sorted(nodes, key=lambda one: one[0].key)
+            {**shown.entity_change(change), **_sides(change, before, shown.node_fields)}
+            for change, before in sorted(nodes, key=lambda one: one[0].key)
             if _is_net(change, shown.node_fields)
         ],
         "edges": [
-            {**shown.edge_change(change), **_sides(change, stood, shown.link_fields)}
-            for change, stood in sorted(links, key=lambda one: _place(one[0]))
+            {**shown.edge_change(change), **_sides(change, before, shown.link_fields)}
+            for change, before in sorted(links, key=lambda one: _place(one[0]))
             if _is_net(change, shown.link_fields)
         ],
     }
@@ -245,20 +245,20 @@ def _by_base(
 
 
 def _three_ways(mine: Mapping[str, Change[E]], theirs: Mapping[str, Change[E]]) -> list[tuple[Change[E], E | None]]:
-    """Return, for each element that either side changed, the way from mine to theirs and what stood at the base."""
+    """Return, for each element that either side changed, the way from mine to theirs and the element at the base."""
     found: list[tuple[Change[E], E | None]] = []
     for key in mine.keys() | theirs.keys():
-        stood = (mine.get(key) or theirs[key]).before
-        one = mine[key].after if key in mine else stood
-        other = theirs[key].after if key in theirs else stood
-        last = other or one or stood
-        found.append((Change(last.id if last else key, one, other), stood))
+        before = (mine.get(key) or theirs[key]).before
+        one = mine[key].after if key in mine else before
+        other = theirs[key].after if key in theirs else before
+        last = other or one or before
+        found.append((Change(last.id if last else key, one, other), before))
     return found
 
 
-def _sides(change: Change[E], stood: E | None, flat: Flat[E]) -> dict[str, Any]:
-    """Return, for each field that differs, what stands on either side and stood at the base, and who changed it."""
-    one, other, base = flat(change.before), flat(change.after), flat(stood)
+def _sides(change: Change[E], before: E | None, flat: Flat[E]) -> dict[str, Any]:
+    """Return, for each field that differs, the value on either side and at the base, and who changed it."""
+    one, other, base = flat(change.before), flat(change.after), flat(before)
     names = shown.differing(one, other)
     sides = {"from": shown.differing(base, one), "to": shown.differing(base, other)}
     return {

@@ -184,11 +184,12 @@ def missing(view: View, key: str) -> NotFound:
     records = f"{kb('log', key)} shows the records about it."
     if is_link_id(key) and view.links([key]):
         return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
-    waiting = sorted(edge_words(link) for link in view.touching([key]))
-    if waiting:
-        more = f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else ""
+    unresolved = sorted(edge_words(link) for link in view.touching([key]))
+    if unresolved:
+        more = f" (and {len(unresolved) - 1} more)" if len(unresolved) > 1 else ""
         return NotFound(
-            f"There is no entity {in_quotes(key)}; there is an unresolved edge to it: {waiting[0]}{more}.", hint=records
+            f"There is no entity {in_quotes(key)}; there is an unresolved edge to it: {unresolved[0]}{more}.",
+            hint=records,
         )
     from kbcore.query.known import near_ids  # noqa: PLC0415 - only failures pay for it
 

@@ -125,10 +125,10 @@ def operations(view: View, found: Restoration, stamp: Stamp, schema: Schema, sin
     def plan(state: State) -> _Planned:
         after = _copied(state)
         changes = apply(after, stamp, ops)
-        turned = _changed_types(changes)
-        bare = resolve(after, turned, schema)
+        retyped = _changed_types(changes)
+        bare = resolve(after, retyped, schema)
         if bare:
-            bare = resolve(after, turned, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
+            bare = resolve(after, retyped, schema, keeps=_as_before(view, after, bare, (since - 1, found.names)))
         if not bare:
             return _Planned(ops, changes, after)
         after, all_ops = _copied(state), (*ops, *(_on(state, op) for op in bare))

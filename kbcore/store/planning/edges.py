@@ -24,14 +24,14 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
     if not _is_defined(found, item) or not item.id:
         return
     old = found.state.links.get(item.id)
-    stands = old is not None and old.is_resolved
-    if old and stands and item.mode == "create":
+    is_there = old is not None and old.is_resolved
+    if old and is_there and item.mode == "create":
         made = found.around.writer(old.created_seq).words()
         message = f"The edge {edge_words(item)} exists already, created {made}."
         hint = "Leave it out; to change its values, send it as an update."
         found.wrong(item.path, "exists", message, hint, subject=item.id)
         return
-    if not stands and item.mode == "update":
+    if not is_there and item.mode == "update":
         seq = found.around.gone.get(item.id)
         removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
         hint = 'To create it, use the mode "create" or "upsert".'
@@ -73,13 +73,13 @@ def plan_repeated(found: PlanBuilder, changeset: Changeset) -> None:
     repeated = found.repeated.values()
     suspect = found.around.suspect([link.id for link in repeated]) if repeated else dict[str, int]()
     paths, read_seq = {edge.id: edge.path for edge in changeset.edges}, changeset.expected_seq
-    turned = {op.id for op in found.ops if isinstance(op, PutNode) and {*op.set, *op.unset} - {*STAMPS}}
+    changed = {op.id for op in found.ops if isinstance(op, PutNode) and {*op.set, *op.unset} - {*STAMPS}}
     for link in repeated:
         changed_seq = suspect.get(link.id, 0)
         if read_seq is not None and changed_seq > read_seq:
             message = f"{in_quotes(link.to_id)} changed at seq {changed_seq}, after {read_seq}."
             found.wrong(paths[link.id], "stale", message, "Look at what it says now, and confirm the edge if it holds.")
-        is_suspect = link.id in suspect or (link.is_resolved and link.to_id in turned)
+        is_suspect = link.id in suspect or (link.is_resolved and link.to_id in changed)
         if is_suspect or all(statement.src != CLIENT for statement in link.statements):
             kind_of_op = ConfirmLink if is_suspect else StateLink
             found.ops.append(kind_of_op(link.type, link.from_id, link.to_id, link.version, link.kind))
@@ -143,12 +143,12 @@ def check_resolved_edges(found: PlanBuilder, changes: Changes, paths: Mapping[st
     ``paths`` has the place of each element that the changeset names; the edges among these are left to
     ``check_written``.
     """
-    turned = [
+    retyped = [
         change.key
         for change in changes.nodes
         if change.after and not (change.before and change.before.type == change.after.type)
     ]
-    links = {link.id: link for key in turned for link in found.state.links_of(key)}
+    links = {link.id: link for key in retyped for link in found.state.links_of(key)}
     links |= {one.key: one.after for one in changes.links if one.after and not (one.before and one.before.is_resolved)}
     for link in links.values():
         ends = _end_type(found, link.from_id), _end_type(found, link.to_id)
@@ -205,9 +205,9 @@ def _end_type(found: PlanBuilder, end: str) -> str | None:
 
 def _fitting(found: PlanBuilder, from_type: str, to_type: str) -> str:
     straight = [name for name in found.schema.edges if found.schema.admits(name, from_type, to_type)]
-    turned = [
+    swapped = [
         f"{name} (ends swapped)"
         for name in found.schema.edges
         if name not in straight and found.schema.admits(name, to_type, from_type)
     ]
-    return f"These fit: {', '.join([*straight, *turned])}."
+    return f"These fit: {', '.join([*straight, *swapped])}."

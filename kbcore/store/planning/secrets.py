@@ -32,12 +32,12 @@ def check_secrets(found: PlanBuilder, changeset: Changeset) -> None:
         for one in secrets:
             found.wrong(one.place, CODE, f"This {one.looks}", hint)
         return
-    told = [f"{one.place} {one.looks}" for one in islice(secrets, _MAX_WARNINGS)]
+    found_at = [f"{one.place} {one.looks}" for one in islice(secrets, _MAX_WARNINGS)]
     more = sum(1 for _ in secrets)
-    if told:
+    if found_at:
         count = f"So do {more} more places. " if more else ""
         remedy = "History keeps what is written: if it is real, revoke it, and write the field again without it."
-        found.warnings += [*told, count + remedy]
+        found.warnings += [*found_at, count + remedy]
 
 
 def _in_changeset(changeset: Changeset) -> Iterator[Secret]:
