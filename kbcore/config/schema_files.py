@@ -116,7 +116,7 @@ class _Loader:
         """Tell whether a definition of this name is to be read."""
         grammar, words = _NAMES[what]
         if name in RESERVED_NAMES:
-            spot.wrong("reserved_name", f"{name!r} has a meaning of its own in KB.", "Take another name.")
+            spot.wrong("reserved_name", f"{name!r} has a meaning of its own in KB.", "Choose another name.")
         elif len(name) > limits.MAX_NAME_CHARS or not grammar.fullmatch(name):
             hint = f"Use {words}; a letter first, and {limits.MAX_NAME_CHARS} characters at most."
             spot.wrong("bad_name", f"{shown(name)} cannot be the name of an {what} type.", hint)

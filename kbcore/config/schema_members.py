@@ -136,7 +136,7 @@ def may_name_attribute(name: str, spot: ConfigNode) -> bool:
     """Tell whether an attribute may have this name."""
     if name in _FIELD_NAMES:
         message = f"{shown(name)} is a field of every entity and cannot be an attribute."
-        spot.wrong("reserved_name", message, "Take another name, or leave it out.")
+        spot.wrong("reserved_name", message, "Choose another name, or leave it out.")
     elif not _is_label(name):
         hint = f"Use 1 to {limits.MAX_NAME_CHARS} printable characters, with no space around them."
         spot.wrong("bad_name", f"{shown(name)} cannot be the name of an attribute.", hint)

@@ -130,7 +130,7 @@ def read_config(text: str, path: str) -> ReadSettings:
     found = root.known_members((*_KEYS, OF_THE_USER), "setting") if root else {}
     if OF_THE_USER in found:
         message = f"`{OF_THE_USER}` is a setting of the user, not of a repository."
-        hint = "Take it out: a repository does not decide that. It counts in your own kb/config.json alone."
+        hint = "Remove it: a repository does not decide that. It counts in your own kb/config.json alone."
         found[OF_THE_USER].wrong("setting_of_the_user", message, hint)
     extractors = _extractors(found.get("extractors"), doubts)
     config = Config(

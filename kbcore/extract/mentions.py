@@ -49,7 +49,7 @@ def mentions(
     for target, is_path, line in _targets(body, first_line, path, tuple(beginnings)):
         if target != (path if is_path else subject) and (target, is_path) not in found:
             if len(found) == limits.MAX_MENTIONS:
-                message = f"the text links to more than {limits.MAX_MENTIONS} documents; the others are not taken in"
+                message = f"the text links to more than {limits.MAX_MENTIONS} documents; the others are not recorded"
                 hint = "Leave the document out of `mentions` in the settings, or split it."
                 return list(found.values()), [FileProblem(line, "more_mentions", message, hint, "warning")]
             link = StatedLink(subject, target, MENTIONS, line=line, is_path=is_path, in_text=True)

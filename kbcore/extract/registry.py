@@ -68,7 +68,7 @@ def load(disabled: Iterable[str] = ()) -> Loaded:
     times = Counter(point.name for point in points)
     for point in points:
         is_taken = times[point.name] > 1 or point.name in BUILT_IN
-        extractor, fault = (None, "the name is taken") if is_taken else _import(point)
+        extractor, fault = (None, "the name is in use") if is_taken else _import(point)
         if extractor is None:
             origin = f"{_distribution(point)}: {point.value}"
             message = f"The extractor {in_quotes(point.name)} ({origin}) cannot be used: {fault}."
@@ -83,7 +83,7 @@ def missing_package(extractor: Extractor) -> Problem | None:
     if extractor is not gherkin.EXTRACTOR or gherkin.is_installed():
         return None
     message = f"Feature files are not read: the package {gherkin.PACKAGE} is not installed."
-    hint = 'Install it with `pip install "kb-memory[gherkin]"`, or take the setting out of .kb/config.json.'
+    hint = 'Install it with `pip install "kb-memory[gherkin]"`, or remove the setting from .kb/config.json.'
     return Problem(f"extractors.{extractor.name}", "missing_package", message, hint)
 
 

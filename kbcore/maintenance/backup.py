@@ -34,7 +34,7 @@ from kbcore.text.wording import some_of
 from kbcore.view.base import published_stamp
 from kbcore.view.cache_files import CacheFiles
 
-_PLAIN: Final = "A name is taken as it is, also with * and ?."
+_PLAIN: Final = "A name is used as it is, also with * and ?."
 
 
 class SavedBranch(msgspec.Struct, frozen=True):

@@ -291,7 +291,7 @@ def _times(fs: Fs, directory: Path, head: Head, branch: str) -> Iterator[DoctorF
         if seqs:
             verb = "was" if len(seqs) == 1 else "were"
             message = f"{_records(seqs)} {verb} written while the clock of the machine was {why}{or_else}."
-            remedy = "Nothing to do: the order is by seq, and a time that you give with `--at` passes over them."
+            remedy = "Nothing to do: the order is by seq, and a time that you give with `--at` skips them."
             yield DoctorFinding("journal", "note", f"clock_{why}", message, remedy, branch)
 
 
@@ -396,7 +396,7 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
         message = (
             f"{one.branch} was seen at seq {one.seen} in {one.git_dir}, which does not exist any more; here {now}."
         )
-        remedy = "If this repository is to take the place of that one, the records in between are missing."
+        remedy = "If this repository is to replace that one, the records in between are missing."
         yield DoctorFinding("stores", "note", "seen_elsewhere", message, remedy, one.branch)
     if noted:
         message = f"The last acknowledged records of {pluralize(len(noted), 'branch')} are noted in {place.folder()}."

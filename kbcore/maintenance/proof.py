@@ -189,7 +189,7 @@ def _compare_snapshot(proof: _Proof, head: Head, ref: SnapshotRef, start: FoldSt
         kept = snapshot.read(proof.fs, proof.directory, head, ref)
         for number, (one, other) in enumerate(zip_longest(replayed, kept), start=1):
             if one != other:
-                message = f"Fact {number} of {ref.file} is not what replay up to seq {ref.seq} comes to."
+                message = f"Fact {number} of {ref.file} differs from the replay up to seq {ref.seq}."
                 remedy = "Keep the store as it is and report this: the snapshot or the journal is not what KB wrote."
                 proof.found("error", "snapshot_differs", message, remedy, path)
                 return

@@ -30,7 +30,7 @@ from kbcore.view import replay
 from kbcore.view.base import open_view
 from kbcore.view.cache_files import VIEW
 
-GOES_ON: Final = "The store goes on without them: a new head was asked for."
+GOES_ON: Final = "The store goes on without them: a new head was requested."
 
 
 class Repaired(msgspec.Struct, frozen=True):

@@ -607,7 +607,7 @@ def _lost(new: Head, holes: Iterable[MissingRecords], carried: _Carried | None, 
         return
     if new.pruned is not None and not new.holes:
         yield f"The records before {new.first_seq} were pruned."
-    yield "No snapshot holds what they led to: what they changed is missing, and their changeset ids are forgotten."
+    yield "No snapshot has the state after them: what they changed is missing, and their changeset ids are forgotten."
     if carried.changed:
         names = some_of([*carried.changed], _SHOWN)
         yield f"They changed {pluralize(len(carried.changed), 'entity')} that later records name again: {names}."

@@ -74,7 +74,7 @@ def read_params(spot: ConfigNode | None) -> dict[str, dict[str, RuleSetting]]:
 def check_params(rule: str, spot: ConfigNode, known: Parameters, own_rules: frozenset[str]) -> None:
     """Keep what is wrong with the values for one rule: a name that is none, or a value of another kind."""
     if rule in own_rules:
-        spot.wrong("unknown_parameter", f"The rule {shown(rule)} of KB has no parameters.", "Take it out.")
+        spot.wrong("unknown_parameter", f"The rule {shown(rule)} of KB has no parameters.", "Remove it.")
         return
     if rule not in known:
         spot.unknown("unknown_rule", "rule", rule, known)

@@ -289,7 +289,7 @@ class Backup:
             of = head.read(view, directory)
             stated = (saved.branch, saved.store_id, saved.lineage, saved.seq, saved.hash)
             if (of.branch, of.store_id, of.lineage, of.seq, of.hash) != stated:
-                raise self.damaged(f"its list says otherwise of {saved.branch!r} than the head does")
+                raise self.damaged(f"its list differs from the head about {saved.branch!r}")
             if of.files | {layout.HEAD} != {member.file for member in saved.files}:
                 raise self.damaged(f"it does not hold the files that the head of {saved.branch!r} names")
             proof = verify.prove(view, directory)

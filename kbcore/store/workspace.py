@@ -473,7 +473,7 @@ def _read_text(path: Path, root: Path) -> str | None:
             hint = "Put a file in its place, or remove it."
             raise InvalidConfig(f"{path} cannot be read: it is no regular file.", hint=hint)
         if about.st_size > limits.MAX_CONFIG_BYTES:
-            hint = "Take out what does not belong there."
+            hint = "Remove what does not belong there."
             raise InvalidConfig(f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes.", hint=hint)
         worktree_content.check(str(path), about, root, is_direct=False)
         return worktree_content.read(str(path))[0].decode()

@@ -72,7 +72,7 @@ def check_overlay(cursor: Cursor, overlay: str) -> None:
     """Refuse to go on where files say something else than for the first page. Raises: ``InvalidQuery``."""
     if cursor.overlay not in {"", overlay}:
         raise InvalidQuery(
-            "Files or records have changed since the first page, which had what files say.", hint=START_OVER
+            "Files or records have changed since the first page, which had the content of files.", hint=START_OVER
         )
 
 

@@ -40,7 +40,7 @@ def decode(data: bytes) -> Decoded:
     if at >= 0:
         line, column = place(text, at)
         message = f"the file holds a NUL character in line {line}"
-        hint = "Remove the NUL; if this is no text file, take it out of the configured paths."
+        hint = "Remove the NUL; if this is no text file, exclude it from the configured paths."
         return Decoded(None, (FileProblem(line, "nul_character", message, hint, column=column),))
     return Decoded(text, problems)
 

@@ -165,7 +165,7 @@ def _plain(text: str, file: str, problems: list[Problem]) -> str | None:
     odd = _no_utf8(text)
     if len(text) > limits.MAX_CONFIG_BYTES:
         message = f"The file is longer than {limits.MAX_CONFIG_BYTES} bytes."
-        fault = (0, "too_long", message, "Split it, or take out what does not belong here.")
+        fault = (0, "too_long", message, "Split it, or remove what does not belong here.")
     elif odd is not None:
         fault = (odd, "wrong_encoding", "A byte here is not UTF-8.", "Save the file as UTF-8.")
     elif conflict:

@@ -57,7 +57,7 @@ def meant(view: View, point: When | str, *, now: str = "") -> Meant:
         return Meant(when.seq)
     if not view.recorded_seq:
         message = f"The branch has no record yet, so none of {in_quotes(when.text)}."
-        raise InvalidQuery(message, hint=f"{kb('sync')} takes in documents, and {kb('apply')} a changeset.")
+        raise InvalidQuery(message, hint=f"{kb('sync')} reads documents, and {kb('apply')} applies a changeset.")
     found = _at_time(view, when) if when.end else _shared(view, when) if when.shared else _at_commit(view, when)
     check_reach(view, found.seq)
     return found

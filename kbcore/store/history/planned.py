@@ -289,7 +289,7 @@ def sentences(found: Restoration, restored: Collection[str] = ()) -> tuple[str, 
 
     ``restored`` are files that become again as they were.
     """
-    kept = ("That edges were confirmed is not undone: it says nothing that could be taken back.",)
+    kept = ("Confirmations of edges are not undone: they change no value.",)
     confirmed = kept if found.has_confirmed else ()
     files = [path for path in found.files() if path not in restored]
     if not files:

@@ -78,7 +78,7 @@ def plan_repeated(found: PlanBuilder, changeset: Changeset) -> None:
         changed_seq = suspect.get(link.id, 0)
         if read_seq is not None and changed_seq > read_seq:
             message = f"{in_quotes(link.to_id)} changed at seq {changed_seq}, after {read_seq}."
-            found.wrong(paths[link.id], "stale", message, "Look at what it says now, and confirm the edge if it holds.")
+            found.wrong(paths[link.id], "stale", message, "Read it again, and confirm the edge if it still applies.")
         is_suspect = link.id in suspect or (link.is_resolved and link.to_id in changed)
         if is_suspect or all(statement.src != CLIENT for statement in link.statements):
             kind_of_op = ConfirmLink if is_suspect else StateLink

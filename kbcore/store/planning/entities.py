@@ -91,7 +91,7 @@ def _check_claims(found: PlanBuilder, item: EntityWrite, values: Mapping[str, An
         other = "the id of another entity" if holder == former else f"a former id of {in_quotes(holder)}"
         message = f"{in_quotes(former)} in `{FORMER_KEY}` of {in_quotes(item.id)} is {other}."
         found.wrong(
-            f"{item.path}.{FORMER_IDS}", "former_id", message, f"Take it out of `{FORMER_KEY}`.", subject=item.id
+            f"{item.path}.{FORMER_IDS}", "former_id", message, f"Remove it from `{FORMER_KEY}`.", subject=item.id
         )
 
 

@@ -53,7 +53,7 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
 )
 """Codes of problems, the error that they make and its words; first what a client has to correct first. Any other code
 makes the changeset invalid."""
-_EXISTS: Final = 'Take other ids for what is new; what exists is changed with the mode "update".'
+_EXISTS: Final = 'Choose other ids for what is new; what exists is changed with the mode "update".'
 """The remedy where several elements that are to be created exist."""
 
 

@@ -130,7 +130,7 @@ HARMED = {
         "Correct the link, or remove it.",
     ),
     "bytes": ("is not UTF-8 at byte 0.", "Save it as UTF-8."),
-    "too large": ("is larger than 1048576 bytes.", "Take out what does not belong there."),
+    "too large": ("is larger than 1048576 bytes.", "Remove what does not belong there."),
 }
 
 

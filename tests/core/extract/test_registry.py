@@ -192,7 +192,7 @@ def test_a_name_that_is_taken_is_refused(install, name):
     install("kb_todos_b", GOOD, {name: "kb_todos_b:EXTRACTOR"})
 
     loaded = registry.load()
-    assert {"the name is taken" in problem.message for problem in loaded.problems} == {True}
+    assert {"the name is in use" in problem.message for problem in loaded.problems} == {True}
     assert list(loaded.usable) == [*registry.BUILT_IN, *(["todos"] if name == "markdown" else [])]
 
 

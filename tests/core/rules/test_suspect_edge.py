@@ -114,7 +114,7 @@ def test_a_confirmation_is_reverted_without_harm(project):
     project.apply(edges=[EDGE])
     outcome = revert(project.workspace(), "main", AUTHOR, [3], follows_head=True)
     assert (outcome.applied, outcome.seq) == (False, 3)
-    assert outcome.warnings[0].startswith("That edges were confirmed is not undone")
+    assert outcome.warnings[0].startswith("Confirmations of edges are not undone")
     rollback(project.workspace(), "main", AUTHOR, 2, follows_head=True)
     assert project.link("A", "implements", "B").is_resolved
     revert(project.workspace(), "main", AUTHOR, [2], follows_head=True)

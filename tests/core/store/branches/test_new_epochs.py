@@ -30,7 +30,7 @@ def test_a_new_head_that_gives_records_up_begins_a_new_epoch(project: Project) -
     now = heads.read(project.machine.fs, store_of(project))
     assert [(one.store_id, one.seq, one.seen) for one in now.epochs] == [(old.store_id, 2, 3)]
     [newest, *_] = log(fresh(project).view())
-    assert "The store goes on without them: a new head was asked for." in newest["repair"]
+    assert "The store goes on without them: a new head was requested." in newest["repair"]
     assert "A person accepted" not in newest["repair"], "nobody was asked"
     put(project, "D")
 

@@ -161,7 +161,7 @@ def test_the_remedy_for_several_that_exist_is_no_other_seq(project: Project) -> 
     project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
     with pytest.raises(StaleBase) as refused:
         project.apply(mode="create", entities=[req("A")], edges=[edge("depends_on", "A", "B")])
-    assert refused.value.hint == 'Take other ids for what is new; what exists is changed with the mode "update".'
+    assert refused.value.hint == 'Choose other ids for what is new; what exists is changed with the mode "update".'
 
 
 def test_who_overwrites_what_another_actor_set_is_warned(project: Project) -> None:
