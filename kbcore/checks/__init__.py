@@ -224,7 +224,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     gone = [id_ for id_ in ids if present.get(id_, id_) not in there]
     for at, id_ in enumerate(gone):
         near = nearest_id(view, id_) if at < MAX_GUESSED else ""
-        hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity is gone for good."
+        hint = f"Did you mean {in_quotes(near)}?" if near else "Remove it if the entity was removed for good."
         message = f"A suppression names {in_quotes(id_)}, which does not exist."
         found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
     globs = [one.paths for one in workspace.config.suppressions if one.paths]

@@ -53,7 +53,7 @@ def confirm(
     for one in shown.values():
         if one.id not in recorded:
             _check_recorded(target, [one.from_id, one.to_id])
-            raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not taken in yet.")
+            raise NotSynced(f"{in_quotes(one.to_id)} changed in a file that is not synced yet.")
     if not recorded:
         return with_called(Outcome.unchanged_at(target.branch, store.head().seq, dry_run=dry_run), present)
     edges = [

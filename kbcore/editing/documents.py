@@ -117,7 +117,7 @@ def read_document(workspace: Workspace, path: str) -> bytes:
     """Return the content of a document. Raises: ``StorageError`` when it cannot be read."""
     data = read_file(workspace.repo.worktree / path, workspace.repo.worktree, path)
     if data is None:
-        raise StorageError(f"{path} is not there any more.", hint=f"{kb('sync')} takes in that it is gone.")
+        raise StorageError(f"{path} is not there any more.", hint=f"{kb('sync')} records that it is gone.")
     return data
 
 
@@ -480,7 +480,7 @@ def _leads_out(worktree: Path, path: str, place: Path) -> StorageError:
     out = [one for one in steps if not Path(os.path.realpath(worktree / one)).is_relative_to(root)]
     link = next((one for one in out if (worktree / one).is_symlink()), Path(path))
     return StorageError(
-        f"{path} is not in the repository: the link {link} leads to {os.path.realpath(worktree / link)}.",
+        f"{path} is not in the repository: the link {link} points to {os.path.realpath(worktree / link)}.",
         hint=f"KB writes no file outside the repository. Replace {link} with what belongs in its place, or remove it.",
         data={"file": str(place)},
     )

@@ -182,7 +182,7 @@ class _Front:
                 if items or depth > indent:
                     break
             elif depth > indent:
-                raise CannotEdit(one + 1, "the value goes on in a way that KB does not change")
+                raise CannotEdit(one + 1, "the value continues in a way that KB does not change")
             else:
                 break
         return items

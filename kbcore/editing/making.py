@@ -387,7 +387,7 @@ def _written(
     def is_new(view: View, _: Stamp, draft: Draft) -> Draft:
         _check_free(view, [key])
         if not any(change.key == key and change.after for change in draft.changes.nodes):
-            raise InvalidChangeset(f"{edit.path} would not be taken in.", hint="Choose another id or another place.")
+            raise InvalidChangeset(f"{edit.path} would not be read.", hint="Choose another id or another place.")
         return draft
 
     with document_lock.held(workspace, command=target.author.tool, dry_run=dry_run):

@@ -106,7 +106,7 @@ class _Found:
             hint = "Change its `name`, which may differ from the id; MERGE of KIP joins it with another concept."
             raise InvalidQuery(message, hint=hint)
         for taken in view.nodes([new]):
-            hint = f"Choose another one; `PREFIX-{numbering.MARK}` stands for the next free number."
+            hint = f"Choose another one; `PREFIX-{numbering.MARK}` is replaced by the next free number."
             raise IntegrityViolation(f"{in_quotes(new)} is the id of a {taken.type} already.", hint=hint)
         holder = view.renamed([new]).get(new, old)
         if holder != old:
@@ -120,7 +120,7 @@ class _Found:
         self.state: State = view.gather(msgspec.structs.replace(NOTHING, touching=frozenset({old, new})))
         pairs = renamed_links(self.state, {old: new})
         if view.links([after.id for _, after in pairs]):
-            message = f"An edge waits for {in_quotes(new)} that would be the same as one of {in_quotes(old)}."
+            message = f"An unresolved edge to {in_quotes(new)} would be the same as one of {in_quotes(old)}."
             raise IntegrityViolation(message, hint=f"Remove one of the two; {kb('show', old)} lists its edges.")
         self.paths = _paths(self.node, (link for link, _ in pairs))
         self.sources = {source.path: source for source in view.sources(self.paths)}
@@ -277,7 +277,7 @@ def _still_named(target: WriteTarget, old: str, new: str, former: Collection[tup
     named = [b":".join(place).decode("utf-8", "replace") for place in kept]
     lines = f"{pluralize(number, 'line')} in {pluralize(in_number, 'file')} still {'names' if number == 1 else 'name'}"
     said = f"{lines} {in_quotes(old)}: {some_of(named, _MOST_LINES, number)}."
-    return [f"{said} It goes on to mean {in_quotes(new)}."]
+    return [f"{said} It still means {in_quotes(new)}."]
 
 
 class LargerRecord(NamedTuple):
@@ -629,7 +629,7 @@ def _read_recorded(target: WriteTarget, found: _Found, path: str, written: Colle
     is_recorded = source is not None and source.hash == hash_
     is_written = not is_recorded and (path, hash_) in written
     if not is_recorded and not is_written:
-        raise NotSynced(f"{path} names {in_quotes(found.node.id)}, and says something else than the records.")
+        raise NotSynced(f"{path} names {in_quotes(found.node.id)}, and states something else than the records.")
     return _ReadFile(FileEdit(path, before, before), is_written)
 
 
@@ -656,7 +656,7 @@ def _edited(extractors: Extractors, found: _Found, path: str, step: _Step, befor
             continue
         if meaning(_without_texts(facts_of(extractors, path, after))) == meant:
             return after
-    hint = f"Change it in {in_quotes(path)} by hand: a sync takes that for another entity."
+    hint = f"Change it in {in_quotes(path)} by hand: a sync reads that as another entity."
     reason = f"KB cannot put {in_quotes(new)} in the place of {in_quotes(old)} here."
     raise refusal or refused(path, lines[0] if lines else 0, reason, hint)
 

@@ -125,7 +125,7 @@ def values_of(node: Node, asked: Sequence[FieldChange], schema: Schema) -> dict[
     whole = Counter(one.name for one in asked if one.how not in _OF_LISTS)
     for one in asked:
         if whole[one.name] and one.name in values:
-            hint = "Give each field one value, or add to its list and take away from it: tags+=a tags-=b."
+            hint = "Give each field one value, or add to its list and remove from it: tags+=a tags-=b."
             raise InvalidQuery(f"`{one.name}` is set twice.", hint=hint)
         old = values[one.name] if one.name in values else node.fields.get(one.name)
         values[one.name] = _value(one, old, _kind(schema, node.type, one.name))
@@ -273,7 +273,7 @@ def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
         items = [item for part in one.value.split(",") if (item := part.strip())]
         is_missed = not items and one.how == "=" and not node.fields.get("links")
         if one.name == "links" and one.how != ":=" and (is_missed or any("://" not in item for item in items)):
-            message = "The field `links` holds URLs; what leads to another entity is an edge."
+            message = "The field `links` holds URLs; a reference to another entity is an edge."
             hint = f"{kb('show', node.id)} lists the edges. {kb('link', node.id, 'EDGE', 'OTHER')} states one, and "
             raise InvalidQuery(message, hint=f"{hint}one that a file states is removed in the file.")
 
@@ -358,7 +358,7 @@ def _read_stated(workspace: Workspace, extractors: Extractors, node: Node, names
     require_whole(path, facts)
     if stated is None:
         raise refused(
-            path, 0, f"it does not state {in_quotes(node.id)} any more.", f"{kb('sync')} takes in what it says."
+            path, 0, f"it does not state {in_quotes(node.id)} any more.", f"{kb('sync')} records what it states."
         )
     return _Document(path, before, facts, stated)
 

@@ -230,7 +230,7 @@ class _Binding:
         if isinstance(json, str):
             for found in _MENTION.finditer(json) if self.parameters and ":" in json else ():
                 if found[1] in self.parameters:
-                    message = f"The placeholder `:{found[1]}` stands inside of a quoted text, where it is not replaced."
+                    message = f"The placeholder `:{found[1]}` is inside of a quoted text, where it is not replaced."
                     hint = f"Write :{found[1]} without quotes, as a whole value; build longer texts in the parameter."
                     raise refused(SYNTAX, message, at=at, hint=hint)
         elif isinstance(json, list):

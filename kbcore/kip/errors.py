@@ -101,7 +101,7 @@ RESOURCE: Final = Code(
 INTERNAL: Final = Code(
     "KIP_4003",
     "InternalError",
-    "KB failed in a way that it should not.",
+    "An internal error of KB.",
     "What was acknowledged is safe; report the failure.",
 )
 CODES: Final = (

@@ -44,9 +44,7 @@ TOLD: Final[Mapping[str, KipError]] = {
     errors.ChangesetIdReused.code: KipError(DUPLICATE),
     errors.LimitExceeded.code: KipError(RESOURCE, "Split the command into smaller ones and send them as a batch."),
     errors.DerivedFact.code: KipError(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
-    errors.BranchMoved.code: KipError(
-        VERSION, "Make sure which branch is meant, FIND again, then send the command again."
-    ),
+    errors.BranchMoved.code: KipError(VERSION, "Check which branch is meant, FIND again, then send the command again."),
     errors.UnexpectedBranch.code: KipError(VERSION),
     errors.RevertConflict.code: KipError(VERSION),
     errors.LockTimeout.code: KipError(
@@ -115,15 +113,15 @@ def in_kip(error: KBError, *, writes: bool) -> KipRefused:
 
 def bug(kind: str) -> KipRefused:
     """Return what is reported of a failure that KB does not know, by the name of its kind."""
-    message = f"KB failed in a way that it should not ({kind})."
+    message = f"An internal error of KB ({kind})."
     return refused(INTERNAL, message, data={"kb_code": "internal_error", "applied": "unknown", "retryable": False})
 
 
 def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRefused:
     """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
-    became = "only checked" if dry_run else "carried out"
-    before = f" Those before it were {became}." if at else ""
-    behind = " Those behind it were not tried." if at + 1 < count else ""
+    became = "only checked" if dry_run else "run"
+    before = f" The commands before it were {became}." if at else ""
+    behind = " The commands after it were not run." if at + 1 < count else ""
     message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
     return KipRefused(
         message,

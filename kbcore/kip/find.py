@@ -26,8 +26,10 @@ from kbcore.model.schema import Schema
 from kbcore.text import cursor as cursors
 from kbcore.view.gaps import out_of_reach
 
-_ASK_LESS: Final = "Ask for less with LIMIT and go on with CURSOR, or count with COUNT."
-_NARROW: Final = "Narrow WHERE down, as by a name or a FILTER: all that it finds counts, whatever LIMIT takes of it."
+_ASK_LESS: Final = "Ask for less with LIMIT and continue with CURSOR, or count with COUNT."
+_NARROW: Final = (
+    "Narrow WHERE, for example by a name or a FILTER: all that it finds counts, also what LIMIT leaves out."
+)
 _DEFAULT: Final = KipLimits()
 _ALL: Final = ValueSlice()
 _RECOUNTED: Final = 1000
@@ -156,7 +158,9 @@ def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tup
         cursor = cursor_in(query.cursor, mark_of(view.basis.store_id, query), view.overlay_mark)
         seq, offset, now = cursor.seq, int(cursor.last), cursor.basis or now
         if seq > view.seq or (at is not None and at != seq):
-            message = f"The cursor speaks of seq {seq}, and the branch is at {view.recorded_seq if at is None else at}."
+            message = (
+                f"The cursor belongs to seq {seq}, and the branch is at {view.recorded_seq if at is None else at}."
+            )
             raise refused(SYNTAX, message, at=place, hint=START_OVER)
     elif at is not None and at > view.recorded_seq:
         head = view.recorded_seq

@@ -83,13 +83,13 @@ count       ::= WHOLE | PARAMETER
 
 TOKENS: Final = (
     ("VARIABLE", "`?` and a name: `?task`. A name is letters, digits and `_` of ASCII, not beginning with a digit."),
-    ("PATH", "A variable and one name or more, each behind a point: `?task.attributes.status`. No blanks inside."),
+    ("PATH", "A variable and one name or more, each after a dot: `?task.attributes.status`. No blanks inside."),
     ("TARGET, WAY", "A variable, and a variable or path that begins with that one."),
     ("STRING", 'A JSON text in double quotes, on one line; escapes as in JSON (`\\"`, `\\n`, `\\u00e9`).'),
     ("NUMBER, WHOLE", "A JSON number; one of digits only (of LIMIT at least 1). At most 64 bits."),
     ("LEAST, MOST", "Fewest and most hops: whole numbers or placeholders, at most 10, LEAST not above MOST."),
     ("KEY", "A name or a STRING; each key once in its braces."),
-    ("PARAMETER", "`:` and a name: the placeholder for a value of the kind that stands here."),
+    ("PARAMETER", "`:` and a name: the placeholder for a value of the kind that is expected here."),
 )
 """What the names in capitals stand for, in the order of their first use by a reader."""
 

@@ -140,7 +140,7 @@ SIMPLE_UPSERT: Final = Example(
 _RULES: Final = """\
 # KIP syntax
 One command a text; a batch is a list of `commands`. KEYWORDS in capitals, texts in "double quotes", `//` comments.
-Types are UpperCamelCase, predicates snake_case, both exact and defined before use. `:who` stands for a value of \
+Types are UpperCamelCase, predicates snake_case, both exact and defined before use. `:who` is replaced by a value of \
 `parameters`, never inside quotes.
 Concept: {type: "T", name: "N"} or {id: "…"}. Link: (subject, "predicate", object); an end may be a link.
 Paths: ?x.name .type .id .attributes.KEY .metadata.KEY; of a link .subject .predicate .object.
@@ -161,7 +161,7 @@ Define what is missing first:
 {_shown([DEFINE])}\
 {_shown([WRITE])}\
 Each key of SET ATTRIBUTES is replaced whole (null is a value), SET PROPOSITIONS adds. Metadata: statement, then \
-block, then link. `EXPECT VERSION n` right behind {{type: …, name: …}} refuses the command at another `_version`.
+block, then link. `EXPECT VERSION n` directly after {{type: …, name: …}} refuses the command at another `_version`.
 {_shown([REPLACE])}
 ## Ask
 Clauses narrow what is found, in their order. A missing key is null.

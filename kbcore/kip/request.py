@@ -115,7 +115,7 @@ def _parameters(members: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     found = members.get("parameters", _NO_PARAMETERS)
     if not isinstance(found, Mapping):
         message = f"`parameters` must be an object, not {kind_of(found)}."
-        raise _wrong(f"{path}.parameters", message, 'For example {"name": "Alice"}, which :name stands for.')
+        raise _wrong(f"{path}.parameters", message, 'For example {"name": "Alice"}, which replaces :name.')
     return found
 
 

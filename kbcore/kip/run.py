@@ -184,7 +184,7 @@ class _Attempt:
             self.writes = True
             if self._around.is_read_only:
                 word = command.text[tree.at :].split("(")[0].split()[0]
-                message = f"{word} writes, and this only reads: it was not carried out."
+                message = f"{word} writes, and this only reads: it was not run."
                 raise refused(IMMUTABLE, message, at=tree.at, hint=_WHERE_TO_WRITE)
             return self._written(tree)
 

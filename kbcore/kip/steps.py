@@ -91,7 +91,7 @@ class Translation:
         is_walk = isinstance(triple, s.Triple) and isinstance(triple.predicate, s.Hops)
         if is_walk and variable:
             hint = f"Leave ?{variable.name} out, or ask for links one by one."
-            message = f"?{variable.name} cannot stand for a path, which is several links."
+            message = f"?{variable.name} cannot mean a path, which is several links."
             raise _misused(variable.at, message, hint)
         yield from self._triple(triple, variable.name if variable else self._fresh(), bound)
         if variable:
@@ -171,6 +171,6 @@ def _misused(at: int, message: str, hint: str) -> KipRefused:
 
 
 def _two_kinds(name: str, at: int) -> KipRefused:
-    message = f"?{name} stands for the name of a predicate in one place and for an element in another."
+    message = f"?{name} means the name of a predicate in one place and an element in another."
     hint = 'Use two variables; the definition of a predicate is {type: "$PropositionType"} with that name.'
     return refused(SYNTAX, message, at=at, hint=hint, data={"variable": name})

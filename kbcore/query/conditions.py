@@ -152,7 +152,7 @@ def _parse_value(whole: str, at: int) -> tuple[str, int]:
     elif more := _LOOKS_LIKE_MORE.search(value) or _ENDS_IN_AND.search(value):
         is_or = more["word"].lower() in {"or", "|", "||"}
         instead = "write OR in capital letters" if is_or else "give each as a condition of its own"
-        raise _wrong(f"{_shown(whole)} seems to hold several conditions in one: {instead}.")
+        raise _wrong(f"{_shown(whole)} seems to contain several conditions in one: {instead}.")
     after = _end(_BLANKS, whole, mark.end()) if mark else end
     if mark and after == len(whole):
         raise _wrong(f"{_shown(whole)} has no condition after OR.")

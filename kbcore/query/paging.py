@@ -171,7 +171,7 @@ def page(
     shown: list[tuple[Any, ...]] = []
     if asked.text:
         if texts is None:
-            raise ValueError("a text is asked for, and there is nothing to search it in")
+            raise ValueError("a text is searched for, and there is nothing to search in")
         from kbcore.query.text.page import page_found  # noqa: PLC0415 - most queries ask no text
 
         found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
@@ -239,7 +239,7 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
         cursors.check_overlay(cursor, overlay)
         if cursor.seq > seq:
             message = (
-                f"The cursor speaks of seq {cursor.seq}, which this branch no longer has; its head is {last_record}."
+                f"The cursor belongs to seq {cursor.seq}, which this branch no longer has; its head is {last_record}."
             )
             raise InvalidQuery(message, hint=cursors.START_OVER)
         return cursor.seq
@@ -252,7 +252,7 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
 def _check_basis(found: TextMatch, cursor: cursors.Cursor | None) -> None:
     """Refuse to go on where other documents are at hand than for the first page: they rank otherwise."""
     if cursor and cursor.basis != found.search.basis:
-        message = "The cursor rests on other documents than those that can be read now, by which the order changes."
+        message = "The readable documents have changed since the page before, and the order of the answer with them."
         raise InvalidQuery(message, hint=cursors.START_OVER)
 
 

@@ -325,7 +325,7 @@ def _combination_problems(query: Query, named: Named) -> Iterable[Problem]:
                 yield Problem(f"$.{word}", "not_for_edges", f"`{named(word)}` does not apply to edges.", hint)
         yield from _edge_id_problems(query, named)
     if query.count and query.cursor:
-        message = f"`{named('count')}` counts the whole answer, and `{named('cursor')}` goes on in one."
+        message = f"`{named('count')}` counts the whole answer, and `{named('cursor')}` continues one."
         yield Problem("$.count", "not_with_cursor", message, "Leave one of them out.")
     if not query.from_id:
         hint = f"Name an entity with `{named('from')}`."

@@ -151,7 +151,7 @@ def _meet(side: Side, edge: str, start: str, end: str) -> bool:
 def _check_length(walked: Collection[str]) -> None:
     if len(walked) > _MOST_WALKED:
         raise LimitExceeded(
-            f"More than {_MOST_WALKED:,} entities lie on the ways from here; "
+            f"More than {_MOST_WALKED:,} entities are on the paths from here; "
             f"{typed('check', '--rule', 'acyclic')} reads them."
         )
 
@@ -161,13 +161,15 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
     if len(shown) > _MAX_SHOWN:
         shown = [*shown[: _MAX_SHOWN - 2], f"({len(shown) - _MAX_SHOWN + 1} more)", shown[-1]]
     others = len(group) - len(cycle)
-    lie = "lies" if others == 1 else "lie"
-    more = f" It is tangled with further cycles; {pluralize(others, 'more entity')} {lie} on them." if others else ""
+    are = "is" if others == 1 else "are"
+    more = (
+        f" It shares entities with further cycles; {pluralize(others, 'more entity')} {are} on them." if others else ""
+    )
     hint = (
-        f"Remove one of these {edge} edges. If cycles are meant to be, write `acyclic: false` below the edge "
+        f"Remove one of these {edge} edges. If cycles are allowed, write `acyclic: false` below the edge "
         f"`{edge}` in a file of .kb/schema/."
     )
-    message = f"{edge} goes in a circle: {' → '.join(shown)}.{more}"
+    message = f"{edge} forms a cycle: {' → '.join(shown)}.{more}"
     return Finding(cycle[0], message, hint, path, group, values=(edge, *cycle[1:_MAX_SHOWN]))
 
 
@@ -259,7 +261,7 @@ RULE: Final = Rule(
     "Edges of a type that the schema calls acyclic (depends_on, supersedes) form no cycle. Of KB's own edge types, "
     "those inside the memory of agents are left out.",
     _run,
-    example="depends_on goes in a circle: REQ-1 → REQ-2 → REQ-1.",
+    example="depends_on forms a cycle: REQ-1 → REQ-2 → REQ-1.",
     remedy="Remove one of the edges of the circle.",
     look=_look,
     sort_ids=_from_the_lowest,

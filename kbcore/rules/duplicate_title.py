@@ -62,7 +62,7 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
         where = f" in {' or '.join(files[:MAX_SHOWN])}" if files else ""
-        hint = f"Merge them if they mean the same, or say in the title{where} what tells them apart."
+        hint = f"Merge them if they mean the same, or say in the title{where} how they differ."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
 
@@ -86,7 +86,7 @@ RULE: Final = Rule(
     "retired does not count.",
     _run,
     example="REQ-12 and REQ-7 are of type req and have one title, 'Log in with a passkey'.",
-    remedy="Merge the two, or say in the title what tells them apart.",
+    remedy="Merge the two, or say in the title how they differ.",
     look=_look,
     sort_ids=lambda ids: tuple(sorted(ids)),
 )

@@ -38,7 +38,7 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
     found = []
     for id_, path, is_published, is_consumed in rows:
         lacking = ["publishes"] * (not is_published) + ["consumes"] * (not is_consumed)
-        message = f"{id_}: nobody {' or '.join(lacking)} it."
+        message = f"{id_}: nothing {' or '.join(lacking)} it."
         found.append(Finding(id_, message, _hint(id_, path, lacking), path, values=tuple(lacking)))
     return found
 
@@ -52,9 +52,9 @@ def _hint(id_: str, path: str, lacking: list[str]) -> str:
 RULE: Final = Rule(
     "event-flow",
     "warning",
-    "Somebody publishes every event and somebody consumes it, unless it is retired.",
+    "Something publishes every event and something consumes it, unless it is retired.",
     _run,
-    example="order-placed: nobody consumes it.",
+    example="order-placed: nothing consumes it.",
     remedy="State the symbol that publishes or consumes it, or give the event the status `retired`.",
     look=_look,
 )

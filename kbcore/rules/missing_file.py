@@ -62,7 +62,7 @@ def _finding(id_: str, field: str, file: str, source: str) -> Finding:
     if source:
         hint = f"Correct `{name}` in the file that states it and {kb('sync', lead='run')}, or bring the file back."
     else:
-        hint = f"Write `{field}` of {id_} anew with {kb('apply')}, or bring the file back."
+        hint = f"Write `{field}` of {id_} again with {kb('apply')}, or restore the file."
     return Finding(id_, message, hint, source, field=field, values=(file,))
 
 
@@ -70,7 +70,7 @@ RULE: Final = Rule(
     "missing-file",
     "warning",
     "The file that a `text_ref` names, before any `#`, and the `file` of every symbol are there: in the worktree, or "
-    "in the last commit of a branch that is not checked out here. What lies outside of the repository does not count.",
+    "in the last commit of a branch that is not checked out here. Files outside of the repository are ignored.",
     _run,
     example="SYM-2 has src/login.py as its `file`, which is not in the repository.",
     remedy="Correct the path, or bring the file back.",

@@ -70,7 +70,7 @@ def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
 
 def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
     """Return how a link of an entity is stated: in the words of its file, where a file defines it."""
-    otherwise = "or remove it if nobody needs it."
+    otherwise = "or remove it if it is not needed."
     if extractor.startswith("gherkin/"):
         return f"State what it belongs to with a tag above it in its file, `@links:ID`, {otherwise}"
     leading = [name for name, edge in schema.edges.items() if type_ in edge.from_types]

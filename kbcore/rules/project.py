@@ -163,7 +163,7 @@ def _refused(rule: ProjectRule, line: int, said: str, error: SqlRefused | None =
         return _error(rule.place, 1, f"the SQL was ended: {said}")
     sentences = [part for part in said.strip().split("\n") if not part.startswith(("\t", "LINE "))]
     words = _KIND_OF_ERROR.sub("", " ".join(" ".join(sentences).split()), count=1)
-    return _error(rule.place, line, f"the SQL cannot be used. DuckDB says: {words[:_MAX_WORDS_CHARS] or 'nothing'}")
+    return _error(rule.place, line, f"the SQL cannot be used. DuckDB reports: {words[:_MAX_WORDS_CHARS] or 'nothing'}")
 
 
 def _error(place: SqlPlace, line: int, what: str) -> InvalidQuery:

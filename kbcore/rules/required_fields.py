@@ -60,7 +60,7 @@ def _edges(context: RuleContext) -> list[Finding]:
         source = first_file(files)
         message = f"{from_id} {type_} {to_id} has no `kind`, which every {type_} needs."
         away = edge_remedy((from_id, type_, to_id), source)
-        hint = f"State it anew with a `kind` that says how the two belong together, and {away}."
+        hint = f"State it again with a `kind` that says how the two belong together, and {away}."
         found.append(Finding(from_id, message, hint, source, frozenset({to_id}), field="kind", values=(type_, to_id)))
     return found
 

@@ -164,7 +164,7 @@ def _value(spot: ConfigNode) -> Value | None:
     if isinstance(spot.value, list):
         if len(spot.value) > limits.MAX_TAGS:
             message = f"A list has at most {limits.MAX_TAGS} values, and this one {len(spot.value)}."
-            spot.wrong("too_many", message, "Take fewer, or tell them in the SQL by what they have in common.")
+            spot.wrong("too_many", message, "Take fewer, or select them in the SQL by what they have in common.")
             return None
         return [scalar(_text(member)) for member in spot.items()]
     text = _text(spot)
@@ -183,7 +183,7 @@ def _trial(spot: ConfigNode, number: int) -> Trial:
     reports, passes = (_texts(found.get(key)) for key in ("reports", "passes"))
     if isinstance(spot.value, dict) and not reports and not passes:
         hint = "List ids below `reports:`, which the rule must report, or below `passes:`, which it must not."
-        spot.wrong("missing_field", "The test says nothing about what the rule reports.", hint)
+        spot.wrong("missing_field", "The test does not state what the rule reports.", hint)
     return Trial(
         _text(found["name"]) if "name" in found else f"test {number}",
         spot.source,
@@ -197,7 +197,7 @@ def _trial(spot: ConfigNode, number: int) -> Trial:
 def _items(spot: ConfigNode | None) -> list[ConfigNode]:
     items = spot.items() if spot else []
     if spot and len(items) > limits.MAX_RULE_TEST_ITEMS:
-        spot.wrong("too_many", f"A test has at most {limits.MAX_RULE_TEST_ITEMS} of them.", "A few say as much.")
+        spot.wrong("too_many", f"A test has at most {limits.MAX_RULE_TEST_ITEMS} of them.", "A few are enough.")
     return items[: limits.MAX_RULE_TEST_ITEMS]
 
 

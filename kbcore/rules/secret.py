@@ -46,10 +46,10 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
         for field, found in _found(cells):
             if field == "id":
                 source, where = path, "The id of an entity"
-                remedy = "Delete the entity and make it anew under another id."
+                remedy = "Delete the entity and create it again under another id."
             else:
                 source, where = _object.decode(owners).get(field, ""), f"`{found.place}` of {id_}"
-                remedy = f"Write the field anew without it, with {kb('apply')}."
+                remedy = f"Write the field again without it, with {kb('apply')}."
             one = _finding(id_, f"{where} {found.looks}", source, remedy)
             yield msgspec.structs.replace(one, field=found.place, names_id=field != "id")
 
@@ -59,10 +59,10 @@ def _in_edges(context: RuleContext) -> Iterator[Finding]:
         for field, found in _found(dict(zip((*_LINK_TEXTS, *_OBJECTS), values, strict=True))):
             where = f"`{found.place}` of {from_id} {type_ or 'links to'} {to_id}"
             source = first_file(files) if field == "kind" else _object.decode(owners).get(field, "")
-            remedy = f"Write the edge anew without it, with {kb('apply')}."
+            remedy = f"Write the edge again without it, with {kb('apply')}."
             if field == "kind":
                 away = edge_remedy((from_id, type_, to_id), source)
-                remedy = f"State the edge anew with another kind, and {away}."
+                remedy = f"State the edge again with another kind, and {away}."
             one = _finding(from_id, f"{where} {found.looks}", source, remedy, frozenset({to_id}))
             yield msgspec.structs.replace(one, field=found.place, values=(type_, to_id))
 

@@ -28,7 +28,7 @@ def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
     changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and has_record else ""
     confirmed = f"the edge was last confirmed at seq {one.confirmed_seq}"
     if not one.confirmed_seq:  # a state that was laid beneath the first record
-        changed, confirmed = " since", "nobody has confirmed the edge"
+        changed, confirmed = " since", "the edge was never confirmed"
     message = f"{one.from_id} {one.type} {one.to_id}, but {one.to_id} has changed{changed}; {confirmed}."
     if one.unproven:
         message = (
@@ -37,8 +37,8 @@ def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
         )
     type_ = f"{one.type}:{one.kind}" if one.kind else one.type
     otherwise = f"correct what {source} says" if source else "correct or remove it"
-    look = f"See {_where(one, has_record=has_record)}. If the edge no longer holds, {otherwise}"
-    hint = f"{look}; if it holds, confirm it: {kb('confirm', one.from_id, type_, one.to_id)}"
+    look = f"See {_where(one, has_record=has_record)}. If the edge is no longer true, {otherwise}"
+    hint = f"{look}; if it is true, confirm it: {kb('confirm', one.from_id, type_, one.to_id)}"
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(one.type, one.to_id))
 
 
@@ -59,8 +59,8 @@ RULE: Final = Rule(
     _run,
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
     remedy=(
-        f"Look whether it still holds. If so, confirm it ({typed('confirm')}, or the edge again in `kb_upsert`): that"
-        " confirms it and changes nothing else. If not, correct what the edge comes from, or the edge."
+        f"Check whether it is still true. If so, confirm it ({typed('confirm')}, or the edge again in `kb_upsert`): "
+        "that confirms it and changes nothing else. If not, correct what the edge comes from, or the edge."
     ),
     look=_look,
 )

@@ -45,8 +45,8 @@ def _hint(section: str, name: str, known: list[str]) -> str:
 RULE: Final = Rule(
     "unknown-type",
     "error",
-    "The schema knows the type of every entity and of every edge; a schema file may have been taken away.",
+    "The schema knows the type of every entity and of every edge; a schema file may have been removed.",
     _run,
     example="RISK-1 has the type 'risk', which the schema does not know.",
-    remedy="Bring the schema file back, or give another type.",
+    remedy="Restore the schema file, or give another type.",
 )

@@ -47,5 +47,5 @@ RULE: Final = Rule(
     " file that is otherwise read, such as a second block of front matter, is a warning.",
     _run,
     example="the list that begins here is not closed.",
-    remedy=f"Mend the file and {typed('sync', lead='run')}; until then, what was last known from it stays as it is.",
+    remedy=f"Correct the file and {typed('sync', lead='run')}; until then, what was last known from it stays as it is.",
 )

@@ -210,6 +210,6 @@ def _content(path: str, tree: Tree, text_of: TextOf) -> str | None:
 
 _GONE: Final = blobs.Blob("100644", "")
 _NOWHERE: Final = FileProblem(
-    0, "unreadable", "It is a link that leads to no file of the commit.", "Commit the file that it leads to."
+    0, "unreadable", "It is a link that points to no file of the commit.", "Commit the file that it points to."
 )
 _TOO_LARGE: Final = FileProblem(0, "unreadable", "It is larger than KB reads.", "Split the document.")

@@ -189,7 +189,7 @@ def plan_entities(
                 problem = FileProblem(entity.line, FORMER, message, hint, id=entity.id)
                 plan.problems.append((reading.path, problem))
             elif entity.id in accepted:
-                message = f"The id {in_quotes(entity.id)} stands twice in this file."
+                message = f"The id {in_quotes(entity.id)} is in this file twice."
                 problem = FileProblem(entity.line, REPEATED_ID, message, "Give each its own id.")
                 plan.problems.append((reading.path, problem))
             else:
@@ -331,7 +331,7 @@ def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
             kept.append(former)
             continue
         message = f"{in_quotes(former)} in `former_ids` of {in_quotes(entity.id)} {other}."
-        hint = "Take it out of `former_ids` here, or give the id up there; until then it is left out."
+        hint = "Remove it from `former_ids` here, or change the id there; until then it is left out."
         line = entity.lines.get(FORMER_IDS, entity.line)
         case.plan.problems.append((case.path, FileProblem(line, CLAIMED, message, hint, id=entity.id)))
     if FORMER_IDS in wanted and len(kept) < len(former_ids_of(wanted)):
@@ -356,7 +356,10 @@ def _tell(
         case.plan.warnings.append(message)
     if unfit:
         faults = "; ".join(f"`{name}` {fault}" for name, fault in unfit.items())
-        message = f"{case.entity.id} is back as a {case.entity.type}, without what clients had stated and does not fit"
+        message = (
+            f"{case.entity.id} is back as a {case.entity.type}, without what clients had stated and this type does not "
+            "allow"
+        )
         case.plan.warnings.append(f"{message}: {faults}. The history has it.")
 
 
@@ -448,7 +451,7 @@ def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], 
         plan.types[node.id] = None
         kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
         if kept:
-            message = f"{node.id} went with {node.path}, and what clients stated of it: {', '.join(kept)}."
+            message = f"{node.id} was removed with {node.path}, and what clients stated of it: {', '.join(kept)}."
             plan.warnings.append(
                 f"{message} It comes back with the id, or with a document that has it in `former_ids`; until then "
                 "the history has it."

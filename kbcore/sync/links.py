@@ -144,7 +144,7 @@ class _Claims:
             held.add(name)
             stands = self._now[owner][key].fields[name] if owner in self._now else self._state.links[key].fields[name]
             if stands != value:
-                message = f"{owner} states `{name}` of the same link as {stands!r}, which stands."
+                message = f"{owner} states `{name}` of the same link as {stands!r}, which is kept."
                 hint = "State it in one of the two files, or alike in both."
                 self._plan.problems.append((path, FileProblem(stated.line, CONTESTED, message, hint, "warning")))
         return held

@@ -91,7 +91,7 @@ def check_withdrawn(read: Reading, recorded: Reading, changeset: Changeset) -> N
         for key in withdrawn(read, recorded, named)
     ]
     if problems:
-        raise of_problems(NotSynced, "The changeset names what is gone", problems)
+        raise of_problems(NotSynced, "The changeset names what was removed", problems)
 
 
 def check_unrecorded(read: Reading, recorded: Reading, changeset: Changeset) -> None:

@@ -420,6 +420,6 @@ def _without_files(workspace: Workspace, branch: str) -> FileState | None:
         return records_alone("A bare repository has no files.")
     head = workspace.head()
     if head.branch != branch:
-        return records_alone(f"{head.branch} is checked out: its files say nothing of {branch}.")
+        return records_alone(f"{head.branch} is checked out: its files do not belong to {branch}.")
     operation = operation_of(workspace.repo)
     return records_alone(f"A {operation} of git is not finished.", is_asked=False) if operation else None

@@ -44,7 +44,7 @@ MISSING_CONFIG: Final = "missing_config"
 _NO_CONFIG: Final = Problem(
     "$",
     MISSING_CONFIG,
-    f"{SETTINGS} is missing, so KB's defaults hold.",
+    f"{SETTINGS} is missing, so KB's defaults apply.",
     f"Commit the project's own, or {kb('init', lead='run')} to write one.",
 )
 _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
@@ -161,8 +161,8 @@ def nothing_read(workspace: Workspace) -> str:
     globs = [glob for want in wants for glob, _ in want.globs]
     said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
     if elsewhere:
-        lie = "lies" if len(elsewhere) == 1 else "lie"
-        said += f" {pluralize(len(elsewhere), 'Markdown file')} {lie} elsewhere, such as {in_quotes(elsewhere[0])}."
+        are = "is" if len(elsewhere) == 1 else "are"
+        said += f" {pluralize(len(elsewhere), 'Markdown file')} {are} elsewhere, such as {in_quotes(elsewhere[0])}."
         folder = elsewhere[0].rpartition("/")[0]
         own = json.dumps([f"{folder}/**/*.md" if folder else "*.md"], ensure_ascii=False)
         command = f"kb config set extractors.markdown.paths.req {shlex.quote(own)}"
@@ -298,4 +298,4 @@ def _note_idle_globs(wants: Sequence[ActiveExtractor], scan: Scan) -> None:
     idle = [glob for number, glob in enumerate(own) if number in left]
     if idle:
         message = f"No file matches {', '.join(idle)}."
-        scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Mend the glob, or take it out.", "note")
+        scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Correct the glob, or remove it.", "note")

@@ -37,8 +37,8 @@ __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
 ATTEMPTS: Final = 3
 _NOT_ASKED: Final = (
-    "The files are taken in. What is wrong in the files that were not read, and which links wait for an end, could not "
-    f"be found out; {kb('sync')} asks again."
+    "The files are recorded. What is wrong in the files that were not read, and which links are unresolved, could not "
+    f"be determined; {kb('sync')} tries again."
 )
 
 

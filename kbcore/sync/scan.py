@@ -374,7 +374,7 @@ def _unread(found: FoundFile, error: OSError | Unfit) -> FoundFile:
     if isinstance(error, Unfit):
         message, hint = error.args
     elif isinstance(error, FileNotFoundError):
-        message, hint = "It is a link to nothing, or went away while it was read.", "Remove the link, or sync again."
+        message, hint = "It is a link to nothing, or was removed while it was read.", "Remove the link, or sync again."
     else:
         message, hint = f"It cannot be read: {error.strerror}.", "Give yourself permission to read it."
     return unread(found, FileProblem(0, "unreadable", message, hint))

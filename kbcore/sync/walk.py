@@ -25,7 +25,7 @@ _DEEPEST: Final = 64
 """A search goes so many folders down from where it begins."""
 
 _KEPT: Final = "What was known of its files is kept."
-_OUTSIDE: Final = "It leads out of the repository, which is not followed."
+_OUTSIDE: Final = "It points outside of the repository, which is not followed."
 _LINK: Final = "It is a link to a folder, which is not followed."
 _NOWHERE: Final = "It is a link to nothing."
 

@@ -53,5 +53,5 @@ def _found(store: BranchStore, view: View, seq: int) -> Foreign:
     if not paths:
         return Foreign(())
     named = some_of([*paths], _NAMED)
-    why = f"{', '.join(said)} changed what {named} states; as it still does, that counts again. Edit it to change that."
+    why = f"{', '.join(said)} changed what {named} states; its present content applies again. Edit it to change that."
     return Foreign(tuple(paths), why)

@@ -459,9 +459,9 @@ def test_a_check_of_a_project_of_which_nothing_is_read_says_where_the_documents_
     kb("sync")
     ran = kb("check")
     assert "Nothing is read: no file is where the extractors look (" in ran.err
-    assert "1 Markdown file lies elsewhere, such as 'notes/a.md'." in ran.err
+    assert "1 Markdown file is elsewhere, such as 'notes/a.md'." in ran.err
     with direct(ready) as found:
-        assert "1 Markdown file lies elsewhere" in found.answer("kb_check")["note"]
+        assert "1 Markdown file is elsewhere" in found.answer("kb_check")["note"]
 
 
 def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
@@ -469,7 +469,7 @@ def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
     assert kb("check").err == ""
     (synced / ".kb/config.json").unlink()
     for words in (("check",), ("query",), ("query", "--json"), ("show", "REQ-1"), ("coverage",), ("impact", "REQ-1")):
-        assert kb(*words).err.count(".kb/config.json is missing, so KB's defaults hold.") == 1, words
+        assert kb(*words).err.count(".kb/config.json is missing, so KB's defaults apply.") == 1, words
     with direct(synced) as found:
         assert ".kb/config.json is missing" in found.answer("kb_check")["note"]
         assert ".kb/config.json is missing" in found.answer("kb_query", type="req")["note"]

@@ -214,7 +214,7 @@ def test_an_empty_word_does_not_confirm_every_edge(kb, synced, words):
 def test_one_edge_is_confirmed_and_what_is_not_recorded_yet_is_not(kb, synced):
     words = ("confirm", "REQ-2", "depends_on", "REQ-1")
     write(synced, {DOCUMENT: LOGIN.replace("title: Log in", "title: Log in again")})
-    assert "is not taken in yet" in kb(*words).err
+    assert "is not synced yet" in kb(*words).err
     kb("sync")
     assert kb(*words).out == "main at seq 3: edges: 1 updated.\n"
     [edge] = kb("query", "edge", "--where", "from=REQ-2", "--json").json["edges"]

@@ -256,20 +256,20 @@ def test_stored_text_never_acts_on_a_terminal(kb, synced):
 def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was_read(kb, synced):
     ran = kb("query", "--text", "lgo out", "--format", "table")
     assert (ran.out.splitlines()[2], ran.status) == ("    title: Log «out»", 0)
-    assert ran.err == "No entity holds 'lgo'; this is what the other words find.\n"
+    assert ran.err == "No entity contains 'lgo'; this is what the other words find.\n"
     write(
         synced, {"docs/requirements/key.md": "---\nid: KEY\ntitle: Keys\nstatus: open\n---\nA passkey \x1b[2J opens.\n"}
     )
     kb("sync")
     ran = kb("query", "--text", "paskey", "--format", "table")
     assert ran.out.splitlines()[2] == r"    body: A «passkey» \x1b[2J opens."
-    assert ran.err == "No entity holds 'paskey'; looked for 'passkey' instead.\n"
+    assert ran.err == "No entity contains 'paskey'; looked for 'passkey' instead.\n"
     assert kb("query", "--text", "paskey", "--format", "jsonl").out.count('"snippet"') == 1
     found = kb("query", "--text", "paskey", "--json").json
     assert found["search"]["corrected"] == {"paskey": ["passkey"]}
     assert found["entities"][0]["snippet"]["text"] == "A «passkey» \x1b[2J opens."
-    assert kb("query", "--text", "nowhere").err == "Nothing relevant: no entity holds 'nowhere'.\n"
-    assert kb("query", "--text", "—").err.startswith("error: The text holds no word.")
+    assert kb("query", "--text", "nowhere").err == "Nothing relevant: no entity contains 'nowhere'.\n"
+    assert kb("query", "--text", "—").err.startswith("error: The text contains no word.")
 
 
 def test_ids_that_begin_with_a_dash_come_behind_two_dashes_or_with_their_option(kb, synced):

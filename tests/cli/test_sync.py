@@ -331,7 +331,7 @@ def test_the_command_that_the_first_sync_names_reads_the_documents_that_lie_else
     (ready / "my notes").mkdir()
     (ready / "my notes" / "a.md").write_text(LOGIN)
     said = kb("sync").err
-    assert "1 Markdown file lies elsewhere, such as 'my notes/a.md'." in said
+    assert "1 Markdown file is elsewhere, such as 'my notes/a.md'." in said
     command = said.partition("`kb ")[2].partition("`")[0]
     assert kb(*shlex.split(command)).status == 0
     assert "from 1 of 1 file" in kb("sync").out

@@ -184,7 +184,7 @@ def test_the_suppressions_without_effect_are_named_in_whole_sentences(project, s
     with direct(project.root) as tools:
         note = tools.answer("kb_check")["note"]
     named = note.count("which does not exist. ")
-    assert named == note.count("is gone for good. ") > 0
+    assert named == note.count("was removed for good. ") > 0
     assert note.endswith(f" {30 - named} more suppressions have no effect.")
 
 

@@ -40,9 +40,9 @@ def misleading(text):
     ],
 )
 def test_what_confirms_or_removes_an_edge_is_a_call_or_something_to_ask_for(words, typed, edge):
-    hint = f"See {kb('log', 'B')}. If it holds, confirm it: {kb('confirm', *words)}"
+    hint = f"See {kb('log', 'B')}. If it is true, confirm it: {kb('confirm', *words)}"
     assert in_tool_words(hint, is_dotted=False) == (
-        f'See kb_history with action log and `id` B. If it holds, confirm it: kb_upsert with {{"edges": [{edge}]}}'
+        f'See kb_history with action log and `id` B. If it is true, confirm it: kb_upsert with {{"edges": [{edge}]}}'
     )
     asked = in_tool_words(hint, is_dotted=False, is_read_only=True)
     assert asked.endswith(f"confirm it: ask the user to run `kb confirm {typed}`")

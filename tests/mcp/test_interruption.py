@@ -127,7 +127,7 @@ def test_an_interrupted_batch_says_which_commands_were_carried_out(server: Raw, 
     error = last["error"]
     assert (error["code"], error["data"]["kb_code"], error["data"]["applied"]) == ("KIP_4001", "interrupted", "no")
     assert "Nothing was written" in error["message"]
-    assert ("Those before it were carried out" in error["message"]) == bool(before)
+    assert ("The commands before it were run" in error["message"]) == bool(before)
 
 
 def test_a_write_that_only_waited_for_the_lock_wrote_nothing_whatever_was_written_before_it(

@@ -66,7 +66,7 @@ def test_a_search_is_ranked_with_snippets_and_says_what_it_looked_for(kb):
     assert answer["search"]["corrected"] == {"lonk": ["long"]}
     nothing = kb.call("kb_query", text="nowhere")
     assert (nothing["total"], nothing["search"]["unknown"]) == (0, ["nowhere"])
-    assert nothing["search"]["note"] == "Nothing relevant: no entity holds 'nowhere'."
+    assert nothing["search"]["note"] == "Nothing relevant: no entity contains 'nowhere'."
     assert kb.refused("kb_query", text="...")["details"][0]["path"] == "$.text"
 
 

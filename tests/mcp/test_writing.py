@@ -54,7 +54,7 @@ def test_a_dry_run_and_a_write_warn_of_a_circle(kb):
     kb.call("kb_upsert", entities=[entity("LOOP-1"), entity("LOOP-2")], edges=ways[:1])
     for dry_run in (True, False):
         warnings = kb.call("kb_upsert", edges=ways[1:], dry_run=dry_run)["warnings"]
-        assert [warning.startswith("acyclic (error): depends_on goes in a circle") for warning in warnings] == [True]
+        assert [warning.startswith("acyclic (error): depends_on forms a cycle") for warning in warnings] == [True]
 
 
 def test_the_same_changeset_takes_effect_once(kb):

@@ -210,7 +210,7 @@ def _broken(workspace: Workspace, branch: str, view: View, changes: Changes, seq
 
 
 def _not_run(reason: str) -> str:
-    return f"The rules were not run on what this touches: {reason}"
+    return f"The rules were not run on what this changes: {reason}"
 
 
 def by_rule(violations: list[Violation]) -> Iterator[str]:

@@ -163,7 +163,7 @@ class _Projection:
             self.sorts.append(f"{self.key(one.key, descending=one.descending)} {'desc' if one.descending else 'asc'}")
 
     def order(self, last: list[str]) -> list[str]:
-        """Return what the rows are ordered by; ``last`` is what tells them apart."""
+        """Return what the rows are ordered by; ``last`` is how they differ."""
         return [*self.sorts, *last]
 
     def add(self, expression: s.Expression) -> None:

@@ -221,7 +221,7 @@ def _end(work: CommandDrafts, key: str, handles: Mapping[str, s.Variable]) -> s.
     if key in handles:
         return handles[key]
     draft = work.element(key, 0)
-    assert draft is not None and draft.old is not None, "the ends of a link that stands exist"  # noqa: S101, PT018 - narrows the types
+    assert draft is not None and draft.old is not None, "the ends of a resolved link exist"  # noqa: S101, PT018 - narrows the types
     if isinstance(draft, LinkDraft):
         ends = _end(work, draft.from_id, handles), _end(work, draft.to_id, handles)
         return s.Fact(ends[0], s.Text(draft.type), ends[1])

@@ -101,7 +101,7 @@ def _both(work: CommandDrafts, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
             raise refused(DUPLICATE, message, at=variable.at)
         draft = drafts[0]
         if not isinstance(draft, NodeDraft):
-            message = f"?{variable.name} stands for a proposition; MERGE takes concepts."
+            message = f"?{variable.name} means a proposition; MERGE takes concepts."
             raise misused(message, variable.at, "Name concepts by their type and name.")
         draft.at = variable.at
         found.append(draft)

@@ -26,7 +26,7 @@ def selected(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, pa
     for key in keys:
         draft = work.element(key, variable.at)
         if draft is None:
-            message = f"?{variable.name} stands for predicates, such as {in_quotes(key)}."
+            message = f"?{variable.name} means predicates, such as {in_quotes(key)}."
             raise refused(REFERENCE, message, at=variable.at, hint="Use a variable of concepts or propositions.")
         draft.at = variable.at
         found.append(draft)
@@ -39,7 +39,7 @@ def concepts(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, co
     """Return the concepts that a variable stands for. Raises: as ``selected``; KIP_3001 when it stands for others."""
     found = selected(work, variable, where)
     if any(isinstance(draft, LinkDraft) for draft in found):
-        message = f"?{variable.name} stands for propositions; {command} takes concepts."
+        message = f"?{variable.name} means propositions; {command} takes concepts."
         raise refused(REFERENCE, message, at=variable.at, hint="DELETE PROPOSITIONS takes propositions.")
     return [draft for draft in found if isinstance(draft, NodeDraft)]
 
@@ -48,7 +48,7 @@ def propositions(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup
     """Return the propositions that a variable stands for. Raises: as ``concepts``."""
     found = selected(work, variable, where)
     if any(isinstance(draft, NodeDraft) for draft in found):
-        message = f"?{variable.name} stands for concepts; DELETE PROPOSITIONS takes propositions."
+        message = f"?{variable.name} means concepts; DELETE PROPOSITIONS takes propositions."
         hint = 'Bind links to a variable in front of a triple: ?link (?s, "predicate", ?o).'
         raise refused(REFERENCE, message, at=variable.at, hint=hint)
     return [draft for draft in found if isinstance(draft, LinkDraft)]

@@ -25,7 +25,7 @@ from kbcore.model.state import Changes
 from kbcore.model.values import is_same
 
 _LARGEST: Final = 2**63 - 1
-_TOO_LARGE: Final = "Put bounds on what goes into it with CLAMP; around it CLAMP comes too late."
+_TOO_LARGE: Final = "Limit its operands with CLAMP; a CLAMP around it is applied after it."
 _LACKING: Final = object()
 """What a calculation comes to that lacks a value."""
 _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
@@ -90,7 +90,7 @@ def check_confidence(key: str, value: Any, at: int) -> None:
         raise refused(VALUE_TYPE, f"A confidence is a number, not {kind_of(value)}.", at=at, hint=hint)
     if not 0 <= value <= 1:
         hint = "Write a number from 0 to 1, such as 0.9; UPDATE has CLAMP(…, 0, 1)."
-        raise refused(VALUE_TYPE, f"A confidence goes from 0 to 1; this one is {value}.", at=at, hint=hint)
+        raise refused(VALUE_TYPE, f"A confidence is between 0 and 1; this one is {value}.", at=at, hint=hint)
 
 
 def _values(assignments: s.Assignments | None, was: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
@@ -130,7 +130,7 @@ def _calculated(part: s.Calculation, was: Mapping[str, Any]) -> Any:
     if part.function == "CLAMP":
         value, least, most = values
         if least > most:
-            message = f"CLAMP is given the bounds {least} and {most}, the lower one above the upper one."
+            message = f"The lower bound of CLAMP, {least}, is above the upper one, {most}."
             raise refused(VALUE_TYPE, message, at=part.at, hint="Write CLAMP(value, lower, upper).")
         return min(max(value, least), most)
     try:

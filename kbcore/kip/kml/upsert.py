@@ -126,9 +126,7 @@ def _bound(work: CommandDrafts, variable: s.Variable, value: str | None) -> Draf
     found = work.element(value, variable.at)
     if found is None:
         message = f"?{variable.name} is {in_quotes(value)}, the name of a predicate; a link leads to elements."
-        raise refused(
-            REFERENCE, message, at=variable.at, hint="Use a variable that stands for concepts or propositions."
-        )
+        raise refused(REFERENCE, message, at=variable.at, hint="Use a variable that means concepts or propositions.")
     return found
 
 
@@ -158,7 +156,7 @@ class _Blocks:
     def define(self, handle: s.Variable, draft: Draft) -> None:
         known = self.handles.get(handle.name)
         if known is not None and known.id != draft.id:
-            message = f"?{handle.name} stands for something else already."
+            message = f"?{handle.name} means something else already."
             raise refused(DUPLICATE, message, at=handle.at, hint="Give each block a handle of its own.")
         self.handles[handle.name] = draft
 
@@ -224,7 +222,7 @@ class _Blocks:
         own = self.work.defined[PREDICATE].get(predicate.value)
         is_acyclic = own.edits.attributes.get("acyclic") is True if own else False
         if is_acyclic or (definition and definition.acyclic):
-            message = f"{in_quotes(predicate.value)} must not form a cycle, and this link leads to where it begins."
+            message = f"{in_quotes(predicate.value)} must not form a cycle, and this link ends where it begins."
             raise misused(message, at, "Link two different elements.")
 
     def only_kind(self, predicate: s.Text, subject: Draft, target: Draft, at: int) -> str:
@@ -271,7 +269,7 @@ class _Blocks:
         draft = self.work.proposition(link_id(fact.predicate.value, kind, subject.id, target.id), fact.at)
         if draft is None:
             message = f"There is no link {in_quotes(fact.predicate.value)} between these two."
-            hint = "Links are never made on the way: write it in a PROPOSITION block before, and use its handle."
+            hint = "Links are not created implicitly: write it in a PROPOSITION block before, and use its handle."
             raise refused(NOT_FOUND, message, at=fact.at, hint=hint)
         return draft
 
@@ -310,5 +308,5 @@ def check_version(draft: Draft, expected: s.Count | None) -> None:
     what = "proposition" if is_link_id(draft.id) else "concept"
     now = f"is at version {draft.version}" if draft.version else "does not exist yet (version 0)"
     message = f"The {what} {in_quotes(draft.id)} {now}, not at {expected.value}."
-    hint = "Read it again, decide anew, and send EXPECT VERSION with its `_version`."
+    hint = "Read it again, decide again, and send EXPECT VERSION with its `_version`."
     raise refused(VERSION, message, at=expected.at, hint=hint, data={"id": draft.id, "version": draft.version})

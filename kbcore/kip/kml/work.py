@@ -207,7 +207,7 @@ class CommandDrafts:
             return self.concept(matcher)
         kb_type, name = self.kb_type(matcher.type), matcher.name.value
         if not name.strip():
-            raise misused("The name of a concept is empty.", matcher.name.at, "Say what it is called.")
+            raise misused("The name of a concept is empty.", matcher.name.at, "Give its name.")
         key = name if self.names.is_named_by_id(kb_type) else concept_id(matcher.type.value, name)
         taken = self._node(key)
         if taken is not None or is_link_id(key):

@@ -95,7 +95,7 @@ def search(place: IndexLocation, view: View, schema: Schema, tree: s.SearchComma
         hint = 'KB searches words, aliases and a typo: leave MODE out, or write "keyword" or "hybrid".'
         raise refused(SYNTAX, message, at=tree.mode.at, hint=hint)
     if not asked_words(tree.term.value):
-        raise refused(SYNTAX, "The search term holds no word.", at=tree.term.at, hint="Search for a word of a name.")
+        raise refused(SYNTAX, "The search term contains no word.", at=tree.term.at, hint="Search for a word of a name.")
     known = vocabulary(schema)
     least, cursor = _threshold(tree), _cursor_of(view, tree)
     basis = ""
@@ -105,7 +105,7 @@ def search(place: IndexLocation, view: View, schema: Schema, tree: s.SearchComma
     else:
         hits = _propositions(view, schema, known, tree)
     if tree.cursor and cursor and cursor.basis != basis:
-        message = "The cursor rests on other documents than those that can be read now, by which the order changes."
+        message = "The readable documents have changed since the page before, and the order of the answer with them."
         raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
     today = date.fromisoformat(place.workspace.machine.clock.now()[:10])
     weighed = [msgspec.structs.replace(hit, score=hit.score * _weight(hit.element, today)) for hit in hits]
@@ -128,7 +128,7 @@ def _cursor_of(view: View, tree: s.SearchCommand) -> cursors.Cursor | None:
     cursor = cursor_in(tree.cursor, mark_of(view.basis.store_id, tree), view.overlay_mark)
     if cursor.seq != view.seq:
         now = head_words(view)
-        message = f"The cursor speaks of seq {cursor.seq}; the branch is at {now}, where the order may be another."
+        message = f"The cursor belongs to seq {cursor.seq}; the branch is at {now}, where the order may be another."
         raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
     return cursor
 

@@ -24,14 +24,14 @@ _SIGNS: Final = {
     "#": "A comment begins with `//`.",
     ";": "Leave out the `;`: a command ends with its text, and several are sent as a batch.",
     "*": "KIP has no `*`; name what is meant by a variable, as in FIND(?n) and COUNT(?n).",
-    "-": 'KIP does not calculate: a negative number has no blank behind its sign; `NOW("-1d")` moves the time.',
+    "-": 'KIP does not calculate: a negative number has no blank after its sign; `NOW("-1d")` moves the time.',
     "+": "KIP does not calculate here; UPDATE has ADD(…) and MUL(…).",
     "%": "KIP has no `%`; use CONTAINS, STARTS_WITH, ENDS_WITH or REGEX for parts of a text.",
-    "?": "A variable is `?` and a name right behind it, such as ?task.",
+    "?": "A variable is `?` directly followed by a name, such as ?task.",
     ".": "A path has no blanks, and each of its names begins with a letter: ?task.attributes.status.",
     "$": 'Names such as "$self" are texts: put them in double quotes.',
-    "`": 'Texts stand in double quotes: "…".',
-    "\\": "A `\\` stands only inside of a text in quotes.",
+    "`": 'Texts are written in double quotes: "…".',
+    "\\": "A `\\` is allowed only inside of a text in quotes.",
 }
 _OTHER_QUOTES: Final = (
     "\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u300c\u300d\uff02\uff07"
@@ -52,13 +52,13 @@ def bad_token(word: str, expected: Sequence[str]) -> BadToken:
     if word[0] == '"':
         return _bad_string(word)
     if word[0] == "'":
-        return BadToken('Texts stand in double quotes: "…".')
+        return BadToken('Texts are written in double quotes: "…".')
     if word == "/*":
         return BadToken("KIP has only // comments, which end with their line.")
     if word[0] in "*+" and "`|`" in expected:
         return BadToken('A path of several links is written with their number: "…"{1,3}.')
     if word[0] in "-.$" and "`:`" in expected:
-        return BadToken("A key with other signs than letters, digits and _ stands in double quotes.")
+        return BadToken("A key with other signs than letters, digits and _ is written in double quotes.")
     if word == "=" and "`:`" in expected:
         return BadToken("Write `:` between key and value.")
     if strange:
@@ -80,7 +80,7 @@ def _misshapen(word: str) -> BadToken | None:
         return BadToken(_SIGNS["."])
     if ord(word[0]) < ord(" "):
         shown = escape_controls(word[0])
-        return BadToken("Send the text without it.", f"A control character ({shown}) stands outside of a text")
+        return BadToken("Send the text without it.", f"A control character ({shown}) is outside of a text")
     return None
 
 
@@ -92,9 +92,9 @@ def _bad_string(word: str) -> BadToken:
     control = _CONTROL.search(word)
     if control:
         raw = {"\t": r"\t", "\0": ""}.get(control[0], f"\\u{ord(control[0]):04x}")
-        hint = f"Write it as `{raw}`." if raw else "Leave it out: no text of KB holds a NUL."
+        hint = f"Write it as `{raw}`." if raw else "Leave it out: no text of KB contains a NUL."
         name = {"\t": "tab", "\0": "NUL"}.get(control[0], "control character")
-        return BadToken(hint, f"A text holds a raw {name}", control.start())
+        return BadToken(hint, f"A text contains a raw {name}", control.start())
     return BadToken("Close the quote on its line; write a line break as `\\n`.", "A text opens here and is not closed")
 
 
@@ -103,11 +103,11 @@ def _strange(found: re.Match[str]) -> BadToken:
     name = unicodedata.name(character, "").lower()
     told = f"U+{ord(character):04X}{f' ({name})' if name else ''}"
     if character == "\ufeff":
-        return BadToken("Save the text without it.", "A byte order mark (U+FEFF) stands here", offset)
+        return BadToken("Save the text without it.", "A byte order mark (U+FEFF) is here", offset)
     if character in _OTHER_QUOTES:
-        return BadToken('Texts stand in straight double quotes: "…".', f"{told} is no quote of KIP", offset)
+        return BadToken('Texts are written in straight double quotes: "…".', f"{told} is no quote of KIP", offset)
     if unicodedata.category(character) in {"Zs", "Zl", "Zp", "Cf"} or character == "\x85":
-        hint = "Use a space, a tab or a plain line break; in a text, it may stand as it is."
+        hint = "Use a space, a tab or a plain line break; in a text, it is allowed as it is."
         return BadToken(hint, f"{told} is no blank of KIP", offset)
-    hint = "Names are letters, digits and _ of ASCII; everything else stands in double quotes."
-    return BadToken(hint, f"{told} cannot stand outside of a text in quotes", offset)
+    hint = "Names are letters, digits and _ of ASCII; everything else is written in double quotes."
+    return BadToken(hint, f"{told} is only allowed inside of a text in quotes", offset)

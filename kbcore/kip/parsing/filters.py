@@ -101,7 +101,7 @@ def _comparison_hint(t: Tokens) -> str:
     if t.kind == "IN":
         return _IN_HINT
     if t.kind in _TEXT_TESTS:
-        return f"{t.kind} stands in front of both: {t.kind}(?n.name, …)."
+        return f"{t.kind} is written before both: {t.kind}(?n.name, …)."
     is_alone = t.kind in {")", "&&", "||"}
     return "Compare it: a condition is no value alone; write == true, or IS_NOT_NULL(…)." if is_alone else ""
 

@@ -175,7 +175,7 @@ def check_text(text: str, most_bytes: int = limits.MAX_KIP_BYTES, lead: int = 0)
         length = len(text.encode()) - lead
     except UnicodeEncodeError as error:
         hint = "Send whole Unicode characters; JSON writes one beyond U+FFFF as a pair of escapes."
-        fault = refused(SYNTAX, "The text holds half of a surrogate pair", at=error.start, hint=hint)
+        fault = refused(SYNTAX, "The text contains half of a surrogate pair", at=error.start, hint=hint)
         raise placed(fault, text) from None
     if length > most_bytes:
         message = f"The command has {length} bytes; the limit is {most_bytes}."

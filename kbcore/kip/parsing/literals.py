@@ -23,8 +23,8 @@ _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 SCALARS: Final = ("a text in quotes", "a number", "`true`", "`false`", "`null`", "a placeholder (:name)")
 VALUES: Final = (*SCALARS, "`{`", "`[`")
 QUOTES: Final = 'Put it in double quotes: "…", or pass it as a parameter and write `:name`.'
-_NO_PATH: Final = "Here stands a value; paths stand in FIND, FILTER, ORDER BY and UPDATE."
-TWICE: Final = "Leave one of the two out: each key stands once."
+_NO_PATH: Final = "A value is expected here; paths are used in FIND, FILTER, ORDER BY and UPDATE."
+TWICE: Final = "Leave one of the two out: each key is written once."
 
 
 def string(t: Tokens) -> str:
@@ -33,7 +33,7 @@ def string(t: Tokens) -> str:
     said: str = word[1:-1] if t.kind == "plain" else json.loads(word)
     if t.kind == "string" and ("\0" in said or _HALF_PAIR.search(said)):
         what = "a NUL" if "\0" in said else "half of a surrogate pair"
-        raise t.wrong(f"The text holds {what} as an escape.", hint="Write whole characters, and no NUL.")
+        raise t.wrong(f"The text contains {what} as an escape.", hint="Write whole characters, and no NUL.")
     if len(word) > limits.MAX_TEXT_BYTES // 4 and len(said.encode()) > limits.MAX_TEXT_BYTES:
         message = f"The text is longer than {limits.MAX_TEXT_BYTES} bytes."
         raise t.placed(refused(RESOURCE, message, at=t.at, hint="Keep long text in a document and point at it."))
@@ -65,7 +65,9 @@ def variable(t: Tokens, what: str = "a variable (?x)", *also: str, hint: str = "
     at, word = t.at, t.word
     if "." in word:
         start = word.partition(".")[0]
-        raise t.wrong(f"A path stands where a variable is meant: `{word}`.", hint=hint or f"Write {start} alone.")
+        raise t.wrong(
+            f"A path is written where a variable is expected: `{word}`.", hint=hint or f"Write {start} alone."
+        )
     t.advance()
     return Variable(word[1:], at)
 
@@ -79,7 +81,7 @@ def number(t: Tokens) -> int | float:
     elif len(word) <= _MOST_DIGITS:
         value = int(word)
     if not math.isfinite(value) or (isinstance(value, int) and abs(value) > _LARGEST):
-        raise t.wrong("The number is larger than 64 bits hold.", hint="Write a smaller number, or send it as text.")
+        raise t.wrong("The number does not fit into 64 bits.", hint="Write a smaller number, or send it as text.")
     t.advance()
     return value
 

@@ -68,8 +68,8 @@ def parse(text: str, *, lead: int = 0) -> Command:
 def _too_much(t: Tokens, first: str) -> str:
     """Return the remedy for what stands behind a whole command."""
     if t.kind in _COMMANDS:
-        begins = "One command holds only UPSERTs" if first == "UPSERT" else f"One {first} is a whole command"
+        begins = "One command contains only UPSERTs" if first == "UPSERT" else f"One {first} is a whole command"
         return f"{begins}; send the {t.kind} as another command of the batch."
     if first in _ORDERS and f" {t.kind} " in _ORDERS[first]:
-        return f"The order is {_ORDERS[first]}, and each part stands once."
+        return f"The order is {_ORDERS[first]}, and each part is written once."
     return ""

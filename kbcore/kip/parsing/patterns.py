@@ -35,8 +35,8 @@ ENDS: Final = ("a variable (?x)", "`{`", "`(`")
 _GROUPS: Final[dict[str, type[Not | Optional | Union]]] = {"NOT": Not, "OPTIONAL": Optional, "UNION": Union}
 _KEYS: Final = frozenset({"id", "type", "name"})
 _KEY_HINT: Final = "A matcher is {id: …}, {type: …}, {name: …} or {type: …, name: …}; its keys have no quotes."
-_NO_COMMA: Final = "Clauses stand side by side, without commas between them."
-_BARE_PREDICATE: Final = 'A predicate stands in double quotes: (?a, "knows", ?b).'
+_NO_COMMA: Final = "Clauses follow each other without commas."
+_BARE_PREDICATE: Final = 'A predicate is written in double quotes: (?a, "knows", ?b).'
 
 
 def where(t: Tokens, hint: str = "") -> ClauseGroup:
@@ -52,7 +52,7 @@ def group(t: Tokens) -> ClauseGroup:
     while t.kind != "}":
         clauses.append(_clause(t, "`}`" if clauses else ""))
     if not clauses:
-        raise t.unexpected(*CLAUSES, hint="A group holds at least one clause.")
+        raise t.unexpected(*CLAUSES, hint="A group has at least one clause.")
     t.leave("}")
     return ClauseGroup(tuple(clauses), at)
 
@@ -65,14 +65,14 @@ def _clause(t: Tokens, end: str) -> Clause:
             return ConceptPattern(variable, matcher(t), at)
         if t.kind != "(":
             raise t.unexpected(
-                "`{`", "`(`", hint='Behind the variable stands what it matches: ?x {type: "…"}, or ?l (?a, "…", ?b).'
+                "`{`", "`(`", hint='After the variable comes what it matches: ?x {type: "…"}, or ?l (?a, "…", ?b).'
             )
         return LinkPattern(variable, triple(t), at)
     if kind == "(":
         return LinkPattern(None, triple(t), at)
     if kind == "FILTER":
         t.advance()
-        t.enter("(", hint='A condition stands in parentheses: FILTER(?x.name == "…").')
+        t.enter("(", hint='A condition is written in parentheses: FILTER(?x.name == "…").')
         holds = condition(t)
         t.leave(")")
         return FilterClause(holds, at)
@@ -95,7 +95,7 @@ def matcher(t: Tokens, *, identifies: bool = False) -> Matcher:
         what = "an id in quotes" if key == "id" else f"a {key} in quotes"
         found[key] = literals.text(t, what)
         if t.kind == "," and "id" in found:
-            raise t.unexpected("`}`", hint="An id stands alone: it names one concept.")
+            raise t.unexpected("`}`", hint="An id is used alone: it names one concept.")
         if len(found) == 2 or "id" in found or not t.accept(","):  # noqa: PLR2004 - type and name
             break
     if identifies and "id" not in found and len(found) < 2:  # noqa: PLR2004 - type and name
@@ -110,7 +110,7 @@ def _matcher_key(t: Tokens, found: dict[str, Text]) -> str:
     if t.kind != "name" or word not in _KEYS or word in found or (found and word == "id"):
         left = [f"`{key}`" for key in ("id", "type", "name") if key not in found and (not found or key != "id")]
         again = f"`{word}` is here twice." if word in found else ""
-        bare = "No comma stands at the end of a matcher." if found and t.kind == "}" else _KEY_HINT
+        bare = "No comma follows the last key of a matcher." if found and t.kind == "}" else _KEY_HINT
         raise t.unexpected(*(left or ["`}`"]), hint=again or bare)
     t.advance()
     return word
@@ -143,7 +143,7 @@ def known_link(t: Tokens, at: int) -> LinkId | None:
 
 def _between(t: Tokens) -> str:
     if t.kind in {"{", "("}:
-        return "No variable stands in front of a matcher inside of a link: give it a clause of its own."
+        return "A matcher inside of a link has no variable: give it a clause of its own."
     return 'A link is (subject, "predicate", object).'
 
 

@@ -67,7 +67,7 @@ def _expression(t: Tokens) -> Any:
     if t.kind == "path":
         return path(t)
     if t.kind not in _AGGREGATES:
-        hint = "Name what to find, as in FIND(?x.name); no comma stands in front of the parenthesis."
+        hint = "Name what to find, as in FIND(?x.name); no comma comes before the parenthesis."
         raise t.unexpected(*_EXPRESSIONS, hint=hint if t.kind == ")" else "")
     function: AggregateName = t.kind  # type: ignore[assignment] # it is one of them
     at = t.take(function)

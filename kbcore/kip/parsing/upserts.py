@@ -23,8 +23,8 @@ from kbcore.kip.syntax import (
 
 _BLOCKS: Final = ("`CONCEPT`", "`PROPOSITION`")
 _BEHIND: Final = {
-    "EXPECT": "EXPECT VERSION stands right behind who is meant.",
-    "WITH": "WITH METADATA stands behind the brace of its block.",
+    "EXPECT": "EXPECT VERSION comes directly after the matcher.",
+    "WITH": "WITH METADATA comes after the brace of its block.",
     ",": "The parts of a block have no commas between them.",
 }
 _ONE_PREDICATE: Final = "A link to be written has one predicate, by its name; the rest belongs to WHERE."
@@ -58,7 +58,7 @@ def _block(t: Tokens, end: str) -> Block:
         return _concept(t)
     if t.kind == "PROPOSITION":
         return _proposition(t)
-    hint = "Blocks stand side by side, without commas between them." if t.kind == "," else ""
+    hint = "Blocks follow each other without commas." if t.kind == "," else ""
     raise t.unexpected(*_BLOCKS, *([end] if end else []), hint=hint)
 
 
@@ -67,7 +67,7 @@ def _concept(t: Tokens) -> ConceptBlock:
     handle = _handle(t)
     t.enter("{")
     if t.kind != "{":
-        raise t.unexpected("`{`", hint='A block begins with who is meant, in braces: { {type: "…", name: "…"} … }.')
+        raise t.unexpected("`{`", hint='A block begins with its concept, in braces: { {type: "…", name: "…"} … }.')
     identity = patterns.matcher(t, identifies=True)
     version = _version(t)
     attributes, links = _sets(t, may_link=True)
@@ -80,7 +80,7 @@ def _proposition(t: Tokens) -> Proposition:
     handle = _handle(t)
     t.enter("{")
     if t.kind != "(":
-        raise t.unexpected("`(`", hint='A block begins with the link that is meant: { (?a, "…", ?b) … }.')
+        raise t.unexpected("`(`", hint='A block begins with its link: { (?a, "…", ?b) … }.')
     fact = _fact(t)
     version = _version(t)
     attributes, _ = _sets(t, may_link=False)
@@ -109,7 +109,7 @@ def _sets(t: Tokens, *, may_link: bool) -> tuple[Object | None, tuple[SetProposi
     at = t.at
     while t.accept("SET"):
         if t.kind == "ATTRIBUTES" and links:
-            raise t.wrong("SET ATTRIBUTES stands behind SET PROPOSITIONS.", hint="Put SET ATTRIBUTES first.", at=at)
+            raise t.wrong("SET ATTRIBUTES comes after SET PROPOSITIONS.", hint="Put SET ATTRIBUTES first.", at=at)
         if (t.kind == "ATTRIBUTES" and attributes) or (t.kind == "PROPOSITIONS" and links):
             raise t.wrong(f"SET {t.kind} is here twice.", hint="Put everything into one SET.", at=at)
         if t.accept("ATTRIBUTES"):

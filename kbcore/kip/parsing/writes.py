@@ -36,7 +36,7 @@ def delete(t: Tokens) -> Delete:
     at = t.take("DELETE")
     if t.accept("CONCEPT"):
         variable = literals.variable(t)
-        hint = "A concept goes with its links: DELETE CONCEPT ?x DETACH WHERE { … }."
+        hint = "A concept is deleted with its links: DELETE CONCEPT ?x DETACH WHERE { … }."
         t.take("DETACH", hint=hint)
         return DeleteConcepts(variable, where(t), at)
     if t.accept("PROPOSITIONS"):
@@ -56,7 +56,7 @@ def _keys(t: Tokens) -> tuple[Text, ...]:
     keys = [literals.text(t, "a key in quotes")]
     while t.accept(","):
         if t.kind == "}":
-            raise t.unexpected("a key in quotes", "a placeholder (:name)", hint="No comma stands behind the last key.")
+            raise t.unexpected("a key in quotes", "a placeholder (:name)", hint="No comma follows the last key.")
         keys.append(literals.text(t, "a key in quotes"))
     hint = "Keys are named without values." if t.kind in {":", "parameter"} else ""
     t.leave("}", hint=hint)
@@ -71,7 +71,7 @@ def update(t: Tokens) -> Update:
     place = t.at
     while t.accept("SET"):
         if t.kind == "ATTRIBUTES" and "METADATA" in changes and "ATTRIBUTES" not in changes:
-            raise t.wrong("SET ATTRIBUTES stands behind SET METADATA.", hint="Put SET ATTRIBUTES first.", at=place)
+            raise t.wrong("SET ATTRIBUTES comes after SET METADATA.", hint="Put SET ATTRIBUTES first.", at=place)
         if t.kind in changes:
             raise t.wrong(f"SET {t.kind} is here twice.", hint="Put everything into one SET.", at=place)
         if t.kind not in {"ATTRIBUTES", "METADATA"}:

@@ -31,7 +31,7 @@ def task(key: str, now: str) -> tuple[AnswerOption, ...]:
     )
     given = {"id": key, "now": now, "result": None}
     return (
-        AnswerOption("it is done; say what came of it", (end,), {**given, "status": "completed"}),
+        AnswerOption("it is done; say with which result", (end,), {**given, "status": "completed"}),
         AnswerOption("it cannot be done; say why", (end,), {**given, "status": "failed"}),
     )
 

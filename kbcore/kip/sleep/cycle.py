@@ -226,9 +226,7 @@ def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -
     rows = some_of([f"{one.phase} {one.name} (record {one.seq})" for one in written], len(written))
     not_done = some_of([f"{one.number} {one.name}" for one in left], len(left)) or "none"
     error.applied = "yes" if error.applied == "no" else error.applied
-    error.message = (
-        f"{error.message.rstrip('.')}. These phases were written before: {rows}; not carried out: {not_done}."
-    )
+    error.message = f"{error.message.rstrip('.')}. These phases were written before: {rows}; not run: {not_done}."
     error.remedy = f"{error.remedy} {kb('sleep', lead='Run')} again: it does what is left, and nothing twice.".lstrip()
     error.data |= {
         "phases_written": [{"phase": one.phase, "name": one.name, "seq": one.seq} for one in written],

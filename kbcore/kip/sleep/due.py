@@ -33,7 +33,7 @@ def due(workspace: Workspace, view: View) -> Due | None:
     wanted = memory.settings
     grown = (
         ("orphans", wanted.most_orphans, "concepts belong to no domain"),
-        ("unsorted", wanted.most_unsorted, "concepts wait in Unsorted"),
+        ("unsorted", wanted.most_unsorted, "concepts are in Unsorted"),
         ("stale_events", wanted.most_stale_events, "old events are not consolidated"),
     )
     reasons = [

@@ -12,12 +12,12 @@ from kbcore.kip.sleep.phase import Phase
 
 PHASES: Final = (
     Phase(1, "assess", "look at the memory"),
-    Phase(2, "tasks", "archive what tasks name, hand over the rest", tasks.plan),
+    Phase(2, "tasks", "archive what tasks name, list the rest", tasks.plan),
     Phase(similar.MERGING, "duplicates", "merge concepts of one name", duplicates.plan),
     Phase(3, "inbox", "move what has a domain out of Unsorted", placing.plan_inbox),
     Phase(4, "orphans", "put what belongs to no domain into one", placing.plan_orphans),
     Phase(5, "events", "mark events that grew old", events.plan),
-    Phase(7, "decay", "lower the confidence of what nobody confirmed", decay.plan),
+    Phase(7, "decay", "lower the confidence of what was not confirmed", decay.plan),
     Phase(8, "domains", "archive empty domains", domains.plan),
     Phase(finish.NUMBER, "finish", "write down the cycle", finish.plan),
 )

@@ -45,7 +45,7 @@ def plan_inbox(memory: Memory) -> PhaseResult:
     for key, kind, tags, link, others in rows:
         domain = "" if others else rules.domain(kind, tags)
         if not others and not domain:
-            step.leave("waiting for judgement")
+            step.leave("to be decided")
         elif step.room < 2 + len(leaving):
             step.leave(LATER)
         else:

@@ -142,7 +142,7 @@ class Pair(msgspec.Struct, frozen=True, array_like=True):
     @property
     def why(self) -> str:
         """Return what makes them look the same, in words."""
-        return _WHY.get(self.sign) or f"{self.score:.0%} of the words in what is said of them are the same"
+        return _WHY.get(self.sign) or f"{self.score:.0%} of the words in their descriptions are the same"
 
 
 def namesakes(memory: Memory) -> list[Namesakes]:

@@ -146,7 +146,7 @@ def _items(memory: Memory, refs: Sequence[_Ref]) -> Iterable[Item]:
 def _task(memory: Memory, ref: _Ref, shown: dict[str, Any]) -> tuple[str, tuple[AnswerOption, ...]]:
     wanted = shown["attributes"]
     action, target = wanted.get("requested_action", "review"), wanted.get("target_name", "")
-    why = f"Somebody asks for {action}" + (f" of {wanted.get('target_type', '')} {target}" if target else "") + "."
+    why = f"A task asks for {action}" + (f" of {wanted.get('target_type', '')} {target}" if target else "") + "."
     if (status := wanted.get("status")) != "in_progress":
         why += f" Its status {in_quotes(str(status))} is none that a task has."
     return why, answering.task(ref.id, memory.now)
@@ -162,7 +162,7 @@ def _duplicate(_: Memory, ref: _Ref, shown: dict[str, Any]) -> tuple[str, tuple[
 
 def _event(memory: Memory, ref: _Ref, _: dict[str, Any]) -> tuple[str, tuple[AnswerOption, ...]]:
     days = memory.settings.stale_event_days
-    why = f"It is older than {days:g} days, and nothing that lasts was taken out of it."
+    why = f"It is older than {days:g} days, and nothing lasting was derived from it."
     return why, answering.event(ref.id, memory.now)
 
 

@@ -159,10 +159,10 @@ def _as_name(index: Index, whole: Sequence[str]) -> list[str]:
 def _listed(asked: Mapping[str, Mapping[str, None]], last: str) -> list[Word]:
     """Return words, given with the terms that stand for each."""
     if not asked:
-        raise problem("The text holds no word.", "Words are made of letters, digits or symbols such as emoji.")
+        raise problem("The text contains no word.", "Words are made of letters, digits or symbols such as emoji.")
     if len(asked) > limits.MAX_QUERY_WORDS:
-        hint = "Ask for the few words that tell most."
-        raise problem(f"The text holds {len(asked)} different words; the limit is {limits.MAX_QUERY_WORDS}.", hint)
+        hint = "Ask for the few most specific words."
+        raise problem(f"The text contains {len(asked)} different words; the limit is {limits.MAX_QUERY_WORDS}.", hint)
     has_others = any(part not in STOP_WORDS | LIGHT_WORDS for part in asked)
     listed = []
     for part, its_terms in asked.items():

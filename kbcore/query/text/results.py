@@ -98,34 +98,34 @@ class TextMatch(msgspec.Struct, frozen=True):
         """Yield what a person should know of the answer."""
         for word in self.search.words:
             if word.corrected:
-                yield f"No entity holds {in_quotes(word.shown)}; looked for {_listed(word.corrected)} instead."
+                yield f"No entity contains {in_quotes(word.shown)}; looked for {_listed(word.corrected)} instead."
         unknown = self.search.unknown
         also = tuple(term for word in self.search.words for term in word.also)
         if not total:
             yield self._nothing()
         elif unknown:
-            yield f"No entity holds {_listed(unknown)}; this is what the other words find."
+            yield f"No entity contains {_listed(unknown)}; this is what the other words find."
         if near := is_it(tuple(dict.fromkeys(id_ for word in self.search.words for id_ in word.near))):
             yield near
         if total and also:
-            yield f"No entity holds all of the words as they are; looked for {_listed(also)} as well."
+            yield f"No entity contains all of the words as they are; looked for {_listed(also)} as well."
         if total and not self.is_whole:
-            yield "No entity holds all of the words; these are the best partial matches."
+            yield "No entity contains all of the words; these are the best partial matches."
         if self.search.lacking:
             count = self.search.lacking
             whose, are = ("its", "document {} is") if count == 1 else ("their", "documents {} are")
             said = are.format(f"of {pluralize(count, 'entity')}")
-            yield f"The {said} not at hand: only {whose} fields were searched."
+            yield f"The {said} not available: only {whose} fields were searched."
 
     def _nothing(self) -> str:
         if not self.search.entities:
             return "Nothing relevant: there is no entity yet."
         if not self.search.known:
-            return f"Nothing relevant: no entity holds {_listed(self.search.unknown)}."
+            return f"Nothing relevant: no entity contains {_listed(self.search.unknown)}."
         held = [f"{in_quotes(word.shown)} is in {word.held_by or 'none'}" for word in self.search.asked[:_FEW]]
         held += ["…"] if len(self.search.asked) > _FEW else []
         what = "nothing that passes the other filters" if self.is_narrowed else "no entity"
-        return f"Nothing relevant: {what} holds enough of the words. Of all entities, {', '.join(held)}."
+        return f"Nothing relevant: {what} contains enough of the words. Of all entities, {', '.join(held)}."
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -152,7 +152,7 @@ def test_documents_of_a_branch_that_is_not_checked_out_are_not_written(project: 
     assert (project.root / ONE).read_text() == req("A")
 
 
-CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
+CYCLE = "acyclic (error): depends_on forms a cycle: A → B → A."
 
 
 def test_a_write_and_a_dry_run_say_which_rules_they_newly_break(project: Project) -> None:

@@ -147,7 +147,7 @@ def test_a_rename_says_which_lines_of_tracked_files_still_name_the_earlier_id(fi
     git(filled.root, "add", "src", "docs/requirements")
     written = renamed(filled)
     places = "docs/requirements/login.md:9, docs/requirements/logout.md:8, src/a.py:1, src/b.py:1"
-    said = f"4 lines in 4 files still name 'REQ-1': {places}. It goes on to mean 'REQ-7'."
+    said = f"4 lines in 4 files still name 'REQ-1': {places}. It still means 'REQ-7'."
     assert written.outcome.warnings == (said,)
 
 
@@ -273,7 +273,7 @@ def test_an_edge_to_a_former_id_leads_to_the_entity(filled: Project) -> None:
     outcome = filled.apply(edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}])
     assert outcome.warnings == (
         "'REQ-1' is called 'REQ-7' now.",
-        "acyclic (error): depends_on goes in a circle: REQ-2 → REQ-7 → REQ-2.",
+        "acyclic (error): depends_on forms a cycle: REQ-2 → REQ-7 → REQ-2.",
     )
     filled.sync({"docs/requirements/new.md": LOGOUT.replace("id: REQ-2", "id: REQ-3")})
     assert filled.link("REQ-3", "depends_on", "REQ-7").is_resolved

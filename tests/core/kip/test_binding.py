@@ -183,7 +183,7 @@ def test_a_value_that_is_too_large_is_a_matter_of_resources(text, value) -> None
 )
 def test_a_known_placeholder_inside_of_quotes_is_refused_and_an_unknown_one_is_text(text) -> None:
     error = refusal(text, {"name": "Ada"})
-    assert "`:name` stands inside of a quoted text" in error.message
+    assert "`:name` is inside of a quoted text" in error.message
     assert ":name without quotes" in error.hint
     assert read(text, {"other": 1, "nam": 2}) == parse(text)
 

@@ -48,9 +48,9 @@ def test_what_kip_refuses_stays_as_it_is():
 @pytest.mark.parametrize(
     ("at", "count", "said"),
     [
-        (0, 2, "This is command 1 of 2. Those behind it were not tried."),
-        (1, 3, "This is command 2 of 3. Those before it were carried out. Those behind it were not tried."),
-        (2, 3, "This is command 3 of 3. Those before it were carried out."),
+        (0, 2, "This is command 1 of 2. The commands after it were not run."),
+        (1, 3, "This is command 2 of 3. The commands before it were run. The commands after it were not run."),
+        (2, 3, "This is command 3 of 3. The commands before it were run."),
         (0, 1, "This is command 1 of 1."),
     ],
 )

@@ -56,7 +56,7 @@ def is_right(
         try:
             found = find(graph, SCHEMA, query, at=2 if is_past else None).result
         except KipRefused as error:
-            if "stands for the name of a predicate" in error.message:
+            if "means the name of a predicate" in error.message:
                 continue
             raise
         wanted = answer(world, query)

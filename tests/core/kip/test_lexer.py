@@ -42,23 +42,23 @@ def test_any_text_is_split_without_loss(text) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("\ufeffDESCRIBE PRIMER", "A byte order mark (U+FEFF) stands here", "Save the text without it."),
+        ("\ufeffDESCRIBE PRIMER", "A byte order mark (U+FEFF) is here", "Save the text without it."),
         ("DESCRIBE\u2028PRIMER", "U+2028 (line separator) is no blank of KIP", "a plain line break"),
         ("DESCRIBE\u00a0PRIMER", "U+00A0 (no-break space) is no blank of KIP", "Use a space"),
         ("DESCRIBE\u200bPRIMER", "U+200B (zero width space) is no blank of KIP", "Use a space"),
         ("DESCRIBE\u202ePRIMER", "U+202E (right-to-left override) is no blank", "Use a space"),
         ("DESCRIBE\x85PRIMER", "U+0085 is no blank of KIP", "Use a space"),
-        ("DESCRIBE PRIMER\0", "A control character (\\x00) stands outside of a text", "without it"),
-        ("DESCRIBE\x0cPRIMER", "A control character (\\x0c) stands outside", "without it"),
-        ("FIND(?имя) WHERE { }", "U+0438 (cyrillic small letter i) cannot stand outside", "of ASCII"),
+        ("DESCRIBE PRIMER\0", "A control character (\\x00) is outside of a text", "without it"),
+        ("DESCRIBE\x0cPRIMER", "A control character (\\x0c) is outside", "without it"),
+        ("FIND(?имя) WHERE { }", "U+0438 (cyrillic small letter i) is only allowed inside", "of ASCII"),
         ("FIND(?naïve) WHERE { }", "U+00EF", "of ASCII"),
         ("SEARCH CONCEPT “x”", "U+201C (left double quotation mark) is no quote", "straight double quotes"),
         ("SEARCH CONCEPT `x`", "found ```", "double quotes"),
         ('SEARCH CONCEPT "x', "A text opens here and is not closed", "on its line"),
         ('SEARCH CONCEPT "x\ny"', "A text opens here and is not closed", "`\\n`"),
-        ('SEARCH CONCEPT "x\ty"', "A text holds a raw tab", "`\\t`"),
-        ('SEARCH CONCEPT "x\0y"', "A text holds a raw NUL", "no text of KB holds a NUL"),
-        ('SEARCH CONCEPT "x\x1by"', "A text holds a raw control character", "`\\u001b`"),
+        ('SEARCH CONCEPT "x\ty"', "A text contains a raw tab", "`\\t`"),
+        ('SEARCH CONCEPT "x\0y"', "A text contains a raw NUL", "no text of KB holds a NUL"),
+        ('SEARCH CONCEPT "x\x1by"', "A text contains a raw control character", "`\\u001b`"),
         (NAME % "C:\\path", "`\\p` begins no escape", "\\\\"),
         (NAME % "\\u12", "`\\u` begins no escape", "four hex digits"),
         (NAME % "\\ud800", "half of a surrogate pair as an escape", "whole characters"),
@@ -89,7 +89,7 @@ def test_what_is_no_kip_is_named_with_its_remedy(text, message, hint) -> None:
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
     error = refusal('SEARCH CONCEPT "\ud800"')
-    assert error.message == "The text holds half of a surrogate pair (line 1, column 17)."
+    assert error.message == "The text contains half of a surrogate pair (line 1, column 17)."
     error.data["excerpt"].encode()
 
 

@@ -69,7 +69,7 @@ def test_a_dry_run_checks_a_write_and_writes_nothing(project):
 def test_where_nothing_may_be_written_a_write_is_refused_and_reading_is_not(project):
     error = error_of(asked(project, TYPE, is_read_only=True))
     assert (error["code"], error["data"]["line"]) == ("KIP_3004", 1)
-    assert "it was not carried out" in error["message"]
+    assert "it was not run" in error["message"]
     assert not asked(project, "DESCRIBE DOMAINS", is_read_only=True).is_error
     assert project.seq() == 0
 

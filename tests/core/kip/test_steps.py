@@ -114,7 +114,7 @@ def test_optional_says_what_it_shares() -> None:
         (
             '?l (?a, "knows"{1,2}, ?b)',
             "KIP_1001",
-            "?l cannot stand for a path, which is several links.",
+            "?l cannot mean a path, which is several links.",
             "Leave ?l out, or ask for links one by one.",
         ),
         (
@@ -126,7 +126,7 @@ def test_optional_says_what_it_shares() -> None:
         (
             '(?a, ?p, ?b) UNION { ?p {type: "Person"} }',
             "KIP_1001",
-            "?p stands for the name of a predicate in one place and for an element in another.",
+            "?p means the name of a predicate in one place and an element in another.",
             'Use two variables; the definition of a predicate is {type: "$PropositionType"} with that name.',
         ),
     ],

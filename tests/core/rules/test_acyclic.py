@@ -30,21 +30,21 @@ def test_a_diamond_is_no_cycle():
 def test_a_cycle_is_reported_once_with_its_path():
     [found] = cycles("CA", "AB", "BC", "CD")
     assert (found.id, found.severity, found.source) == ("A", "error", "docs/A.md")
-    assert found.message == "depends_on goes in a circle: A → B → C → A."
+    assert found.message == "depends_on forms a cycle: A → B → C → A."
     assert "acyclic: false" in found.hint
 
 
 def test_an_edge_to_itself_is_a_cycle():
     assert [one.message for one in cycles("AA", "AB", "BA")] == [
-        "depends_on goes in a circle: A → A.",
-        "depends_on goes in a circle: A → B → A.",
+        "depends_on forms a cycle: A → A.",
+        "depends_on forms a cycle: A → B → A.",
     ]
 
 
 @pytest.mark.parametrize("ids", [None, ["A"]])
 def test_an_edge_to_itself_of_several_kinds_is_one_cycle(ids):
     graph = graph_of([node("A")], [link("A", "depends_on", "A", kind=kind) for kind in ("one", "two")])
-    assert [one.message for one in violations(graph, RULE, ids=ids)] == ["depends_on goes in a circle: A → A."]
+    assert [one.message for one in violations(graph, RULE, ids=ids)] == ["depends_on forms a cycle: A → A."]
 
 
 def test_cycles_apart_are_reported_apart():
@@ -53,15 +53,15 @@ def test_cycles_apart_are_reported_apart():
 
 def test_tangled_cycles_are_one_violation_that_says_so():
     [found] = cycles("AB", "BA", "BC", "CB")
-    assert found.message.endswith("A → B → A. It is tangled with further cycles; 1 more entity lies on them.")
+    assert found.message.endswith("A → B → A. It shares entities with further cycles; 1 more entity is on them.")
     [found] = cycles("AB", "BA", "BC", "CB", "BD", "DB")
-    assert found.message.endswith("A → B → A. It is tangled with further cycles; 2 more entities lie on them.")
+    assert found.message.endswith("A → B → A. It shares entities with further cycles; 2 more entities are on them.")
 
 
 def test_every_edge_type_is_looked_at_by_itself():
     assert cycles("AB", ("B", "supersedes", "A")) == []
     [found] = cycles(("A", "supersedes", "B"), ("B", "supersedes", "A"))
-    assert found.message.startswith("supersedes goes in a circle")
+    assert found.message.startswith("supersedes forms a cycle")
 
 
 def test_the_schema_can_allow_cycles():

@@ -15,10 +15,10 @@ OUT, IN = link("S", "publishes", "E"), link("T", "consumes", "E")
 @pytest.mark.parametrize(
     ("links", "said"),
     [
-        ([OUT], "E: nobody consumes it."),
-        ([IN], "E: nobody publishes it."),
-        ([], "E: nobody publishes or consumes it."),
-        ([OUT, link("X", "consumes", "E", is_resolved=False)], "E: nobody consumes it."),
+        ([OUT], "E: nothing consumes it."),
+        ([IN], "E: nothing publishes it."),
+        ([], "E: nothing publishes or consumes it."),
+        ([OUT, link("X", "consumes", "E", is_resolved=False)], "E: nothing consumes it."),
     ],
 )
 def test_what_is_lacking_is_said_once(links, said):

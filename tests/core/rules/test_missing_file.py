@@ -57,7 +57,7 @@ def test_a_text_ref_counts_without_its_anchor_and_may_name_a_folder(project):
 def test_the_remedy_for_a_client_is_a_changeset(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "x", "text_ref": "gone.md"}])
     [found] = run_checks(project.workspace(), project.view(), branch="main", only=[RULE]).violations
-    assert found.hint.startswith("Write `text_ref` of A anew with `kb apply`")
+    assert found.hint.startswith("Write `text_ref` of A again with `kb apply`")
 
 
 def test_nothing_outside_of_the_repository_is_looked_at(project, tmp_path):

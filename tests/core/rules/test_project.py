@@ -222,18 +222,18 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file(context):
     [
         (
             "select id,\n  titel as message\nfrom entity",
-            '.kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: Referenced column "titel" not found',
+            '.kb/rules/a.yaml:5: the SQL cannot be used. DuckDB reports: Referenced column "titel" not found',
         ),
-        ("select id,\nfrom where node", ".kb/rules/a.yaml:5: the SQL cannot be used. DuckDB says: syntax error"),
+        ("select id,\nfrom where node", ".kb/rules/a.yaml:5: the SQL cannot be used. DuckDB reports: syntax error"),
         ("select id, '' as message\nfrom entitys", ".kb/rules/a.yaml:5: the SQL reads 'entitys'"),
         ("select id, '' as message\nfrom other.entity", ".kb/rules/a.yaml:5: the SQL reads 'entity'"),
         (
             "select id, 'a' + 1 as message from entity",
-            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not choose a best candidate function",
+            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB reports: Could not choose a best candidate function",
         ),
         (
             "select id, cast(id as int) as message from entity",
-            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB says: Could not convert string",
+            ".kb/rules/a.yaml:4: the SQL cannot be used. DuckDB reports: Could not convert string",
         ),
     ],
 )

@@ -73,6 +73,6 @@ def test_the_graph_is_asked_twice_however_large_it_is():
 def test_an_agent_can_follow_the_remedy():
     nodes = [node("A", title=TOKEN), node("B", title=TOKEN, path="docs/b.md"), node(TOKEN, title="x")]
     hints = [in_tool_words(one.remedy, is_dotted=False) for one in violations(graph_of(nodes), RULE)]
-    assert any("Write the field anew without it, with kb_upsert." in hint for hint in hints)
+    assert any("Write the field again without it, with kb_upsert." in hint for hint in hints)
     assert any("and call kb_upsert with `sync` true." in hint for hint in hints)
     assert not any("`kb apply`" in hint for hint in hints)

@@ -68,7 +68,7 @@ def test_a_sync_that_was_written_is_answered_although_nothing_can_be_read_after_
         answer = project.sync({"docs/requirements/a.md": req("REQ-A")})
         assert (answer.outcome.applied, answer.outcome.seq) == (True, 1)
         [warning] = answer.outcome.warnings
-        assert warning.startswith("The files are taken in.")
+        assert warning.startswith("The files are recorded.")
         with pytest.raises(type(error)):
             project.sync()
     assert project.node("REQ-A") is not None

@@ -49,7 +49,7 @@ def test_an_id_that_nothing_holds_finds_nothing_by_its_parts(numbered, text, nea
     page = ask(numbered, text)
     assert page.entities == []
     first, *more = page.found.sentences(0)
-    assert first == f"Nothing relevant: no entity holds '{text.lower()}'."
+    assert first == f"Nothing relevant: no entity contains '{text.lower()}'."
     assert [one[: len(near)] for one in more] == ([near] if near else [])
 
 
@@ -76,7 +76,7 @@ def test_a_typo_in_the_last_word_is_forgiven_though_it_begins_another_word(proje
     assert sorted(one.id for one in page.entities) == ["K-0", "K-1"]
     assert page.found.document(2)["also"] == {"bord": ["board"]}
     assert list(page.found.sentences(2)) == [
-        "No entity holds all of the words as they are; looked for 'board' as well."
+        "No entity contains all of the words as they are; looked for 'board' as well."
     ]
     assert ids(project, "kanban border") == ["K-1"]
     project.apply(entities=[{"id": "K-9", "type": "req", "title": "Kanban bord", "status": "open"}])
@@ -120,7 +120,7 @@ def test_an_answer_names_the_words_as_they_were_typed(titled, text, answered):
 def test_an_answer_names_what_nothing_holds_as_it_was_typed(titled):
     page = ask(titled, "Größe Äußerungen")
     assert page.found.document(page.total)["unknown"] == ["äußerungen"]
-    assert "No entity holds 'äußerungen'" in " ".join(page.found.sentences(page.total))
+    assert "No entity contains 'äußerungen'" in " ".join(page.found.sentences(page.total))
     misspelled = ask(titled, "grözse")
     assert misspelled.found.document(misspelled.total)["corrected"] == {"grözse": ["grosse"]}
 

@@ -146,7 +146,7 @@ def test_documents_that_are_not_at_hand_are_counted_and_taken_in_when_they_are(p
     page = ask(project, "leak")
     assert page.entities == []
     assert page.found.search.lacking == 1
-    assert "The document of 1 entity is not at hand: only its fields" in " ".join(page.found.sentences(0))
+    assert "The document of 1 entity is not available: only its fields" in " ".join(page.found.sentences(0))
     assert ids(project, "why") == ["ADR-1"]
     path.write_bytes(stated)
     other = Project(project.root, is_new=False)

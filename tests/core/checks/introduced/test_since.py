@@ -101,7 +101,7 @@ def test_an_edge_that_a_commit_made_suspect_is_new_in_a_store_younger_than_both(
     project.sync()
     found = since(project, first, only=["suspect-edge"]).found
     assert [(one.rule, one.id) for one in found.report.violations] == SUSPECT
-    assert "REQ-1 has changed since; nobody has confirmed the edge." in found.report.violations[0].message
+    assert "REQ-1 has changed since; the edge was never confirmed." in found.report.violations[0].message
     assert found.mended == ()
     assert new(project, "HEAD", only=["suspect-edge"]) == []
 

@@ -234,7 +234,7 @@ def test_a_link_is_followed_within_the_commit(project):
     git(project.root, "add", "--all")
     assert said(project) == [
         "REQ-2 links to GONE, but there is no GONE.",
-        "It is a link that leads to no file of the commit.",
+        "It is a link that points to no file of the commit.",
     ]
 
 

@@ -32,7 +32,7 @@ from tests.support.generators.histories import laws
 from tests.support.repository.project import AUTHOR, Project, caches_at
 from tests.support.repository.project import req as req_document
 
-CYCLE = "acyclic (error): depends_on goes in a circle: A → B → A."
+CYCLE = "acyclic (error): depends_on forms a cycle: A → B → A."
 
 
 def req(key: str, **fields: Any) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def test_a_rule_that_is_off_is_not_run_and_many_entities_are_left_to_a_check(lin
     [warning] = carried_out(linked, {"entities": [req(f"R-{number}") for number in range(501)]}).warnings
     assert (
         for_shell(warning)
-        == "The rules were not run on what this touches: it has 501 items, more than 500. `kb check` runs them."
+        == "The rules were not run on what this changes: it has 501 items, more than 500. `kb check` runs them."
     )
 
 
@@ -217,16 +217,16 @@ def test_a_circle_that_was_there_is_not_said_with_a_new_one_that_leads_to_it(lin
     circle = [depends("X", "Y"), depends("Y", "X"), depends("X", "X"), depends("A", "X"), depends("A", "A")]
     linked.apply(entities=[req("X"), req("Y"), req("Z")], edges=circle)
     [warning] = carried_out(linked, {"edges": [depends("A", "Z"), depends("Z", "A")]}).warnings
-    assert warning == "acyclic (error): depends_on goes in a circle: A → Z → A."
+    assert warning == "acyclic (error): depends_on forms a cycle: A → Z → A."
     [warning] = carried_out(linked, {"edges": [depends("Z", "Z")]}).warnings
-    assert warning == "acyclic (error): depends_on goes in a circle: Z → Z."
+    assert warning == "acyclic (error): depends_on forms a cycle: Z → Z."
 
 
 def test_a_walk_that_meets_too_many_is_left_to_a_check(linked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acyclic, "_MOST_WALKED", 2)
     linked.apply(entities=[req("C"), req("D")], edges=[depends("B", "C"), depends("C", "D"), depends("D", "M")])
     [warning] = carried_out(linked, {"edges": [depends("D", "A")]}).warnings
-    assert warning.startswith("The rule acyclic could not run: More than 2 entities lie on the ways from here")
+    assert warning.startswith("The rule acyclic could not run: More than 2 entities are on the paths from here")
 
 
 TYPES = {

@@ -42,7 +42,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         ),
         (
             'UPSERT { CONCEPT { {type: "Person", name: §" "} } }',
-            "KIP_2002: The name of a concept is empty (PLACE). Say what it is called.",
+            "KIP_2002: The name of a concept is empty (PLACE). Give its name.",
         ),
         (
             'UPSERT { PROPOSITION { (ALICE, §"mention", ALICE) } }',
@@ -90,7 +90,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         (
             'UPSERT { PROPOSITION { (ALICE, "mentions", ALICE) } } WITH METADATA { §confidence: 95 }',
             (
-                "KIP_2003: A confidence goes from 0 to 1; this one is 95 (PLACE). "
+                "KIP_2003: A confidence is between 0 and 1; this one is 95 (PLACE). "
                 "Write a number from 0 to 1, such as 0.9; UPDATE has CLAMP(…, 0, 1)."
             ),
         ),
@@ -107,7 +107,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         ),
         (
             "UPDATE ?p SET METADATA { §confidence: ADD(1, 0.5) } WHERE { ?p ALICE }",
-            "KIP_2003: A confidence goes from 0 to 1; this one is 1.5 (PLACE).",
+            "KIP_2003: A confidence is between 0 and 1; this one is 1.5 (PLACE).",
         ),
         (
             'UPSERT { §PROPOSITION { (ALICE, "relates_to", ALICE) } }',
@@ -152,12 +152,12 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             'UPSERT { PROPOSITION { (ALICE, "mentions", §(ALICE, "mentions", ALICE)) } }',
             (
                 "KIP_3002: There is no link 'mentions' between these two (PLACE). "
-                "Links are never made on the way: write it in a PROPOSITION block before, and use its handle."
+                "Links are not created implicitly: write it in a PROPOSITION block before, and use its handle."
             ),
         ),
         (
             'UPSERT { CONCEPT ?a { ALICE } CONCEPT §?a { {type: "Person", name: "Bob"} } }',
-            "KIP_3003: ?a stands for something else already (PLACE). Give each block a handle of its own.",
+            "KIP_3003: ?a means something else already (PLACE). Give each block a handle of its own.",
         ),
         (
             'UPSERT { §CONCEPT { {type: "$ConceptType", name: "Domain"} SET ATTRIBUTES { description: "" } } }',
@@ -184,14 +184,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
             "UPSERT { CONCEPT { ALICE EXPECT VERSION §4 } }",
             (
                 "KIP_3005: The concept 'Person:Alice' is at version 1, not at 4 (PLACE). "
-                "Read it again, decide anew, and send EXPECT VERSION with its `_version`."
+                "Read it again, decide again, and send EXPECT VERSION with its `_version`."
             ),
         ),
         (
             'UPSERT { CONCEPT { {type: "Person", name: "Bob"} EXPECT VERSION §1 } }',
             (
                 "KIP_3005: The concept 'Person:Bob' does not exist yet (version 0), not at 1 (PLACE). "
-                "Read it again, decide anew, and send EXPECT VERSION with its `_version`."
+                "Read it again, decide again, and send EXPECT VERSION with its `_version`."
             ),
         ),
     ],

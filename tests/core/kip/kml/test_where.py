@@ -118,15 +118,15 @@ def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
         ),
         (
             'DELETE CONCEPT §?l DETACH WHERE { ?l (?s, "mentions", ?o) }',
-            "KIP_3001: ?l stands for propositions; DELETE CONCEPT takes concepts (PLACE). DELETE PROPOSITIONS takes",
+            "KIP_3001: ?l means propositions; DELETE CONCEPT takes concepts (PLACE). DELETE PROPOSITIONS takes",
         ),
         (
             'DELETE PROPOSITIONS §?x WHERE { ?x {type: "Person", name: "A"} }',
-            "KIP_3001: ?x stands for concepts; DELETE PROPOSITIONS takes propositions (PLACE). Bind links to a",
+            "KIP_3001: ?x means concepts; DELETE PROPOSITIONS takes propositions (PLACE). Bind links to a",
         ),
         (
             'DELETE ATTRIBUTES {"a"} FROM §?p WHERE { ({type: "Person", name: "B"}, ?p, ?o) }',
-            "KIP_3001: ?p stands for predicates, such as 'mentions' (PLACE). Use a variable of concepts",
+            "KIP_3001: ?p means predicates, such as 'mentions' (PLACE). Use a variable of concepts",
         ),
         (
             '§DELETE METADATA {"created_at"} FROM ?x WHERE { ?x {type: "Person", name: "A"} }',

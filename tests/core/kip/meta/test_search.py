@@ -57,7 +57,7 @@ def test_names_aliases_beginnings_and_typos_are_found(project, term, name):
 
 def test_a_search_says_which_word_it_looked_for_instead_and_that_nothing_holds_one(project):
     assert asked(project, 'SEARCH CONCEPT "choclate"').warnings == (
-        "No entity holds 'choclate'; looked for 'chocolate' instead.",
+        "No entity contains 'choclate'; looked for 'chocolate' instead.",
     )
     assert asked(project, 'SEARCH CONCEPT "dark chocolate"').warnings == ()
     assert asked(project, 'SEARCH CONCEPT "sleep task"').warnings == ()

@@ -168,7 +168,7 @@ def test_what_found_its_place_leaves_unsorted(kip: Sleeper) -> None:
     kip.project.write({CONFIG: '{"sleep": {"domainOfType": {"Preference": "Team"}}}'})
     report = kip.sleep(3)
     assert report.phases[0].done == {"concepts moved out of Unsorted": 2}
-    assert report.phases[0].left == {"waiting for judgement": 1}
+    assert report.phases[0].left == {"to be decided": 1}
     assert kip.domains("Person:Ines") == kip.domains("Preference:tea") == {"Domain:Team"}
     assert kip.domains("Person:Jo") == {"Domain:Unsorted"}
 
