@@ -50,10 +50,10 @@ select a.id from unnest($1::varchar[]) as a(id)
 where a.id in (select id from node union all select id from link union all select from_id from link
   union all select to_id from link union all select path from source)
 """
-"""What a violation can be about: what is there, what a link names, and a file."""
+"""Subjects of a violation: what exists, what a link names, and a file."""
 
 _MOST_SUPPRESSING: Final = 1000
-"""So many entities with suppressions are looked at for those without effect."""
+"""The most entities whose suppressions are checked for effect."""
 _SUPPRESS: Final = f"""
 select id from node
 where id in (select unnest($1::varchar[])) and json_extract(attributes, '$.{ATTRIBUTE}') is not null

@@ -1,4 +1,4 @@
-"""What there is to say of one rule: what it asks for, where its severity comes from, and how often it is broken now."""
+"""The explanation of one rule: what it asks for, where its severity comes from, and how often it is broken now."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kbcore.store.workspace import RULES, Workspace
 from kbcore.view.view import View
 
 CORE: Final = "KB"
-"""Where the rules, severities and limits come from that nobody has set."""
+"""The source of rules, severities and limits by default."""
 
 
 class ShownParameter(msgspec.Struct, frozen=True):

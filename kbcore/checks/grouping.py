@@ -10,7 +10,7 @@ from kbcore.rules.rule import Severity
 from kbcore.text.problems import MORE
 
 FEW: Final = 5
-"""So many violations of a rule are shown one by one; of more, so many kinds."""
+"""The most violations of a rule shown one by one; of more, the most kinds."""
 
 
 class Alike(NamedTuple):
@@ -26,14 +26,14 @@ class Alike(NamedTuple):
 
 
 class RuleGroup(NamedTuple):
-    """What is shown of one rule, and how many violations it has in all."""
+    """The shown violations of one rule, and their number in all."""
 
     rule: str
     severity: Severity
     shown: list[Alike]
     total: int
     is_cut: bool = False
-    """Whether there are more than ``total``, as ``is_cut`` says."""
+    """True if there are more than ``total``, as ``is_cut`` says."""
 
     @property
     def hidden(self) -> int:

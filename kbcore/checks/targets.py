@@ -1,4 +1,4 @@
-"""What of a branch a check is asked to look at: ids, and files or folders that stand for what they state."""
+"""The part of a branch that a check is limited to: ids, and the ids that given files or folders state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ union select from_id from link where list_has_any(files, $1)
 
 
 class Targets(NamedTuple):
-    """What to look at: ids, with those of files and of what they state, and the paths that were named.
+    """Targets of a check: ids, with those of files and of what they state, and the paths that were named.
 
     ``unknown`` are those of the paths from which nothing is known, ``called`` has the present id of each former one.
     """

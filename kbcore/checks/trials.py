@@ -30,7 +30,7 @@ _MAX_SHOWN: Final = 10
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """How one test ended; ``source`` is its file and line, ``message`` what was expected and found where it failed."""
+    """A test result; ``source`` is its file and line, ``message`` what was expected and found where it failed."""
 
     rule: str
     test: str

@@ -18,7 +18,7 @@ from kbcore.view.history import Later
 E = TypeVar("E", Node, Link)
 
 _STATED_WITH_FIELDS = frozenset({"source"})
-"""What changes where a file states a field; it says where the entity is from."""
+"""Fields that change when a file states another field: the entity's source."""
 
 
 def changes_in_words(changes: Changes, is_left_out: Callable[[str, str], bool]) -> list[str]:

@@ -63,7 +63,7 @@ order by path
 _GLOB: Final = re.compile(r"[*?\[{]")
 
 _OPTIONS: Final = {"title": ("--title", "…")}
-"""How `kb new` is given a field that has an option."""
+"""Options of `kb new` for fields, and their examples."""
 
 Edit = Callable[[str], str]
 """Shows a text to a person who changes it, and returns the changed text."""
@@ -139,7 +139,7 @@ class Wish:
 
 
 class _Plan:
-    """What was found of the branch for a wish."""
+    """The branch's facts for a wish."""
 
     def __init__(self, view: View, workspace: Workspace, wish: Wish) -> None:
         self.definition = type_named(view, workspace, wish.kind)

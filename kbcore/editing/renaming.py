@@ -79,18 +79,18 @@ from kbcore.view.view import View
 
 _MOST_NAMED: Final = 10
 _MOST_LINES: Final = 5
-"""So many lines that name the earlier id are said by their place."""
+"""The most lines with the earlier id that are listed."""
 _GREP: Final = ("-I", "-z", "--no-color", "--no-column")
 _GREP_S: Final = 5.0
 _COUNT: Final = re.compile(rb"([^\0]+)\0(\d+)\n")
 _PLACE: Final = re.compile(rb"^([^\0\n]+)\0(\d+)[\0:]", re.MULTILINE)
-"""What git writes with -z: a path and how many lines, and a path and the number of a line."""
+"""The output of git with -z: a path and a count of lines, and a path and the number of a line."""
 _SPECIAL: Final = re.compile(r"[][\\.^$*+?(){}|]")
-"""What has a meaning of its own in an extended regular expression of POSIX."""
+"""Signs with a meaning of their own in an extended regular expression of POSIX."""
 
 
 class _Found:
-    """What a view knows of an entity that is to be renamed: the entity, its links, and the files that name it."""
+    """The view's facts of an entity to be renamed: the entity, its links, and the files that name it."""
 
     def __init__(self, view: View, old: str, new: str, project: Schema) -> None:
         """Raises: ``NotFound``, ``IntegrityViolation``, ``InvalidQuery``."""
@@ -342,7 +342,7 @@ def undo(
 
 
 class _Before(NamedTuple):
-    """What the rollback of renames is planned from: the renames of what files name, and the files as they were."""
+    """The input for the rollback of renames: the renames of what files name, and the files as they were."""
 
     steps: Sequence[tuple[_Found, _Step]]
     """The rename that was made last comes first."""

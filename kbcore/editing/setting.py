@@ -72,7 +72,7 @@ class FieldChange(NamedTuple):
 
 
 class SetResult(NamedTuple):
-    """What was set: the answer of the write, and the files that were edited for it."""
+    """The answer of the write, and the files that were edited for it."""
 
     outcome: Outcome
     edits: Sequence[FileEdit] = ()
@@ -286,7 +286,7 @@ def _has_default_status(view: View, node: Node) -> bool:
 
 
 class _OtherChanges:
-    """What a document states besides the fields that are set, and the records did not have: edits that no sync saw."""
+    """Edits that no sync saw: what a document states besides the fields that are set, and the records did not have."""
 
     def __init__(self, key: str, values: Mapping[str, Any]) -> None:
         self._key = key

@@ -38,7 +38,7 @@ _NAMED: Final = "select distinct name from node where name in (select unnest($1:
 
 
 class Viewed(Protocol):
-    """What is asked: a view, at one seq."""
+    """A view, at one seq."""
 
     @property
     def overlay_mark(self) -> str:

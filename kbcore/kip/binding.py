@@ -48,7 +48,7 @@ _TEXTS: Final = {
     "mode": "a mode",
     "offset": "a duration",
 }
-"""What a text is, by the field of the tree that holds it."""
+"""The kind of a text, by the field of the tree that has it."""
 _COUNTS: Final = {"limit": ("LIMIT", 1), "budget": ("BUDGET", 1), "expected_version": ("EXPECT VERSION", 0)}
 _SCALARS: Final = frozenset({"when", "left", "right", "text", "pattern", "operand"})
 _NUMBERS: Final = frozenset({"threshold", "arguments"})

@@ -1,4 +1,4 @@
-"""What FIND and ORDER BY may ask of the variables that WHERE binds, and how much a command may ask at once. Pure."""
+"""Expressions that FIND and ORDER BY may use for the variables of WHERE, and the size limits of a command. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What KIP shows of a whole element: its id, what it is, all attributes and all metadata. Pure.
+"""A whole element as KIP shows it: its id, what it is, all attributes and all metadata. Pure.
 
 A value that stands in a field of the graph and under the same name among the attributes or metadata is shown as the
 latter says, as everywhere in KIP.

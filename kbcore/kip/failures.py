@@ -1,4 +1,4 @@
-"""What KB fails with, in the codes of KIP: one table. Each error says what was and was not written. Pure."""
+"""Errors of KB in the codes of KIP: one table. Each error says what was and was not written. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN: Final = 20
 
 
 class KipError(msgspec.Struct, frozen=True):
-    """How an error of KB's is reported: as which code, and with which remedy where the error has none of its own."""
+    """The KIP form of an error of KB: its code, and a remedy where the error has none of its own."""
 
     code: Code
     hint: str = ""

@@ -91,7 +91,7 @@ TOKENS: Final = (
     ("KEY", "A name or a STRING; each key once in its braces."),
     ("PARAMETER", "`:` and a name: the placeholder for a value of the kind that is expected here."),
 )
-"""What the names in capitals stand for, in the order of their first use by a reader."""
+"""The names in capitals, in the order of their first use by a reader."""
 
 KEYWORDS: Final = frozenset(re.findall(r'"([A-Z_]+|true|false|null)"', GRAMMAR))
 """Words with a meaning of their own. Keys, variables and parameters may be called so all the same."""

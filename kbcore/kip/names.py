@@ -1,4 +1,4 @@
-"""What KIP calls the types, elements and fields of the graph, and what KB calls them. Pure.
+"""Names of types, elements and fields in KIP, and their names in KB. Pure.
 
 Names of types lead there and back: no two types of a schema have the same KIP name, and a type has only one.
 """
@@ -61,11 +61,11 @@ time, and shown where a member hides it.
 """
 
 GIVEN: Final = frozenset({"source", "author"})
-"""Where a fact comes from, as far as somebody said so."""
+"""The source of a fact, if one was given."""
 
 PROGRAMS: Final = ("cli", "import", "kip", "sync")
 BEGINNINGS: Final = ("mcp:", SLEEP)
-"""What KB notes as the source of what nobody gave one for: the program that wrote it, or the beginning of that."""
+"""The source that KB notes where none was given: the program that wrote it, or the beginning of that."""
 
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+")
 _HASHED: Final = re.compile(r"~[0-9a-f]{32}")

@@ -1,4 +1,4 @@
-"""Where in a KIP text something stands: line, column, and the line shown with a mark below it. Pure.
+"""A place in a KIP text: line, column, and the line shown with a mark below it. Pure.
 
 Positions in the tree are offsets in characters; lines and columns are counted only when somebody asks, from 1.
 """

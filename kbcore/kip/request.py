@@ -1,4 +1,4 @@
-"""What a client asks for: one command or a batch, with parameters, to be carried out or only tried. Pure.
+"""A client's request: one command or a batch, with parameters, to be run or only tried. Pure.
 
 A request is taken apart as it came, member by member; nothing unknown in it is ignored.
 """

@@ -49,7 +49,7 @@ class KipContext(msgspec.Struct, frozen=True):
     follows_head: bool
     is_read_only: bool = False
     files: WorktreeFiles | None = None
-    """What reads sees what these files say; None for the records alone."""
+    """The files that a read includes; None for the records alone."""
     is_local: bool = False
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
     say: Callable[[str], str] = for_shell
@@ -73,9 +73,9 @@ class Piece(msgspec.Struct, frozen=True):
     again: Callable[[int], Piece] | None = None
     warnings: tuple[str, ...] = ()
     files: FileState | None = None
-    """How the answer relates to the files, where it was read with them."""
+    """The relation of the answer to the files, where it was read with them."""
     point: str = ""
-    """How AT leads to the seq of the answer, where it names a time or a commit."""
+    """The way from AT to the seq of the answer, where it names a time or a commit."""
 
 
 Fit = Callable[[Piece, int], Response]
@@ -173,7 +173,7 @@ class _Attempt:
         self._trial = trial
         self._dry_run = dry_run
         self.writes = False
-        """Whether the command would write, as far as it could be read."""
+        """True if the command would write, as far as it could be read."""
 
     def carried_out(self, command: CommandText) -> Piece:
         """Parse, bind and carry out a command. Raises: ``KBError``."""

@@ -1,4 +1,4 @@
-"""Which variables a clause binds and mentions, and where in its group it takes effect. Pure."""
+"""The variables that a clause binds and mentions, and its place in its group. Pure."""
 
 from __future__ import annotations
 

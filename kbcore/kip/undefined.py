@@ -1,4 +1,4 @@
-"""What is said of a type or predicate that a command names and nobody has defined. Pure."""
+"""Messages for a type or predicate that a command names and that is not defined. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store knows without a record: the concepts and propositions that define types and predicates. Pure.
+"""Elements of every store, without a record: the concepts and propositions of types and predicates. Pure.
 
 It is the same for the same schema, ids included. An element of it that is stored hides the one here.
 """
@@ -29,7 +29,7 @@ from kbcore.model.graph import Link, Node, Statement
 from kbcore.model.schema import EntityType, Schema
 
 METADATA: Final[Mapping[str, Any]] = {"author": SYSTEM, "confidence": 1.0, "status": "active"}
-"""What is said of each element beside its source."""
+"""The members of each element besides its source."""
 
 TYPES: Final = frozenset(one.type for one in CORE_CONCEPTS)
 """The types, as KB and KIP call them, that elements of the vocabulary have."""

@@ -18,7 +18,7 @@ from kbcore.query.meaning import Number, number_of, span_of
 from kbcore.query.walk import WalkStatement
 
 _DIGITS: Final = 40
-"""So many digits of a number in a text are compared."""
+"""The digits of a number in a text that are compared."""
 _WHOLE: Final = "in ('BIGINT', 'UBIGINT')"
 _NUMBER: Final = "in ('BIGINT', 'UBIGINT', 'DOUBLE')"
 _NUMBER_TEXT: Final = r"[+-]?[0-9]{1,15}([.][0-9]{1,15})?"

@@ -1,4 +1,4 @@
-"""What somebody may be about to type: ids, tags, statuses, actors and records that begin like it, the likeliest first.
+"""Completions: ids, tags, statuses, actors and records that begin like what is typed, the likeliest first.
 
 One statement each, over the current state; nothing typed is a pattern.
 """
@@ -13,9 +13,9 @@ import msgspec
 from kbcore.view.view import View
 
 _MARKS: Final = '-_./\\:;,!?()[]{}<>"`|#@&*+='
-"""What stands between the words of an id or a title."""
+"""Separators of the words of an id or a title."""
 _WORDS: Final = 8
-"""So many words of what was typed are looked at."""
+"""The most typed words that are looked at."""
 
 
 class Likely(msgspec.Struct, frozen=True):

@@ -49,7 +49,7 @@ _BEGINS_WITH_OR: Final = re.compile(r"OR(?=\s|\Z)")
 _LOOKS_LIKE_MORE: Final = re.compile(r"\s(?P<word>or|Or|and|And|AND|&&?|\|\|?)\s++[\w.-]++\s*+(?:[!<>^]?=|[<>~])")
 _ENDS_IN_AND: Final = re.compile(r"(?<!\s)\s++(?P<word>AND|&&?|\|\|?)\Z")
 _SHOWN_CHARS: Final = 200
-"""So many characters of a text that is refused are shown."""
+"""The characters of a refused text that are shown."""
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -58,7 +58,7 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How many requirements have an aspect, lack it, and need not have it."""
+    """Numbers of requirements with an aspect, without, and exempt from it."""
 
     yes: int
     no: int

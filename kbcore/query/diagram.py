@@ -25,7 +25,7 @@ _DOTTED: Final = {"\\": "\\\\", '"': '\\"', "&": "&amp;", "<": "&lt;", ">": "&gt
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """How entities of one type are drawn: brackets of Mermaid, a shape of DOT, colours of the inside and the edge."""
+    """The style of entities of one type: brackets of Mermaid, a shape of DOT, colours of the inside and the edge."""
 
     opening: str
     closing: str

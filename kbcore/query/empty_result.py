@@ -1,4 +1,4 @@
-"""Why nothing matches: how much each filter alone keeps out, and the values that are near to one that nothing has."""
+"""Reasons why nothing matches: the count that each filter keeps out, and values like one that nothing has."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from kbcore.view import as_of
 
 _MAX_VALUES: Final = 1000
 _SEPARATOR: Final = re.compile(r"[,|]")
-"""What stands between several values in queries of other tools."""
+"""Separators of several values in queries of other tools."""
 _MOST_NEAR: Final = 3
 _MOST_UNKNOWN: Final = 5
-"""So many ids that nothing has are named where others match."""
+"""The most unknown ids that are named where others match."""
 _VALUES: Final = {
     "status": "select distinct status from {} where status is not null order by status",
     "tags": "select distinct unnest(tags) as tag from {} order by tag",

@@ -1,4 +1,4 @@
-"""What a change of an entity affects, through every type of edge, as far as the schema says that effects go.
+"""Entities that a change affects, through every type of edge, as far as the schema propagates effects.
 
 An effect goes from one end of an edge to the other as ``EdgeType.impact`` says, and on from there, with two
 exceptions. It ends behind an edge that needs a kind, whose meaning only its author knows: what that leads to is
@@ -46,7 +46,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 class Impact(msgspec.Struct, frozen=True):
-    """What a change of ``start`` affects; every list is whole, nearest first, then by id.
+    """The effects of a change of ``start``; every list is whole, nearest first, then by id.
 
     ``direct`` and ``transitive`` hold what is affected in one step and in more, tests apart: those are ``tests`` to
     run. ``related`` is tied to the start or to something affected by an edge of which only its kind says what it means.

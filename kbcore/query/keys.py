@@ -61,7 +61,7 @@ _FORMER_EDGE_KEYS: Final = {"stands": "resolved"}
 _PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", "file")}
 
 MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
-"""How messages write the keys and fields that the members of objects are."""
+"""The keys and fields of the members of objects, as messages write them."""
 
 _ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _EDGE_FIELDS: Final = (

@@ -1,4 +1,4 @@
-"""Which attributes and metadata the data of a branch has: asked only for a name that the schema does not know."""
+"""Attributes and metadata of a branch's data: queried only for a name that the schema does not define."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_NAMES: Final = 1000
 _SHOWN: Final = 3
 _LEAST_ALIKE: Final = 0.85
 _MARGIN: Final = 0.04
-"""What is less like the word than the nearest by more than this is not named beside it."""
+"""The most that a listed name may be less like the word than the nearest."""
 
 
 class DataNames:

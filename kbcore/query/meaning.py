@@ -1,4 +1,4 @@
-"""What a value of ``--where`` means: a number whatever its spelling, a time as the span that it names. Pure.
+"""Values of ``--where``: a number whatever its spelling, a time as the span that it names. Pure.
 
 Text is compared exactly, but for text that spells a number or a time; ``3.0`` finds the number 3, also where a
 document spells it ``3``, and ``2026-01-31`` every instant of that day in UTC.

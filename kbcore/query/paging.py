@@ -26,7 +26,7 @@ E = TypeVar("E", Node, Link)
 
 
 class Stamped(Protocol):
-    """What a view stands on."""
+    """The stamp of a view."""
 
     @property
     def history_from(self) -> int:
@@ -34,7 +34,7 @@ class Stamped(Protocol):
 
 
 class Viewed(Protocol):
-    """What a page is answered from: a view, at one seq."""
+    """The source of a page: a view, at one seq."""
 
     @property
     def seq(self) -> int:

@@ -1,4 +1,4 @@
-"""What a query asks for, as plain data, checked against the schema and against what the data has.
+"""A query, as plain data, checked against the schema and against the names in the data.
 
 A checked query holds only names that exist, values that can be bound, and numbers within the limits.
 """
@@ -29,7 +29,7 @@ _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "ti
 """Values of keys that do not take every text."""
 _OTHER_NAMES: Final = {other.casefold(): name for other, name in OTHER_NAMES}
 _LIKE_EDGE: Final = 0.7
-"""How much a type that is none must be like the word for edges, which is no type, to mean it."""
+"""The least likeness of an unknown type to the word for edges to mean it."""
 
 Named = Callable[[str], str]
 """Returns how the user of a query gives the argument of a name, such as `--where` for `where`."""
@@ -47,7 +47,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """What is asked for. Every filter conjoins; what is left empty filters nothing."""
+    """A query. All filters must match; an empty one filters nothing."""
 
     type: str = ""
     """An entity type, "" for all entities, or "edge" for edges themselves."""

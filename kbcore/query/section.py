@@ -46,7 +46,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class SectionRequest(msgspec.Struct, frozen=True):
-    """Which part: around ``start`` ("" for the whole graph) in at most ``depth`` steps either way along edges.
+    """The section: around ``start`` ("" for the whole graph) in at most ``depth`` steps either way along edges.
 
     ``types`` are the entity types to show, ``follow`` the edge types to walk and to show; none means all. The start is
     always shown. A walk also passes through entities of other types.

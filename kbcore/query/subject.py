@@ -12,11 +12,11 @@ from kbcore.view.tables import Rows
 
 _NAMES: Final = ("id", "type", "title", "status", "owner")
 COLUMNS: Final = ", ".join(f"coalesce(n.{name}, '')" for name in _NAMES)
-"""What a statement selects of a node ``n`` for one subject."""
+"""The columns of a node ``n`` for one subject."""
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What names an entity to a reader; a field that is not set is ""."""
+    """The name of an entity for a reader; a field that is not set is ""."""
 
     id: str
     type: str

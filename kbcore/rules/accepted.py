@@ -44,7 +44,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 Reasons = Mapping[str, Said]
-"""What entities say in that attribute, by their ids."""
+"""Values of that attribute, by entity id."""
 
 
 def said_by(node: Node) -> Said | None:
@@ -70,7 +70,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Baseline = Counter[BaselineEntry]
-"""How many violations of each key are accepted; every key has the count 1."""
+"""The number of accepted violations of each key; every key has the count 1."""
 
 
 def key_of(violation: Violation) -> BaselineEntry:
@@ -161,7 +161,7 @@ def without_accepted(
 
 
 class AcceptedFaults:
-    """What the settings, documents and the baseline accept of faults that a sync reports, which knows no edge types.
+    """Faults reported by a sync that settings, documents and the baseline accept; it knows no edge types.
 
     ``reasons`` are those of the entities that the faults are about, and ``statuses`` has the status of each of which a
     sync says that it is not listed.

@@ -15,7 +15,7 @@ from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
 
 _FOLDED: Final = folded_words("title")
 _KEY: Final = TITLE_KEY
-"""What is said twice is rare: so only few are looked at closely."""
+"""The title to compare: equal ones are rare, so only few are looked at closely."""
 _COUNTS: Final = f"trim(title) <> '' and not {has_status('status', RETIRED)}"
 _ALL: Final = f"""
 with keyed as (select id, hash(type, {_KEY}) as key from node where title <> '')

@@ -1,4 +1,4 @@
-"""What rules look at where few elements changed: look-ups by key in the state before or after, and no scan.
+"""Look-ups for rules where few elements changed: by key in the state before or after, without a scan.
 
 A rule answers from these the same as from the whole branch, for what the change may have broken.
 """
@@ -23,7 +23,7 @@ COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolve
 
 
 class Edge(NamedTuple):
-    """What rules look at of a link."""
+    """Fields of a link for rules."""
 
     id: str
     type: str

@@ -23,7 +23,7 @@ select id, field, file, coalesce(json_extract_string(owners, '$."' || field || '
 from named where file <> ''
 """
 _KNOWN: Final = "select path from source where path in (select unnest($1::varchar[]))"
-"""What was taken in is there, also where it is in no commit yet."""
+"""Recorded files: they exist, also if in no commit yet."""
 
 
 def _run(context: RuleContext) -> list[Finding]:

@@ -18,7 +18,7 @@ where n.id not in (select from_id from link where is_resolved union all select t
   and (n.type not in (select unnest($1::varchar[])) or n.type || ' ' || n.name not in (select unnest($2::varchar[])))
 """
 _KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name}" for kind, name in VOCABULARY)]
-"""What every store knows need not be linked to anything."""
+"""Elements of every store: they need no link."""
 
 
 _HAS: Final = f"""select exists (from link where is_resolved and (type <> '{MENTIONS}' or len(files) = 0)),

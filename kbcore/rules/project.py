@@ -52,7 +52,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 class SqlPlace(msgspec.Struct, frozen=True):
-    """Where the SQL of a rule stands: its file and first line; ``has_lines`` when its lines are those of the file."""
+    """The place of a rule's SQL: its file and first line; ``has_lines`` when its lines are those of the file."""
 
     file: str
     line: int
@@ -64,7 +64,7 @@ class SqlPlace(msgspec.Struct, frozen=True):
 
 
 class ProjectRule(Rule, frozen=True, kw_only=True):
-    """What a rules file says of a rule. ``source`` is the file and line at which it begins.
+    """A rule as a rules file states it. ``source`` is the file and line at which it begins.
 
     ``time_s`` is the rule's own limit, None where it has none; ``severity_at`` and ``time_at`` are where these stand.
     """

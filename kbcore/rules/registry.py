@@ -121,7 +121,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RuleRun(msgspec.Struct, frozen=True):
-    """How one rule was run; ``reason`` says why it was not.
+    """The run of one rule; ``reason`` says why it did not run.
 
     One that is not applicable had nothing to look at, and fails nothing. ``seconds`` is how long it took.
     """
@@ -139,7 +139,7 @@ class RuleRun(msgspec.Struct, frozen=True):
 
 
 class CheckReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What ``kb check`` found. ``ok``: no violation is an error, and every rule that is not off could run.
+    """The result of ``kb check``. ``ok``: no violation is an error, and every rule that is not off could run.
 
     ``suppressed``, ``in_baseline`` and ``of_other_severity`` count the violations that are not among these: those for
     which there is a reason, those that the baseline holds, and those of another severity than the one asked for.

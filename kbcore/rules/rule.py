@@ -1,4 +1,4 @@
-"""What a rule is: a question to the view whose answers are findings. Plain data.
+"""A rule: a question to the view whose answers are findings. Plain data.
 
 A rule reads and never writes, says the same about the same state, and takes one or two statements however large
 the graph is: nothing is asked entity by entity.
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 Severity = Literal["error", "warning"]
 
 MAX_SHOWN: Final = 10
-"""So many names of one kind a finding lists."""
+"""The most names of one kind in a finding."""
 
 _DIGITS: Final = re.compile(r"\d+")
 _WIDEST: Final = 20
 
 
 class Confined(Protocol):
-    """Where SQL runs that is not KB's own: it reaches the tables that are named, and nothing else."""
+    """A place for SQL that is not KB's own: it reaches the tables that are named, and nothing else."""
 
     def rows(
         self,
@@ -53,11 +53,11 @@ class BranchFiles(Protocol):
 
 
 class NotApplicable(Exception):
-    """Why a rule has nothing to say about this branch, as a sentence; that is no failure."""
+    """The reason why a rule does not apply to this branch, as a sentence; that is no failure."""
 
 
 class RuleContext(msgspec.Struct, frozen=True):
-    """What rules look at. With ``ids``, only what concerns one of these is reported.
+    """The input of rules. With ``ids``, only what concerns one of these is reported.
 
     ``rows`` asks the whole branch; ``around``, where it is at hand, what stands around ``ids`` alone. Rules of the
     project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.

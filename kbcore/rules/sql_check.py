@@ -25,7 +25,7 @@ _BEFORE_END: Final = re.compile(
 
 
 class SqlFault(Exception):
-    """What is wrong with the SQL, at a line that counts from 1; ``is_said_by_database`` when these are its words."""
+    """A fault of the SQL, at a line that counts from 1; ``is_said_by_database`` when these are its words."""
 
     def __init__(self, line: int, what: str, *, is_said_by_database: bool = False) -> None:
         super().__init__(what)

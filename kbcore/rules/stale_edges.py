@@ -1,4 +1,4 @@
-"""Which edges are suspect: what they lead to is not any more as it was when somebody last stood by them.
+"""Suspect edges: their target has changed since the edge was last confirmed.
 
 An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
 from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
@@ -48,7 +48,7 @@ _HAS_TURNED: Final = """
 select exists (from node_history) or exists (from source_history), exists (from record where holes <> ''),
   exists (from record where renamed > 0)
 """
-"""Whether anything ever changed, without which nothing can be suspect; whether records are missing; any renames."""
+"""True if anything ever changed, without which no edge is suspect; if records are missing; if there are renames."""
 
 _ROUTES: Final = """
 with recursive step as materialized (
@@ -68,7 +68,7 @@ _SAYS: Final = """{'resolved': is_resolved, 'confidence': confidence, 'attribute
     from_json(statements, '[{"src":"VARCHAR","said":"VARCHAR","via":"VARCHAR"}]'),
     lambda one: {'of_client': one.src = '', 'said': one.said, 'via': one.via}))
 }"""
-"""What an edge says and how often it is stated, but for the files."""
+"""An edge's content and number of statements, without files."""
 
 
 _NO_MOVES: Final = """passing as (
@@ -147,7 +147,7 @@ _MAY_HAVE_MOVED: Final = """
 select count(*) from link_history where len(files) > 0
   and (id, ended) in (select (id, version) from candidate union all select (was, was_since) from route)
 """
-"""How many states of edges, which files stated, ended when the edges asked for, or others, were written again."""
+"""The number of states of edges, stated by files, that ended when the given edges, or others, were written again."""
 
 
 def _named(ids: str) -> str:
@@ -206,7 +206,7 @@ _CONFIRMED: Final = f"""changed as (
   select a.id, greatest(a.version, coalesce(c.said_seq, 0), coalesce(s.seq, 0)) as seq
   from asked a left join changed c on c.entity = a.from_id left join said s on s.id = a.id
 )"""  # noqa: S608 - a constant
-"""When each edge asked for was last confirmed. ``main`` has all of a branch, also where ``view.near`` hides it."""
+"""The last confirmation of each given edge. ``main`` has all of a branch, also where ``view.near`` hides it."""
 
 
 def _suspect(seq: int | None) -> str:
@@ -315,7 +315,7 @@ class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     text_path: str
     has_other_fields: bool = True
     unproven: str = ""
-    """Why it cannot be determined whether the target is as it was, where records are missing; else ""."""
+    """The reason, if missing records hide whether the target is as it was; else ""."""
 
 
 def stale_edges(

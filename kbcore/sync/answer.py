@@ -1,4 +1,4 @@
-"""What a sync answers: what it did, what its authors should know, and what stays wrong in files it did not read.
+"""The answer of a sync: what it did, warnings for its authors, and the problems left in files it did not read.
 
 All of it speaks of the named paths only; of the rest it says how much there is. Plain data, which needs no database.
 """
@@ -46,7 +46,7 @@ class CountedNote(msgspec.Struct, frozen=True):
 
 
 class SyncAnswer(msgspec.Struct, frozen=True):
-    """What a sync came to, among the named paths.
+    """The result of a sync, among the named paths.
 
     ``changed`` counts the files whose content or extractor is not what the state had taken in, and ``unread`` those
     of them that could not be read whole; ``bad`` counts every file that could not be when it was last read.
@@ -68,7 +68,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     doubted: tuple[str, ...] = ()
     noted: tuple[str, ...] = ()
     not_read: dict[str, int] = {}
-    """How many files in the folders of documents no extractor wants, by ending; of a sync of all files."""
+    """Numbers of files in document folders that no extractor wants, by ending; of a sync of all files."""
     waiting_mentions: int = 0
     """Of the edges that it created, links in texts to pages that are no entity."""
 

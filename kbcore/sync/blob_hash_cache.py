@@ -24,7 +24,7 @@ _FORMAT: Final = 1
 
 _MAX_BYTES: Final = 256 * limits.MIB
 _WORTH_WRITING: Final = 500
-"""So many contents are read in no time; for fewer new ones the file is not written anew."""
+"""The least number of new contents for which the file is written: fewer are read in no time."""
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ _decode = msgspec.json.Decoder(_Kept).decode
 
 
 class BlobSums:
-    """What is known of contents. Read when first asked."""
+    """The known contents. Read when first asked."""
 
     def __init__(self, fs: Fs, cache: Path) -> None:
         """Take the folder of the cache, which need not exist."""

@@ -1,4 +1,4 @@
-"""What git has checked out in a worktree while its files are read, and whether that stayed so.
+"""The commit that git has checked out while files are read, and whether that stayed the same.
 
 git takes ``index.lock``, writes the files, renames the lock to ``index``, and only then moves HEAD. Files that are
 found in between belong to a branch that HEAD does not name yet, so nothing read then may be committed.
@@ -17,11 +17,11 @@ from kbcore.git.files import read_end, refused
 from kbcore.store.workspace import Workspace, moved
 
 WAIT_S: Final = 2.0
-"""How long git is waited for."""
+"""The time to wait for git."""
 
 _STEP_S: Final = 0.02
 _FOLLOW_NS: Final = 20_000_000
-"""So long after the index was written HEAD may still have to follow it."""
+"""The longest time from writing the index to writing HEAD."""
 
 _SUM_BYTES: Final = 20
 """A longer one ends in so many bytes as well; zeros stand there where git is set to keep none."""
@@ -35,7 +35,7 @@ Mark = tuple[int, int, int]
 
 
 class Checkout(msgspec.Struct, frozen=True):
-    """What HEAD of a worktree stood for when a scan began, and what its files and the index looked like then."""
+    """The commit of a worktree's HEAD when a scan began, and its files and index at that time."""
 
     workspace: Workspace
     head: HeadState

@@ -1,4 +1,4 @@
-"""What files make of a state: their difference, taken together with that of the files whose meaning they change.
+"""The difference of files and a state, together with that of the files whose meaning they change.
 
 A file that states an edge which no longer fits, or which named an entity that moved, is read again with them.
 """
@@ -27,7 +27,7 @@ from kbcore.view.working_set import plan_until_stable
 
 
 class FileSources(msgspec.Struct, frozen=True):
-    """How files are come by: ``gone`` are those that are not there any more."""
+    """The access to files: ``gone`` are those that do not exist any more."""
 
     schema: Schema
     gone: Collection[str]
@@ -40,7 +40,7 @@ class FileSources(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """What comparing came to: the files that were read, the difference, and what was looked at of the state."""
+    """The result of comparing: the files that were read, the difference, and what was read of the state."""
 
     readings: tuple[FileReading, ...]
     last: Difference
@@ -49,7 +49,7 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING, StateReads(NOTHING))
-"""What comes of no file at all."""
+"""The result for no file at all."""
 
 
 def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSources) -> Compared:

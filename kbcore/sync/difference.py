@@ -27,7 +27,7 @@ RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRESOLVED_PATH, MI
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """What a sync comes to. ``problems`` pairs a file's path with what its author should know."""
+    """The result of a sync. ``problems`` pairs a file's path with what its author should know."""
 
     ops: tuple[Operation, ...]
     changes: Changes

@@ -59,7 +59,7 @@ class Differing(msgspec.Struct, frozen=True):
 
 
 class Documents:
-    """What git keeps of a repository's documents. Contents are read when they are asked for, and hashed once."""
+    """A repository's documents in git. Contents are read when they are asked for, and hashed once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace

@@ -33,7 +33,7 @@ _MOST_NAMED: Final = 10
 
 
 class EntityPlan(msgspec.Struct):
-    """What the files' entities come to.
+    """The result for the files' entities.
 
     ``accepted`` maps a path to the ids that it states and keeps, in order; ``types`` an id to its type after the sync
     where that changes (None: it goes); ``held`` are those from which nothing may be taken away.
@@ -49,7 +49,7 @@ class EntityPlan(msgspec.Struct):
 
 
 class _IdHolders:
-    """Who has an id after the sync: the entity of it, else the one that had it before."""
+    """The entity of an id after the sync, else the one that had it before."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ def _in_file(path: str) -> str:
 
 
 class Past(msgspec.Struct, frozen=True):
-    """What history knows of entities.
+    """The history of entities.
 
     ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
     ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it. ``renamed``

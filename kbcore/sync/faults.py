@@ -1,4 +1,4 @@
-"""What a sync found wrong in files, in lines for whoever asked for it, at the command line or over MCP. Pure."""
+"""Problems that a sync found in files, as lines for the command line or MCP. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from kbcore.text.problems import FileProblem
 
 _FEW: Final = 5
-"""So many faults of one code are shown."""
+"""The most faults shown of one code."""
 UNREADABLE: Final = "unreadable-source"
 UNRESOLVED: Final = "unresolved-reference"
 
 
 class About(NamedTuple):
-    """Which entities faults are about: those whose links have no target, and those whose status is not listed."""
+    """Entities that faults are about: those whose links have no target, and those whose status is not listed."""
 
     ids: Collection[str]
     statuses: Collection[str]
@@ -37,7 +37,7 @@ class FileFault(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """What is wrong in files: one line for each or for several alike, how many there are, and in how many files."""
+    """Problems in files: one line for each or for several alike, their number, and the number of files."""
 
     lines: list[FileFault]
     errors: int

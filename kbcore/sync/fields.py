@@ -14,7 +14,7 @@ from kbcore.model.values import field_problem, normal_time, value_problem
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,400}")
 """Longer ones are beyond every number of the other kind as well."""
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-"""What people write for a number; Python takes more than that: ``nan``, ``1_000``, the digits of every script."""
+"""The form of a number in documents; Python accepts more: ``nan``, ``1_000``, the digits of every script."""
 
 _REMARK: Final = re.compile(r"([^\s()][^()]*?)[ \t]*\(([^()]*)\)")
 """A status and a remark in parentheses, such as ``retired (PR #12)``."""

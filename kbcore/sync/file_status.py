@@ -1,4 +1,4 @@
-"""What the state of a branch says of files: what is wrong in them, what could not be read whole, and open links."""
+"""Files as the state of a branch has them: their problems, those not read completely, and unresolved links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
 
 
 class FileStatus(msgspec.Struct, frozen=True):
-    """What the state says of files: what is wrong in them, which could not be read whole, and open links."""
+    """Files in the state: their problems, those not read completely, and unresolved links."""
 
     problems: tuple[Located, ...]
     stale: tuple[str, ...]
@@ -26,7 +26,7 @@ class FileStatus(msgspec.Struct, frozen=True):
 
 
 NOTHING_KNOWN: Final = FileStatus((), (), ())
-"""Where the state could not be asked."""
+"""The status of an unread state."""
 
 
 def file_status(view: View, paths: Collection[str] | None = None) -> FileStatus:

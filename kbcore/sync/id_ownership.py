@@ -1,4 +1,4 @@
-"""Which file keeps each id, when several state it or one begins to; and which files state something no more. Pure.
+"""The file that owns each id, when several state it or one begins to; and files that no longer state it. Pure.
 
 Of an entity that a file could not be read for, nothing is taken away on behalf of this file.
 """

@@ -45,7 +45,7 @@ class LinkPlan(msgspec.Struct):
 
 
 class LinkContext(msgspec.Struct, frozen=True):
-    """What the links are resolved against; ``ids_of_path`` maps a document to the entities that it defines."""
+    """The context in which links are resolved; ``ids_of_path`` maps a document to the entities that it defines."""
 
     state: State
     schema: Schema
@@ -123,7 +123,7 @@ def _wanted(plan: LinkPlan, reading: FileReading, around: LinkContext, known: Ma
 
 
 class _Claims:
-    """Whose word on a field of a link stands: the first file's to say it, for as long as it says it.
+    """The owners of the fields of a link: the first file that states one, for as long as it states it.
 
     ``now`` is what the files say that are read now, those that are gone included.
     """

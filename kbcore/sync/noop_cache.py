@@ -1,4 +1,4 @@
-"""Where a worktree and a branch were found at rest: head and files as they were when a sync had nothing to do.
+"""The cached proof that a sync has nothing to do: head and files as they were when it had nothing to do.
 
 Kept in the cache with what that sync answered, so that the next one, and git's hooks, need no database to say the
 same. Losing it costs a whole sync, nothing else; it is only believed while head, files and settings are what they were.

@@ -1,4 +1,4 @@
-"""What the files of a worktree say beyond the records of its branch: an overlay of the view that answers a question.
+"""Facts of worktree files that the records do not have: an overlay of the view that answers a question.
 
 Nothing is written for it, and only a sync makes records of it. The difference is worked out as a sync works it out, and
 kept in memory while neither the head nor the files change.
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ACTOR: Final = ""
-"""Who records what the files say is not known before it is recorded."""
+"""The author of unrecorded facts: not known yet."""
 _LOOK_S: Final = 0.05
 _AGAIN: Final = 30
 """Files that take too long are not looked at again, unless the head moves, for so many times the time they have."""
@@ -49,11 +49,11 @@ _LONGEST_PAUSE_S: Final = 60.0
 _FULL_S: Final = 60.0
 """After so long every file is looked at, whatever the system has noticed."""
 _GIT_S: Final = 0.05
-"""So long git is waited for: it may be at work for as long as somebody writes the message of a commit."""
+"""The time to wait for git: it may work for as long as somebody writes the message of a commit."""
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """How an answer relates to the files of the worktree.
+    """The relation of an answer to the files of the worktree.
 
     ``current``: the records hold what the files say. ``overlay``: they do not, and the answer has what the files say.
     ``unknown``: the answer is of the records alone, for ``reason``. ``pending_files`` counts the files of which the
@@ -68,7 +68,7 @@ class FileState(msgspec.Struct, frozen=True):
     seq: int = 0
     is_asked: bool = False
     point: str = ""
-    """How the time or commit that was asked for leads to ``seq``."""
+    """The way from the time or commit that was given to ``seq``."""
     is_past: bool = False
     """The answer is as of ``seq``, which is not the head or was named."""
 
@@ -111,7 +111,7 @@ Listen = Callable[[Workspace, Sequence[ActiveExtractor]], ChangedPaths | None]
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What was found of the files, as of one head and one configuration."""
+    """The files found, as of one head and one configuration."""
 
     store_id: str
     seq: int
@@ -162,10 +162,10 @@ class WorktreeFiles:
         self._seen: _Seen | None = None
         self._changed: ChangedPaths | None = None
         self._touched: set[str] = set()
-        """Where something has changed since ``_seen``."""
+        """Paths that have changed since ``_seen``."""
         self._too_long: _TooLong | None = None
         self._full_look_s = 0.0
-        """When every file was last looked at, by the clock."""
+        """The time of the last look at every file."""
 
     def close(self) -> None:
         """Stop listening."""

@@ -1,4 +1,4 @@
-"""How the files of a worktree differ from what a branch's state has taken in of them: sync and status ask this alike.
+"""Differences of a worktree's files from the state of a branch; sync and status use the same.
 
 A file has changed when its content is not what was taken in, or when another extractor or other settings read it now.
 """
@@ -55,12 +55,12 @@ _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = ("path", "hash", "extractor", "problems")
 _FEW_FOLDERS: Final = 20
 _MOST_LOOKED_AT: Final = 10_000
-"""So many files are looked at for documents that no extractor reads."""
+"""The most files searched for documents that no extractor reads."""
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
 
 
 class ScanScope(msgspec.Struct, frozen=True):
-    """Where to look: the top of a worktree, what extractors want there, and the paths that it is limited to."""
+    """The top of a worktree, what extractors want there, and the paths that a scan is limited to."""
 
     root: Path
     wants: tuple[ActiveExtractor, ...]
@@ -68,7 +68,7 @@ class ScanScope(msgspec.Struct, frozen=True):
     """The names of the extractors that are switched off: their files are not kept."""
 
     faults: tuple[Problem, ...] = ()
-    """Why the settings in force are not all of those of the project, or some extractors cannot be used."""
+    """Reasons why not all settings of the project are in force, or some extractors cannot be used."""
 
     named: tuple[str, ...] = ()
     rebuild: bool = False
@@ -90,7 +90,7 @@ class ScanScope(msgspec.Struct, frozen=True):
 
 
 class PendingFiles(msgspec.Struct, frozen=True):
-    """What a sync has to look at, among the named paths, at the seq of the state.
+    """The files that a sync has to read, of the named paths, at the seq of the state.
 
     ``again`` are files that did not change and may yet mean something else now, because of other files; ``doubted``
     are gone or empty, and not believed to be.

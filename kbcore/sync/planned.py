@@ -17,7 +17,7 @@ from kbcore.view.view import View
 
 
 class FilePlan:
-    """What pending files of a worktree make of a state. A file is read once, however often it is asked for."""
+    """The state that pending files of a worktree make. A file is read once, however often it is asked for."""
 
     def __init__(self, place: ScanScope, schema: Schema, pending: PendingFiles, now_ns: int) -> None:
         """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970."""

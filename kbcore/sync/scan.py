@@ -62,7 +62,7 @@ _NOT_READ: Final = Facts(is_complete=False)
 
 
 class FileStamp(msgspec.Struct, frozen=True, array_like=True):
-    """What a file looked like from outside when its content had this SHA-256.
+    """The stat fields of a file when its content had this SHA-256.
 
     The time of the last change of the inode cannot be set back, as that of the content can.
     """
@@ -105,7 +105,7 @@ class Scan(msgspec.Struct):
     blind: dict[str, FileProblem] = {}
     notes: dict[str, FileProblem] = {}
     not_read: dict[str, int] = {}
-    """How many files in the folders of documents no extractor wants, by ending; of a search of all folders."""
+    """Numbers of files in document folders that no extractor wants, by ending; of a scan of all folders."""
 
     def is_blind_to(self, path: str) -> bool:
         """Tell whether a file may be there although it was not found."""
@@ -179,7 +179,7 @@ def knowing(want: ActiveExtractor, more: Mapping[str, Iterable[str]], meaning: b
 
 
 class ScanState(msgspec.Struct, frozen=True):
-    """What spares work: stamps of an earlier scan, and the hash and mark that the state has for each path."""
+    """Cached facts: stamps of an earlier scan, and the hash and mark that the state has for each path."""
 
     stamps: Mapping[str, FileStamp]
     taken_in: Mapping[str, tuple[str, str]]
@@ -245,7 +245,7 @@ def candidates(
 
 
 class GlobRule(msgspec.Struct, frozen=True):
-    """Who reads the files that a glob means, and as which type; ``folder`` is where a search for them begins."""
+    """The extractor and type of the files of a glob; ``folder`` is where a search for them begins."""
 
     folder: str
     glob: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what reads text, and its database, is imported where a text
     from kbcore.view.text_search import BranchTexts
 
 _FIRST_DOCUMENTS: Final = 8
-"""So many documents are read at first, then twice as many, and so on."""
+"""The number of documents read at first, then twice as many, and so on."""
 
 
 class _Texts:

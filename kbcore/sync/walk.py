@@ -74,7 +74,7 @@ class FolderWalk:
         self.blind: dict[str, FileProblem] = {}
         self.notes: dict[str, FileProblem] = {}
         self.not_read: dict[str, int] = {}
-        """How many files were counted, by the endings of their names."""
+        """The number of files, by the endings of their names."""
 
     def files(self, folder: str, globs: GlobSet, below: Sequence[str] | None) -> Iterator[tuple[str, Entry, int]]:
         """Yield the files below a folder that globs mean, with their paths and the number of the first such glob.

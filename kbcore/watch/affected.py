@@ -1,4 +1,4 @@
-"""What may break other rules after a change: the entities and files that changed, and what an edge ties to them."""
+"""Entities that may break other rules after a change: those that changed, and those that an edge ties to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may have changed and is still to be looked at, and when its time has come. Pure: time is passed in.
+"""Changes that are still to be looked at, and the time when each is due. Pure: time is passed in.
 
 Nothing that was noticed is forgotten before it was taken in. A burst is looked at when it is over, many changes at once
 are a reason to look at everything, and a file that is gone or empty is believed only after a moment: most are being
@@ -13,13 +13,13 @@ from typing import Final
 import msgspec
 
 QUIET_S: Final = 0.01
-"""How long nothing must come before a burst counts as over."""
+"""The pause after which a burst is over."""
 
 LONGEST_S: Final = 0.25
 """A burst that does not end is looked at all the same."""
 
 DOUBT_S: Final = 0.15
-"""How long a file may be gone or empty while it is being saved."""
+"""The time a file may be gone or empty while it is saved."""
 
 FLOOD: Final = 500
 """From so many paths on, everything is looked at: that costs less, and finds what was not reported."""
@@ -36,7 +36,7 @@ STREAM_LONGEST_S: Final = 2.0
 
 
 class PendingWork(msgspec.Struct, frozen=True):
-    """What to look at: these paths, or everything when ``paths`` is None. ``since_s`` is when the first was noticed.
+    """The task of a look: these paths, or everything when ``paths`` is None. ``since_s`` is when the first was noticed.
 
     Of paths that are gone or empty only those that are ``believed`` have been so for long enough. What is in
     ``doubt`` may be looked at as well, and stays to be looked at later.
@@ -54,9 +54,9 @@ class Backlog:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._doubted: dict[str, float] = {}
-        """When a path was first seen gone or empty; before that it may have been noticed for other reasons."""
+        """The time a path was first seen gone or empty; it may have been noticed earlier for other reasons."""
         self._held: dict[str, float] = {}
-        """When who looked at a path found it gone or empty; only a notice has it looked at before its time."""
+        """The time when a look at a path found it gone or empty; only a notice makes it due earlier."""
         self._settings: set[str] = set()
         self._whole_since: float | None = None
         self._last_s = 0.0
@@ -65,7 +65,7 @@ class Backlog:
         self._idle_s: float | None = None
         """Since when there is nothing to do."""
         self._width = 1
-        """How many times as long as usual a burst is waited for."""
+        """The factor on the usual time until a burst ends."""
         self._not_before_s = 0.0
 
     def add(self, paths: Iterable[str], now_s: float, *, are_settings: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Where files of a worktree have changed, asked and answered in one thread: for a process that answers questions.
+"""Changed paths of a worktree, queried in one thread: for a process that answers questions.
 
 The kernel notes a change before the call that made it returns: whatever was saved before a question is in the answer.
 Changes through a memory map, through another name of a file, and behind a link are not noted.

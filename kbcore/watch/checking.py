@@ -1,4 +1,4 @@
-"""When a watcher checks, and what it tells of that: the violations that came and went.
+"""The checks of a watcher: when they run, and the events of new and fixed violations.
 
 What a sync touched is looked at once; everything, when it is quiet, and in no more than a share of the time. Both give
 way to what changes meanwhile, and forget nothing because of that.
@@ -28,7 +28,7 @@ _SHARE: Final = 10
 
 _CHANGED_LONGEST_S: Final = 2.0
 _ALL_LONGEST_S: Final = 10.0
-"""So long changes may put off a check of what was touched, and one of everything."""
+"""The most that changes delay a check of the changed part, and one of everything."""
 
 _NOTHING: Final = CheckReport(ok=True, violations=[], rules=[])
 
@@ -53,7 +53,7 @@ class Checking:
         self._touched_s: float | None = None
         """Since when something changed that was not; None: there is no such thing, or everything is to be checked."""
         self._all_s: float | None = None
-        """When to check everything; None: there is no reason to."""
+        """The time to check everything; None: there is no reason to."""
         self._all_since_s: float | None = None
         """Since when there is a reason to."""
 
@@ -87,7 +87,7 @@ class Checking:
 
     @property
     def due_s(self) -> float | None:
-        """When to check; None: there is no reason to."""
+        """The time to check; None: there is no reason to."""
         return self._all_s if self._touched_s is None else self._touched_s
 
     @property

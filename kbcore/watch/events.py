@@ -1,4 +1,4 @@
-"""What a watcher has to say, one value a happening. Plain data; front ends put it into words or JSON."""
+"""Events of a watcher, one value each. Plain data; front ends render them as text or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others have written to the branch that is followed, as far as it speaks of what files state.
+"""Records of others on the watched branch, as far as they change what files state.
 
 A record that takes back what a file states leaves the file as it is, and with the next look the file counts again. So
 it is looked at when the record comes, and said why.

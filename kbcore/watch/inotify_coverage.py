@@ -1,4 +1,4 @@
-"""Which folders can be listened to. Only folders are looked at, never what files hold."""
+"""Folders that can be watched. Only folders are looked at, never the content of files."""
 
 from __future__ import annotations
 

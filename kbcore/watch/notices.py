@@ -1,4 +1,4 @@
-"""What the operating system tells of changed files, gathered by threads. The only module that knows ``watchfiles``.
+"""Change notifications of the operating system, gathered by threads. The only module that imports ``watchfiles``.
 
 On Linux a listener of our own waits without any wake-up; the library looks every few milliseconds whether there is
 something. Elsewhere the library is used, with longer pauses.
@@ -22,7 +22,7 @@ from kbcore.watch.inotify_coverage import folders_below, new_folders, readable
 from kbcore.watch.polling import looked_at
 
 _STEP_MS: Final = 120
-"""How often the library looks at gathered changes, and so how late a notice of it is. There are two listeners."""
+"""The interval of the library's looks at gathered changes: the delay of a notice. There are two listeners."""
 
 _GROUP_MS: Final = 50
 _START_S: Final = 30.0

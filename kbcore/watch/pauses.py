@@ -1,4 +1,4 @@
-"""How long a watcher waits before it tries again, and before it looks at everything once more. Pure."""
+"""Pauses of a watcher before it tries again, and before it looks at everything once more. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ RETRY_S: Final = 0.2
 LONGEST_RETRY_S: Final = 5.0
 
 QUIET_SCAN_S: Final = 60.0
-"""So long after the last change everything is looked at once more, in case the system did not tell of something."""
+"""The time after the last change when everything is looked at once more, in case a notice was missing."""
 
 LONGEST_QUIET_SCAN_S: Final = 600.0
 """While such looks find nothing, the time between them doubles up to this one."""
@@ -19,7 +19,7 @@ class Retry:
 
     def __init__(self) -> None:
         self.next_s = RETRY_S
-        """How long the next pause is, in seconds."""
+        """The length of the next pause, in seconds."""
 
     @property
     def is_behind(self) -> bool:
@@ -37,7 +37,7 @@ class Retry:
 
 
 class QuietLook:
-    """When to look at everything although nothing was reported: the later the longer such looks find nothing."""
+    """The time to look at everything although nothing was reported: the later the longer such looks find nothing."""
 
     def __init__(self) -> None:
         self.at_s: float | None = None

@@ -1,4 +1,4 @@
-"""Which folders a watcher is to hear of, and what a change at a path there means.
+"""Folders that a watcher listens to, and the meaning of a change at a path there.
 
 Below the fixed part of a glob everything matters; above it, only whether the folders on the way are there. Of git's own
 files those count that say what is checked out, of KB's the settings, and the head of the branch that is followed.
@@ -27,7 +27,7 @@ _SETTINGS: Final = frozenset({SCHEMA, RULES})
 
 
 class Places(msgspec.Struct, frozen=True):
-    """Where changes matter. ``deep`` folders are watched with all that lies below, of ``flat`` ones the entries alone.
+    """Folders where changes matter. ``deep`` ones are watched with all below them, of ``flat`` ones the entries alone.
 
     ``root`` is the worktree, ``settings`` the ``.kb`` whose configuration applies, ``store`` the directory of the
     branch.

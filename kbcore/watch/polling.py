@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 LOOK_S: Final = 1.0
-"""So often folders are looked at."""
+"""The polling interval."""
 
 _Mark = tuple[int, int, int]
 

@@ -1,4 +1,4 @@
-"""What a watcher takes in: a sync of what is due, on the branch that is checked out, and what is reported of it.
+"""One sync of a watcher: of what is due, on the branch that is checked out, and the events of it.
 
 What cannot be done now is put back and tried again; a store that lost what was seen of it is not written to.
 """
@@ -41,7 +41,7 @@ _DOUBT_RETRY_S: Final = 1.0
 """From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
 
 _STEP_S: Final = 0.2
-"""So often it is seen whether a rebase is through, or has stopped."""
+"""The interval of looks whether a rebase has ended or stopped."""
 
 _PASSING = (
     BranchMoved,
@@ -53,14 +53,14 @@ _PASSING = (
     LimitExceeded,
     NotInitialised,
 )
-"""What passes, or can be mended: git in the middle of something, a full disk, settings that are being edited."""
+"""Errors that pass, or can be fixed: a running git operation, a full disk, settings that are being edited."""
 
 _MOMENTARY = (BranchMoved, StoreWentBack)
-"""What may be so between two steps of somebody else: git changes the branch, or a store takes the place of another."""
+"""Errors of a moment: between two steps of git, or of a process that replaces a store."""
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a sync came to. ``is_new``: it is the first on its branch, of which ``notice`` says where it came from."""
+    """The result of a sync. ``is_new``: it is the first on its branch, of which ``notice`` says where it came from."""
 
     answer: SyncAnswer
     is_new: bool
@@ -80,7 +80,7 @@ class Taking:
         self.branch = ""
         """The branch that is followed; "" at the beginning."""
         self.seq = -1
-        """Where its store ended when it was last synced."""
+        """The end of its store when it was last synced."""
 
     @property
     def is_behind(self) -> bool:

@@ -1,4 +1,4 @@
-"""What stands in a watcher's way, reported once for as long as it lasts, whatever it keeps from being done."""
+"""Errors that keep the watcher from working, reported once for as long as they last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Troubles:
         self._is_saving_settings = is_saving_settings
         self._tell = tell
         self._standing: dict[Doing, tuple[Any, ...]] = {}
-        """What is known of the error beside its message."""
+        """The identity of the error, without its message."""
 
     def begin(self, doing: Doing, error: KBError) -> None:
         """Note what stands in the way, and tell of it unless that was done, or settings are just being saved."""

@@ -1,4 +1,4 @@
-"""Which violations stand, and which came and went since they were last looked at. Pure.
+"""Present violations, and those that are new or fixed since they were last looked at. Pure.
 
 A violation is the same one for as long as rule, code, entity, field and values are the same, under the present ids of
 what was renamed; the words of its message, its file and its line may change.
@@ -20,7 +20,7 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What changed from one look to the next, each in the order of the report."""
+    """The changes from one look to the next, each in the order of the report."""
 
     new: tuple[Violation, ...]
     mended: tuple[Violation, ...]

@@ -34,7 +34,7 @@ from kbcore.watch.troubles import Troubles
 from kbcore.watch.worktree import alone, in_its_place, is_removed
 
 _IDLE_S: Final = 0.5
-"""So often it is seen whether to stop: a signal may come in the very moment before the waiting begins."""
+"""The interval of looks whether to stop: a signal may come just before the wait begins."""
 
 
 class Watcher:

@@ -1,4 +1,4 @@
-"""What a watcher needs of its worktree: that it is there, and that nobody else watches it."""
+"""A watcher's worktree: it exists, and no other process watches it."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a change introduced: the violations that stand after it and did not stand before."""
+"""Violations that a change introduced: they exist after it and did not exist before."""

@@ -21,7 +21,7 @@ K = TypeVar("K")
 
 
 class Introduced(msgspec.Struct, frozen=True):
-    """What is new, as a report, and the violations that stood before and do not stand any more."""
+    """New violations, as a report, and the violations that no longer exist."""
 
     report: CheckReport
     mended: tuple[Violation, ...] = ()

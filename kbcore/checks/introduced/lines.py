@@ -14,7 +14,7 @@ from kbcore.extract.facts import Facts
 from kbcore.rules import Violation
 
 _MAX_FILES: Final = 1000
-"""So many files are looked into; nobody reads a report of more line by line."""
+"""The most files read for line numbers."""
 
 
 def with_lines(violations: Iterable[Violation], facts_of: Callable[[str], Facts | None]) -> list[Violation]:
@@ -37,7 +37,7 @@ def with_lines(violations: Iterable[Violation], facts_of: Callable[[str], Facts 
 
 
 class _Stated:
-    """What a file states, found by its ids: one file may state thousands of entities, with as many violations."""
+    """The facts of a file, found by their ids: one file may state thousands of entities, with as many violations."""
 
     def __init__(self, facts: Facts) -> None:
         self.entities = {one.id: one for one in reversed(facts.entities)}

@@ -1,4 +1,4 @@
-"""What the files of a worktree state now, for as long as they are what a state has taken in."""
+"""The facts of worktree files whose content is the one that the branch has recorded."""
 
 from __future__ import annotations
 

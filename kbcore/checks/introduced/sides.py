@@ -23,7 +23,7 @@ from kbcore.view.view import View
 
 
 class _Read:
-    """What both sides have in common: what was read of the view of links that did not change."""
+    """Facts that both sides share: what was read of the view of links that did not change."""
 
     def __init__(self, view: View, changes: Changes) -> None:
         self.links: dict[tuple[str, str], list[Edge]] = {}

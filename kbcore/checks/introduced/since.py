@@ -1,4 +1,4 @@
-"""What came since a point of a branch's history: ``kb check --since``."""
+"""Violations since a point of a branch's history: ``kb check --since``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kbcore.view.view import View
 
 
 class Since(msgspec.Struct, frozen=True):
-    """What is new, and since when."""
+    """New violations, and the point of comparison."""
 
     point: Point
     found: Introduced

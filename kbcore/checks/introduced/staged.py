@@ -1,4 +1,4 @@
-"""What a commit of the index would introduce: ``kb check --staged``, for a hook that runs before a commit.
+"""Violations that a commit of the index would introduce: ``kb check --staged``, for a pre-commit hook.
 
 The index counts, not the worktree: what is staged by half is judged by that half. Nothing is written, to git or to a
 store.
@@ -58,13 +58,13 @@ where s.type = 'symbol' and l.is_resolved and l.type = '{IMPLEMENTS}'
 
 
 class StagedOutcome(msgspec.Struct, frozen=True):
-    """What is new, how many files are staged, and what gives the facts that a staged document states, by its path."""
+    """New violations, the number of staged files, and the facts of a staged document, by its path."""
 
     found: Introduced
     staged: int
     facts: Callable[[str], Facts | None]
     comments: tuple[Comment, ...] = ()
-    """What the rule over staged symbols counted although no fact says it."""
+    """Comments that the rule over staged symbols counted: no fact states them."""
 
 
 def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> StagedOutcome:

@@ -21,7 +21,7 @@ IMPLEMENTS: Final = "implements"
 
 _COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
-"""What ends a comment on its line, whatever the language."""
+"""Endings of a comment in any language."""
 
 _AROUND: Final = " \t.:;!()[]{}<>\"'`"
 _SHOWN: Final = 80
@@ -62,7 +62,7 @@ class StagedSymbol(msgspec.Struct, frozen=True):
 
 
 class Staged(msgspec.Struct, frozen=True):
-    """What the rule looks at. ``files`` has, by path, each file that is staged or holds one of the symbols."""
+    """The input of the rule. ``files`` has, by path, each file that is staged or has one of the symbols."""
 
     files: Mapping[str, StagedFile]
     symbols: tuple[StagedSymbol, ...]

@@ -1,4 +1,4 @@
-"""What a changeset introduces, as warnings of its answer: the rules over what it changed, before it and after it.
+"""Violations of a changeset, as warnings of its answer: the rules over what it changed, before it and after it.
 
 The rules look up what may have been broken, without the lock, also where the changeset is only tried. Nothing that they
 find, and nothing that stops them, changes what becomes of it.

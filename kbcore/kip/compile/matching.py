@@ -11,7 +11,7 @@ from kbcore.kip.vocabulary import PREDICATES
 from kbcore.model.concepts import DEFINING, DOMAIN, SCHEMA_DOMAIN
 
 LOOKED_UP: Final = ("id", "from_id", "to_id", "type")
-"""What is known of a link that ``narrowing`` has looked up."""
+"""Facts of a link that ``narrowing`` has looked up."""
 
 
 def match_node(st: SqlStatement, relation: SqlRelation, step: algebra.MatchNode) -> None:

@@ -1,4 +1,4 @@
-"""What FIND asks of a relation: the columns of its SELECT, how rows are one, and their order. Pure.
+"""The SELECT of a FIND: its columns, which rows are equal, and their order. Pure.
 
 Rows that are equal in the variables that FIND shows are one; of those the first in the order counts. Beside aggregates
 the values of the plain expressions make the groups.
@@ -40,7 +40,7 @@ class Selected(msgspec.Struct, frozen=True):
 
 
 _UNREAD: Final = {"owners": "'{}'", "path": "null", "files": "null"}
-"""What nobody looks at in an element that is shown; and what is read in its place."""
+"""Columns of a shown element that are not used, and what is read instead."""
 
 
 def select(st: SqlStatement, relation: SqlRelation, query: s.FindCommand, page: tuple[int, int]) -> Selected:

@@ -19,15 +19,15 @@ LINKS: Final = "kip_link"
 ``is_hidden``: whether the element is stored now."""
 
 _INDEXED_KEYS: Final = 48
-"""So many constants are looked up in an index at once; for many more, DuckDB reads the whole table."""
+"""The most constants looked up in an index at once; for many more, DuckDB reads the whole table."""
 MOST_KEYS: Final = 8 * _INDEXED_KEYS
-"""So many ids are looked up one by one; for more, reading the whole table takes no longer."""
+"""The most ids looked up one by one; for more, reading the whole table takes no longer."""
 
 _PLACE: Final = re.compile(r"\$([0-9]+)")
 
 
 class CompileContext(msgspec.Struct, frozen=True):
-    """What compiling needs to know of a schema and its vocabulary.
+    """The parts of a schema and its vocabulary that compiling needs.
 
     ``nodes`` are id, type and name of the vocabulary's nodes, in any combination of which parts may be None; ``links``
     the ids of its links.

@@ -1,4 +1,4 @@
-"""What a path or a constant is in SQL: for each kind of JSON an expression that is null where it is of another. Pure.
+"""Paths and constants in SQL: for each kind of JSON an expression that is null for values of other kinds. Pure.
 
 Numbers become a pair of the whole part and the rest, which orders and compares them exactly, whole ones of 64 bits
 among them. Texts are compared by code points, two texts that are RFC 3339 times by the moment that they mean.
@@ -45,7 +45,7 @@ _KEY: Final = (
     f"when 'ARRAY' then 3 when 'OBJECT' then 3 else 0 end, 'n': {_NUMBER}, "
     "'t': case when v.k in ('VARCHAR', 'BOOLEAN', 'ARRAY', 'OBJECT') then v.t end} end"
 )
-"""What is a number, and what orders values, made of the kind and the text of a value."""
+"""A value as a number, and its sort key, from its kind and its text."""
 
 
 _DURATION: Final = re.compile(r"(?P<sign>[+-]?)(?P<parts>(?:[0-9]{1,9}[smhdw])+)")

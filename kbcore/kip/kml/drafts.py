@@ -20,7 +20,7 @@ CONFIDENCE: Final = "confidence"
 """The only metadata that is written to a field, that of an edge. KB's own fields keep who wrote, by what and when."""
 CREATED: Final = "created_at"
 UPDATED: Final = "updated_at"
-"""When an entity was last changed: never written, because the next change would make it wrong."""
+"""The time of the last change: never written, because the next change would make it wrong."""
 
 MERGED_VALUES: Final = "_merged_values"
 """The values that did not win in merges: entries with the ``id`` of what was merged, its ``attributes`` and
@@ -40,7 +40,7 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 
 
 class Edits(msgspec.Struct):
-    """What a command sets and drops of one element, by key."""
+    """The changes of a command to one element, by key."""
 
     attributes: dict[str, Any] = {}
     metadata: dict[str, Any] = {}

@@ -58,7 +58,7 @@ class KmlAnswer(msgspec.Struct, frozen=True):
 
 
 class KmlOptions(msgspec.Struct, frozen=True):
-    """How a command is carried out: only planned (``dry_run``), and why (a message for the log)."""
+    """The way a command is run: only planned (``dry_run``), and why (a message for the log)."""
 
     dry_run: bool = False
     message: str = ""

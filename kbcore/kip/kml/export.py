@@ -87,7 +87,7 @@ def _is_everywhere(work: CommandDrafts, stored: Node | Link) -> bool:
 
 
 class _Capsule:
-    """What one page holds: the elements selected for it, the ends of links, the links among them, their definitions.
+    """The content of one page: the elements selected for it, the ends of links, their links, their definitions.
 
     It stands on the pages before it, of which it knows only what WHERE selected: so a page costs what it holds.
     """
@@ -101,7 +101,7 @@ class _Capsule:
         self._own: set[str] = set()
         """The concepts between which links are taken in: those selected for this page, and its definitions."""
         self._earlier: dict[str, bool] = {}
-        """Whether an element is in an earlier page, as far as that was asked."""
+        """True for an element of an earlier page, as far as that was asked."""
 
     def fill(self, ids: Sequence[str]) -> None:
         """Take in what was selected for this page, and what belongs to it."""

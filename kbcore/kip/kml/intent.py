@@ -1,4 +1,4 @@
-"""What a command comes to: one changeset of its drafts and of what it deletes, and its answer once that is planned."""
+"""One changeset of a command's drafts and deletions, and the command's answer once that is planned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Answer = Callable[[Changes], dict[str, Any]]
 
 
 class Intent(msgspec.Struct):
-    """What a command deletes beside what its drafts write, and its answer.
+    """The deletions of a command, besides its drafts, and its answer.
 
     ``answer`` is given what the planned changeset changes, and refuses it where that is not what was asked for.
     """

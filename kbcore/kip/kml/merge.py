@@ -30,7 +30,7 @@ ALIASES: Final = "aliases"
 MERGED_FROM: Final = "_merged_from"
 
 _PROVENANCE: Final = ("source", "author", "confidence", "observed_at")
-"""Where a value comes from and how sure it is: of two elements all of these of the one stay, or all of the other."""
+"""The source of a value and its confidence: a merge keeps all of these of one element or of the other."""
 _OF_KB: Final = frozenset({"created_at", "updated_at", *_PROVENANCE, DECAYED})
 """Metadata that are compared in no other way."""
 _CARRIED: Final = (MERGED_FROM, MERGED_VALUES)

@@ -1,4 +1,4 @@
-"""What KIP never lets go of or writes over: the elements that every store is built on. Pure."""
+"""Elements that KIP never deletes or overwrites: those that every store is built on. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kbcore.text.escaping import in_quotes
 FOUNDATION: Final = frozenset(
     {(TYPE, TYPE), (TYPE, PREDICATE), (TYPE, DOMAIN), (DOMAIN, SCHEMA_DOMAIN), (PREDICATE, IN_DOMAIN)}
 )
-"""What all definitions stand on: no command changes them."""
+"""The base of all definitions: no command changes it."""
 
 ACTORS: Final = frozenset({(PERSON, SELF), (PERSON, SYSTEM)})
 DIRECTIVES: Final = "core_directives"

@@ -29,7 +29,7 @@ _CODES: Final[Mapping[str, Code]] = {
     **dict.fromkeys(("not_found", "unknown_entity"), NOT_FOUND),
     **dict.fromkeys((DerivedFact.code, "defined_already"), IMMUTABLE),
 }
-"""What KIP says to a problem; to any other it says that the schema does not allow it."""
+"""KIP codes of problems; any other is reported as not allowed by the schema."""
 
 _ORDER: Final = (IMMUTABLE, TYPE_MISMATCH, NOT_FOUND, RESOURCE, CONSTRAINT, VALUE_TYPE)
 """Of several problems, the code of the first of these is the command's."""

@@ -1,4 +1,4 @@
-"""What the variable of a command stands for: distinct elements in a stable order, of the kind that it takes."""
+"""The elements that the variable of a command means: distinct, in a stable order, of the kind that it takes."""
 
 from __future__ import annotations
 

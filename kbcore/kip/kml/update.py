@@ -27,7 +27,7 @@ from kbcore.model.values import is_same
 _LARGEST: Final = 2**63 - 1
 _TOO_LARGE: Final = "Limit its operands with CLAMP; a CLAMP around it is applied after it."
 _LACKING: Final = object()
-"""What a calculation comes to that lacks a value."""
+"""The result of a calculation that lacks a value."""
 _TWO: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"ADD": lambda a, b: a + b, "MUL": lambda a, b: a * b}
 
 

@@ -1,4 +1,4 @@
-"""What a command that writes stands on: a view, the schema of its branch, and the elements that it has met so far.
+"""The context of a command that writes: a view, the schema of its branch, and the elements that it has read so far.
 
 An element is looked up once and is the same draft wherever the command names it again.
 """

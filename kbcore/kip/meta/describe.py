@@ -23,7 +23,7 @@ from kbcore.view.view import View
 
 _KINDS: Final = {"CONCEPT": TYPE, "PROPOSITION": PREDICATE}
 _MAPPED: Final = 100
-"""So many domains the primer maps: those with the most members."""
+"""The number of domains in the primer: those with the most members."""
 
 
 def describe(view: View, schema: Schema, tree: s.Describe) -> tuple[Any, str]:

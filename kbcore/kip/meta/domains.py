@@ -18,7 +18,7 @@ from kbcore.model.graph import Node
 from kbcore.view.view import View
 
 _KEY: Final = 5
-"""So many types and predicates stand for a domain: those that most of it have."""
+"""The most types and predicates listed for a domain: its most frequent."""
 _MEMBERS: Final = (
     "select l.to_id as domain, l.from_id as id, n.type as type from link l join node n "  # noqa: S608 - constants
     "on n.id = l.from_id "

@@ -1,4 +1,4 @@
-"""How well a few words fit a name and its description, a typo tolerated. Pure.
+"""Likeness of words to a name and its description, a typo tolerated. Pure.
 
 For what is in no index: the definitions of a schema, which are few.
 """

@@ -25,9 +25,9 @@ from kbcore.model.schema import Schema
 from kbcore.view.view import View
 
 LINKS: Final = 50
-"""So many links are shown unless LIMIT says otherwise."""
+"""The number of links shown unless LIMIT says otherwise."""
 CHARS: Final = 4000
-"""So many characters an answer takes unless BUDGET says otherwise."""
+"""The characters of an answer unless BUDGET says otherwise."""
 _UNSURE: Final = 0.5
 _GONE: Final = frozenset({"archived", "superseded", "deprecated"})
 _SUMMARY: Final = ("description", "content_summary", "title", "reason")

@@ -38,10 +38,10 @@ _IN_VALUES: Final = 0.3
 """The score of a proposition whose own attributes or metadata hold the words."""
 
 _LEAST_SURE: Final = 0.5
-"""What nobody is sure of (confidence 0) counts so much of what is certain."""
+"""The weight of an uncertain element (confidence 0) against a certain one."""
 _OVER: Final = frozenset({"archived", "superseded", "expired", "retired", "deprecated", "rejected", "withdrawn"})
 _PAST: Final = 0.5
-"""What is no longer in force counts so much."""
+"""The weight of one no longer in force."""
 _OLD_LOSES: Final = 0.2
 _HALF_OLD_DAYS: Final = 180
 """With age a hit loses up to a fifth, half of that in so many days."""
@@ -67,7 +67,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class IndexLocation(msgspec.Struct, frozen=True):
-    """Where the index of a branch and its documents are."""
+    """The index of a branch and its documents."""
 
     workspace: Workspace
     store: BranchStore

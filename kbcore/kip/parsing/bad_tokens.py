@@ -1,4 +1,4 @@
-"""What is said of characters that are no token of KIP: which they are, and what KIP has in their place."""
+"""Messages for characters that are no token of KIP: which they are, and what KIP has in their place."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OTHER_QUOTES: Final = (
 
 
 class BadToken(msgspec.Struct, frozen=True):
-    """Why characters are no token: a remedy, a message where one is better than what was expected, an offset."""
+    """The fault of characters that are no token: a remedy, a message if better than what was expected, an offset."""
 
     hint: str
     message: str = ""

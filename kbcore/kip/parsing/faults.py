@@ -1,4 +1,4 @@
-"""What is said of a token that cannot stand where it stands: what was expected, what was found, and one remedy.
+"""Messages for an unexpected token: what was expected, what was found, and one remedy.
 
 Only failures come here, so that nothing of it costs a command that can be parsed.
 """
@@ -25,7 +25,7 @@ _CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 _VALUES: Final = frozenset({"plain", "string", "number", "parameter", "path", "name", "true", "false", "null"})
 _VARIABLES: Final = ("a variable", "a path", "a handle")
 NO_VALUES: Final = frozenset({"none", "nil", "undefined", "nan"})
-"""What other languages have for nothing, in small letters."""
+"""Names of other languages for nothing, in small letters."""
 _OTHER_WORDS: Final = {
     "and": "`&&` joins conditions that must all hold.",
     "or": "`||` joins conditions of which one must hold.",

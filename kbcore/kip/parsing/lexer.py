@@ -63,7 +63,7 @@ class Tokens:
         self.openers: list[int] = []
         """The numbers of the tokens that opened what is not closed yet."""
         self.tried: list[str] = []
-        """What the token ``tried_at`` was not: what else could have stood there."""
+        """Tokens that were tried at ``tried_at`` and did not match."""
         self.tried_at = -1
         for found in _TOKEN.finditer(text):
             group = found.lastindex or _END

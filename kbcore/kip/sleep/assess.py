@@ -74,7 +74,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 class Assessment(msgspec.Struct, frozen=True):
-    """How a memory stands. ``orphans`` are counted by type, as KIP calls it."""
+    """The state of a memory. ``orphans`` are counted by type, as KIP calls it."""
 
     concepts: int
     tasks: int

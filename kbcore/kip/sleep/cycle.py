@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class SleepOptions(msgspec.Struct, frozen=True):
-    """How to sleep: which phases (none named: all of them), only tried or not, and whether within the interval too."""
+    """Options of a cycle: its phases (none named: all), only tried or not, and whether within the interval too."""
 
     phases: tuple[int, ...] = ()
     dry_run: bool = False
@@ -44,7 +44,7 @@ class SleepOptions(msgspec.Struct, frozen=True):
 
 
 class CycleReport(msgspec.Struct, frozen=True):
-    """What a cycle did. ``waits_hours`` is how long it is too early; nothing was done then.
+    """A cycle's result. ``waits_hours`` is how long it is too early; nothing was done then.
 
     ``seq`` is the head after it. What is only tried moves no head: its phases have the seqs that they would get.
     """
@@ -95,7 +95,7 @@ def run(
 
 
 class _Trial:
-    """Where a cycle that is only tried reads and writes: a view that nobody else sees."""
+    """The place of a cycle that is only tried: a view of its own."""
 
     is_real: Final = False
 
@@ -112,7 +112,7 @@ class _Trial:
 
 
 class _Real:
-    """Where a cycle reads and writes: the store of the branch."""
+    """The place of a cycle: the store of the branch."""
 
     is_real: Final = True
 

@@ -1,4 +1,4 @@
-"""Whether the memory of a branch asks for a cycle: what has grown past its threshold. Reads only."""
+"""A check of whether a branch needs a cycle: what has grown past its threshold. Reads only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kbcore.view.view import View
 
 
 class Due(msgspec.Struct, frozen=True):
-    """Why a cycle is due, in sentences; none where it is not. ``last_cycle`` is "" where there was none."""
+    """Reasons for a cycle, in sentences, if it is due. ``last_cycle`` is "" where there was none."""
 
     last_cycle: str
     reasons: tuple[str, ...]

@@ -37,7 +37,7 @@ class LikelyDuplicate(msgspec.Struct, frozen=True):
 
 
 class _Known:
-    """What is known of some concepts: what they say, with how many links, and whether no file speaks of them."""
+    """Facts of some concepts: their content, their number of links, and whether no file states them."""
 
     def __init__(self, memory: Memory, ids: Iterable[str]) -> None:
         listed = sorted(set(ids))

@@ -30,7 +30,7 @@ where starts_with(source, '{SLEEP}') and seq > (
 """  # noqa: S608 - constants
 _MEMORY: Final = """select exists(from mine) or exists(from node where type in (select unnest($4::varchar[])))
 or exists(from link where is_resolved and len(files) = 0 and type in (select unnest($3::varchar[])))"""
-"""Whether anybody wrote a concept, a definition or a proposition; what files state is no memory."""
+"""True if a client wrote a concept, a definition or a proposition; what files state is no memory."""
 
 
 def last_cycle(memory: Memory) -> str:

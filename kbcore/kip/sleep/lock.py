@@ -1,4 +1,4 @@
-"""Who may begin a cycle: one process at a time, and not too soon after the cycle before."""
+"""The lock of a cycle: one process at a time, and not too soon after the cycle before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one phase of a cycle stands on: a view, the schema of its branch, the settings, and the instant of the cycle.
+"""The context of one phase: a view, the schema of its branch, the settings, and the instant of the cycle.
 
 The memory is what agents wrote as concepts: entities of types that KIP brought, and edges of predicates that it
 brought. KB's own types and the project's are not part of it, definitions and the core vocabulary are protected, and

@@ -18,7 +18,7 @@ from kbcore.model.record import SLEEP
 
 
 class PhaseResult(msgspec.Struct):
-    """What a phase comes to: the drafts of what it writes, what it removes, and what a person hears of it.
+    """The plan of a phase: the drafts of what it writes, what it removes, and its messages.
 
     ``done`` counts what it does, by what that is; ``left`` counts what it leaves alone, by why; ``issues`` are
     sentences for a person.
@@ -72,7 +72,7 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What became of a phase: the seq of its record (0 where it wrote none), and what it counted."""
+    """The result of a phase: the seq of its record (0 where it wrote none), and its counts."""
 
     phase: int
     name: str

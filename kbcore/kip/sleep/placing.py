@@ -21,7 +21,7 @@ RESOLVED: Final = "OrphanResolution"
 _BY_RULE: Final = 0.85
 _ORPHAN_BY_RULE: Final = 0.7
 _UNPLACED: Final = 0.5
-"""How sure it is that a concept belongs where it was put."""
+"""The confidence that a concept belongs where it was put."""
 
 _INBOX: Final = f"""select n.id, n.type, coalesce(n.tags, []), u.id,
   (select count(*) from member o where o.from_id = n.id and o.to_id not in ('{UNSORTED_ID}', '{ARCHIVED_ID}'))

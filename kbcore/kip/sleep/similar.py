@@ -25,9 +25,9 @@ _LEAST_LETTERS: Final = 6
 """Shorter names have too many neighbours."""
 _MOST_LETTERS: Final = 60
 _SHARED: Final = 20
-"""So many concepts may share a key."""
+"""The most concepts with one key."""
 _TEXT: Final = 0.8
-"""So much of the words of two texts must be common."""
+"""The least share of common words of two texts."""
 _LEAST_WORDS: Final = 5
 _WORDS: Final = (
     r"list_sort(list_distinct(list_filter(regexp_split_to_array({0}, '[^\p{{L}}\p{{N}}]+'), "
@@ -37,7 +37,7 @@ _ALIASES: Final = "json_extract_string(attributes, '$.aliases[*]')"
 _DISTINCT: Final = "json_extract_string(attributes, '$.distinct_from[*]')"
 
 IS_FREE: Final = "len(files) = 0 and id not in (select unnest([from_id, to_id]) from link where len(files) > 0)"
-"""Whether no file states anything of a concept or links it, so that it may go."""
+"""True if no file states a concept or links it, so that it may be merged."""
 
 _ALIKE: Final = f""", c as (
   select id, type, name, {IS_FREE} as is_free,

@@ -22,7 +22,7 @@ _SAID: Final = ", ".join(
     f"nullif(try_cast({place} as double), 'nan'::double)" for place in ("n.attributes ->> '$.priority'", "n.priority")
 )
 PRIORITY: Final = f"coalesce({_SAID}, 1)"
-"""How urgent a task is. Who asks for it may write anything there: what is no number, such as ``nan``, counts as 1."""
+"""The priority of a task. Its author may write anything there: what is no number, such as ``nan``, counts as 1."""
 _PENDING: Final = f"""select n.id, n.attributes ->> '$.requested_action', n.attributes ->> '$.target_type',
   n.attributes ->> '$.target_name' {TASKS} and coalesce(n.status, 'pending') = 'pending'
 order by {PRIORITY} desc, {created_at("n")}, n.id

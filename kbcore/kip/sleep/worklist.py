@@ -1,4 +1,4 @@
-"""What needs judgement: the work that a cycle leaves for an agent, each item with the KIP commands that answer it.
+"""The work that a cycle leaves for an agent to decide, each item with the KIP commands that answer it.
 
 The list is made from the state, never kept: an item is gone as soon as its answer stands. A page goes on behind the
 last item that was shown, so that none is missed although the branch changes between two pages.
@@ -75,7 +75,7 @@ Fits = Callable[[Sequence[Item]], int]
 
 
 class WorklistQuery(msgspec.Struct, frozen=True):
-    """Which page: of the whole list or, with ``kind``, of a part of it, behind what a cursor stands for."""
+    """The page: of the whole list or, with ``kind``, of a part of it, after the place of a cursor."""
 
     kind: str = ""
     limit: int = PAGE

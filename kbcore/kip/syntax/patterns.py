@@ -1,4 +1,4 @@
-"""What stands in WHERE: nodes, links, conditions and groups of them. Pure data."""
+"""The parts of WHERE: nodes, links, conditions and groups of them. Pure data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Aggregate(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 class Matcher(msgspec.Struct, frozen=True, tag_field="node"):
-    """What a concept is known by: its id alone, or its type, its name, or both. In a write: its id, or both."""
+    """The key of a concept: its id alone, or its type, its name, or both. In a write: its id, or both."""
 
     id: Text | None = None
     type: Text | None = None

@@ -1,4 +1,4 @@
-"""What UPSERT and UPDATE write: blocks, links and calculations. Pure data."""
+"""The parts of UPSERT and UPDATE: blocks, links and calculations. Pure data."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Nodes = Callable[[Sequence[str]], list[Node]]
 
 
 class Texts(Protocol):
-    """Where text is searched: an index, made ready for a seq, and the documents that are at hand."""
+    """The input of a text search: an index, made ready for a seq, and the available documents."""
 
     def index(self, at: int | None) -> Index:
         """Return an index of the entities as of a seq, None for the head."""

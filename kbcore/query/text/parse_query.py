@@ -1,4 +1,4 @@
-"""How the words of a text are read: what each stands for, and what may have been meant where nothing holds it."""
+"""The words of a query text: the terms of each, and similar terms where no entity contains it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kbcore.view.tables import Rows
 from kbcore.view.text_query import Alternative, Match, Ranking, TextSearch, Word, any_of
 
 _MOST_NEAR: Final = 12
-"""So many words a typo away are looked for, those that most entities hold."""
+"""The most words a typo away that are searched: the most frequent ones."""
 _MOST_WIDENED: Final = 8
 """Of more words it hardly matters how each is spelled."""
 _FEW_BEGIN: Final = 10
@@ -27,7 +27,7 @@ _MOST_DIGITS: Final = 8
 
 
 class Index(Protocol):
-    """Where text is searched: the entities of a branch as of one seq, with their documents."""
+    """The searched entities of a branch as of one seq, with their documents."""
 
     def counts(self) -> tuple[int, int, str]:
         """Return how many entities there are, how many lack their document, and a mark of which those are."""

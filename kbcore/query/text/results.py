@@ -1,4 +1,4 @@
-"""What a text found, as data, and the sentences on it. What finds it is not imported: most queries ask no text."""
+"""The result of a text search, as data, and its sentences. The search is not imported: most queries have no text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Hits(msgspec.Struct, frozen=True):
 
 
 class TextMatch(msgspec.Struct, frozen=True):
-    """What there is to say of a page that a text found: how the text was understood, and how well each entity fits.
+    """The facts of a page that a text found: how the text was understood, and how well each entity fits.
 
     ``is_narrowed`` tells that other filters left out some entities.
     """

@@ -19,7 +19,7 @@ from kbcore.view.text_query import TextSearch, Word
 
 _BEFORE_CHARS: Final = 60
 _CHARS: Final = 180
-"""How much of a long text is shown, and how much of that stands before the first hit."""
+"""The length of a shown part of a long text, and of its part before the first hit."""
 _MAX_LOOKED_AT_CHARS: Final = 200_000
 _FIELDS: Final = ("title", "tags", "status", "owner", "priority", "severity", "links", "text_ref", "name")
 _JOINTS: Final = frozenset("-_.:@\uff0d\uff3f\uff0e\uff1a\uff20")
@@ -29,11 +29,11 @@ _SPACE: Final = re.compile(r"\s+")
 _WORD_BEGIN: Final = r"(?<![^\W_])"
 _WORD_END: Final = r"(?![^\W_])"
 _MOST_TRIED: Final = 200
-"""So often a word is looked for within others, such as names."""
+"""The most searches for a word within others, such as names."""
 
 
 class _Sought:
-    """How a word looks in folded text."""
+    """A word's form in folded text."""
 
     def __init__(self, word: Word) -> None:
         terms = {one.term: one.is_beginning for one in (*word.exact, *word.loose)}
