@@ -252,7 +252,7 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
 def _check_basis(found: TextMatch, cursor: cursors.Cursor | None) -> None:
     """Refuse to go on where other documents are at hand than for the first page: they rank otherwise."""
     if cursor and cursor.basis != found.search.basis:
-        message = "The readable documents have changed since the page before, and the order of the answer with them."
+        message = "The readable documents differ from those of the page before, by which the order may change."
         raise InvalidQuery(message, hint=cursors.START_OVER)
 
 

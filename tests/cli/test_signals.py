@@ -229,7 +229,7 @@ def test_a_sync_that_has_no_time_left_after_its_commit_says_what_it_wrote(synced
     said, _ = process.communicate(timeout=10)
     answer = json.loads(said)
     assert (process.returncode, answer["created"]) == (0, 1), answer
-    assert "could not be found out" in answer["warnings"][-1]
+    assert "could not be determined" in answer["warnings"][-1]
 
 
 IMPORTING = """

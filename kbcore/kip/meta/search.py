@@ -105,7 +105,7 @@ def search(place: IndexLocation, view: View, schema: Schema, tree: s.SearchComma
     else:
         hits = _propositions(view, schema, known, tree)
     if tree.cursor and cursor and cursor.basis != basis:
-        message = "The readable documents have changed since the page before, and the order of the answer with them."
+        message = "The readable documents differ from those of the page before, by which the order may change."
         raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
     today = date.fromisoformat(place.workspace.machine.clock.now()[:10])
     weighed = [msgspec.structs.replace(hit, score=hit.score * _weight(hit.element, today)) for hit in hits]

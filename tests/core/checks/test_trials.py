@@ -95,7 +95,7 @@ def test_an_end_that_is_missing_leaves_a_link_unresolved():
         ("timeLimitSeconds: 5000", "2", "a number of seconds from 0.1 to 3600"),
         ("timeLimitSeconds: soon", "2", "a number of seconds"),
         ("timeLimitSeconds: true", "2", "a number of seconds"),
-        ("tests: [{name: x}]", "2", "says nothing about what the rule reports"),
+        ("tests: [{name: x}]", "2", "does not state what the rule reports"),
         ("tests: [{reports: [A], entitys: []}]", "2", "'entitys'"),
         ("tests: [{reports: [A], entities: [{id: A}]}]", "2", "`type` is missing"),
         ("tests: [{reports: [A], edges: [{type: x, from: A, to: B, confidence: 2}]}]", "2", "a number from 0 to 1"),

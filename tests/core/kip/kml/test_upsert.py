@@ -228,4 +228,4 @@ def test_a_link_with_kinds_is_one_for_each_kind(kip: Kip) -> None:
 def test_an_element_leads_to_itself_where_its_predicate_allows_cycles(kip: Kip) -> None:
     kip(f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION {{ (?a, "mentions", ?a) }} }}')
     told = kip.told(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "supersedes", {ALICE}) }} }}')
-    assert told.startswith("KIP_2002: 'supersedes' must not form a cycle, and this link leads to where it begins")
+    assert told.startswith("KIP_2002: 'supersedes' must not form a cycle, and this link ends where it begins")

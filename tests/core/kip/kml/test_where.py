@@ -141,11 +141,11 @@ def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
         ),
         (
             'UPDATE ?x SET ATTRIBUTES { n: §CLAMP(1, 3, 2) } WHERE { ?x {type: "Person", name: "B"} }',
-            "KIP_2003: CLAMP is given the bounds 3 and 2, the lower one above the upper one (PLACE). Write CLAMP(value",
+            "KIP_2003: The lower bound of CLAMP, 3, is above the upper one, 2 (PLACE). Write CLAMP(value",
         ),
         (
             'UPDATE ?x SET ATTRIBUTES { n: §MUL(9223372036854775807, 2) } WHERE { ?x {type: "Person", name: "B"} }',
-            "KIP_2003: MUL(9223372036854775807, 2) is larger than a number may be (PLACE). Put bounds on",
+            "KIP_2003: MUL(9223372036854775807, 2) is larger than a number may be (PLACE). Limit its",
         ),
         (
             'UPDATE ?x SET METADATA { §_version: 2 } WHERE { ?x {type: "Person", name: "B"} }',

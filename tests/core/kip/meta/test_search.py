@@ -62,7 +62,7 @@ def test_a_search_says_which_word_it_looked_for_instead_and_that_nothing_holds_o
     assert asked(project, 'SEARCH CONCEPT "dark chocolate"').warnings == ()
     assert asked(project, 'SEARCH CONCEPT "sleep task"').warnings == ()
     [nothing] = asked(project, 'SEARCH CONCEPT "zzzqqq"').warnings
-    assert "no entity holds 'zzzqqq'" in nothing
+    assert "no entity contains 'zzzqqq'" in nothing
 
 
 def test_a_score_is_from_0_to_1_and_the_name_itself_has_the_best(project):
