@@ -33,7 +33,7 @@ class KipError(msgspec.Struct, frozen=True):
     hint: str = ""
 
 
-TOLD: Final[Mapping[str, KipError]] = {
+KIP_CODES: Final[Mapping[str, KipError]] = {
     errors.InvalidChangeset.code: KipError(CONSTRAINT, "Correct every listed problem and send the command again."),
     errors.IntegrityViolation.code: KipError(
         CONSTRAINT, "Write what is missing in the same UPSERT, or leave the link out."
@@ -94,21 +94,21 @@ TOLD: Final[Mapping[str, KipError]] = {
 
 
 def in_kip(error: KBError, *, writes: bool) -> KipRefused:
-    """Return an error as KIP tells it; ``writes`` says whether the command would have written.
+    """Return an error in the codes of KIP; ``writes`` says whether the command would have written.
 
     What KB says more than KIP is in the data: its own code, whether to try again, and the single problems; one without
     a message is the one that the message of the error says.
     """
     if isinstance(error, KipRefused):
         return error
-    told = TOLD[error.code]
-    hint = error.remedy if error.has_own_remedy or not told.hint else told.hint
+    kip_error = KIP_CODES[error.code]
+    hint = error.remedy if error.has_own_remedy or not kip_error.hint else kip_error.hint
     data: dict[str, Any] = {"kb_code": error.code, "applied": error.applied, "retryable": error.retryable}
     if error.details:
         data["problems"] = [one.as_json() | {"hint": one.remedy} for one in error.details[:_SHOWN]]
         if error.says_first:
             del data["problems"][0]["message"]
-    return refused(told.code, error.message_for(writes=writes), hint=hint, data={**data, **error.data})
+    return refused(kip_error.code, error.message_for(writes=writes), hint=hint, data={**data, **error.data})
 
 
 def bug(kind: str) -> KipRefused:

@@ -195,7 +195,7 @@ class _Attempt:
         self._check_recorded(tree)
         if self._trial is not None:
             trial = self._trial
-            result, warnings = kml.rehearse(around.workspace, around.branch, around.author, tree, trial)
+            result, warnings = kml.execute_on_view(around.workspace, around.branch, around.author, tree, trial)
             return Piece(tree, {"result": result}, trial.seq, warnings=warnings)
         options = kml.KmlOptions(dry_run=self._dry_run)
         done = kml.execute(

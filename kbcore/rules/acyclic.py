@@ -19,17 +19,17 @@ _MOST_WALKED: Final = 5_000
 """Entities that a walk by look-ups may meet: more of them are left to a check."""
 _MOST_STEPS: Final = 32
 _OTHERS: Final = "(select id from main.node where not list_contains($3::varchar[], type))"
-_STANDING: Final = f"""l.is_resolved and list_contains($1::varchar[], l.type)
+_RESOLVED: Final = f"""l.is_resolved and list_contains($1::varchar[], l.type)
   and (not list_contains($2::varchar[], l.type) or l.from_id in {_OTHERS} or l.to_id in {_OTHERS})"""
 """An edge type of KB's own (``$2``) says nothing of the memory: of two beliefs each may replace the other in time."""
-_ALL: Final = f"select distinct type, from_id, to_id from link l where {_STANDING} order by all"  # noqa: S608 - no text from outside
+_ALL: Final = f"select distinct type, from_id, to_id from link l where {_RESOLVED} order by all"  # noqa: S608 - no text from outside
 _WALKED: Final = f"""
 with recursive walked(type, from_id, to_id, steps) as (
-  select type, from_id, to_id, 0 from link l where {_STANDING} and from_id in (select unnest($4::varchar[]))
+  select type, from_id, to_id, 0 from link l where {_RESOLVED} and from_id in (select unnest($4::varchar[]))
   union
   select l.type, l.from_id, l.to_id, w.steps + 1
   from walked w join main.link l on l.type = w.type and l.from_id = w.to_id
-  where {_STANDING} and w.steps < {_MOST_STEPS}
+  where {_RESOLVED} and w.steps < {_MOST_STEPS}
 )
 select distinct type, from_id, to_id, (select max(steps) from walked) from walked order by all
 """  # noqa: S608 - no text from outside
@@ -62,7 +62,7 @@ def _findings(
         else:
             graphs[edge][from_id].append(to_id)
     for edge, graph in graphs.items():
-        found += [(edge, shortest_cycle(graph, group), group) for group in knots(graph)]
+        found += [(edge, shortest_cycle(graph, group), group) for group in components(graph)]
     if added is not None:
         # An edge lies on a circle of a group if both ends are in it; one from a node to itself is a circle of its own.
         found = [
@@ -188,7 +188,7 @@ def _from_the_lowest(parts: tuple[str, ...]) -> tuple[str, ...]:
     return first, edge, *others
 
 
-def knots(graph: _Graph) -> list[frozenset[str]]:
+def components(graph: _Graph) -> list[frozenset[str]]:
     """Return the groups of two or more nodes that all reach each other; no two groups share a node.
 
     Linear in nodes and edges: Tarjan's strongly connected components (1972), with a stack of its own instead

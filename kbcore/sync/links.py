@@ -70,12 +70,12 @@ class LinkContext(msgspec.Struct, frozen=True):
 def plan_links(readings: Sequence[FileReading], gone: frozenset[str], around: LinkContext) -> LinkPlan:
     """Return the operations for the links that these files state, stated, or left open until now."""
     plan = LinkPlan([], [])
-    standing = _standing(around.state)
-    stated = {reading.path: _wanted(plan, reading, around, standing.get(reading.path, {})) for reading in readings}
-    withdrawn = [(path, link) for path in gone for link in standing.get(path, {}).values()]
+    present = _links_by_file(around.state)
+    stated = {reading.path: _wanted(plan, reading, around, present.get(reading.path, {})) for reading in readings}
+    withdrawn = [(path, link) for path in gone for link in present.get(path, {}).values()]
     kept: set[tuple[str, str]] = set()
     for path, wanted in stated.items():
-        for key, link in standing.get(path, {}).items():
+        for key, link in present.get(path, {}).items():
             if key not in wanted:
                 if around.is_held(path, link):
                     kept.add((path, key))
@@ -159,7 +159,7 @@ class _Claims:
         return owner if stated and name in stated.fields else ""
 
 
-def _standing(state: State) -> dict[str, dict[str, Link]]:
+def _links_by_file(state: State) -> dict[str, dict[str, Link]]:
     """Return the links that each file states now."""
     found: dict[str, dict[str, Link]] = {}
     for link in state.links.values():

@@ -35,7 +35,7 @@ _MAX_BYTES: Final = 2**20
 """A longer answer is not kept: whoever has thousands of problems to read has the time of a whole sync."""
 
 
-class _Rest(msgspec.Struct, frozen=True):
+class _CachedNoop(msgspec.Struct, frozen=True):
     """The head of one store, the digests of what reads the files and of how all looked from outside, and the answer.
 
     ``index`` is git's own checksum of its index, "" where it keeps none.
@@ -52,7 +52,7 @@ class _Rest(msgspec.Struct, frozen=True):
     answer: SyncAnswer
 
 
-_decode = msgspec.json.Decoder(_Rest).decode
+_decode = msgspec.json.Decoder(_CachedNoop).decode
 
 
 def lookup(
@@ -92,7 +92,7 @@ def lookup(
     return noted.answer
 
 
-def is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
+def is_unchanged(workspace: Workspace, branch: str, head: Head) -> bool:
     """Tell whether the records up to a head hold what the files of the worktree say now. No file is read for it.
 
     False also where only a sync can tell. Raises: ``InvalidConfig``.
@@ -105,7 +105,7 @@ def is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
 
 
 def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[ActiveExtractor], answer: SyncAnswer) -> None:
-    """Note that this head and these files are at rest, as far as their looks tell all that the answer stands on.
+    """Note that a sync of this head and these files has nothing to do, as far as their looks decide the answer.
 
     They do not where a file cannot be read or has just been changed, or a folder cannot be looked into. ``checkout`` is
     what git had checked out before they were looked at.
@@ -115,14 +115,16 @@ def note(checkout: Checkout, head: Head, scan: Scan, wants: Sequence[ActiveExtra
     looks = [_look(path, one.size, one.mtime_ns, one.ctime_ns, one.inode) for path, one in scan.stamps.items()]
     about = (_digest(wants), _digest(wants, [*looks, *_counts(scan.not_read)]), len(looks), checkout.index_sum())
     _write(
-        checkout.workspace, answer.outcome.branch, _Rest(_FORMAT, head.store_id, head.seq, head.hash, *about, answer)
+        checkout.workspace,
+        answer.outcome.branch,
+        _CachedNoop(_FORMAT, head.store_id, head.seq, head.hash, *about, answer),
     )
 
 
-def _write(workspace: Workspace, branch: str, rest: _Rest) -> None:
+def _write(workspace: Workspace, branch: str, cached: _CachedNoop) -> None:
     """Keep a note, unless it is kept already."""
-    place, data = _path_of(workspace, branch), msgspec.json.encode(rest)
-    if len(data) <= _MAX_BYTES and _read(workspace, place) != rest:
+    place, data = _path_of(workspace, branch), msgspec.json.encode(cached)
+    if len(data) <= _MAX_BYTES and _read(workspace, place) != cached:
         write_cached(workspace.machine.fs, place, data)
 
 
@@ -157,7 +159,7 @@ def _path_of(workspace: Workspace, branch: str) -> Path:
     return path_of(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
 
 
-def _read(workspace: Workspace, place: Path) -> _Rest | None:
+def _read(workspace: Workspace, place: Path) -> _CachedNoop | None:
     """Return what was noted; None when there is nothing that can be used."""
     try:
         data = files.read_file(workspace.machine.fs, place, _MAX_BYTES)

@@ -397,7 +397,7 @@ def _mark_of(view: View, pending: PendingFiles) -> str:
 
 def _is_at_rest(workspace: Workspace, branch: str, head: Head) -> bool:
     with contextlib.suppress(InvalidConfig):  # what cannot be read by these settings is said by who compares
-        return noop_cache.is_at_rest(workspace, branch, head)
+        return noop_cache.is_unchanged(workspace, branch, head)
     return False
 
 

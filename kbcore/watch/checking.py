@@ -18,8 +18,8 @@ from kbcore.store.workspace import Workspace
 from kbcore.view.view import View
 from kbcore.watch.affected import affected_since
 from kbcore.watch.events import Checked, Tell
+from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
-from kbcore.watch.troubles import Troubles
 from kbcore.watch.violations import Ledger
 
 _QUIET_S: Final = 0.3
@@ -39,10 +39,10 @@ class Checking:
     A check gives way to news: it is given up before the next rule, and what it was to look at is looked at later.
     """
 
-    def __init__(self, clock: Clock, tell: Tell, troubles: Troubles) -> None:
+    def __init__(self, clock: Clock, tell: Tell, open_errors: OpenErrors) -> None:
         self._clock = clock
         self._tell = tell
-        self._troubles = troubles
+        self._open_errors = open_errors
         self._ledger = Ledger()
         self._until_s = 0.0
         self._retry = Retry()
@@ -72,7 +72,7 @@ class Checking:
             self._touched_s = self._clock.monotonic_s()
 
     def plan(self, quiet_s: float = _QUIET_S, *, is_asked: bool = False) -> None:
-        """Check everything when it has been quiet for so long, and its turn has come unless a person waits for it."""
+        """Check everything after such a quiet time and when it is due, at once if a person waits for it."""
         now_s = self._clock.monotonic_s()
         if self._all_since_s is None:
             self._all_since_s = now_s
@@ -116,7 +116,7 @@ class Checking:
     def check(self, workspace: Workspace, branch: str, has_news: Callable[[], bool]) -> None:
         """Run every rule over what was touched or, where nothing was, over everything, unless there is news.
 
-        Where something is touched time and again, everything has its turn all the same.
+        Where something changes again and again, everything is checked all the same.
         """
 
         def give_way(_: str) -> str:
@@ -135,7 +135,7 @@ class Checking:
         self._all_s = self._touched_s = None
         begun_s = self._clock.monotonic_s()
         try:
-            with self._told():
+            with self._reporting_errors():
                 read = workspace.store(branch).read
                 self._report(branch, *read(look))
         except BaseException:  # given up, or on the way to another place: it is still to be done
@@ -151,7 +151,7 @@ class Checking:
             report = run_checks(workspace, view, branch=branch, ids=known, idle=give_way) if known else _NOTHING
             return view.seq, report, ids, self._renamed(view, report, ids)
 
-        with self._told():
+        with self._reporting_errors():
             self._report(branch, *workspace.store(branch).read(look))
         self._touched_s = None
 
@@ -163,10 +163,10 @@ class Checking:
     def _report(
         self, branch: str, seq: int, report: CheckReport, ids: frozenset[str] | None, renamed: Mapping[str, str]
     ) -> None:
-        """Tell which violations came and went; a report is all there is to say of ``ids``, or of everything (None)."""
+        """Report new and fixed violations; a report is complete for ``ids``, or of everything (None)."""
         self._seen_seq = seq
         not_run = tuple(run for run in report.rules if run.status == "not_run")
-        turn = self._ledger.update(report.violations, ids, {run.id for run in not_run}, renamed)
+        changes = self._ledger.update(report.violations, ids, {run.id for run in not_run}, renamed)
         is_other = ids is None and not_run != self._not_run
         run_again: tuple[str, ...] = ()
         if ids is None:
@@ -174,22 +174,24 @@ class Checking:
             run_again = tuple(run.id for run in report.rules if run.id in could_not and run.status != "not_run")
             self._not_run = not_run
         is_first, self._is_first = self._is_first, False
-        if turn.new or turn.mended or is_first or is_other:
+        if changes.new or changes.mended or is_first or is_other:
             standing = self._ledger.standing
             at = self._clock.now()
-            self._tell(Checked(at, branch, seq, turn.new, turn.mended, standing, is_first, self._not_run, run_again))
+            self._tell(
+                Checked(at, branch, seq, changes.new, changes.mended, standing, is_first, self._not_run, run_again)
+            )
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Tell what keeps this block from checking, and plan another try."""
+    def _reporting_errors(self) -> Iterator[None]:
+        """Report an error of this block, and plan another try."""
         try:
             yield
         except (InvalidConfig, NotFound, Unavailable, UnknownBranch) as error:
-            self._troubles.begin("checking", error)
+            self._open_errors.begin("checking", error)
             self._all_s = self._clock.monotonic_s() + self._retry.take_s()
         else:
             self._retry.end()
-            self._troubles.end("checking")
+            self._open_errors.end("checking")
 
 
 class _GivenUp(Exception):

@@ -32,9 +32,9 @@ from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
 from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.foreign_writes import Foreign, foreign_since
+from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
 from kbcore.watch.settings import Settings
-from kbcore.watch.troubles import Troubles
 from kbcore.watch.worktree import is_removed
 
 _DOUBT_RETRY_S: Final = 1.0
@@ -59,7 +59,7 @@ _MOMENTARY = (BranchMoved, StoreWentBack)
 """Errors of a moment: between two steps of git, or of a process that replaces a store."""
 
 
-class Taken(msgspec.Struct, frozen=True):
+class StepResult(msgspec.Struct, frozen=True):
     """The result of a sync. ``is_new``: it is the first on its branch, of which ``notice`` says where it came from."""
 
     answer: SyncAnswer
@@ -67,14 +67,14 @@ class Taken(msgspec.Struct, frozen=True):
     notice: str
 
 
-class Taking:
+class SyncStep:
     """The syncs of one watcher, all by one author."""
 
-    def __init__(self, author: Author, backlog: Backlog, settings: Settings, troubles: Troubles) -> None:
+    def __init__(self, author: Author, backlog: Backlog, settings: Settings, open_errors: OpenErrors) -> None:
         self._author = author
         self._backlog = backlog
         self._settings = settings
-        self._troubles = troubles
+        self._open_errors = open_errors
         self._told: set[str] = set()
         self._retry = Retry()
         self.branch = ""
@@ -94,7 +94,7 @@ class Taking:
         except KBError:
             return Foreign(None)
 
-    def take_in(self, workspace: Workspace, work: PendingWork, why: str = "") -> Taken | None:
+    def take_in(self, workspace: Workspace, work: PendingWork, why: str = "") -> StepResult | None:
         """Sync what is due; None when that cannot be done now, and the work was put back.
 
         ``why`` is said with what comes of it, if anything does.
@@ -121,15 +121,15 @@ class Taking:
                 raise
             self._put_back(workspace, work)
             return None
-        self._troubles.end("syncing")
+        self._open_errors.end("syncing")
         self._retry.end()
         self.branch, self.seq = branch, answer.outcome.seq
         self._backlog.hold(answer.doubted, work.since_s, workspace.machine.clock.monotonic_s())
         is_said = is_new and not ensured.is_warning
-        notices = self._untold(filter(None, ["" if is_said else ensured.notice, *store.warnings, *store.notices]))
+        notices = self._not_reported(filter(None, ["" if is_said else ensured.notice, *store.warnings, *store.notices]))
         if why and answer.outcome.applied:
             notices = (*notices, why)
-        return Taken(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
+        return StepResult(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
 
     def _may_begin(self, workspace: Workspace, work: PendingWork, branch: str) -> bool:
         """Tell whether nothing was lost, git takes no steps of a rebase and no settings are being saved.
@@ -151,7 +151,7 @@ class Taking:
             return False
         return True
 
-    def _untold(self, notices: Iterable[str]) -> tuple[str, ...]:
+    def _not_reported(self, notices: Iterable[str]) -> tuple[str, ...]:
         """Return those of these notices that were not reported yet, each once."""
         fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._told)
         self._told.update(fresh)
@@ -165,7 +165,7 @@ class Taking:
         if isinstance(error, GitUnusable) and is_removed(workspace):
             raise error
         if not isinstance(error, _MOMENTARY) or self._retry.is_behind:
-            self._troubles.begin("syncing", error)
+            self._open_errors.begin("syncing", error)
         self._put_back(workspace, work)
 
     def _put_back(self, workspace: Workspace, work: PendingWork) -> None:

@@ -19,7 +19,7 @@ Key = tuple[str, BaselineEntry]
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Turn(msgspec.Struct, frozen=True):
+class ViolationChanges(msgspec.Struct, frozen=True):
     """The changes from one look to the next, each in the order of the report."""
 
     new: tuple[Violation, ...]
@@ -27,15 +27,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Ledger:
-    """The violations that stand, as far as they were looked at, each with the hint that it had last."""
+    """The present violations, as far as they were looked at, each with its last hint."""
 
     def __init__(self) -> None:
-        self._standing: tuple[Violation, ...] = ()
+        self._open: tuple[Violation, ...] = ()
 
     @property
     def standing(self) -> tuple[Violation, ...]:
         """All violations, those of the last look first found last."""
-        return self._standing
+        return self._open
 
     def names_not_found(self, found: Iterable[Violation], ids: Collection[str] | None = None) -> set[str]:
         """Return the ids and values of violations that a check of everything, or of ``ids``, did not find again.
@@ -43,7 +43,7 @@ class Ledger:
         Those among them that are earlier ids have to be given to ``update`` with the present ones.
         """
         seen = {_key(one) for one in found}
-        gone = (one for one in self._standing if (ids is None or one.id in ids) and _key(one) not in seen)
+        gone = (one for one in self._open if (ids is None or one.id in ids) and _key(one) not in seen)
         return {name for one in gone for name in (one.id, *one.values)}
 
     def update(
@@ -52,16 +52,16 @@ class Ledger:
         ids: Collection[str] | None = None,
         not_run: Collection[str] = (),
         present: Mapping[str, str] = _NONE,
-    ) -> Turn:
-        """Take in what a check found, of everything, or of what concerns ``ids``; returns what is new and mended.
+    ) -> ViolationChanges:
+        """Note the result of a check, of everything or of ``ids``; returns what is new and fixed.
 
-        Nothing is mended as far as rules go that could not be run, named in ``not_run``. ``present`` has the present
+        No violation is fixed of rules that could not be run, named in ``not_run``. ``present`` has the present
         ids of what was renamed.
         """
         seen = tuple(dict.fromkeys(found))
-        again = _matched(self._standing, seen, present)
+        again = _matched(self._open, seen, present)
         mended, kept = [], []
-        for place, one in enumerate(self._standing):
+        for place, one in enumerate(self._open):
             if place in again:
                 kept.append(seen[again[place]])
             elif one.rule not in not_run and (ids is None or one.id in ids):
@@ -70,12 +70,12 @@ class Ledger:
                 kept.append(one)
         matched = {*again.values()}
         new = tuple(one for place, one in enumerate(seen) if place not in matched)
-        self._standing = (*kept, *new) if ids is not None or not_run else seen
-        return Turn(new, tuple(mended))
+        self._open = (*kept, *new) if ids is not None or not_run else seen
+        return ViolationChanges(new, tuple(mended))
 
     def clear(self) -> None:
-        """Forget everything: another branch is another story."""
-        self._standing = ()
+        """Forget everything, as for another branch."""
+        self._open = ()
 
 
 def _matched(old: Sequence[Violation], new: Sequence[Violation], present: Mapping[str, str]) -> dict[int, int]:

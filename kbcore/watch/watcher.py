@@ -26,12 +26,12 @@ from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.checking import Checking
 from kbcore.watch.events import Following, Listening, Polling, Synced, Tell
 from kbcore.watch.notices import NoNotices, Notices
+from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import QuietLook
 from kbcore.watch.places import Places, places_of
 from kbcore.watch.settings import Settings, is_doubtful
-from kbcore.watch.sync_step import Taking
-from kbcore.watch.troubles import Troubles
-from kbcore.watch.worktree import alone, in_its_place, is_removed
+from kbcore.watch.sync_step import SyncStep
+from kbcore.watch.worktree import explaining_removal, is_removed, watch_lock
 
 _IDLE_S: Final = 0.5
 """The interval of looks whether to stop: a signal may come just before the wait begins."""
@@ -57,9 +57,9 @@ class Watcher:
         self._listen = listen
         self._backlog = Backlog()
         self._settings = Settings(self._clock, self._backlog)
-        troubles = Troubles(self._clock, tell, self._settings.are_being_saved)
-        self._taking = Taking(author, self._backlog, self._settings, troubles)
-        self._checking = Checking(self._clock, tell, troubles)
+        open_errors = OpenErrors(self._clock, tell, self._settings.are_being_saved)
+        self._sync_step = SyncStep(author, self._backlog, self._settings, open_errors)
+        self._checking = Checking(self._clock, tell, open_errors)
         self._notices: Notices | None = None
         self._is_stopped = False
         self._is_polling = False
@@ -81,7 +81,7 @@ class Watcher:
         ``NotARepository`` when it is removed; the errors of a damaged store.
         """
         check_worktree(self._workspace, None)
-        with alone(self._workspace), in_its_place(self._workspace):
+        with watch_lock(self._workspace), explaining_removal(self._workspace):
             while not self._is_stopped:
                 places = self._places()
                 with contextlib.suppress(_Elsewhere), self._listening(places) as notices:
@@ -117,7 +117,7 @@ class Watcher:
     def _miss_nothing(self) -> None:
         """Look at everything that may have changed while nobody listened."""
         self._backlog.add_all(self._clock.monotonic_s())
-        if self._taking.branch:
+        if self._sync_step.branch:
             self._checking.plan()
             self._look_at_store()
 
@@ -204,14 +204,14 @@ class Watcher:
     def _has_moved(self) -> bool:
         """Tell whether another branch is checked out than the one that is followed, as far as can be seen."""
         try:
-            return self._workspace.head().branch != self._taking.branch
+            return self._workspace.head().branch != self._sync_step.branch
         except GitUnusable:  # the sync that comes next says what is wrong
             return True
 
     def _look_at_store(self) -> None:
         """See whether somebody else has written to the branch: its violations may be others now."""
         try:
-            is_foreign = self._workspace.store(self._taking.branch).head().seq != self._taking.seq
+            is_foreign = self._workspace.store(self._sync_step.branch).head().seq != self._sync_step.seq
         except KBError:  # the sync that comes next says what is wrong
             is_foreign = True
         if is_foreign:
@@ -222,7 +222,7 @@ class Watcher:
         """Sync what is due, tell of it and note what to check; what cannot be done now waits."""
         interrupting.begin_answer()
         workspace = self._workspace = self._workspace.renewed()
-        taken = self._taking.take_in(workspace, work, why)
+        taken = self._sync_step.take_in(workspace, work, why)
         if taken is None:
             return
         now_s, answer = self._clock.monotonic_s(), taken.answer
@@ -239,18 +239,18 @@ class Watcher:
     def _check_when_due(self, has_news: Callable[[], bool]) -> None:
         if not self._checking.is_due or (self._checking.may_wait and has_news()):
             return
-        if self._has_foreign and not self._taking.is_behind:
+        if self._has_foreign and not self._sync_step.is_behind:
             # What others wrote may give a meaning to files that wait for it, or take back what files state.
             self._has_foreign = False
-            foreign = self._taking.foreign(self._workspace)
+            foreign = self._sync_step.foreign(self._workspace)
             self._take_in(PendingWork(foreign.paths, self._clock.monotonic_s()), foreign.why)
-        if self._taking.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
+        if self._sync_step.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
             self._checking.put_off()
             return
         self._workspace = self._workspace.renewed()
         interrupting.begin_answer()
-        self._checking.check(self._workspace, self._taking.branch, has_news)
+        self._checking.check(self._workspace, self._sync_step.branch, has_news)
 
 
 class _Elsewhere(Exception):

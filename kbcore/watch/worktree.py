@@ -13,8 +13,8 @@ from kbcore.sync import stamps
 
 
 @contextlib.contextmanager
-def alone(workspace: Workspace) -> Iterator[None]:
-    """Hold the lock of this worktree's watcher. It lies with the stores: what is cached may be deleted at any time.
+def watch_lock(workspace: Workspace) -> Iterator[None]:
+    """Hold the lock of this worktree's watcher. It is with the stores: a cache may be deleted at any time.
 
     Raises: ``AlreadyWatched``.
     """
@@ -28,7 +28,7 @@ def alone(workspace: Workspace) -> Iterator[None]:
 
 
 def is_removed(workspace: Workspace) -> bool:
-    """Tell whether this worktree is gone; one that nobody may look into is not."""
+    """Tell whether this worktree is gone; one without permission to read is not."""
     for path in (workspace.repo.worktree / ".git", workspace.repo.git_dir / "HEAD"):
         try:
             path.lstat()
@@ -40,8 +40,8 @@ def is_removed(workspace: Workspace) -> bool:
 
 
 @contextlib.contextmanager
-def in_its_place(workspace: Workspace) -> Iterator[None]:
-    """Say of a worktree that is gone just that, whatever it was that failed for it.
+def explaining_removal(workspace: Workspace) -> Iterator[None]:
+    """Raise one error for a worktree that is gone, whatever failed for it.
 
     Raises: ``NotARepository`` in that case.
     """

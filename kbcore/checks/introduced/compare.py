@@ -48,8 +48,8 @@ def introduced(
     compared = {run.id for run in runs if run.status != "not_run"}
     old = [one for one in before.violations if one.rule in compared]
     new = [one for one in after.violations if one.rule in compared]
-    old, new = _apart(old, new, [(key_of(one), one.line) for one in old], [(key_of(one), one.line) for one in new])
-    old, new = _apart(old, new, [key_of(one) for one in old], [key_of(one) for one in new])
+    old, new = _subtracted(old, new, [(key_of(one), one.line) for one in old], [(key_of(one), one.line) for one in new])
+    old, new = _subtracted(old, new, [key_of(one) for one in old], [key_of(one) for one in new])
     ids = {id_ for one in old for id_ in (one.id, *one.values)}
     present = renamed(ids) if ids else {}
     if present:
@@ -57,7 +57,7 @@ def introduced(
         named = [one for one, it_is in zip(old, is_named, strict=True) if it_is]
         others = [one for one, it_is in zip(old, is_named, strict=True) if not it_is]
         later = [with_present_id(key_of(one), present) for one in named]
-        named, new = _apart(named, new, later, [key_of(one) for one in new])
+        named, new = _subtracted(named, new, later, [key_of(one) for one in new])
         old = [*others, *named]
     return Introduced(CheckReport(is_ok(new, runs), new, runs), tuple(old))
 
@@ -68,14 +68,14 @@ def _run_on_both(run: RuleRun, reason: str | None) -> RuleRun:
     return msgspec.structs.replace(run, status="not_run", reason=f"over the state before the change: {reason}")
 
 
-def _apart(
+def _subtracted(
     old: list[Violation], new: list[Violation], old_keys: list[K], new_keys: list[K]
 ) -> tuple[list[Violation], list[Violation]]:
     """Return what is left of both when those of one key were taken away in pairs."""
-    return _left(old, old_keys, Counter(new_keys)), _left(new, new_keys, Counter(old_keys))
+    return _unmatched(old, old_keys, Counter(new_keys)), _unmatched(new, new_keys, Counter(old_keys))
 
 
-def _left(violations: list[Violation], keys: list[K], matched: Counter[K]) -> list[Violation]:
+def _unmatched(violations: list[Violation], keys: list[K], matched: Counter[K]) -> list[Violation]:
     left = []
     for one, key in zip(violations, keys, strict=True):
         if matched[key]:

@@ -14,9 +14,9 @@ import msgspec
 
 from kbcore.checks import look_at
 from kbcore.checks.branch_files import tree_of
+from kbcore.checks.introduced.before_after import Sides
 from kbcore.checks.introduced.compare import introduced
 from kbcore.checks.introduced.misspelled import misspelled
-from kbcore.checks.introduced.sides import Sides
 from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.model.changeset import Changeset
 from kbcore.model.renames import renamed_in

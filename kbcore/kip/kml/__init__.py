@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kbcore.kip.kml.execute import Command, KmlAnswer, KmlOptions, execute, rehearse
+from kbcore.kip.kml.execute import Command, KmlAnswer, KmlOptions, execute, execute_on_view
 
-__all__ = ["Command", "KmlAnswer", "KmlOptions", "execute", "rehearse"]
+__all__ = ["Command", "KmlAnswer", "KmlOptions", "execute", "execute_on_view"]

@@ -91,7 +91,7 @@ def execute(
     return KmlAnswer(plan.result, outcome)
 
 
-def rehearse(
+def execute_on_view(
     workspace: Workspace, branch: str, author: Author, command: Command, view: View
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return answer and warnings of a dry run of a command, and apply it to ``view``, of ``unshared_view``.

@@ -38,7 +38,7 @@ _SEARCH: Final = "Look for it with SEARCH or FIND, or write it first."
 
 
 class CommandDrafts:
-    """One command's surroundings, and the drafts of what it names, by id."""
+    """The context of one command, and the drafts of what it names, by id."""
 
     def __init__(self, view: View, schema: Schema, limits: KipLimits, *, now: str = "") -> None:
         """``now`` is the time that NOW() means."""

@@ -17,7 +17,7 @@ from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import DraftSources
 from kbcore.kip.sleep.assess import Assessment, assess
 from kbcore.kip.sleep.finish import last_cycle
-from kbcore.kip.sleep.lock import alone, hours_left
+from kbcore.kip.sleep.lock import hours_left, sleep_lock
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
 from kbcore.kip.sleep.phases import NUMBERS, PHASES
@@ -90,7 +90,7 @@ def run(
             return view.ask(head, lambda own: _Cycle(workspace, branch, _Trial(workspace, own, author)).run(options))
         finally:
             view.close()
-    with alone(workspace, branch):
+    with sleep_lock(workspace, branch):
         return _Cycle(workspace, branch, _Real(workspace, branch, author, follows_head=follows_head)).run(options)
 
 

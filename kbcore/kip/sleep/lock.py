@@ -17,7 +17,7 @@ COMMAND: Final = "kb sleep"
 
 
 @contextlib.contextmanager
-def alone(workspace: Workspace, branch: str) -> Iterator[None]:
+def sleep_lock(workspace: Workspace, branch: str) -> Iterator[None]:
     """Hold the lock of a branch's cycle; the kernel frees it with its holder. Raises: ``AlreadyAsleep``."""
     fs = workspace.machine.fs
     mark = hashlib.sha256(branch.encode()).hexdigest()[:16]

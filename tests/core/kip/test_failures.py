@@ -5,7 +5,7 @@ import pytest
 from kbcore import errors
 from kbcore.errors import KBError, KipRefused, Problem
 from kbcore.kip.errors import CODES, SYNTAX, envelope, refused
-from kbcore.kip.failures import TOLD, bug, in_batch, in_kip
+from kbcore.kip.failures import KIP_CODES, bug, in_batch, in_kip
 
 
 def raised(parent=KBError):
@@ -15,8 +15,8 @@ def raised(parent=KBError):
 
 
 def test_every_error_of_kb_is_told_in_kip():
-    assert {error.code for error in raised()} - {KipRefused.code} == set(TOLD)
-    assert all(told.code in CODES for told in TOLD.values())
+    assert {error.code for error in raised()} - {KipRefused.code} == set(KIP_CODES)
+    assert all(told.code in CODES for told in KIP_CODES.values())
 
 
 @pytest.mark.parametrize("error", [one for one in raised() if one is not KipRefused], ids=lambda one: one.code)

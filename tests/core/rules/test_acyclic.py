@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.model.schema import CORE, Schema
-from kbcore.rules.acyclic import knots, shortest_cycle
+from kbcore.rules.acyclic import components, shortest_cycle
 from tests.support.views.graph import graph_of, link, node
 from tests.support.views.rules import violations
 
@@ -107,8 +107,8 @@ def test_knots_are_the_nodes_that_reach_each_other(pairs):
         return found
 
     wanted = {frozenset(other for other in reached(name) if name in reached(other)) for name in graph}
-    assert set(knots(graph)) == {group for group in wanted if group}
-    for group in knots(graph):
+    assert set(components(graph)) == {group for group in wanted if group}
+    for group in components(graph):
         cycle = shortest_cycle(graph, group)
         assert cycle[0] == min(group)
         assert len(set(cycle)) == len(cycle)

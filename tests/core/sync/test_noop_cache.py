@@ -29,21 +29,21 @@ def idle(project: Project) -> Project:
     return project
 
 
-def is_at_rest(project: Project, branch: str = "main") -> bool:
+def is_unchanged(project: Project, branch: str = "main") -> bool:
     return noop_cache.lookup(project.workspace(), branch) is not None
 
 
 def test_after_a_sync_with_nothing_to_do_nothing_is_read_but_the_head(idle: Project) -> None:
     fs = LoggingFs(NoSyncFs())
     idle.machine = Machine(fs, idle.machine.clock, idle.machine.env)
-    assert is_at_rest(idle)
+    assert is_unchanged(idle)
     assert not {path for kind, path in fs.calls if kind != "lstat" and str(path).endswith((".duckdb", "lock"))}
 
 
 def test_a_sync_that_took_something_in_is_not_at_rest_yet(project: Project) -> None:
     project.machine = Machine(NoSyncFs(), PatientClock(ahead_s=10), project.machine.env)
     project.sync({DOCUMENT: req("REQ-1")})
-    assert not is_at_rest(project)
+    assert not is_unchanged(project)
 
 
 CHANGES: dict[str, Callable[[Project], object]] = {
@@ -66,14 +66,14 @@ CHANGES: dict[str, Callable[[Project], object]] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_whatever_changes_ends_it(idle: Project, change: Callable[[Project], object]) -> None:
     change(idle)
-    assert not is_at_rest(idle)
+    assert not is_unchanged(idle)
 
 
 def test_a_damaged_journal_is_told_and_not_passed_over(idle: Project) -> None:
     [segment] = (stores_at(idle.root) / "main").glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-1])
     with pytest.raises(errors.Damaged):
-        is_at_rest(idle)
+        is_unchanged(idle)
 
 
 @pytest.mark.parametrize(
@@ -106,30 +106,30 @@ def test_what_looks_do_not_tell_is_never_at_rest(idle: Project, make: Callable[[
     make(idle)
     idle.sync()
     idle.sync()
-    assert not is_at_rest(idle)
+    assert not is_unchanged(idle)
 
 
 def test_a_file_that_has_just_been_changed_is_not_at_rest(project: Project) -> None:
     project.sync({DOCUMENT: req("REQ-1")})
     project.sync()
-    assert not is_at_rest(project)
+    assert not is_unchanged(project)
 
 
 def test_another_branch_is_at_rest_only_after_a_sync_of_its_own(idle: Project) -> None:
     git(idle.root, "switch", "-q", "-c", "feature")
-    assert not is_at_rest(idle, "main")
-    assert not is_at_rest(idle, "feature")
+    assert not is_unchanged(idle, "main")
+    assert not is_unchanged(idle, "feature")
     idle.sync()
-    assert is_at_rest(idle, "feature")
+    assert is_unchanged(idle, "feature")
 
 
 def test_a_sync_that_is_limited_or_tried_out_notes_nothing(idle: Project) -> None:
     idle.sync({DOCUMENT: req("REQ-1", owner="ann")})
     idle.sync(paths=(DOCUMENT,))
     idle.sync(dry_run=True)
-    assert not is_at_rest(idle)
+    assert not is_unchanged(idle)
     idle.sync()
-    assert is_at_rest(idle)
+    assert is_unchanged(idle)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_above_many_files_a_hook_believes_git_that_it_wrote_none_of_them(tracked
     tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
     assert is_at_rest_for_a_hook(tracked)
     assert not is_at_rest_for_a_hook(tracked, many_files=1)
-    assert not is_at_rest(tracked)
+    assert not is_unchanged(tracked)
 
 
 WRITES: dict[str, Callable[[Project], object]] = {

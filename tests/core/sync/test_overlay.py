@@ -90,7 +90,7 @@ def test_where_a_sync_found_nothing_to_do_a_change_is_seen_all_the_same(project,
     project.sync({FIRST: req("REQ-1", title="One")})
     assert project.sync().is_idle
     workspace = project.workspace()
-    assert noop_cache.is_at_rest(workspace, "main", workspace.store("main").head())
+    assert noop_cache.is_unchanged(workspace, "main", workspace.store("main").head())
     assert titles(project, files) == ({"REQ-1": "One"}, "current", 0)
     project.write({FIRST: req("REQ-1", title="Six")})
     assert titles(project, files) == ({"REQ-1": "Six"}, "overlay", 1)

@@ -12,7 +12,7 @@ from kbcore.editing.renaming import rename
 from kbcore.rules import RULES
 from kbcore.watch.checking import _ALL_LONGEST_S, _CHANGED_LONGEST_S, _QUIET_S, Checking
 from kbcore.watch.events import Checked, Event
-from kbcore.watch.troubles import Troubles
+from kbcore.watch.open_errors import OpenErrors
 from tests.support.repository.clocks import StoppedClock
 from tests.support.repository.project import AUTHOR, Project, req
 
@@ -35,7 +35,7 @@ class Scene:
     def __init__(self, project: Project) -> None:
         self.clock = StoppedClock()
         self.told: list[Event] = []
-        self.checking = Checking(self.clock, self.told.append, Troubles(self.clock, self.told.append, lambda: False))
+        self.checking = Checking(self.clock, self.told.append, OpenErrors(self.clock, self.told.append, lambda: False))
         self.project = project
         # The rule `orphans` waits for the first edge of a project.
         linked = {

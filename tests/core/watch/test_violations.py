@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcore.rules import Violation
-from kbcore.watch.violations import Ledger, Turn
+from kbcore.watch.violations import Ledger, ViolationChanges
 from tests.support.generators.histories import laws
 
 IDS = ("A", "B", "docs/a.md")
@@ -33,11 +33,11 @@ def test_what_came_and_went_adds_up_to_what_stands(
 ) -> None:
     ledger, standing = Ledger(), set[Violation]()
     for found, ids in [*looks, (last, None)]:
-        turn = ledger.update(found, ids)
-        assert len(set(turn.new)) == len(turn.new)
-        assert not set(turn.new) & standing
-        assert set(turn.mended) <= standing
-        standing = (standing - set(turn.mended)) | set(turn.new)
+        changes = ledger.update(found, ids)
+        assert len(set(changes.new)) == len(changes.new)
+        assert not set(changes.new) & standing
+        assert set(changes.mended) <= standing
+        standing = (standing - set(changes.mended)) | set(changes.new)
         assert set(ledger.standing) == standing
         assert set(found) <= standing
     assert standing == set(last)
@@ -46,23 +46,23 @@ def test_what_came_and_went_adds_up_to_what_stands(
 def test_a_look_at_some_mends_nothing_of_others() -> None:
     ledger = Ledger()
     ledger.update([violation("A"), violation("B"), violation("C", source="A")])
-    assert ledger.update([], {"A"}) == Turn((), (violation("A"),))
+    assert ledger.update([], {"A"}) == ViolationChanges((), (violation("A"),))
     assert ledger.standing == (violation("B"), violation("C", source="A")), (
         "A file that is looked at is not all it states"
     )
-    assert ledger.update([violation("B"), violation("A")], {"A"}) == Turn((violation("A"),), ())
+    assert ledger.update([violation("B"), violation("A")], {"A"}) == ViolationChanges((violation("A"),), ())
     ledger.clear()
     assert ledger.standing == ()
-    assert ledger.update([violation("A")]) == Turn((violation("A"),), ())
+    assert ledger.update([violation("A")]) == ViolationChanges((violation("A"),), ())
 
 
 def test_a_violation_whose_hint_changes_neither_comes_nor_goes() -> None:
     ledger = Ledger()
     old, new = (Violation("unresolved", "error", "A", "No B.", hint, "a.md") for hint in ("Nearest: C.", "Nearest: D."))
     ledger.update([old, violation("B")])
-    assert ledger.update([new], {"A"}) == Turn((), ())
+    assert ledger.update([new], {"A"}) == ViolationChanges((), ())
     assert set(ledger.standing) == {new, violation("B")}
-    assert ledger.update([old, violation("B")]) == Turn((), ())
+    assert ledger.update([old, violation("B")]) == ViolationChanges((), ())
     assert ledger.standing == (old, violation("B"))
 
 
@@ -70,9 +70,9 @@ def test_a_violation_with_another_message_file_or_line_neither_comes_nor_goes() 
     ledger = Ledger()
     ledger.update([suspect("B", 15)])
     for now in (suspect("B", 16), suspect("B", 16, "moved/a.md"), suspect("B", 16, "moved/a.md", 7)):
-        assert ledger.update([now], {"A", "B"}) == Turn((), ())
+        assert ledger.update([now], {"A", "B"}) == ViolationChanges((), ())
         assert ledger.standing == (now,)
-        assert ledger.update([now]) == Turn((), ())
+        assert ledger.update([now]) == ViolationChanges((), ())
 
 
 def test_a_violation_of_what_was_renamed_neither_comes_nor_goes() -> None:
@@ -81,7 +81,7 @@ def test_a_violation_of_what_was_renamed_neither_comes_nor_goes() -> None:
     now = [suspect("C", 15), violation("C")]
     assert ledger.names_not_found(now) == {"A", "depends_on", "B", ""}
     assert ledger.names_not_found(now, {"B"}) == {"B", ""}
-    assert ledger.update(now, present={"B": "C"}) == Turn((), ())
+    assert ledger.update(now, present={"B": "C"}) == ViolationChanges((), ())
     assert ledger.standing == tuple(now)
 
 
@@ -89,5 +89,5 @@ def test_of_two_violations_of_one_key_the_one_that_is_not_found_is_mended() -> N
     ledger = Ledger()
     first, second = suspect("B", 15, line=3), suspect("B", 15, line=9)
     ledger.update([first, second])
-    assert ledger.update([second]) == Turn((), (first,))
-    assert ledger.update([first, second]) == Turn((first,), ())
+    assert ledger.update([second]) == ViolationChanges((), (first,))
+    assert ledger.update([first, second]) == ViolationChanges((first,), ())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
 from kbcore.kip.errors import CODES
-from kbcore.kip.failures import TOLD
+from kbcore.kip.failures import KIP_CODES
 from kbcore.kip.grammar import GRAMMAR, TOKENS
 from kbcore.kip.reference import SYNTAX
 from kbcore.model.schema import CORE
@@ -107,7 +107,7 @@ def failure_table() -> str:
     """Return the table of how the errors of KB are told in KIP."""
     rows = []
     for error in error_classes():
-        told = TOLD.get(error.code)
+        told = KIP_CODES.get(error.code)
         if told:
             hint = for_shell(told.hint or error.default_hint)
             rows.append(f"| `{error.code}` | `{told.code.code}` {told.code.name} | {error.applied} | {hint} |")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kbcore.errors import AlreadyAsleep, InvalidQuery, KBError
 from kbcore.kip.sleep.cycle import CycleReport
-from kbcore.kip.sleep.lock import alone
+from kbcore.kip.sleep.lock import sleep_lock
 from kbcore.storage.fs import Fs
 from kbcore.store.history.undo import revert
 from kbcore.store.pool import Machine, StorePool
@@ -231,7 +231,7 @@ def test_a_second_cycle_beside_one_that_runs_is_refused_and_a_trial_is_not(kip: 
         except AlreadyAsleep as error:
             told.append(error.message)
 
-    with alone(workspace, "main"):
+    with sleep_lock(workspace, "main"):
         other = threading.Thread(target=sleep)
         other.start()
         other.join()
