@@ -26,7 +26,13 @@ def test_later_lines_are_indented_under_the_first():
 
 def test_a_command_is_never_broken():
     text = f"See `kb log REQ-8 --limit 3`. If it is true, confirm it: {CONFIRM}"
-    assert flowed(text, 20) == ["See", "  `kb log REQ-8 --limit 3`.", "  If it is true,", "  confirm it:", f"  {CONFIRM}"]
+    assert flowed(text, 20) == [
+        "See",
+        "  `kb log REQ-8 --limit 3`.",
+        "  If it is true,",
+        "  confirm it:",
+        f"  {CONFIRM}",
+    ]
 
 
 def test_a_colour_that_goes_on_is_taken_up_in_the_next_line():

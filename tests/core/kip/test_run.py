@@ -62,7 +62,7 @@ def test_a_dry_run_checks_a_write_and_writes_nothing(project):
     assert answer.response["result"] == {"dry_run": True, **receipt}
     assert error_of(asked(project, {"command": THING, "parameters": {"name": "a", "n": 1}, "dry_run": True}))
     both = asked(project, {"commands": [TYPE, "FIND(?x"], "dry_run": True})
-    assert "Those before it were only checked." in error_of(both)["message"]
+    assert "The commands before it were only checked." in error_of(both)["message"]
     assert project.seq() == 0
 
 
@@ -138,7 +138,7 @@ def test_the_limits_of_the_configuration_hold_for_every_where(project, command):
     error = error_of(asked(project, command % '?t {type: "$ConceptType"}'))
     assert error["code"] == "KIP_4002"
     assert "There are more than 3 rows; `kip.rowLimit` is the limit" in error["message"]
-    assert error["hint"].startswith("Narrow WHERE down")
+    assert error["hint"].startswith("Narrow WHERE, for")
     project.write({".kb/config.json": '{"kip": {"timeLimitSeconds": 0.05}}'})
     slow = " ".join(f'?{name} {{type: "$ConceptType"}}' for name in "abcdef")
     sums = " && ".join(f"?{name}.name < ?t.name" for name in "abcdef")
