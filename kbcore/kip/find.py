@@ -5,6 +5,7 @@ All pages of one answer speak of the same seq, whatever is written in between.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,15 +17,17 @@ from kbcore.kip import syntax as s
 from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
 from kbcore.kip.compile.groups import solve
-from kbcore.kip.compile.projection import Selected, ValueSlice, select, select_variables
+from kbcore.kip.compile.projection import Cell, Selected, ValueSlice, select, select_variables
 from kbcore.kip.compile.statement import SqlStatement
+from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import SYNTAX, refused
+from kbcore.kip.names import TypeNames
 from kbcore.kip.paging import START_OVER, cursor_in, mark_of
-from kbcore.kip.shaping import shaped
 from kbcore.kip.steps import Translation
 from kbcore.model.schema import Schema
 from kbcore.text import cursor as cursors
 from kbcore.view.gaps import out_of_reach
+from kbcore.view.tables import LINK, NODE, link_of, node_of
 
 _ASK_LESS: Final = "Ask for less with LIMIT and continue with CURSOR, or count with COUNT."
 _NARROW: Final = (
@@ -34,6 +37,10 @@ _DEFAULT: Final = KipLimits()
 _ALL: Final = ValueSlice()
 _RECOUNTED: Final = 1000
 """After so many records the links are counted again."""
+
+_Row = Sequence[Any]
+
+_decode = msgspec.json.Decoder().decode
 
 
 class FindAnswer(msgspec.Struct, frozen=True):
@@ -72,7 +79,7 @@ def find(
     more = len(rows) > wanted
     names = prepared(view, schema).known.names
     token = _cursor(view, query, seq, offset + wanted, now) if more else ""
-    return FindAnswer(shaped(rows[:wanted], selected, names), token, seq)
+    return FindAnswer(_shaped(rows[:wanted], selected, names), token, seq)
 
 
 def compiled(
@@ -173,3 +180,53 @@ def _begins(view: Viewed, query: s.FindCommand, at: int | None, now: str) -> tup
 def _cursor(view: Viewed, query: s.FindCommand, seq: int, offset: int, now: str) -> str:
     overlay = view.overlay_mark if seq > view.recorded_seq else ""
     return cursors.encode(cursors.Cursor(mark_of(view.basis.store_id, query), seq, 0, str(offset), now, overlay))
+
+
+def _shaped(rows: Sequence[_Row], selected: Selected, names: TypeNames) -> Any:
+    """Return the result of FIND: aggregates alone are scalars, everything else is a list over the rows."""
+    readers = [_reader(cell, names) for cell in selected.cells]
+    if selected.is_single:
+        columns: list[Any] = [read(rows[0]) for read in readers]
+    else:
+        columns = [[read(row) for row in rows] for read in readers]
+    return columns[0] if len(columns) == 1 else columns
+
+
+def _reader(cell: Cell, names: TypeNames) -> Callable[[_Row], Any]:
+    """Return what reads one expression out of a row."""
+    at = cell.start
+    if cell.shape in {"text", "count"}:
+        return lambda row: row[at]
+    if cell.shape == "json":
+        return lambda row: None if row[at] is None else _decode(row[at])
+    if cell.shape in {"sum", "average"}:
+        return lambda row: _total(row[at], row[at + 1], row[at + 2], is_average=cell.shape == "average")
+    return _element(cell, names)
+
+
+def _element(cell: Cell, names: TypeNames) -> Callable[[_Row], Any]:
+    """Return what reads an element; one of several rows is made once."""
+    at, width = cell.start, len(NODE)
+    made: dict[str, Any] = {}
+
+    def read(row: _Row) -> Any:
+        starts = {"node": (at, None), "link": (None, at), "end": (at, at + width)}[cell.shape]
+        for start, is_node in zip(starts, (True, False), strict=True):
+            if start is None or row[start] is None:
+                continue
+            key = row[start]
+            if key not in made:
+                whole = row[start : start + (width if is_node else len(LINK))]
+                made[key] = node_json(node_of(whole), names) if is_node else link_json(link_of(whole))
+            return made[key][cell.member] if cell.member else made[key]
+        return None
+
+    return read
+
+
+def _total(whole: int | None, rest: float | None, count: int, *, is_average: bool) -> float | None:
+    """Return a sum, or the average of ``count`` numbers; whole numbers have a whole sum, none the sum 0."""
+    total = int(whole or 0) if rest is None else int(whole or 0) + rest
+    if not is_average:
+        return total
+    return total / count if count else None

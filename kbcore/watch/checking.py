@@ -15,8 +15,8 @@ from kbcore.clock import Clock
 from kbcore.errors import InvalidConfig, NotFound, Unavailable, UnknownBranch
 from kbcore.rules import CheckReport, RuleRun
 from kbcore.store.workspace import Workspace
+from kbcore.view.database import among
 from kbcore.view.view import View
-from kbcore.watch.affected import affected_since
 from kbcore.watch.events import Checked, Tell
 from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
@@ -31,6 +31,17 @@ _ALL_LONGEST_S: Final = 10.0
 """The most that changes delay a check of the changed part, and one of everything."""
 
 _NOTHING: Final = CheckReport(ok=True, violations=[], rules=[])
+
+_CHANGED: Final = """
+with file as (select path from source where version > $1 union select path from source_history where ended > $1)
+select id, true as is_entity from node where version > $1
+union select id, true from node_history where ended > $1
+union select unnest([from_id, to_id]), false from link where version > $1
+union select unnest([from_id, to_id]), false from link_history where ended > $1
+union select path, false from file
+union select min(id), true from node where path in (from file) group by path having count(*) = 1
+"""
+"""A document of one entity speaks of it also where no field changed: edges to it may be suspect since, or hold now."""
 
 
 class Checking:
@@ -147,7 +158,7 @@ class Checking:
 
     def _check_touched(self, workspace: Workspace, branch: str, give_way: Callable[[str], str]) -> None:
         def look(view: View) -> tuple[int, CheckReport, frozenset[str], Mapping[str, str]]:
-            ids, known = affected_since(view, self._seen_seq)
+            ids, known = _affected_since(view, self._seen_seq)
             report = run_checks(workspace, view, branch=branch, ids=known, idle=give_way) if known else _NOTHING
             return view.seq, report, ids, self._renamed(view, report, ids)
 
@@ -196,3 +207,19 @@ class Checking:
 
 class _GivenUp(Exception):
     """There is something to do that comes first."""
+
+
+def _affected_since(view: View, seq: int) -> tuple[frozenset[str], list[str]]:
+    """Return what may have other violations than at a seq, and those of it that are entities or files now.
+
+    These are the ids of what changed, with what it is linked to, the ends of edges that changed, and paths of files.
+    """
+    changed = view.rows(_CHANGED, [seq])
+    near = {key for key, _ in changed}
+    if entities := [key for key, is_entity in changed if is_entity]:
+        these, params = among(entities)
+        ends = f"select to_id from link where from_id {these} union select from_id from link where to_id {these}"  # noqa: S608 - parameters
+        near.update(row[0] for row in view.rows(ends, [*params, *params]))
+    wanted = sorted(near)
+    there = {*(node.id for node in view.nodes(wanted)), *(source.path for source in view.sources(wanted))}
+    return frozenset(near), sorted(there)

@@ -24,14 +24,17 @@ from kbcore.errors import (
     UnknownBranch,
 )
 from kbcore.git.operations import is_stepping
+from kbcore.model.record import SYNC, ForgetSource, ReadSource
 from kbcore.store import branches
+from kbcore.store.branch_store import BranchStore
 from kbcore.store.branches import lost
 from kbcore.store.workspace import Workspace, check_initialised
 from kbcore.store.write_request import Author
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.run import SyncOptions, sync
+from kbcore.text.wording import some_of
+from kbcore.view.view import View
 from kbcore.watch.backlog import Backlog, PendingWork
-from kbcore.watch.foreign_writes import Foreign, foreign_since
 from kbcore.watch.open_errors import OpenErrors
 from kbcore.watch.pauses import Retry
 from kbcore.watch.settings import Settings
@@ -57,6 +60,11 @@ _PASSING = (
 
 _MOMENTARY = (BranchMoved, StoreWentBack)
 """Errors of a moment: between two steps of git, or of a process that replaces a store."""
+
+_MOST_FOREIGN: Final = 20
+"""Of so many records at most each is looked into; beyond, everything is looked at."""
+
+_MOST_NAMED: Final = 3
 
 
 class StepResult(msgspec.Struct, frozen=True):
@@ -90,7 +98,7 @@ class SyncStep:
     def foreign(self, workspace: Workspace) -> Foreign:
         """Return what others have written since the last sync; where that cannot be read, the next sync says why."""
         try:
-            return foreign_since(workspace.store(self.branch), self.seq)
+            return _foreign_since(workspace.store(self.branch), self.seq)
         except KBError:
             return Foreign(None)
 
@@ -183,3 +191,42 @@ def _options(work: PendingWork, *, is_new: bool) -> SyncOptions:
 def _with_warnings(answer: SyncAnswer, more: tuple[str, ...]) -> SyncAnswer:
     outcome = msgspec.structs.replace(answer.outcome, warnings=(*answer.outcome.warnings, *more))
     return msgspec.structs.replace(answer, outcome=outcome)
+
+
+class Foreign(msgspec.Struct, frozen=True):
+    """The files whose facts others changed, None when they may be any, and in words by which record.
+
+    A record that changes what a file states leaves the file as it is. So it is read again at once, with the reason.
+    """
+
+    paths: tuple[str, ...] | None
+    why: str = ""
+
+
+def _foreign_since(store: BranchStore, seq: int) -> Foreign:
+    """Return what records after a seq, that no sync wrote, did to what files state.
+
+    Raises: what reading a store raises.
+    """
+    return store.read(lambda view: _foreign_in(store, view, seq))
+
+
+def _foreign_in(store: BranchStore, view: View, seq: int) -> Foreign:
+    sql = "select seq, actor, message from record where seq > ? and source <> ? order by seq"
+    rows = view.rows(sql, [seq, SYNC])
+    if len(rows) > _MOST_FOREIGN:
+        return Foreign(None)
+    said, paths = [], dict[str, None]()
+    for number, actor, message in rows:
+        record = store.record_at(view, number)
+        if record is None:
+            return Foreign(None)
+        touched = [op.path for op in record.ops if isinstance(op, ReadSource | ForgetSource)]
+        if touched:
+            paths |= dict.fromkeys(touched)
+            said.append(f"seq {number} ({message + ', ' if message else ''}by {actor})")
+    if not paths:
+        return Foreign(())
+    named = some_of([*paths], _MOST_NAMED)
+    why = f"{', '.join(said)} changed what {named} states; its present content applies again. Edit it to change that."
+    return Foreign(tuple(paths), why)

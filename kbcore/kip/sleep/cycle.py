@@ -15,12 +15,12 @@ from kbcore import limits
 from kbcore.errors import InvalidQuery, KBError
 from kbcore.kip.kml.intent import Intent, changeset_of
 from kbcore.kip.kml.refusals import DraftSources
+from kbcore.kip.sleep import decay, domains, duplicates, events, finish, placing, similar, tasks
 from kbcore.kip.sleep.assess import Assessment, assess
 from kbcore.kip.sleep.finish import last_cycle
 from kbcore.kip.sleep.lock import hours_left, sleep_lock
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import Done, Phase, PhaseResult
-from kbcore.kip.sleep.phases import NUMBERS, PHASES
 from kbcore.kip.sleep.worklist import WorklistPage, page
 from kbcore.model.changeset import digest_of
 from kbcore.model.state import Draft, Stamp
@@ -33,6 +33,23 @@ from kbcore.text.wording import some_of
 from kbcore.view.view import View
 
 T = TypeVar("T")
+
+_PHASES: Final = (
+    Phase(1, "assess", "look at the memory"),
+    Phase(2, "tasks", "archive what tasks name, list the rest", tasks.plan),
+    Phase(similar.MERGING, "duplicates", "merge concepts of one name", duplicates.plan),
+    Phase(3, "inbox", "move what has a domain out of Unsorted", placing.plan_inbox),
+    Phase(4, "orphans", "put what belongs to no domain into one", placing.plan_orphans),
+    Phase(5, "events", "mark events that grew old", events.plan),
+    Phase(7, "decay", "lower the confidence of what was not confirmed", decay.plan),
+    Phase(8, "domains", "archive empty domains", domains.plan),
+    Phase(finish.NUMBER, "finish", "write down the cycle", finish.plan),
+)
+"""In the order in which they run; each keeps its number.
+
+Duplicates are merged before domains are given, so that nothing is put into Unsorted whose other half has a domain.
+"""
+_NUMBERS: Final = tuple(sorted(one.number for one in _PHASES))
 
 
 class SleepOptions(msgspec.Struct, frozen=True):
@@ -79,9 +96,9 @@ def run(
     Raises: ``InvalidQuery`` for a phase that there is not; ``AlreadyAsleep``; what ``BranchStore.commit`` raises: the
     phases before are written then, each whole, and the error names them.
     """
-    unknown = sorted({*options.phases} - {*NUMBERS})
+    unknown = sorted({*options.phases} - {*_NUMBERS})
     if unknown:
-        hint = f"Phases are numbered from {NUMBERS[0]} to {NUMBERS[-1]}."
+        hint = f"Phases are numbered from {_NUMBERS[0]} to {_NUMBERS[-1]}."
         raise InvalidQuery(f"There is no phase {unknown[0]}.", hint=hint)
     if options.dry_run:
         view = dry_run.unshared_view(workspace, branch)
@@ -156,14 +173,14 @@ class _Cycle:
         left = 0.0
         if self.place.is_real and not options.force and not options.phases:
             left = hours_left(last, self.place.now, self.workspace.config.sleep.interval_hours)
-        wanted: Collection[int] = () if left else options.phases or NUMBERS
+        wanted: Collection[int] = () if left else options.phases or _NUMBERS
         done: list[Done] = []
         try:
-            done += (self.carried_out(phase) for phase in PHASES if phase.number in wanted)
+            done += (self.carried_out(phase) for phase in _PHASES if phase.number in wanted)
             seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
         except KBError as error:
             if self.place.is_real:
-                _add_progress(error, done, [phase for phase in PHASES if phase.number in wanted][len(done) :])
+                _add_progress(error, done, [phase for phase in _PHASES if phase.number in wanted][len(done) :])
             raise
         return CycleReport(
             branch=self.branch,
