@@ -20,7 +20,7 @@ from kbcore.store.workspace import Workspace
 
 
 def tree_of(workspace: Workspace, branch: str) -> BranchFiles:
-    """Return the files of a branch; where they are is looked up when somebody asks for them."""
+    """Return the files of a branch; where they are is looked up when needed."""
     return _BranchTree(workspace, branch)
 
 

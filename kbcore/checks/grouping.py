@@ -42,7 +42,7 @@ class RuleGroup(NamedTuple):
 
 
 def is_cut(violations: Iterable[Violation]) -> bool:
-    """Tell whether one of them stands for further ones: of a file with very many problems only the first are kept."""
+    """Return whether one of them represents further ones: of a file with very many problems only the first are kept."""
     return any(one.code == MORE for one in violations)
 
 

@@ -1,4 +1,4 @@
-"""Runs the tests that rules of a project bring along: each on a small graph of its own, which nobody else sees."""
+"""Runs the tests of a project's rules: each on a small graph of its own, which nothing else uses."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def confirm(
 
     An edge that is not suspect stays as it is. A change that comes after the edges were read is not confirmed.
 
-    Raises: ``NotFound``; ``StaleBase`` for such a change; ``NotSynced`` where only files that were not taken in
+    Raises: ``NotFound``; ``StaleBase`` for such a change; ``NotSynced`` where only files that were not synced
     yet make an edge suspect; as ``WriteTarget.apply``.
     """
     present: dict[str, str] = {}

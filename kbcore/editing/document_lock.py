@@ -39,7 +39,7 @@ def held(workspace: Workspace, *, command: str, dry_run: bool) -> Iterator[None]
 
 
 def _path(workspace: Workspace) -> Path:
-    """Return the lock file. It lies with the stores: what is cached may be deleted at any time.
+    """Return the lock file. It is with the stores: a cache may be deleted at any time.
 
     The name is made of the place of the worktree's own git directory in the common one, which is the same wherever
     the repository is mounted.

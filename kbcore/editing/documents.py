@@ -213,7 +213,7 @@ def commit(
     ``begun`` are the renames in it, noted for the sync that comes after a crash.
 
     Raises: ``InvalidQuery`` for a branch that is not checked out; ``StaleBase`` when a file is not what was read;
-    ``InvalidChangeset`` for a file of which not all could be taken in any more; ``StorageError``; ``BranchMoved``; what
+    ``InvalidChangeset`` for a file that could not be read completely any more; ``StorageError``; ``BranchMoved``; what
     ``more`` and ``BranchStore.commit`` raise.
     """
     if plan:
@@ -340,7 +340,7 @@ def _new_notes(draft: Draft) -> Iterator[tuple[str, NoteOnFile]]:
 
 
 def _require_whole(draft: Draft) -> None:
-    """Refuse an edit that leaves something in its file that cannot be taken in. Raises: ``InvalidChangeset``."""
+    """Refuse an edit that leaves something in its file that cannot be read. Raises: ``InvalidChangeset``."""
     found = [
         Problem("$", note.code, f"{path}:{note.line}: {note.message}", note.hint, path, note.line)
         for path, note in _new_notes(draft)
@@ -447,7 +447,7 @@ def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[Begu
 
 
 def _remove_leftovers(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
-    """Remove what a killed process left beside these documents; the caller holds their lock.
+    """Remove what a killed process left next to these documents; the caller holds their lock.
 
     Raises: ``StorageError``.
     """

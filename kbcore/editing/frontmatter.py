@@ -37,7 +37,7 @@ class CannotEdit(Exception):
     """A change that cannot be made safely: the line, counted from 1, and the reason."""
 
     def __init__(self, line: int, reason: str) -> None:
-        """``line`` 0 stands for the whole document."""
+        """``line`` 0 means the whole document."""
         super().__init__(line, reason)
         self.line = line
         self.reason = reason

@@ -274,7 +274,7 @@ def _normal(workspace: Workspace, path: str) -> str:
 
 
 def _folder(view: View, workspace: Workspace, kind: str) -> str:
-    """Return the folder in which documents of a type lie: that of the last one, else the first one that is configured.
+    """Return the folder of a type's documents: that of the last one, else the first one that is configured.
 
     "" where no documents define the type.
     """

@@ -165,13 +165,13 @@ def rename(
     changeset_id: str = "",
     expected_seq: int | None = None,
 ) -> SetResult:
-    """Give an entity another id, wherever it is named; the old one goes on to mean it.
+    """Give an entity another id, wherever it is named; the old one still means it.
 
     A ``changeset_id`` takes effect once: sent again, it gets its first answer, without the files. An entity that
     changed after ``expected_seq`` is not renamed. A new id that ends in ``{n}`` gets the next number of its series.
 
     Raises: ``NotFound``, ``InvalidQuery``; ``IntegrityViolation`` for an id in use; ``NotSynced`` where a file that
-    names the entity is not taken in; ``DerivedFact`` for a file that KB cannot change safely, with its line;
+    names the entity is not synced; ``DerivedFact`` for a file that KB cannot change safely, with its line;
     ``StaleBase`` and ``InvalidChangeset`` by ``expected_seq``; as ``document_lock.held``, ``documents.commit`` and
     ``allocation.reserved``.
     """
@@ -607,7 +607,7 @@ def _check_stale(node: Node, seq: int | None, *, head: int) -> None:
 
 
 def _taken_in(source: SourceFile, content: bytes) -> ReadSource:
-    """Return the operation by which a file counts as taken in with other content; it says the same otherwise."""
+    """Return the operation by which a file counts as recorded with other content; it states the same otherwise."""
     return ReadSource(
         path=source.path,
         hash=_hash(content),

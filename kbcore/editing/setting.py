@@ -279,7 +279,7 @@ def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
 
 
 def _has_default_status(view: View, node: Node) -> bool:
-    """Tell whether a status is the default that a document without one gets: nobody has set it."""
+    """Tell whether a status is the default that a document without one gets: it was not set."""
     if "status" not in node.fields or "status" in node.owners:
         return False
     return node.created_seq > view.recorded_seq or node.id in statuses_by_sync(view, [node.id])

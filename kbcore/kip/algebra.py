@@ -1,7 +1,7 @@
 """The algebra that KQL is compiled by way of: what a WHERE does to a set of rows, step by step. Pure data.
 
 Rows map variables to ids of elements, names of predicates, or null. Every end of a link is a variable here, those that
-the text does not name are ``#1``, ``#2``, …; types are KB's names, steps stand in the order in which they take effect.
+the text does not name are ``#1``, ``#2``, …; types are KB's names, steps are in the order in which they take effect.
 A row says nothing about how often it was found: equal rows are one.
 """
 

@@ -1,4 +1,4 @@
-"""A statement that was compiled, asked of a view: with the vocabulary beside the stored graph, within the limits."""
+"""A compiled statement, run on a view: with the vocabulary next to the stored graph, within the limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Viewed(Protocol):
 
     @property
     def overlay_mark(self) -> str:
-        """Return what stands for its changes that are in no record, "" for none."""
+        """Return the mark of its changes that are in no record, "" for none."""
 
     @property
     def seq(self) -> int:
@@ -54,7 +54,7 @@ class Viewed(Protocol):
 
     @property
     def basis(self) -> BaseStamp:
-        """Return what it stands on."""
+        """Return the stamp of its base."""
 
     def rows(self, sql: str, params: Sequence[Any] = (), *, time_s: float | None = None) -> list[tuple[Any, ...]]:
         """Return all rows of a statement."""

@@ -57,7 +57,7 @@ _NUMBERS: Final = frozenset({"threshold", "arguments"})
 def bind(tree: Command, parameters: Mapping[str, Any] | None = None) -> Command:
     """Return the tree with the values of parameters, which are JSON values, in the places of its placeholders.
 
-    Parameters that the tree does not use are left alone; one whose name stands behind a colon in a quoted text of the
+    Parameters that the tree does not use are left alone; one whose name comes after a colon in a quoted text of the
     tree is refused, since it was meant and would not be replaced.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_1001 for a placeholder without a parameter and for a value
@@ -163,7 +163,7 @@ class _Binding:
         return JsonValue(json, node.at)
 
     def check_kind(self, hole: ValuePlaceholder, value: Any, field: str) -> None:
-        """Refuse a value that cannot stand in its place."""
+        """Refuse a value that is not allowed in its place."""
         is_scalar = not isinstance(value, list | dict)
         if field == "values" and not hole.path:
             if not isinstance(value, list) or any(isinstance(one, list | dict) for one in value):
@@ -252,7 +252,7 @@ _CHANGES: Final[dict[type, Any]] = {
 
 
 def _fault_of(value: Any, depth: int = 0) -> ValueFault | None:
-    """Return why a value could not stand in a text either; what the store demands of it is asked when it is written."""
+    """Return why a value is not allowed in a text either; the rules of the store are checked when it is written."""
     if not isinstance(value, list | dict):
         return value_problem(value)
     if depth >= limits.MAX_KIP_DEPTH:

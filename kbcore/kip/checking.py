@@ -35,7 +35,7 @@ def _check_count(found: Sequence[Any], most: int, what: str, hint: str = "") -> 
 
 
 def check_query(translation: Translation, query: s.FindCommand, bound: Kinds) -> None:
-    """Refuse what a FIND cannot ask for; ``bound`` are the variables behind WHERE.
+    """Refuse what a FIND cannot ask for; ``bound`` are the variables of WHERE.
 
     Raises: ``KipRefused`` with KIP_3001 for a variable that is not bound, KIP_1001 for the rest.
     """

@@ -1,4 +1,4 @@
-"""From when the confidence of a link counts: when somebody stated it last, or up to when a sleep cycle lowered it.
+"""The time from which the confidence of a link counts: when it was stated last, or up to when a sleep cycle lowered it.
 
 A cycle that writes a link confirms nothing, nor does a merge that leads it elsewhere: what it says of itself holds.
 """

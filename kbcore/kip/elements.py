@@ -1,6 +1,6 @@
 """A whole element as KIP shows it: its id, what it is, all attributes and all metadata. Pure.
 
-A value that stands in a field of the graph and under the same name among the attributes or metadata is shown as the
+A value that is in a field of the graph and under the same name among the attributes or metadata is shown as the
 latter says, as everywhere in KIP.
 """
 
@@ -54,7 +54,7 @@ def link_json(link: Link) -> dict[str, Any]:
     said = is_given(source)
     given = {
         "source": source if said else None,
-        # Who synced a file said nothing; somebody who gave a source gave the author too.
+        # A sync gives no author; whoever gave a source gave the author too.
         "author": link.created_by if said and all(one.src == CLIENT for one in link.statements) else None,
         "confidence": link.fields.get("confidence"),
     }
@@ -93,7 +93,7 @@ def without_stamps(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def in_order(links: Iterable[Link]) -> list[Link]:
-    """Return links in an order that is always the same, in which one stands before the links about it."""
+    """Return links in an order that is always the same, in which one comes before the links about it."""
     left = {link.id: link for link in sorted(links, key=lambda one: one.id)}
     found: list[Link] = []
     while left:

@@ -121,7 +121,7 @@ def refused(
 ) -> KipRefused:
     """Return the error for a command that is refused.
 
-    ``at`` is the offset of the place in the text, ``expected`` the forms that could have stood there, ``hint`` one
+    ``at`` is the offset of the place in the text, ``expected`` the forms that were allowed there, ``hint`` one
     sentence with the remedy (the code's own where it is empty), ``data`` what else a program may want to know.
     """
     told: dict[str, Any] = {"kip_code": code.code, "kip_name": code.name}

@@ -1,6 +1,6 @@
 """FIND answered from a view: one command to one statement, its rows to the shapes of KIP, page by page.
 
-All pages of one answer speak of the same seq, whatever is written in between.
+All pages of one answer are of the same seq, whatever is written in between.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class FindAnswer(msgspec.Struct, frozen=True):
-    """The answer of FIND, in the shape of KIP. ``next_cursor`` is "" on the last page; it speaks of ``seq``."""
+    """The answer of FIND, in the shape of KIP. ``next_cursor`` is "" on the last page; it is of ``seq``."""
 
     result: Any
     next_cursor: str

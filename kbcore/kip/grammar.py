@@ -1,6 +1,6 @@
 """The grammar of KIP as data: what the reference shows, what the tests derive sentences from, and the list of keywords.
 
-Notation: ``"X"`` is written as it stands; ``A?`` none or one, ``A*`` any number, ``A+`` one or more; ``|`` parts
+Notation: ``"X"`` is written as it is; ``A?`` none or one, ``A*`` any number, ``A+`` one or more; ``|`` parts
 alternatives. Names in capitals are tokens, which ``TOKENS`` explains. The first rule is that of a whole text.
 """
 

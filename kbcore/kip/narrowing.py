@@ -1,4 +1,4 @@
-"""The elements that the variables of a WHERE can stand for, found by look-ups from those that it names.
+"""The elements that the variables of a WHERE can mean, found by look-ups from those that it names.
 
 DuckDB joins two tables by reading one of them whole, so that a hop takes longer in a larger store. A condition on one
 column with a few constants is a look-up in an index. So before a statement is compiled, the ends that are named are
@@ -38,7 +38,7 @@ def narrowed(known: CompileContext, steps: Sequence[algebra.Step], ask: Ask) -> 
 
 
 class _Group:
-    """One group: what its variables can stand for, as far as that is known."""
+    """One group: what its variables can mean, as far as that is known."""
 
     def __init__(self, known: CompileContext, ask: Ask, outer: Mapping[str, Ids]) -> None:
         self._known = known
@@ -145,7 +145,7 @@ class _Group:
         return step
 
     def _note(self, variable: str, ids: Iterable[str]) -> None:
-        """Note what a variable can stand for, if that is not too much."""
+        """Note what a variable can mean, if that is not too much."""
         found = set(ids)
         if variable in self._ids:
             found &= set(self._ids[variable])
@@ -216,7 +216,7 @@ def _has_links(steps: Iterable[algebra.Step]) -> bool:
 
 
 def _mentioned(steps: Iterable[algebra.Step]) -> set[str]:
-    """Return the variables of steps that stand for elements."""
+    """Return the variables of steps that mean elements."""
     found: set[str] = set()
     for step in steps:
         match step:

@@ -23,15 +23,15 @@ def mark_of(store_id: str, command: FindCommand | ExportCommand | DescribeTypes 
 
 
 def head_words(view: View) -> str:
-    """Return where a branch is, for a sentence: its last record, and whether a view has changes beside the records."""
+    """Return where a branch is, for a sentence: its last record, and whether a view has changes besides the records."""
     is_more = view.seq > view.recorded_seq
     return f"{view.recorded_seq}, with changes that are in no record" if is_more else f"{view.recorded_seq}"
 
 
 def cursor_in(given: Text, mark: str, overlay: str = "") -> cursors.Cursor:
-    """Return the cursor that a command brings; ``overlay`` is the mark of what is answered from beside the records.
+    """Return the cursor that a command brings; ``overlay`` is the mark of what is answered from besides the records.
 
-    Raises: ``KipRefused`` (KIP_1001) for one that is not its own, or comes from a page with other changes beside them.
+    Raises: ``KipRefused`` (KIP_1001) for one that is not its own, or comes from a page with other changes besides them.
     """
     try:
         cursor = cursors.decode(given.value, mark)

@@ -1,6 +1,6 @@
 """A place in a KIP text: line, column, and the line shown with a mark below it. Pure.
 
-Positions in the tree are offsets in characters; lines and columns are counted only when somebody asks, from 1.
+Positions in the tree are offsets in characters; lines and columns are counted only when needed, from 1.
 """
 
 from __future__ import annotations

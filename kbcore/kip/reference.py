@@ -17,7 +17,7 @@ _COMMANDS: Final = ("FIND", "UPSERT", "DELETE", "UPDATE", "MERGE", "DESCRIBE", "
 class Example(msgspec.Struct, frozen=True):
     """One command with its comment. ``shows`` are the keywords inside it for which it is the nearest example.
 
-    ``short`` stands for a long command in a hint.
+    ``short`` replaces a long command in a hint.
     """
 
     text: str

@@ -1,6 +1,6 @@
 """A client's request: one command or a batch, with parameters, to be run or only tried. Pure.
 
-A request is taken apart as it came, member by member; nothing unknown in it is ignored.
+A request is read as it came, member by member; nothing unknown in it is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NO_PARAMETERS: Final[Mapping[str, Any]] = {}
 
 
 class CommandText(msgspec.Struct, frozen=True):
-    """The text of one command, and what its placeholders stand for.
+    """The text of one command, and the values of its placeholders.
 
     ``lead`` blanks in front of it only give it the place that it has in a file, and are no part of it.
     """

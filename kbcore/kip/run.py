@@ -41,7 +41,7 @@ Reading = s.FindCommand | s.SearchCommand | s.ExportCommand | s.Describe
 
 
 class KipContext(msgspec.Struct, frozen=True):
-    """The branch that a request speaks of, and who speaks. With ``is_read_only`` nothing is written."""
+    """The branch of a request, and its author. With ``is_read_only`` nothing is written."""
 
     workspace: Workspace
     branch: str
@@ -83,7 +83,7 @@ Fit = Callable[[Piece, int], Response]
 
 
 class KipAnswer(msgspec.Struct, frozen=True):
-    """The answer to a request in KIP's shape; ``seq`` is the last one that it speaks of, None where it reads none.
+    """The answer to a request in KIP's shape; ``seq`` is the last one that it has read, None where it reads none.
 
     ``files`` says how the last answer that was read relates to the files, where they were looked at.
     """

@@ -14,7 +14,7 @@ from kbcore.text.suggest import nearest
 
 
 def binds(clause: s.Clause) -> set[str]:
-    """Return the variables that a clause binds for the clauses behind it."""
+    """Return the variables that a clause binds for the clauses after it."""
     match clause:
         case s.ConceptPattern(variable):
             return {variable.name}
@@ -69,7 +69,7 @@ def in_order(clauses: Sequence[s.Clause], outer: Collection[str]) -> list[s.Clau
     """Return the clauses of a group in the order in which they take effect; ``outer`` is bound already.
 
     FILTER stays where it is if all that it mentions is bound there, else it comes at the end. NOT stays where it is, or
-    comes right behind the clause from which on everything is bound that it mentions and this group binds.
+    comes directly after the clause from which on everything is bound that it mentions and this group binds.
     """
     ordered: list[s.Clause] = []
     late: list[s.Clause] = []

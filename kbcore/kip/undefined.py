@@ -17,7 +17,7 @@ def no_type(
 ) -> KipRefused:
     """Return the error for a type that there is not.
 
-    ``also`` are types besides those of the schema, ``remedy`` a sentence behind the nearest name.
+    ``also`` are types besides those of the schema, ``remedy`` a sentence after the nearest name.
     """
     hint = did_you_mean(named.value, [*names.of_kip, *also])
     if named.value in names.of_kb:

@@ -142,7 +142,7 @@ def _value_compares(statement: WalkStatement, operator: Operator, value: str) ->
 
 
 def _number_compares(statement: WalkStatement, text: str, kind: str, operator: Operator, number: Number) -> str:
-    """Return the condition that a value of JSON is ordered so beside a number; whole numbers exactly."""
+    """Return the condition that a value of JSON is ordered so relative to a number; whole numbers exactly."""
     whole = ""
     if number.whole:
         bound = f"try_cast({statement.bind(number.whole)}::varchar as hugeint)"

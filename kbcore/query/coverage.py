@@ -46,7 +46,7 @@ class Requirement(msgspec.Struct, frozen=True):
     not_applicable: dict[str, str]
 
     def state(self, aspect: str) -> State:
-        """Tell how it stands with an aspect."""
+        """Return the status of an aspect."""
         if getattr(self, aspect):
             return "yes"
         return "not_applicable" if aspect in self.not_applicable else "no"

@@ -222,7 +222,7 @@ def _values_of(view: Viewed, key: Key, table: str) -> list[str]:
 
 
 def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:
-    """Return the ids that a filter names. An edge's end may be the id of an edge, which nobody can be near to."""
+    """Return the ids that a filter names. An edge's end may be the id of an edge, to which no other id is near."""
     if name == "ids":
         return query.ids
     if name == "where" and query.is_edge:

@@ -1,4 +1,4 @@
-"""The texts in which filters are typed: each one taken apart, and everything that is wrong with them gathered. Pure."""
+"""The texts in which filters are typed: each one parsed, and all their problems collected. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NO_PATTERN: Final = Pattern("")
 
 
 def parse_pattern(text: str) -> Pattern:
-    """Return the pattern that ``verified_by``, ``depends_on:REQ-1`` or ``^implements:SYM-9`` stands for.
+    """Return the pattern that ``verified_by``, ``depends_on:REQ-1`` or ``^implements:SYM-9`` means.
 
-    Raises: ``InvalidQuery`` when the edge or, behind a colon, the id is missing.
+    Raises: ``InvalidQuery`` when the edge or, after a colon, the id is missing.
     """
     body = text.removeprefix("^")
     edge, colon, end = body.partition(":")
@@ -31,7 +31,7 @@ def parse_pattern(text: str) -> Pattern:
 def parse_each(
     name: str, texts: Iterable[str], parse: Callable[[str], T], unread: T, problems: list[Problem]
 ) -> tuple[T, ...]:
-    """Return what each text of a filter stands for; ``unread`` takes the place of one that is added to the problems."""
+    """Return what each text of a filter means; ``unread`` takes the place of one that is added to the problems."""
     found = []
     for at, text in enumerate(texts):
         try:

@@ -1,7 +1,7 @@
 """Entities that a change affects, through every type of edge, as far as the schema propagates effects.
 
 An effect goes from one end of an edge to the other as ``EdgeType.impact`` says, and on from there, with two
-exceptions. It ends behind an edge that needs a kind, whose meaning only its author knows: what that leads to is
+exceptions. It ends after an edge that needs a kind, whose meaning only its author knows: what that leads to is
 related. And over an edge that works both ways between different types it does not come back to a sibling of where it
 came from: a changed symbol affects the requirement that it implements, but not the others that implement it.
 """
@@ -48,7 +48,7 @@ class Person(msgspec.Struct, frozen=True):
 class Impact(msgspec.Struct, frozen=True):
     """The effects of a change of ``start``; every list is whole, nearest first, then by id.
 
-    ``direct`` and ``transitive`` hold what is affected in one step and in more, tests apart: those are ``tests`` to
+    ``direct`` and ``transitive`` have what is affected in one step and in more, without tests: those are ``tests`` to
     run. ``related`` is tied to the start or to something affected by an edge of which only its kind says what it means.
     ``decisions`` bind the start or something affected. With ``goes_on`` there is more beyond the depth or the limit.
     """

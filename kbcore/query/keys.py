@@ -56,7 +56,7 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "version": Key("number", "version"),
 }
 _FORMER_EDGE_KEYS: Final = {"stands": "resolved"}
-"""Names that keys of edges had in earlier versions, which go on being read."""
+"""Names that keys of edges had in earlier versions, which are still read."""
 
 _PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", "file")}
 

@@ -1,4 +1,4 @@
-"""Answer a query page by page. All pages of one answer speak of the same seq, whatever comes in between."""
+"""Answer a query page by page. All pages of one answer are of the same seq, whatever comes in between."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class Viewed(Protocol):
 
     @property
     def basis(self) -> Stamped:
-        """Return what it stands on."""
+        """Return the stamp of its base."""
 
     def renamed(self, keys: Iterable[str]) -> dict[str, str]:
         """Return the present id of each of these ids that an entity had before and none has now."""
 
     @property
     def overlay_mark(self) -> str:
-        """Return what stands for its changes that are in no record, "" for none."""
+        """Return the mark of its changes that are in no record, "" for none."""
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Answer one statement."""
@@ -78,8 +78,8 @@ class Unrecorded(msgspec.Struct, frozen=True):
 class Page(msgspec.Struct, frozen=True):
     """A part of an answer. ``total`` counts the whole answer; ``next_cursor`` is "" on the last page.
 
-    ``edges`` are what was asked for (type ``edge``), or all standing edges that touch ``entities``. ``seq``
-    is what the page speaks of. ``stale`` are the ids of those entities of which a file that states them could not
+    ``edges`` are what was asked for (type ``edge``), or all resolved edges that touch ``entities``. ``seq``
+    is that of the page. ``stale`` are the ids of those entities of which a file that states them could not
     be read whole: what is known of them may be older than the file. ``paths`` are those of a walk, by id; ``found``
     is there when a text was searched for.
     """
@@ -147,9 +147,9 @@ def page(
 ) -> Page:
     """Return the page that a checked query asks for.
 
-    ``seq`` is that of the head which ``rows`` speaks of; ``scope`` names the store, so that a cursor fits no
+    ``seq`` is that of the head which ``rows`` reads; ``scope`` names the store, so that a cursor fits no
     other; before ``history_from`` the history was pruned or is missing. ``texts`` is where a text is searched; a
-    query without a text needs none. ``unrecorded`` says what ``rows`` speaks of beside the records.
+    query without a text needs none. ``unrecorded`` says what ``rows`` reads besides the records.
 
     Raises: ``InvalidQuery`` for a cursor that does not fit, or a text without words; ``NotFound`` when the
     start of a walk does not exist; ``HistoryPruned``.
@@ -205,7 +205,7 @@ def _rows(query: Query, last: str, rows: Rows, *, is_first: bool) -> tuple[list[
 
 
 def _is_look_up(query: Query) -> bool:
-    """Tell whether entities are asked for by their ids alone, as they stand now, no more than one page."""
+    """Return whether entities are asked for by their ids alone, as they are now, no more than one page."""
     plain = Query(ids=query.ids, fields=query.fields, limit=query.limit)
     return 0 < len(query.ids) <= query.limit and query == plain
 
@@ -218,7 +218,7 @@ def _paths(asked: Query, entities: Sequence[Node], rows: Rows) -> dict[str, walk
 
 
 def _edges_touching(entities: Sequence[Node], rows: Rows, at: int | None) -> list[Link]:
-    """Return all standing edges that touch these entities, each once, in the order of their ends."""
+    """Return all resolved edges that touch these entities, each once, in the order of their ends."""
     found = rows(*sql.links_touching([node.id for node in entities], at))
     links = {link.id: link for link in map(link_of, found) if link.is_resolved}
     return sorted(links.values(), key=lambda link: (link.from_id, link.type, link.to_id, link.kind))
@@ -250,7 +250,7 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
 
 
 def _check_basis(found: TextMatch, cursor: cursors.Cursor | None) -> None:
-    """Refuse to go on where other documents are at hand than for the first page: they rank otherwise."""
+    """Refuse to continue where other documents are available than for the first page: they rank otherwise."""
     if cursor and cursor.basis != found.search.basis:
         message = "The readable documents differ from those of the page before, by which the order may change."
         raise InvalidQuery(message, hint=cursors.START_OVER)

@@ -99,7 +99,7 @@ def check(
     """Return the query with every field name in full, ready to be compiled.
 
     With ``known`` a name that neither the schema nor the data has is refused; an empty branch refuses none.
-    ``problems`` were found before, when the texts of filters were taken apart: what stands in their place in the query
+    ``problems`` were found before, when the texts of filters were parsed: what replaces them in the query
     is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it. They are given from
     ``start``, a folder from that top, or from the top itself, as answers name them: from ``start`` where something is
     of that file, or where they begin with a dot. ``named`` makes the messages name the arguments as they are given.
@@ -143,7 +143,7 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 
 def empty_problems(given: Mapping[str, object], named: Named = str) -> list[Problem]:
-    """Return a problem for each argument that is given and holds nothing: it would limit nothing, which nobody means.
+    """Return a problem for each argument that is given and holds nothing: it would limit nothing, which is not meant.
 
     ``given`` is what was given, by the names of the arguments; ``named`` is as for ``check``. A text of white space
     holds nothing, and neither does an empty list or object.
@@ -166,7 +166,7 @@ class _Names:
         self._declared = {f"attributes.{name}" for one in schema.entities.values() for name in one.attributes}
 
     def has(self, field: str) -> bool:
-        """Tell whether the schema or the data has a field, by its full name; what nobody can tell counts as yes."""
+        """Tell whether the schema or the data has a field, by its full name; what is not known counts as yes."""
         if self._known is None or field in OBJECT_FIELDS or (field in self._declared and not self._is_edge):
             return True
         return self._known.has(field) or self._known.is_empty()

@@ -36,7 +36,7 @@ class Compiled(msgspec.Struct, frozen=True):
 class Narrowed(msgspec.Struct, frozen=True):
     """The result of a query's other filters, for a statement that finds entities by words.
 
-    ``conditions`` and the expressions of ``order`` speak of a row ``n`` of ``node``; the order is that which was asked
+    ``conditions`` and the expressions of ``order`` refer to a row ``n`` of ``node``; the order is that which was asked
     for, none if none was. ``params`` are what all of it is given, and may grow.
     """
 

@@ -40,7 +40,7 @@ class WalkDirections(msgspec.Struct, frozen=True):
 
 
 class PathStep(msgspec.Struct, frozen=True):
-    """One edge of a path as it stands, and whether the path goes against it."""
+    """One edge of a path as it is, and whether the path goes against it."""
 
     type: str
     kind: str
@@ -98,7 +98,7 @@ def reach(
 
 
 def _edges(statement: WalkStatement, ways: WalkDirections) -> str:
-    """Return SQL for every edge that may be gone, from its near end to its far one."""
+    """Return SQL for every edge that may be walked, from its near end to its far one."""
     parts = []
     for types, near, far, is_against in (
         (ways.along, "from_id", "to_id", "false"),
@@ -123,7 +123,7 @@ def beginning(statement: WalkStatement, query: Query, *, with_last_step: bool = 
 
 
 def trails(statement: WalkStatement, query: Query, ids: Sequence[str]) -> str:
-    """Return the statement for the last step to each of these ids, and to all that lies on the paths to them."""
+    """Return the statement for the last step to each of these ids, and to everything on the paths to them."""
     return (
         f"{beginning(statement, query, with_last_step=True)}"  # noqa: S608 - fixed names
         f", trail(id) as (select unnest({statement.bind(list(ids))}::varchar[]) union "

@@ -33,7 +33,7 @@ with recursive walked(type, from_id, to_id, steps) as (
 )
 select distinct type, from_id, to_id, (select max(steps) from walked) from walked order by all
 """  # noqa: S608 - no text from outside
-"""A circle is walked round and round, and so counts as a way that is too long."""
+"""A cycle is walked again and again, and so counts as a path that is too long."""
 _PATHS: Final = "select id, path from node where id in (select unnest($1::varchar[]))"
 
 _Graph = Mapping[str, list[str]]
@@ -53,7 +53,7 @@ def _findings(
     paths_of: Callable[[list[str]], Mapping[str, str]],
     added: Mapping[str, Collection[tuple[str, str]]] | None = None,
 ) -> list[Finding]:
-    """Return the circles among these edges; with ``added``, by type, those alone on which one of these edges lies."""
+    """Return the cycles among these edges; with ``added``, by type, those alone that contain one of these edges."""
     graphs: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     found: list[tuple[str, list[str], frozenset[str]]] = []
     for edge, from_id, to_id in rows:
@@ -64,7 +64,7 @@ def _findings(
     for edge, graph in graphs.items():
         found += [(edge, shortest_cycle(graph, group), group) for group in components(graph)]
     if added is not None:
-        # An edge lies on a circle of a group if both ends are in it; one from a node to itself is a circle of its own.
+        # An edge is in a cycle of a group if both ends are in it; one from a node to itself is a cycle of its own.
         found = [
             (edge, cycle, group)
             for edge, cycle, group in found
@@ -75,7 +75,7 @@ def _findings(
 
 
 def _near(context: RuleContext, asked: list[list[str]]) -> list[tuple[Any, ...]] | None:
-    """Return the edges that lie on the ways from the ids asked for, among which is every circle through one of them.
+    """Return the edges on the paths from the given ids, among which is every cycle through one of them.
 
     None where all are wanted, or where some way is so long that it is quicker to read all.
     """
@@ -86,9 +86,9 @@ def _near(context: RuleContext, asked: list[list[str]]) -> list[tuple[Any, ...]]
 
 
 def _look(look: Look) -> list[Finding]:
-    """Look at the circles on which edges lie that came to stand: no other edge can close one.
+    """Look at the cycles with an edge that became resolved: no other edge can close one.
 
-    Before the change, where none of these edges is, all circles that their ends lead to: such a one may go on.
+    Before the change, where none of these edges is, all cycles that their ends lead to: such a one may remain.
     """
     added: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     ids: list[str] = []
@@ -174,9 +174,9 @@ def _finding(edge: str, cycle: list[str], group: frozenset[str], path: str) -> F
 
 
 def _from_the_lowest(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a circle, the first entity followed by the edge type and the others, from its lowest id on.
+    """Return a cycle, the first entity followed by the edge type and the others, from its lowest id on.
 
-    One that has so many entities that not all are among the values stays as it is; so does what is no circle.
+    One that has so many entities that not all are among the values stays as it is; so does what is no cycle.
     """
     first, *rest = parts
     if not rest or len(parts) > _MAX_SHOWN:
@@ -262,7 +262,7 @@ RULE: Final = Rule(
     "those inside the memory of agents are left out.",
     _run,
     example="depends_on forms a cycle: REQ-1 → REQ-2 → REQ-1.",
-    remedy="Remove one of the edges of the circle.",
+    remedy="Remove one of the edges of the cycle.",
     look=_look,
     sort_ids=_from_the_lowest,
 )

@@ -1,4 +1,4 @@
-"""Rule ``event-flow``: somebody publishes every event, and somebody consumes it."""
+"""Rule ``event-flow``: every event is published and consumed."""
 
 from __future__ import annotations
 

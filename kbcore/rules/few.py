@@ -57,7 +57,7 @@ class Side(Protocol):
         """Return the links that lead to these ids, standing or not; of one type, or of any."""
 
     def has_edges(self) -> bool:
-        """Tell whether any link stands."""
+        """Return whether any link is resolved."""
 
     def sources(self, paths: Collection[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
@@ -81,7 +81,7 @@ class Look(msgspec.Struct, frozen=True):
     suspect: Callable[[], list[StaleEdge]]
 
     def came_or_went(self) -> set[str]:
-        """Return the ids of the nodes that stand on one side alone."""
+        """Return the ids of the nodes that exist on one side alone."""
         return {one.key for one in self.changes.nodes if one.before is None or one.after is None}
 
     def nodes_with(self, *fields: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Rule ``orphans``: no entity stands alone."""
+"""Rule ``orphans``: no entity is without edges."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _MAX_COLUMNS: Final = 10
 _MAX_WORDS_CHARS: Final = 500
 _ENDS: Final = frozenset(".?!…`")
 _VALUE: Final = "value"
-"""The column that tells apart several findings of one entity."""
+"""The column that distinguishes several findings of one entity."""
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class SqlPlace(msgspec.Struct, frozen=True):
 class ProjectRule(Rule, frozen=True, kw_only=True):
     """A rule as a rules file states it. ``source`` is the file and line at which it begins.
 
-    ``time_s`` is the rule's own limit, None where it has none; ``severity_at`` and ``time_at`` are where these stand.
+    ``time_s`` is the rule's own limit, None where it has none; ``severity_at`` and ``time_at`` are the lines of these.
     """
 
     sql: str

@@ -59,7 +59,7 @@ class NotApplicable(Exception):
 class RuleContext(msgspec.Struct, frozen=True):
     """The input of rules. With ``ids``, only what concerns one of these is reported.
 
-    ``rows`` asks the whole branch; ``around``, where it is at hand, what stands around ``ids`` alone. Rules of the
+    ``rows`` asks the whole branch; ``around``, where it is available, what is around ``ids`` alone. Rules of the
     project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.
     """
 
@@ -76,7 +76,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     def near(self) -> Rows:
         """Ask for rules that look at an entity, its links and what these lead to, and at nothing beyond.
 
-        With ``ids`` they may find too much of what stands around these, which is not reported; ``main.node`` means all
+        With ``ids`` they may find too much of what is around these, which is not reported; ``main.node`` means all
         nodes at any time, ``main.link`` all links.
         """
         return self.around or self.rows
@@ -103,7 +103,7 @@ class Finding(msgspec.Struct, frozen=True):
     is_minor: bool = False
     """It is a warning even where the rule finds errors."""
     names_id: bool = True
-    """The message names ``id``, so that nobody needs to see it before the message."""
+    """The message names ``id``, so that it need not be shown before the message."""
 
 
 class Rule(msgspec.Struct, frozen=True):

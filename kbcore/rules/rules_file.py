@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _PARAM: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _LITERAL: Final = re.compile(r":[ \t]+\|[-+\d]*[ \t]*(?:#.*)?$")
-"""The end of a line below which a text stands line by line."""
+"""The end of a line below which a text is given line by line."""
 _KEYS: Final = ("id", "severity", "description", "remedy", "params", "timeLimitSeconds", "sql", "tests")
 _TRIAL_KEYS: Final = ("name", "entities", "edges", "reports", "passes")
 _ENTITY_KEYS: Final = (

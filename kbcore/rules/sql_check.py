@@ -21,7 +21,7 @@ _FUNCTIONS: Final = frozenset({"unnest", "range", "generate_series", "json_each"
 _BEFORE_END: Final = re.compile(
     r"(?:[eE]'(?:[^'\\]|\\.)*'|'[^']*'|\"[^\"]*\"|\$(\w*)\$.*?\$\1\$|--[^\n]*|/\*.*?\*/|[^;])*", re.DOTALL
 )
-"""Everything up to the first semicolon that stands in no text, name or comment."""
+"""Everything up to the first semicolon outside of texts, names and comments."""
 
 
 class SqlFault(Exception):
@@ -56,7 +56,7 @@ def look_at(sql: str, tree_text: str, params: Collection[str]) -> SqlReads:
         raise SqlFault(1, f"the SQL must be one SELECT, not {len(tree['statements'])} statements")
     parts = list(_parts(tree))
     named = {entry["key"].lower() for part in parts for entry in (part.get("cte_map") or {}).get("map", ())}
-    # a name with a dot could stand for a file elsewhere in the statement
+    # a name with a dot could mean a file elsewhere in the statement
     known = {*RELATIONS, *filter(str.isidentifier, named)}
     for part in parts:
         fault = _fault(part, known, params)
@@ -70,7 +70,7 @@ def look_at(sql: str, tree_text: str, params: Collection[str]) -> SqlReads:
 
 
 def without_end(sql: str) -> str:
-    """Return one statement without the semicolon that ends it, and what follows that, to stand in another one."""
+    """Return one statement without the semicolon that ends it, and what follows that, to be put into another one."""
     found = _BEFORE_END.match(sql)
     return found[0] if found else sql
 

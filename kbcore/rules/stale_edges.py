@@ -3,7 +3,7 @@
 An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
 from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
 nothing of this edge, nor does what a sleep cycle put in order. What counts of an entity is what it says: its fields
-and, where a Markdown document defines nothing else, that document. Who states it, where the file lies and in which
+and, where a Markdown document defines nothing else, that document. Who states it, where the file is and in which
 line does not count, nor whether an episode was consolidated. A rename is no change: what an entity was under an
 earlier id, it was itself, and an edge that got another id with one of its ends was confirmed when it was before. Nor is
 a move of the file that states an edge. Pure.
@@ -41,7 +41,7 @@ ORDERING: Final = (IN_DOMAIN, "assigned_to", "created_by", MENTIONS)
 """Edges that put in order, or only name what they lead to: they hold whatever becomes of that."""
 _ORDER: Final = ", ".join(f"'{edge}'" for edge in ORDERING)
 _NOW: Final = 2**62
-"""The seq that ended what stands."""
+"""The seq that ended the present state."""
 
 
 _HAS_TURNED: Final = """
@@ -175,7 +175,7 @@ _STRETCHES: Final = f"""{_named("select from_id from asked union select to_id fr
 )"""  # noqa: S608 - no text from outside
 """The states of each end of the edges asked for, under each id that it had, the states of files, and KB's own renames.
 
-Such a rename is no change of the files that it writes; of one that a sync finds nobody knows what else they say.
+Such a rename is no change of the files that it writes; of one that a sync finds it is not known what else they say.
 """
 
 _CONFIRMED: Final = f"""changed as (
@@ -330,7 +330,7 @@ def stale_edges(
     With a ``seq``: those whose targets were, at that seq, not as they were when the edges were last confirmed, as that
     is known now. An edge that was confirmed later, or is not there any more, is not judged then.
 
-    ``rows`` answers SQL over the tables of a view. Of a state that was pruned nobody knows what it was, so no edge is
+    ``rows`` answers SQL over the tables of a view. A state that was pruned is not known, so no edge is
     suspect because of it. Where records are missing since a salvage, one of them may have changed the target or
     confirmed the edge: an edge that was last confirmed before a change that is not known any more is suspect.
     """
@@ -408,7 +408,7 @@ def earlier_rows(rows: Rows, ids: Collection[str], columns: str) -> list[tuple[A
 
 
 def _unproven(rows: Rows, condition: str, params: list[Any]) -> list[StaleEdge]:
-    """Return the edges of which nobody can tell what their target was when they were last confirmed."""
+    """Return the edges whose target at the last confirmation is not known."""
     gaps = gaps_in(rows)
     found: list[StaleEdge] = []
     if not gaps:

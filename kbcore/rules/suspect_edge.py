@@ -10,7 +10,7 @@ from kbcore.rules.rule import Finding, Rule, RuleContext, first_file, quoted
 from kbcore.rules.stale_edges import StaleEdge, stale_edges
 
 _SUPPOSED: Final = "select seq from record where sum = '' and written_at is not null"
-"""Seqs that nobody can look up: what is only supposed, as in ``kb check --staged``, is on no record."""
+"""Seqs without a record: what is only supposed, as in ``kb check --staged``."""
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -27,7 +27,7 @@ def _finding(one: StaleEdge, *, has_record: bool) -> Finding:
     source = first_file(one.files)
     changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and has_record else ""
     confirmed = f"the edge was last confirmed at seq {one.confirmed_seq}"
-    if not one.confirmed_seq:  # a state that was laid beneath the first record
+    if not one.confirmed_seq:  # a base state below the first record
         changed, confirmed = " since", "the edge was never confirmed"
     message = f"{one.from_id} {one.type} {one.to_id}, but {one.to_id} has changed{changed}; {confirmed}."
     if one.unproven:

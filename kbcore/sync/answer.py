@@ -1,6 +1,6 @@
 """The answer of a sync: what it did, warnings for its authors, and the problems left in files it did not read.
 
-All of it speaks of the named paths only; of the rest it says how much there is. Plain data, which needs no database.
+All of it is about the named paths only; of the rest it says how much there is. Plain data, which needs no database.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CountedNote(msgspec.Struct, frozen=True):
 class SyncAnswer(msgspec.Struct, frozen=True):
     """The result of a sync, among the named paths.
 
-    ``changed`` counts the files whose content or extractor is not what the state had taken in, and ``unread`` those
+    ``changed`` counts the files whose content or extractor is not what the state had recorded, and ``unread`` those
     of them that could not be read whole; ``bad`` counts every file that could not be when it was last read.
     ``doubted`` are gone or empty and were left alone, as they may be being saved; ``noted`` those whose content, or
     what was wrong with them, was noted in the record.
@@ -107,7 +107,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
 
 
 def not_read_line(not_read: Mapping[str, int]) -> str:
-    """Return how many files lie among documents and are not read, with the most frequent endings; "" without any."""
+    """Return how many files are among documents and are not read, with the most frequent endings; "" without any."""
     total = sum(not_read.values())
     if not total:
         return ""

@@ -1,6 +1,6 @@
 """The SHA-256 of contents by their names in git, kept in the cache: one spares the other, which would be read.
 
-Both stand for the same bytes for ever, so nothing here grows old. Losing it costs a read of every document that git
+Both mean the same bytes for ever, so no entry becomes stale. Losing it costs a read of every document that git
 keeps, nothing else; a file that another version wrote, or that is damaged, counts as none.
 """
 

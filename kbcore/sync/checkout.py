@@ -24,7 +24,7 @@ _FOLLOW_NS: Final = 20_000_000
 """The longest time from writing the index to writing HEAD."""
 
 _SUM_BYTES: Final = 20
-"""A longer one ends in so many bytes as well; zeros stand there where git is set to keep none."""
+"""A longer one ends in so many bytes as well; these are zeros where git is set to keep none."""
 
 _LOCKS: Final = ("index.lock", "HEAD.lock")
 _HEADS: Final = ("HEAD", "reftable/tables.list")
@@ -141,7 +141,7 @@ def _head_marks(workspace: Workspace) -> tuple[Mark | None, ...]:
 
 
 def _mark(path: Path) -> Mark | None:
-    """Return what changes whenever git writes a file anew; None when it is not there. Raises ``GitUnusable``."""
+    """Return what changes whenever git rewrites a file; None when it is not there. Raises ``GitUnusable``."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -110,7 +110,7 @@ def _past(view: View, state: State, stated: Mapping[str, StatedEntity]) -> Past:
     holders = view.renamed(gone.keys() - stated.keys()) if gone else {}
     former = {key: node for key, node in gone.items() if key in stated}
     for entity in new:
-        # The file with the former id may have been taken in as gone before the one that names this id came.
+        # The file with the former id may have been recorded as deleted before the one that names this id came.
         for key in reversed(former_ids_of(entity.fields)):
             if key in gone and key not in stated and entity.id not in former and holders.get(key, key) == key:
                 former[entity.id] = msgspec.structs.replace(gone[key], id=entity.id)

@@ -23,7 +23,7 @@ from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, p
 from kbcore.text.problems import FileProblem
 
 RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
-"""Codes of problems that a change in another file may mend; such a file is read again although it did not change."""
+"""Codes of problems that a change in another file may fix; such a file is read again although it did not change."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def _sources(
     entities: EntityPlan,
     problems: Sequence[tuple[str, FileProblem]],
 ) -> list[Operation]:
-    """Return the operations that note which content of each file was taken in, and whether all of it was."""
+    """Return the operations that note which content of each file was read, and whether all of it was."""
     noted: dict[str, list[NoteOnFile]] = {}
     for path, problem in problems:
         if problem.severity != "note":

@@ -1,6 +1,6 @@
 """Documents as git keeps them, in a commit or staged, and what a state would be if they had been synced.
 
-What git ignores is in no commit: such a document counts as it was last taken in.
+What git ignores is in no commit: such a document counts as it was last recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kbcore.view.view import View
 _ACTOR: Final = "kb"
 
 Marks = Mapping[str, tuple[str, str]]
-"""The hash and the extractor's mark of each file that a state has taken in."""
+"""The recorded hash and extractor's mark of each file of a state."""
 
 
 class Differing(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class Documents:
         return Differing(tree, files, read, gone)
 
     def take_in(self, copy: View, tree: Tree) -> Changes:
-        """Let a copy of a view stand as if a sync had found the files of a tree; returns what that changed.
+        """Change a copy of a view as a sync of the files of a tree would; returns what that changed.
 
         Raises: ``GitUnusable``.
         """

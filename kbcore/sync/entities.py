@@ -64,7 +64,7 @@ class _IdHolders:
         self._renamed = renamed
 
     def other(self, key: str, former: str) -> str:
-        """Say who has a former id that a file states of an entity, "" where nobody else has."""
+        """Return who has a former id that a file states of an entity, "" where no other entity has."""
         node = self._nodes.get(former)
         if former == key:
             return ""
@@ -88,7 +88,7 @@ class Past(msgspec.Struct, frozen=True):
     """The history of entities.
 
     ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
-    ``unsaid`` are the ids of those whose status nobody stated: it is what was the default when they got it. ``renamed``
+    ``unsaid`` are the ids of those whose status was not stated: it is the default of that time. ``renamed``
     has the present id of each entity that was renamed, by a former one, which names no other entity. ``begun`` is a
     rename of which these files have what it writes, and of which no record is known.
     """
@@ -230,20 +230,20 @@ def _plan_others(
     schema: Schema,
     past: Past,
 ) -> None:
-    """Plan entities of files that do not keep their ids: one stands where the file that keeps it cannot say enough."""
+    """Plan entities of files that do not keep their ids: one is kept where its owner does not state enough."""
     for reading, entity in others:
         if entity.id in standing:
             message = f"The id {in_quotes(entity.id)} is already stated by {standing[entity.id]}."
             hint = "Give one of the two another id; until then this one is left out."
             plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint, id=entity.id)))
         elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
-            # What the first file says of it cannot be taken in.
+            # What the first file states of it cannot be recorded.
             plan.accepted[reading.path][entity.id] = None
             standing[entity.id] = reading.path
 
 
 class _Case:
-    """One entity of one file, and the node that stands under its id, or stood there before its file went."""
+    """One entity of one file, and the node that has its id, or had it before its file was removed."""
 
     def __init__(
         self, plan: EntityPlan, reading: FileReading, entity: StatedEntity, node: Node | None, past: Past
@@ -268,13 +268,13 @@ class _Case:
         return self.plan.held.has(self.path, self.entity.id, self.node)
 
     def note(self, code: str, message: str, hint: str, severity: Severity = "note") -> None:
-        """Note something that keeps nothing from being taken in."""
+        """Note something that keeps nothing from being recorded."""
         problem = FileProblem(self.entity.line, code, message, hint, severity, id=self.entity.id)
         self.plan.problems.append((self.path, problem))
 
 
 def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
-    """Plan one entity of one file. Returns whether the entity stands; what is wrong with it is in the plan."""
+    """Plan one entity of one file. Returns whether the entity is kept; what is wrong with it is in the plan."""
     entity, node, path = case.entity, case.node, case.path
     definition = _definition(case, schema)
     if definition is None:
@@ -393,7 +393,7 @@ def _definition(case: _Case, schema: Schema) -> EntityType | None:
 
 
 def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> dict[str, Any] | None:
-    """Return what stands in for required fields that nobody states; None when the entity cannot stand."""
+    """Return substitutes for required fields that are not stated; None when the entity is not possible."""
     default = {}
     for name in definition.required_fields:
         if name in present:
@@ -414,7 +414,7 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
 def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what clients had stated of an entity that comes back and its file does not state.
 
-    With it: by name, why the others of these fields cannot stand in an entity of the type that it has now.
+    With it: by name, why the others of these fields are not allowed in an entity of the type that it has now.
     """
     former = case.past.former.get(case.entity.id)
     if case.node or not former:
@@ -426,7 +426,7 @@ def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> tuple[d
 
 
 def _outdated_default(case: _Case, schema: Schema) -> set[str]:
-    """Return the status as one that nobody states, where it is not the default of the entity's type any more."""
+    """Return the status as one that is not stated, where it is not the default of the entity's type any more."""
     node = case.node
     if node is None or "status" in node.owners or "status" in case.entity.fields:
         return set()

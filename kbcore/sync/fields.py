@@ -36,7 +36,7 @@ def stated_fields(entity: StatedEntity, definition: EntityType) -> tuple[dict[st
 def stated_by_clients(
     node: Node, definition: EntityType | None, unsaid: Collection[str] = frozenset()
 ) -> dict[str, Any]:
-    """Return the fields of an entity that clients stated, in order; a default status is nobody's statement.
+    """Return the fields of an entity that clients stated, in order; a default status is not stated.
 
     ``definition`` is that of the entity's type, None when there is none any more; ``unsaid`` are the ids of entities
     whose status was a default when they got it.

@@ -30,7 +30,7 @@ NOTHING_KNOWN: Final = FileStatus((), (), ())
 
 
 def file_status(view: View, paths: Collection[str] | None = None) -> FileStatus:
-    """Return what a state says of the files that it has taken in, or of those at these paths."""
+    """Return what a state has of the files that it has recorded, or of those at these paths."""
     return FileStatus(_known_problems(view, paths), stale_sources(view, paths), unresolved_links(view, paths))
 
 
@@ -47,7 +47,7 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
 
 
 def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the links that wait for an end, as (from, target, source), in order; ``paths`` limits their sources.
+    """Return the unresolved links, as (from, target, source), in order; ``paths`` limits their sources.
 
     A link in a text to a page that is no entity is none of them.
     """
@@ -62,7 +62,7 @@ def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[
     there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
     found = []
     for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):
-        # A bare link may stand the other way round than its document says it.
+        # A bare link may be stored the other way round than its document states it.
         said = {one.said for one in _statements.decode(statements) if one.source == source}
         is_turned = to_id in said if said - {""} else to_id in there and from_id not in there
         found.append((to_id, from_id, source) if is_turned else (from_id, to_id, source))

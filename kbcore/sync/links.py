@@ -29,7 +29,7 @@ _LEFT_OUT: Final = "Until then the link is left out."
 
 
 class Stated(msgspec.Struct, frozen=True):
-    """A link as it is to stand on behalf of a file, which says so in this line."""
+    """A link as a file states it, in this line."""
 
     edge: Edge
     said: str
@@ -150,7 +150,7 @@ class _Claims:
         return held
 
     def _owner(self, key: str, name: str) -> str:
-        """Return the file that states a field until now and goes on doing so, "" when there is none."""
+        """Return the file that stated a field and still does, "" when there is none."""
         link = self._state.links.get(key)
         owner = link.owners.get(name, "") if link else ""
         if owner not in self._now:
@@ -194,7 +194,7 @@ class _Case:
 
 
 def _stated(case: _Case) -> Stated | None:
-    """Return what a link of a file means now, or None when it cannot be taken in."""
+    """Return what a link of a file means now, or None when it cannot be recorded."""
     link, around = case.link, case.around
     if link.subject not in around.entities.accepted.get(case.path, ()):
         return None
@@ -213,7 +213,7 @@ def _stated(case: _Case) -> Stated | None:
 
 
 def _target(case: _Case) -> str:
-    """Return the id that a link points at; a path stands for the entity that its document defines."""
+    """Return the id that a link points at; a path means the entity that its document defines."""
     target = case.link.target
     if not case.link.is_path:
         is_there = target not in case.around.former or case.around.type_of(target)

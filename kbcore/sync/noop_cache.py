@@ -155,7 +155,7 @@ def _digest(wants: Sequence[ActiveExtractor], looks: Iterable[str] = ()) -> str:
 
 
 def _path_of(workspace: Workspace, branch: str) -> Path:
-    """Return where it is noted: with the views of the branch, for each worktree apart."""
+    """Return where it is noted: with the views of the branch, separate for each worktree."""
     return path_of(workspace.folders.cache_of(branch), workspace.repo.worktree).with_suffix(".rest")
 
 

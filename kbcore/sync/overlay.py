@@ -129,7 +129,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class _TooLong(msgspec.Struct, frozen=True):
-    """With which head, settings and time the files could not be compared, and until when nobody tries that again."""
+    """With which head, settings and time the files could not be compared, and until when that is not tried again."""
 
     sum: str
     settings: tuple[Any, ...]
@@ -248,9 +248,9 @@ class WorktreeFiles:
         *,
         time_s: float,
     ) -> tuple[T, FileState]:
-        """Do as ``read`` for an answer that may go on with one as of an earlier seq, by a cursor.
+        """Do as ``read`` for an answer that may continue one as of an earlier seq, by a cursor.
 
-        ``seq_of`` returns the seq that the answer speaks of.
+        ``seq_of`` returns the seq of the answer.
         """
         state, last = CURRENT, -1
 
@@ -366,7 +366,7 @@ class WorktreeFiles:
             unknown.ask()
             raise _NotJudged("git changed its refs while the files were read.") from unknown
         if self._changed and any(map(os.path.islink, (place.root / one for one in pending.scan.files))):
-            # What a link leads to may change where nobody listens.
+            # The target of a link may change without a notice.
             self._changed.close()
             self._changed = None
         self._touched = set()

@@ -1,4 +1,4 @@
-"""The paths that a sync is limited to: what a user names, and what lies below it. Pure but for following links."""
+"""The paths that a sync is limited to: what a user names, and what is below it. Pure but for following links."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Differences of a worktree's files from the state of a branch; sync and status use the same.
 
-A file has changed when its content is not what was taken in, or when another extractor or other settings read it now.
+A file has changed when its content is not what was recorded, or when another extractor or other settings read it now.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def settings_missing(workspace: Workspace) -> list[Problem]:
 
 
 def nothing_read(workspace: Workspace) -> str:
-    """Return that no file is where the extractors look, and how many documents lie elsewhere; "" where one is.
+    """Return that no file is where the extractors look, and how many documents are elsewhere; "" where one is.
 
     Raises: ``InvalidConfig``.
     """
@@ -199,7 +199,7 @@ def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtr
 
 
 def look(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:
-    """Scan the files, and return how they differ from what the state of this view has taken in (None: nothing).
+    """Scan the files, and return how they differ from what the state of this view has recorded (None: nothing).
 
     ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read.
 
@@ -280,7 +280,7 @@ def _has_open(source: SourceFile) -> bool:
 
 
 def _is_open(problems: str) -> bool:
-    """Tell whether problems, as JSON text, are such that other files may mend them."""
+    """Tell whether problems, as JSON text, are such that other files may fix them."""
     return problems != "[]" and any(f'"{code}"' in problems for code in RECONSIDERED)
 
 

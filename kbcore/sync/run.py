@@ -46,7 +46,7 @@ class SyncOptions(msgspec.Struct, frozen=True):
     """``paths`` limits the sync to files and folders (from the root); ``rebuild`` reads every file again.
 
     ``touched`` limits nothing: it is what the caller knows, that only files at or below these paths can have changed
-    since the last sync of this worktree. Whatever they change in the meaning of others is taken in as well.
+    since the last sync of this worktree. Whatever they change in the meaning of others is synced as well.
     ``believed`` is for who sees files while they are saved: one that is gone or empty counts only at or below these.
     """
 
@@ -181,9 +181,9 @@ class _Attempt:
         )
 
     def _plan(self, view: View, stamp: Stamp) -> Draft:
-        """Work out the difference on the state that the commit will stand on."""
+        """Compute the difference from the state that the commit will be based on."""
         if view.seq != self.pending.seq:
-            # Another sync may have taken in files that this scan was too early to see.
+            # Another sync may have recorded files that this scan was too early to see.
             self._find(view, self.pending.scan.stamps)
         self.found = self.plan.on(view, stamp)
         last = self.found.last

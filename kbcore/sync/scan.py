@@ -1,6 +1,6 @@
 """Find the files that extractors want, and the hash of each, reading only what may have changed.
 
-A stamp stands for a hash as long as size, inode and the times of the last changes are the same. Stamps of files that
+A stamp means a hash as long as size, inode and the times of the last changes are the same. Stamps of files that
 were changed within the last two seconds are not kept: a second change in the same tick of the clock would go unseen.
 """
 
@@ -95,7 +95,7 @@ class Scan(msgspec.Struct):
     """All files found, by path.
 
     ``stamps`` is what to keep for the next scan; ``read`` counts files opened; ``blind`` are folders that could not
-    be looked into, so that nothing new is known of what lies below them; ``notes`` pairs a path with what was passed
+    be looked into, so that nothing new is known of what is below them; ``notes`` pairs a path with what was passed
     over.
     """
 
@@ -149,7 +149,7 @@ def wanted(
 
 
 def absent(name: str, fault: Problem, extra: Mapping[str, Any]) -> ActiveExtractor:
-    """Return what stands for an extractor that cannot be used, for this reason."""
+    """Return the placeholder of an extractor that cannot be used, for this reason."""
     return ActiveExtractor(Unusable(name), extra, (), f"{name}/0", fault)
 
 
@@ -192,7 +192,7 @@ def scan(root: Path, wants: Sequence[ActiveExtractor], known: ScanState, below: 
     """Return every wanted file below ``root`` with the hash of its content.
 
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
-    state knows is extracted while it is at hand. A known one that a folder hides counts as one that cannot be read.
+    state knows is extracted while it is in memory. A known one that a folder hides counts as one that cannot be read.
     """
     walk = walk_of(root, wants, known.taken_in)
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
@@ -214,7 +214,7 @@ def scan(root: Path, wants: Sequence[ActiveExtractor], known: ScanState, below: 
     if result.blind:
         hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
         blanks = [found for found in (wanted_at(wants, path) for path in hidden) if found]
-        # Why stands with the folder, once for all files that it hides.
+        # The reason is with the folder, once for all files that it hides.
         result.files |= {blank.path: _with_facts(blank, "", Facts(is_complete=False)) for blank in blanks}
     return result
 
@@ -332,7 +332,7 @@ def content_of(found: FoundFile, data: bytes) -> FoundFile:
 
 
 def unread(found: FoundFile, problem: FileProblem) -> FoundFile:
-    """Return a found file of which nothing can be taken in, and why."""
+    """Return a found file of which nothing can be read, and why."""
     return _with_facts(found, "", Facts(problems=(problem,), is_complete=False))
 
 
@@ -370,7 +370,7 @@ def _with_facts(found: FoundFile, digest: str, facts: Facts) -> FoundFile:
 
 
 def _unread(found: FoundFile, error: OSError | Unfit) -> FoundFile:
-    """Return a file of which nothing can be taken in, with the reason as its problem."""
+    """Return a file of which nothing can be read, with the reason as its problem."""
     if isinstance(error, Unfit):
         message, hint = error.args
     elif isinstance(error, FileNotFoundError):

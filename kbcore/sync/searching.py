@@ -128,7 +128,7 @@ def _committed_bodies(
     Nothing is fetched. What git cannot give is left out, as with ``_worktree_bodies``.
     """
     here = {**env, "GIT_NO_LAZY_FETCH": "1"}
-    with contextlib.suppress(GitUnusable):  # a search goes on with the fields, and counts what is missing
+    with contextlib.suppress(GitUnusable):  # a search continues with the fields, and counts what is missing
         commit = blobs.tip_of(repo, here, branch) if wanted else None
         tree = blobs.tree_of(repo, here, commit) if commit else {}
         hashes: dict[str, set[str]] = {}

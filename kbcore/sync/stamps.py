@@ -27,7 +27,7 @@ _MAX_BYTES: Final = 256 * limits.MIB
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """A file of stamps: each by the path of the file that it stands for."""
+    """A file of stamps: each by the path of its file."""
 
     format: int
     stamps: dict[str, FileStamp]
@@ -42,7 +42,7 @@ def path_of(cache: Path, worktree: Path) -> Path:
 
 
 def mark_of(worktree: Path) -> str:
-    """Return what stands for a worktree in the names of files that are its own."""
+    """Return the mark of a worktree in the names of files that are its own."""
     return hashlib.sha256(str(worktree).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 

@@ -144,7 +144,7 @@ class FolderWalk:
                     self.not_read[ending] = self.not_read.get(ending, 0) + 1
 
     def _is_closed(self, path: str) -> bool:
-        """Tell whether this is a link to a folder, beyond which nobody looks; that is said.
+        """Return whether this is a link to a folder, which is not followed; that is reported.
 
         A link to nothing is one when files are known below it; any other is left to whoever reads it as a file.
         """
@@ -158,7 +158,7 @@ class FolderWalk:
         return path_text(path) in self.blind
 
     def _pass_over(self, path: str, message: str, remedy: str = "") -> None:
-        """Say that nobody looks below a path; without a remedy it is worth no word unless it hides something."""
+        """Report that a path is not searched; without a remedy only if it hides something."""
         if self._hides(path):
             hint = "Put the folder itself there, or remove the link and what was known with it."
             self.blind[path_text(path)] = FileProblem(0, "unreadable", f"{message} {_KEPT}", hint)
@@ -203,7 +203,7 @@ def _has(ordered: Sequence[str], path: str) -> bool:
 
 
 def _below(ordered: Sequence[str], folder: str) -> Sequence[str]:
-    """Return those of some paths in order that lie below a folder, "" for the root."""
+    """Return those of some paths in order that are below a folder, "" for the root."""
     if not folder:
         return ordered
     above = f"{folder}/"

@@ -1,6 +1,6 @@
 """Changes that are still to be looked at, and the time when each is due. Pure: time is passed in.
 
-Nothing that was noticed is forgotten before it was taken in. A burst is looked at when it is over, many changes at once
+Nothing that was noticed is forgotten before it was synced. A burst is looked at when it is over, many changes at once
 are a reason to look at everything, and a file that is gone or empty is believed only after a moment: most are being
 saved. Settings that are gone or empty keep everything waiting for that moment: without them files mean something else.
 """
@@ -107,7 +107,7 @@ class Backlog:
         return bool(self._settings)
 
     def hurry(self) -> None:
-        """End a pause: what stood in the way may be gone."""
+        """End a pause: its reason may be gone."""
         self._not_before_s = 0.0
 
     def is_settling(self, now_s: float) -> bool:
@@ -128,7 +128,7 @@ class Backlog:
         return left if left > 0 else QUIET_S
 
     def due(self, now_s: float, is_doubtful: Callable[[str], bool]) -> PendingWork | None:
-        """Take out what is due now. ``is_doubtful`` tells of a path that it is gone, or holds nothing."""
+        """Take out what is due now. ``is_doubtful`` returns whether a path is gone or empty."""
         if now_s < self._not_before_s or (not self._since and self._whole_since is None):
             return None
         first_s = min(self._since.values(), default=now_s)
@@ -140,7 +140,7 @@ class Backlog:
             return None
         if is_flood or self._whole_since is not None or self._settings:
             since_s = first_s if self._whole_since is None else min(first_s, self._whole_since)
-            # What is being saved now would be taken for gone.
+            # What is being saved now would look deleted.
             if len(ready) < len(self._since) and now_s - since_s < FLOOD_LONGEST_S:
                 return None
             self._whole_since = None

@@ -41,7 +41,7 @@ union select unnest([from_id, to_id]), false from link_history where ended > $1
 union select path, false from file
 union select min(id), true from node where path in (from file) group by path having count(*) = 1
 """
-"""A document of one entity speaks of it also where no field changed: edges to it may be suspect since, or hold now."""
+"""A document of one entity is about it also where no field changed: edges to it may be suspect since, or confirmed."""
 
 
 class Checking:

@@ -20,7 +20,7 @@ class Following(msgspec.Struct, frozen=True):
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """Changed files were taken in. ``took_ms`` is the time from the first notice of them to the end of the commit."""
+    """Changed files were synced. ``took_ms`` is the time from the first notice of them to the end of the commit."""
 
     at: str
     answer: SyncAnswer
@@ -31,7 +31,7 @@ class Checked(msgspec.Struct, frozen=True):
     """Violations came or went; ``standing`` are all that there are now.
 
     ``is_first``: these are the first of the branch that is followed. ``not_run`` are the rules that could not be run,
-    with the reason; violations of theirs stand as they did before. ``run_again`` are those that could not, and can now.
+    with the reason; violations of theirs stay as they were. ``run_again`` are those that could not, and can now.
     """
 
     at: str
@@ -46,27 +46,27 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """Something stands in the way; the watcher tries again by itself. Told once for as long as it lasts."""
+    """An error; the watcher tries again by itself. Reported once for as long as it lasts."""
 
     at: str
     error: KBError
 
 
 class Resumed(msgspec.Struct, frozen=True):
-    """Nothing stands in the way any more."""
+    """No error is open any more."""
 
     at: str
 
 
 class Polling(msgspec.Struct, frozen=True):
-    """The system does not tell of changes, for this reason: the watcher looks at the files itself, again and again."""
+    """File notifications are not available, for this reason: the watcher polls the files."""
 
     at: str
     reason: str
 
 
 class Listening(msgspec.Struct, frozen=True):
-    """The system tells of changes again: files are not looked at again and again any more."""
+    """File notifications work again: files are no longer polled."""
 
     at: str
 

@@ -42,7 +42,7 @@ _REASONS: Final = {
 
 
 class Listener:
-    """Listens to folders; with ``is_deep`` also to all that lies below them, without following links there.
+    """Listens to folders; with ``is_deep`` also to everything below them, without following links there.
 
     Raises: ``OSError`` when the system refuses.
     """
@@ -152,7 +152,7 @@ class Listener:
         return True
 
     def _listen_below(self, folder: str) -> set[str]:
-        """Listen to all folders below one that is listened to; return the paths of all that lies there."""
+        """Listen to all folders below one that is listened to; return the paths of everything there."""
         found: set[str] = set()
         ahead = [folder]
         while ahead:
@@ -168,7 +168,7 @@ class Listener:
         return found
 
     def _leave(self, folder: str) -> None:
-        """Listen no more to a folder that was moved away or deleted, nor to what lay below it."""
+        """Listen no more to a folder that was moved away or deleted, nor to what was below it."""
         below = f"{folder}/"
         for path in [path for path in self._watches if path == folder or path.startswith(below)]:
             watch = self._watches[path]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def readable(folders: Iterable[Path]) -> list[Path]:
-    """Return those of these folders that the system would tell of."""
+    """Return those of these folders for which the system sends notifications."""
     return [folder for folder in folders if os.access(folder, os.R_OK | os.X_OK)]
 
 

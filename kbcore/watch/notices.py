@@ -31,7 +31,7 @@ _REFUSED: Final = (OSError, RuntimeError, ValueError)
 
 
 class NoNotices(Exception):
-    """The system does not tell of changes in these folders, for the reason in the message."""
+    """No notifications are available for these folders, for the reason in the message."""
 
 
 class _Begun:
@@ -56,10 +56,10 @@ class _Begun:
 class Notices:
     """The paths at which something changed since they were last taken, from any number of folders.
 
-    ``deep`` folders are watched with all that lies below them, of ``flat`` ones the entries alone. With
+    ``deep`` folders are watched with everything below them, of ``flat`` ones the entries alone. With
     ``is_polling`` the folders are looked at every second, where the system tells nothing. A path that is one of these
     folders itself means that it may be another one now. Then, and when it ``is_deaf``, no more will come from there,
-    and whoever wants to know begins anew and looks at everything.
+    and the caller begins again and looks at everything.
     """
 
     def __init__(self, deep: Sequence[Path], flat: Sequence[Path], *, is_polling: bool = False) -> None:
@@ -87,12 +87,12 @@ class Notices:
 
     @property
     def is_deaf(self) -> bool:
-        """Tell whether a listener has ended although nobody asked it to: it reports no changes any more."""
+        """Return whether a listener has ended unasked: it reports no changes any more."""
         return self._is_deaf
 
     @property
     def refusal(self) -> str:
-        """The reason for which the system does not tell of changes; "" where it does."""
+        """The reason why notifications are not available; "" where they are."""
         return self._failure
 
     def take(self, wait_s: float) -> set[str]:
@@ -159,7 +159,7 @@ class Notices:
                         for told in listener.changes(self._stop_fd):
                             self._note(told)
                 return
-            # The library listens behind links as well, however much lies there, and one folder that may not be read
+            # The library follows links as well, however much is there, and one folder that may not be read
             # keeps it from listening to those that come after it: then it is given the folders one by one.
             listed, has_others = folders_below(paths) if is_deep else ([], False)
             if has_others:

@@ -71,7 +71,7 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def places_of(workspace: Workspace, globs: Sequence[str], branch: str) -> Places:
-    """Return the places of a worktree for the globs that its extractors look for, as its folders lie now."""
+    """Return the places of a worktree for the globs that its extractors look for, as its folders are now."""
     root, settings, git_dir = workspace.repo.worktree, workspace.settings_dir, workspace.repo.git_dir
     store = workspace.folders.directory_of(branch)
     deep: set[Path] = set()
@@ -101,7 +101,7 @@ def _is_inside(folder: Path, root: Path) -> bool:
 
 
 def _reaches(above: Path, folder: Path) -> bool:
-    """Tell whether no link lies between the two: what is watched with all that lies below ends at links."""
+    """Return whether no link is between the two: watching everything below a folder ends at links."""
     return Path(os.path.realpath(folder)) == Path(os.path.realpath(above)) / folder.relative_to(above)
 
 

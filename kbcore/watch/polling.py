@@ -1,7 +1,7 @@
 """Finds out what changed in folders by looking at them, where the system does not tell.
 
-What files hold is not read. No link below the folders is followed: what lies behind one is not watched, and it may
-lead anywhere, also back to where it lies.
+What files hold is not read. No link below the folders is followed: its target is not watched, and it may
+be anywhere, also above the link.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def looked_at(
 ) -> Iterator[set[str]]:
     """Yield the paths at which something changed since the last look, until ``stop``; ``begun`` is set after the first.
 
-    Entries of the folders, and with ``is_deep`` all that lies below; a folder among them only when it comes or goes.
+    Entries of the folders, and with ``is_deep`` everything below; a folder among them only when it comes or goes.
     """
     known = _marks(folders, stop, is_deep=is_deep)
     begun.set()

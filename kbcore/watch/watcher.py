@@ -115,7 +115,7 @@ class Watcher:
                 self._notices = None
 
     def _miss_nothing(self) -> None:
-        """Look at everything that may have changed while nobody listened."""
+        """Look at everything that may have changed without a notice."""
         self._backlog.add_all(self._clock.monotonic_s())
         if self._sync_step.branch:
             self._checking.plan()
@@ -124,7 +124,7 @@ class Watcher:
     def _places(self) -> Places:
         """Return where changes matter now; where that cannot be found out, those that did before.
 
-        Raises: at the beginning, what stands in the way; ``GitUnusable`` when the worktree was removed.
+        Raises: at the beginning, any error; ``GitUnusable`` when the worktree was removed.
         """
         workspace = self._workspace = self._workspace.renewed()
         try:
@@ -132,7 +132,7 @@ class Watcher:
             try:
                 globs = [glob for want in pending.wanted(workspace) for glob, _ in want.globs]
             except InvalidConfig:
-                globs = []  # they can be mended; the sync that comes next says what is wrong
+                globs = []  # they can be fixed; the next sync reports what is wrong
             self._found = places_of(workspace, globs, branch)
         except (GitUnusable, InvalidConfig):
             if self._found is None or is_removed(workspace):
@@ -193,7 +193,7 @@ class Watcher:
             is_elsewhere |= not self._is_polling and (meaning == "layout" or places.is_listened(path))
         if self._quiet_look.is_due(now_s):
             self._backlog.add_all(now_s)
-            # Rules ask for files that nobody tells of, such as source code.
+            # Rules ask for files without notices, such as source code.
             self._checking.plan()
             # What the system had not enough of may be there again.
             is_elsewhere |= self._is_polling
@@ -219,7 +219,7 @@ class Watcher:
             self._checking.plan(0.0)
 
     def _take_in(self, work: PendingWork, why: str = "") -> None:
-        """Sync what is due, tell of it and note what to check; what cannot be done now waits."""
+        """Sync what is due, report it and note what to check; what cannot be done now waits."""
         interrupting.begin_answer()
         workspace = self._workspace = self._workspace.renewed()
         taken = self._sync_step.take_in(workspace, work, why)

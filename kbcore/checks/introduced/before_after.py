@@ -95,7 +95,7 @@ class ViewSide:
         return [edge for edge in edges if edge.type == type_] if type_ else edges
 
     def has_edges(self) -> bool:
-        """Tell whether any link stands."""
+        """Return whether any link is resolved."""
         if any(edge is not None and edge.is_resolved for edge in self._links.values()):
             return True
         # So many rows of the base may be replaced by what came after it.

@@ -28,7 +28,7 @@ class Introduced(msgspec.Struct, frozen=True):
 
 
 def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
-    """Return what is new, and what was mended, of these entities alone."""
+    """Return what is new, and what was fixed, of these entities alone."""
     new = [one for one in found.report.violations if one.id in ids]
     report = CheckReport(is_ok(new, found.report.rules), new, found.report.rules)
     return Introduced(report, tuple(one for one in found.mended if one.id in ids))

@@ -1,6 +1,6 @@
 """The point since which something is new: a seq, a time, or a revision of git.
 
-A revision stands for the last commit that it shares with the branch. KB then takes the documents from that commit, and
+A revision means the last commit that it shares with the branch. KB then takes the documents from that commit, and
 everything else from the record that was the last when the commit was made, or when the two branches parted.
 """
 

@@ -12,7 +12,7 @@ from kbcore.view.view import View
 
 
 def facts_now(workspace: Workspace, view: View, branch: str, paths: Collection[str]) -> Callable[[str], Facts | None]:
-    """Return what gives the facts of one of these files; None where it is not what the branch has taken in."""
+    """Return what gives the facts of one of these files; None where it is not what the branch has recorded."""
     if not workspace.repo.has_worktree or workspace.head().branch != branch:
         return lambda _: None
     wants = wanted(workspace)

@@ -43,7 +43,7 @@ def check_since(
     changed_by: Selection = EVERYTHING,
     is_local: bool = False,
 ) -> Since:
-    """Run the rules over a branch as it stands and as it stood, and return the violations that only stand now.
+    """Run the rules over a branch as it is and as it was, and return the violations that only exist now.
 
     ``text`` is the point, as ``point_of`` takes it; ``only`` names the rules to run, ``ids`` the entities to look at.
     With a selection in ``changed_by``, only violations of what these records changed since the point are returned.

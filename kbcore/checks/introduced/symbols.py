@@ -30,7 +30,7 @@ _MAX_HINTS: Final = 20
 
 
 class NamedId(msgspec.Struct, frozen=True):
-    """An id that a comment names, and the line that it stands in."""
+    """An id that a comment names, and its line."""
 
     id: str
     line: int
@@ -164,7 +164,7 @@ def _named(file: StagedFile, staged: Staged) -> list[NamedId]:
 
 
 def _items(text: str) -> Iterator[tuple[int, str]]:
-    """Yield what stands between the commas of each comment, with its line; an empty comment names the empty id."""
+    """Yield the texts between the commas of each comment, with their line; an empty comment names the empty id."""
     line, at = 1, 0
     for found in _COMMENT.finditer(text):
         line += text.count("\n", at, found.start())
@@ -174,6 +174,6 @@ def _items(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _spellings(item: str) -> list[str]:
-    """Return how an id may be meant: as it stands, without what surrounds it, or as the first word, the last of all."""
+    """Return the ids that may be meant: as written, without what surrounds it, or the first word, the last of all."""
     words = item.split()
     return list(dict.fromkeys([item, item.strip(_AROUND), words[0].strip(_AROUND)])) if words else []

@@ -1,6 +1,6 @@
 """Conditions of FILTER: two-valued, where SQL knows a third. Pure.
 
-What is made here may be null instead of false; only where that would make a difference, behind ``!``, is it made false.
+What is made here may be null instead of false; only where that would make a difference, after ``!``, is it made false.
 """
 
 from __future__ import annotations

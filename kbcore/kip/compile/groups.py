@@ -1,6 +1,6 @@
 """The steps of a group applied to a relation: plain ones within one SELECT, others by way of WITH. Pure.
 
-A group within NOT or OPTIONAL that only matches nodes and links is joined where it stands. Any other is evaluated for
+A group within NOT or OPTIONAL that only matches nodes and links is joined where it is. Any other is evaluated for
 all distinct values of the variables that it shares with the rows, and its solutions are joined to them.
 """
 
@@ -15,7 +15,7 @@ from kbcore.kip.compile.relation import Bound, SqlRelation, closed, read, wider
 from kbcore.kip.compile.statement import SqlStatement
 
 Beginning = Callable[[], SqlRelation]
-"""Makes the relation that a group begins with, anew each time."""
+"""Makes the relation that a group begins with, each time a new one."""
 
 _KEY = "="
 """Begins the name of a column that holds what a shared variable was when the group began."""
@@ -68,7 +68,7 @@ def _applied(st: SqlStatement, relation: SqlRelation, step: algebra.Step) -> Sql
 
 
 def _split(st: SqlStatement, relation: SqlRelation, step: algebra.Step, open_: Sequence[str]) -> SqlRelation:
-    """Return a relation after a step, which is applied apart to the rows that have a null in one of these variables.
+    """Return a relation after a step, applied separately to the rows that have a null in one of these variables.
 
     A join that takes null for anything compares every row with every other one; so only those rows go that way.
     """

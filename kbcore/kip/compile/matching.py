@@ -44,7 +44,7 @@ def name_of(st: SqlStatement, alias: str, type_: str | None = None) -> str:
 
 
 def match_link(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink) -> None:
-    """Join the links of a pattern, and what stands at their ends."""
+    """Join the links of a pattern, and the elements at their ends."""
     is_virtual = _may_be_virtual(st, relation, step)
     alias = st.fresh("l")
     keys: list[tuple[str, ...]] = [(f"{alias}.id",)]

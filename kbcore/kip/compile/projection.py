@@ -211,7 +211,7 @@ class _Projection:
         self.columns += columns
 
     def stored(self, bound: Bound) -> str:
-        """Return the condition that a link is in a record; nobody found out what those of the vocabulary say."""
+        """Return the condition that a link is in a record; those of the vocabulary are not stored."""
         return f"coalesce({link_of(self.st, bound)}.version, 1) > 0"
 
     def aggregated(self, expression: s.Aggregate, bound: Bound) -> tuple[Shape, list[str]]:

@@ -1,6 +1,6 @@
 """A relation as it is being written: sources joined in order, conditions, and a column for each variable. Pure.
 
-Whatever a column says stands in the sources that are already there, so that a source may be joined behind them.
+A column refers only to sources that are already there, so that a source may be joined after them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ NOTHING = "(select 1)"
 
 
 class Bound:
-    """The column of a variable: what it is in SQL, what it stands for, and the sources that hold the element.
+    """The column of a variable: what it is in SQL, what it means, and the sources that have the element.
 
     ``kind`` is ``node``, ``link``, ``end`` (either) or ``name`` (of a predicate). ``is_open``: it may be null.
-    ``is_virtual``: the element may be one that the vocabulary has and nobody stored. ``home`` is the relation that can
+    ``is_virtual``: the element may be one of the vocabulary that is not stored. ``home`` is the relation that can
     join more to it. ``pattern`` is what the element is known to match: its type and name, "" where they are open.
     ``ids`` are those that it may have, None where that is open.
     """
@@ -95,7 +95,7 @@ class SqlRelation:
         self.implied += [(one, other), (other, one)]
 
     def from_(self) -> str:
-        """Return what stands behind FROM."""
+        """Return the clause after FROM."""
         return " ".join(f"{how} {what}".strip() for how, what in self.sources) or f"{NOTHING} only_one"
 
     def select(self, what: str) -> str:
@@ -178,7 +178,7 @@ def read(st: SqlStatement, cte: str, kept: dict[str, Bound], *, is_distinct: boo
 
 
 def wider(one: str, other: str) -> str:
-    """Return what stands for either of two kinds."""
+    """Return the kind that includes both of two kinds."""
     return one if one == other else "end"
 
 

@@ -1,4 +1,4 @@
-"""One statement as it is being written: its parameters, the tables as of its seq, and what stands in its WITH. Pure."""
+"""One statement as it is being written: its parameters, the tables as of its seq, and its WITH clause. Pure."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ class SqlStatement:
         return name
 
     def whole(self, select: str) -> tuple[str, list[Any]]:
-        """Return the whole statement and its parameters: those that it still has a place for, numbered anew."""
+        """Return the whole statement and its parameters: those that it still uses, renumbered."""
         text = f"with recursive {', '.join(self._ctes)} {select}" if self._ctes else select
         numbers: dict[str, int] = {}
         made = _PLACE.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", text)
         return made, [self._params[int(number) - 1] for number in numbers]
 
     def nodes(self, *, with_vocabulary: bool) -> str:
-        """Return the relation of nodes, for use behind FROM."""
+        """Return the relation of nodes, for use after FROM."""
         return self._table("node", tables.NODE, NODES if with_vocabulary else "")
 
     def links(self, *, with_vocabulary: bool) -> str:
-        """Return the relation of links, for use behind FROM; not all of them stand."""
+        """Return the relation of links, for use after FROM; not all of them are resolved."""
         return self._table("link", tables.LINK, LINKS if with_vocabulary else "")
 
     def _table(self, name: str, columns: tables.Columns, vocabulary: str) -> str:
@@ -108,7 +108,7 @@ class SqlStatement:
         """Return the elements of a relation that have one of these ids, as a relation in WITH.
 
         There the look-up is a statement of its own: an index serves a condition on one column with a few constants,
-        and no other condition beside it.
+        and no other condition.
         """
         key = (table, tuple(ids))
         if key not in self._among:
@@ -118,7 +118,7 @@ class SqlStatement:
         return self._among[key]
 
     def constants(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-        """Return a relation of constant texts, for use behind FROM; they are bound column by column, as lists."""
+        """Return a relation of constant texts, for use after FROM; they are bound column by column, as lists."""
         lists = (self.bind(tuple(row[at] for row in rows)) for at in range(len(columns)))
         listed = ", ".join(f"unnest({of}) as {name}" for of, name in zip(lists, columns, strict=True))
         return f"(select {listed})"
@@ -134,7 +134,7 @@ class SqlStatement:
         return (step.id, step.type, step.name) in self.known.nodes
 
     def end_kinds(self, predicates: Sequence[str]) -> tuple[str, str]:
-        """Return what stands at the two ends of links of these predicates: ``node``, or ``end`` for links as well."""
+        """Return the kinds of the two ends of links of these predicates: ``node``, or ``end`` for links as well."""
         edges = [self.known.schema.edges[name] for name in predicates]
         sides = ([edge.from_types for edge in edges], [edge.to_types for edge in edges])
         first, second = ("end" if not edges or any(LINK in types for types in side) else "node" for side in sides)

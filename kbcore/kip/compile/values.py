@@ -31,7 +31,7 @@ HUGE: Final = 10.0**38
 """Beyond it a number has no whole part that fits; all of it then is in the rest."""
 
 _SMALL: Final = 2**53
-"""Any number lies below, at or above one that is nearer to 0 than this just as its nearest double does."""
+"""Any number is below, at or above one that is nearer to 0 than this just as its nearest double does."""
 
 _REAL: Final = "try_cast(v.t as double)"
 _NUMBER: Final = (
@@ -134,7 +134,7 @@ def moved(now: str, offset: s.Text | None) -> str:
     if said:
         seconds = sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(said["parts"]))
         by = dt.timedelta(seconds=min(seconds, _LONGEST_S))
-        with contextlib.suppress(OverflowError):  # before the first year or behind the last one
+        with contextlib.suppress(OverflowError):  # before the first year or after the last one
             found = normal_time((dt.datetime.fromisoformat(now) + (-by if said["sign"] == "-" else by)).isoformat())
     if found is None:
         hint = 'Write a sign, numbers and units: "-7d", "+12h", "-1d12h"; s, m, h, d and w are units.'
@@ -253,7 +253,7 @@ def _any(kind: str, text: str, json: str) -> Operand:
 
 
 def _with(kind: str, text: str, made: str) -> str:
-    """Return what is made of ``v.k`` and ``v.t``, in which kind and text of a value stand once."""
+    """Return what is made of ``v.k`` and ``v.t``, in which kind and text of a value occur once."""
     return f"list_transform([{{'k': {kind}, 't': {text}}}], lambda v: {made})[1]"
 
 

@@ -1,4 +1,4 @@
-"""The elements that a command writes: each as it stands, what it is to become, and the item of a changeset. Pure.
+"""The elements that a command writes: each as it is, what it is to become, and the item of a changeset. Pure.
 
 What a command does not name stays: keys are set and dropped one by one, and the maps of the element follow from that.
 """
@@ -50,7 +50,7 @@ class Edits(msgspec.Struct):
     """The offset of each ``attributes.<key>`` and ``metadata.<key>`` in the text."""
 
     def set_members(self, attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
-        """Set keys; what was set before under the same key is gone."""
+        """Set keys; what was set before under the same key is replaced."""
         self.attributes |= attributes
         self.metadata |= metadata
 
@@ -81,7 +81,7 @@ class NodeDraft(msgspec.Struct):
 
     @property
     def version(self) -> int:
-        """Return the version that stands, 0 for what no record holds."""
+        """Return the present version, 0 for what is in no record."""
         return self.old.version if self.old else 0
 
 
@@ -99,11 +99,11 @@ class LinkDraft(msgspec.Struct):
     edits: Edits = msgspec.field(default_factory=Edits)
     is_end: bool = False
     is_stated: bool = False
-    """The command states it, whether it stands already or not."""
+    """The command states it, whether it exists already or not."""
 
     @property
     def version(self) -> int:
-        """Return the version that stands, 0 for what no record holds."""
+        """Return the present version, 0 for what is in no record."""
         return self.old.version if self.old else 0
 
 

@@ -1,6 +1,6 @@
 """EXPORT: a part of the graph as a capsule, the text of UPSERTs that write the same elements into another store.
 
-A capsule stands on the vocabulary that every store knows, and on the pages before it, alone: the definitions of the
+A capsule needs only the vocabulary of every store, and the pages before it: the definitions of the
 types and predicates that it uses are part of it, and links are, whose two ends are. What a page needs of an earlier one
 it may state again, which changes nothing.
 """
@@ -43,7 +43,7 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimits, *, now: str = "") -> Exported:
-    """Return a part of the graph as a capsule. All pages speak of the same seq and of the same time, ``now``.
+    """Return a part of the graph as a capsule. All pages are of the same seq and the same time, ``now``.
 
     Raises: ``KipRefused`` with the offset of the place: KIP_4002 where the capsule would be too large for one command,
     KIP_3005 for the cursor of a page since which something was written; what ``find.solutions`` raises.
@@ -89,7 +89,7 @@ def _is_everywhere(work: CommandDrafts, stored: Node | Link) -> bool:
 class _Capsule:
     """The content of one page: the elements selected for it, the ends of links, their links, their definitions.
 
-    It stands on the pages before it, of which it knows only what WHERE selected: so a page costs what it holds.
+    It needs the pages before it, of which it knows only what WHERE selected: so a page costs what it contains.
     """
 
     def __init__(self, work: CommandDrafts, command: s.ExportCommand, last_key: str) -> None:
@@ -99,7 +99,7 @@ class _Capsule:
         self._command = command
         self._last_key = last_key
         self._own: set[str] = set()
-        """The concepts between which links are taken in: those selected for this page, and its definitions."""
+        """The concepts whose links are included: those selected for this page, and its definitions."""
         self._earlier: dict[str, bool] = {}
         """True for an element of an earlier page, as far as that was asked."""
 

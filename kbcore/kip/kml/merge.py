@@ -219,7 +219,7 @@ def _set_provenance(draft: NodeDraft | LinkDraft, there: Mapping[str, Any], want
 def _conflict(
     key: str, place: str, mine: tuple[Any, Mapping[str, Any]], gone: tuple[Any, Mapping[str, Any]], *, wins: bool
 ) -> Conflict:
-    """Return what a receipt tells of two values: which one stays, which one does not, and where each comes from."""
+    """Return the entry of a receipt for two values: which one stays, which one does not, and where each comes from."""
     kept, other = (gone, mine) if wins else (mine, gone)
     sides = {name: {"value": value, **origin} for name, (value, origin) in (("kept", kept), ("other", other))}
     return {"id": key, "key": place, **sides}
@@ -249,7 +249,7 @@ class _Links:
         """Memberships in Unsorted of those that belong elsewhere too."""
 
     def lead(self) -> tuple[int, int]:
-        """Write the links anew; return how many, and how many of them were there already."""
+        """Write the links again; return how many, and how many of them were there already."""
         reached = self._reached()
         for link in reached:
             self._check_free(link)
@@ -261,7 +261,7 @@ class _Links:
         return sum(are_new), len(are_new) - sum(are_new)
 
     def _reached(self) -> list[Link]:
-        """Return the links that stand at the source, and those about them."""
+        """Return the links at the source, and those about them."""
         found: dict[str, Link] = {}
         frontier = list(self.moved)
         while frontier:

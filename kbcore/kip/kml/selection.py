@@ -15,9 +15,9 @@ _ALL: Final = ValueSlice()
 
 
 def selected(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, page: ValueSlice = _ALL) -> list[Draft]:
-    """Return the elements that a variable stands for in the rows of WHERE, ordered by their ids, or a page of them.
+    """Return the elements that a variable means in the rows of WHERE, ordered by their ids, or a page of them.
 
-    Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it stands for
+    Raises: ``KipRefused``: KIP_3002 when WHERE names an element for it that does not exist, KIP_3001 when it means
     predicates.
     """
     found: list[Draft] = []
@@ -36,7 +36,7 @@ def selected(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, pa
 
 
 def concepts(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, command: str) -> list[NodeDraft]:
-    """Return the concepts that a variable stands for. Raises: as ``selected``; KIP_3001 when it stands for others."""
+    """Return the concepts that a variable means. Raises: as ``selected``; KIP_3001 when it means others."""
     found = selected(work, variable, where)
     if any(isinstance(draft, LinkDraft) for draft in found):
         message = f"?{variable.name} means propositions; {command} takes concepts."
@@ -45,7 +45,7 @@ def concepts(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup, co
 
 
 def propositions(work: CommandDrafts, variable: s.Variable, where: s.ClauseGroup) -> list[LinkDraft]:
-    """Return the propositions that a variable stands for. Raises: as ``concepts``."""
+    """Return the propositions that a variable means. Raises: as ``concepts``."""
     found = selected(work, variable, where)
     if any(isinstance(draft, NodeDraft) for draft in found):
         message = f"?{variable.name} means concepts; DELETE PROPOSITIONS takes propositions."

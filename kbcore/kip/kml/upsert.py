@@ -83,7 +83,7 @@ def named_in(node: Any) -> Iterator[s.Matcher]:
 
 
 def _rows(work: CommandDrafts, upsert: s.Upsert) -> list[Mapping[str, Draft]]:
-    """Return what the variables of WHERE stand for, row by row; without WHERE, one row of nothing."""
+    """Return what the variables of WHERE mean, row by row; without WHERE, one row of nothing."""
     if upsert.where is None:
         return [{}]
     bound = {one.name for one in _variables(upsert.where)}

@@ -97,7 +97,7 @@ class CommandDrafts:
         self._read_links |= dict.fromkeys(links) | {link.id: link for link in self.view.links(links)}
 
     def stored_links(self, ids: Collection[str], at: int = 0) -> list[LinkDraft]:
-        """Return the drafts of propositions that are stored and stand, looked up at once."""
+        """Return the drafts of propositions that are stored and resolved, looked up at once."""
         self.look_up(ids)
         drafts = [self.proposition(key, at) for key in ids]
         return [draft for draft in drafts if draft is not None and draft.is_stored]
@@ -227,7 +227,7 @@ class CommandDrafts:
         return found
 
     def proposition(self, key: str, at: int) -> LinkDraft | None:
-        """Return the draft of a proposition that stands, by its id."""
+        """Return the draft of a resolved proposition, by its id."""
         if not is_link_id(key):
             return None
         if key not in self.links:
@@ -242,14 +242,14 @@ class CommandDrafts:
         return self.links[key]
 
     def new_link(self, predicate: str, kind: str, ends: tuple[str, str], at: int) -> LinkDraft:
-        """Return the draft of a proposition, whether it stands or not; what stands is asked for only in the end."""
+        """Return the draft of a proposition, resolved or not; what is resolved is looked up only in the end."""
         key = link_id(predicate, kind, *ends)
         if key not in self.links:
             self.links[key] = LinkDraft(key, predicate, kind, *ends, at)
         return self.links[key]
 
     def load_existing(self) -> None:
-        """Look up what stands of the propositions that were named by their ends."""
+        """Look up which propositions that were named by their ends are resolved."""
         unknown = sorted(key for key, draft in self.links.items() if draft.old is None and not self._is_at_new(draft))
         self.look_up(unknown)
         for key in unknown:
@@ -260,7 +260,7 @@ class CommandDrafts:
                 draft.old = self.core_links.get(key)
 
     def _is_at_new(self, draft: LinkDraft) -> bool:
-        """Tell whether a link begins or ends at a concept that the command makes, so that it cannot stand yet."""
+        """Tell whether a link begins or ends at a concept that the command makes, so that it cannot exist yet."""
         ends = (self.nodes.get(draft.from_id), self.nodes.get(draft.to_id))
         return any(end is not None and end.old is None for end in ends)
 

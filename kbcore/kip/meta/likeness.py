@@ -56,5 +56,5 @@ def _fit(word: str, named: Sequence[str], said: Sequence[str]) -> float:
 
 
 def is_near(word: str, other: str) -> bool:
-    """Tell whether two words are at most one typo apart; short words never are."""
+    """Return whether two words differ by at most one typo; short words never do."""
     return word == other or (is_long_enough(word) and is_a_typo(word, other))

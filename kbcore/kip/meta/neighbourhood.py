@@ -40,7 +40,7 @@ _PARTS: Final = ("attributes", "metadata")
 def neighbourhood(view: View, schema: Schema, known: Vocabulary, tree: s.DescribeNeighbourhood) -> dict[str, Any]:
     """Return a concept, how many links it has, and the first of these.
 
-    Where the concept is too long for the budget beside its links, its values are cut and ``cut_values`` counts them.
+    Where the concept is too long for the budget with its links, its values are cut and ``cut_values`` counts them.
 
     Raises: ``KipRefused``: KIP_3002 where there is no such concept, KIP_4002 for too large a budget.
     """

@@ -1,6 +1,6 @@
 """SEARCH: concepts by their words, ranked as ``kb query --text`` ranks them, and propositions by their predicates.
 
-What no record holds, such as the definitions of types, is searched beside the index. A score of 1 is as good as can be.
+What no record holds, such as the definitions of types, is searched besides the index. A score of 1 is the best.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kbcore.text.word_forms import common_beginning
 from kbcore.view.view import View
 
 DEFAULT_LIMIT: Final = 10
-"""Hits where nobody says how many."""
+"""Hits where LIMIT is not given."""
 _MODES: Final = ("keyword", "hybrid")
 """KB has no vectors: words, their beginnings and a typo are what finds, in either mode."""
 _IN_VALUES: Final = 0.3
@@ -144,7 +144,7 @@ def _shown(hit: Hit, known: Vocabulary, *, is_whole: bool) -> dict[str, Any]:
 
 
 def _weight(element: Node | Link, today: date) -> float:
-    """Return by how much a hit counts less: for what is not sure, no longer in force, or not touched for long."""
+    """Return by how much a hit counts less: for what is not sure, no longer in force, or not changed for long."""
     fields = element.fields
     given = fields.get("confidence", fields.get("metadata.confidence", 1.0))
     is_number = isinstance(given, int | float) and not isinstance(given, bool)
@@ -201,7 +201,7 @@ def _concepts(
             hits.append(Hit(score, 1, node))
     if page.found is None:
         return hits, "", ()
-    is_said = page.entities or not hits  # the notes count entities, and definitions of types are found beside them
+    is_said = page.entities or not hits  # the notes count entities, and definitions of types are found besides them
     return hits, page.found.search.basis, tuple(page.found.sentences(len(hits))) if is_said else ()
 
 

@@ -47,7 +47,7 @@ class BadToken(msgspec.Struct, frozen=True):
 
 
 def bad_token(word: str, expected: Sequence[str]) -> BadToken:
-    """Explain characters that are no token, in a place where ``expected`` could have stood."""
+    """Explain characters that are no token, in a place where ``expected`` was allowed."""
     strange = _STRANGE.search(word)
     if word[0] == '"':
         return _bad_string(word)

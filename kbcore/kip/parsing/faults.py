@@ -73,7 +73,7 @@ class Tokens(Protocol):
 def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefused:
     """Return the refusal of the current token, without its line.
 
-    ``expected`` are the forms that could stand there, signs and keywords in back quotes; ``hint`` is the remedy that
+    ``expected`` are the forms that are allowed there, signs and keywords in back quotes; ``hint`` is the remedy that
     the caller knows, for when the token itself tells none that is more exact.
     """
     bad = bad_token(tokens.word, expected) if tokens.kind == "bad" else None
@@ -114,7 +114,7 @@ def _remedy_of(tokens: Tokens, expected: Sequence[str], hint: str) -> str:
 
 
 def _other_word(tokens: Tokens, keywords: Sequence[str], hint: str) -> str:
-    """Return the remedy for a word that is nearly a keyword which could stand there, or that of another language."""
+    """Return the remedy for a word that is nearly a keyword that is allowed there, or that of another language."""
     word = tokens.word
     is_name = tokens.kind == "name"
     if is_name and word.upper() in keywords:

@@ -15,7 +15,7 @@ from kbcore.kip.errors import RESOURCE, SYNTAX, placed, refused
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing.faults import syntax_fault
 
-# Names have at most 100 characters (``limits.MAX_NAME_CHARS``), paths 32 parts (``limits.MAX_DEPTH``) behind their
+# Names have at most 100 characters (``limits.MAX_NAME_CHARS``), paths 32 parts (``limits.MAX_DEPTH``) after their
 # variable. A blank is a space, a tab or a line break, whichever system's; a comment ends with its line.
 _WORDY: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
 """A character of names, or one beyond ASCII, which is never the end of a name. Written as what it is not, it compiles
@@ -105,7 +105,7 @@ class Tokens:
         return True
 
     def is_at(self, kind: str) -> bool:
-        """Tell whether the current token is of the kind; if not, an error here names it as one that could stand."""
+        """Tell whether the current token is of the kind; if not, an error here names it as allowed."""
         if self.kind != kind:
             self._note_expected(kind)
         return self.kind == kind
@@ -117,7 +117,7 @@ class Tokens:
         self.tried.append(f"`{kind}`")
 
     def take(self, kind: str, *, hint: str = "") -> int:
-        """Pass over a keyword or sign that must stand here; return its offset. Raises: ``KipRefused``."""
+        """Pass over a keyword or sign that is required here; return its offset. Raises: ``KipRefused``."""
         if self.kind != kind:
             raise self.unexpected(f"`{kind}`", hint=hint)
         at = self.ats[self.i]
@@ -126,7 +126,7 @@ class Tokens:
         return at
 
     def enter(self, sign: str, *, hint: str = "") -> int:
-        """Pass over an opening sign that must stand here; return its offset. Raises: ``KipRefused``."""
+        """Pass over an opening sign that is required here; return its offset. Raises: ``KipRefused``."""
         if self.kind == sign and len(self.openers) >= limits.MAX_KIP_DEPTH:
             message = f"The command is nested deeper than {limits.MAX_KIP_DEPTH} levels."
             raise self.placed(refused(RESOURCE, message, at=self.at, hint="Make it flatter, or split it."))
@@ -135,7 +135,7 @@ class Tokens:
         return at
 
     def leave(self, sign: str, *, hint: str = "") -> None:
-        """Pass over a closing sign that must stand here. Raises: ``KipRefused``."""
+        """Pass over a closing sign that is required here. Raises: ``KipRefused``."""
         if self.kind != sign:
             raise self.unexpected(f"`{sign}`", hint=hint)
         self.openers.pop()
@@ -143,7 +143,7 @@ class Tokens:
         self.kind = self.kinds[self.i]
 
     def colon(self) -> None:
-        """Pass over a colon behind a key; in ``{key:true}`` it begins no placeholder. Raises: ``KipRefused``."""
+        """Pass over a colon after a key; in ``{key:true}`` it begins no placeholder. Raises: ``KipRefused``."""
         if self.kind == "parameter":
             word = self.word[1:]
             self.words[self.i] = word
@@ -155,13 +155,13 @@ class Tokens:
     def unexpected(self, *expected: str, hint: str = "") -> KipRefused:
         """Return the refusal of the current token.
 
-        ``expected`` are the forms that could have stood there, besides those that were tried with ``accept``.
+        ``expected`` are the forms that were allowed there, besides those that were tried with ``accept``.
         """
         tried = self.tried if self.tried_at == self.i else []
         return self.placed(syntax_fault(self, tuple(dict.fromkeys([*tried, *expected])), hint))
 
     def wrong(self, message: str, *, hint: str, at: int | None = None) -> KipRefused:
-        """Return the refusal of what is written as it should be and may not stand there."""
+        """Return the refusal of what is well-formed and not allowed there."""
         return self.placed(refused(SYNTAX, message, at=self.at if at is None else at, hint=hint))
 
     def placed(self, error: KipRefused) -> KipRefused:

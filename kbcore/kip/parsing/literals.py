@@ -1,4 +1,4 @@
-"""Texts, numbers, JSON values and maps, each of which a placeholder may stand for: tokens to values of the tree."""
+"""Texts, numbers, JSON values and maps, each of which a placeholder may replace: tokens to values of the tree."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def placeholder(t: Tokens) -> str:
 
 
 def variable(t: Tokens, what: str = "a variable (?x)", *also: str, hint: str = "") -> Variable:
-    """Return a variable without a path; ``also`` could stand in its place. Raises: ``KipRefused``."""
+    """Return a variable without a path; ``also`` is allowed in its place. Raises: ``KipRefused``."""
     if t.kind != "path":
         raise t.unexpected(what, *also, hint=hint)
     at, word = t.at, t.word
@@ -125,7 +125,7 @@ def value(t: Tokens) -> JsonValue:
 
 
 def scalar(t: Tokens, *also: str, hint: str = "") -> JsonValue:
-    """Return a value that is no list and no object; ``also`` could stand in its place. Raises: ``KipRefused``."""
+    """Return a value that is no list and no object; ``also`` is allowed in its place. Raises: ``KipRefused``."""
     if t.kind in {"{", "["} or (t.kind not in _CONSTANTS and is_word(t)):
         raise t.unexpected(*also, *SCALARS, hint=hint)
     at = t.at
@@ -184,7 +184,7 @@ def _object(t: Tokens, holes: list[ValuePlaceholder], path: tuple[str | int, ...
 
 
 def mapping(t: Tokens) -> Object:
-    """Return the map behind SET ATTRIBUTES or WITH METADATA, or its placeholder. Raises: ``KipRefused``."""
+    """Return the map after SET ATTRIBUTES or WITH METADATA, or its placeholder. Raises: ``KipRefused``."""
     at = t.at
     if t.kind == "parameter":
         return Object((), at, placeholder(t))

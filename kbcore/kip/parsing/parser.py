@@ -66,7 +66,7 @@ def parse(text: str, *, lead: int = 0) -> Command:
 
 
 def _too_much(t: Tokens, first: str) -> str:
-    """Return the remedy for what stands behind a whole command."""
+    """Return the remedy for what comes after a whole command."""
     if t.kind in _COMMANDS:
         begins = "One command contains only UPSERTs" if first == "UPSERT" else f"One {first} is a whole command"
         return f"{begins}; send the {t.kind} as another command of the batch."

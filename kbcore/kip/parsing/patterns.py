@@ -1,4 +1,4 @@
-"""WHERE and what stands in it, but for conditions: tokens to groups, clauses, matchers, links and predicates."""
+"""WHERE and its parts, but for conditions: tokens to groups, clauses, matchers, links and predicates."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _BARE_PREDICATE: Final = 'A predicate is written in double quotes: (?a, "knows",
 
 
 def where(t: Tokens, hint: str = "") -> ClauseGroup:
-    """Return the group behind WHERE, which must stand here. Raises: ``KipRefused``."""
+    """Return the group after WHERE, which is required here. Raises: ``KipRefused``."""
     t.take("WHERE", hint=hint)
     return group(t)
 
@@ -83,7 +83,7 @@ def _clause(t: Tokens, end: str) -> Clause:
 
 
 def matcher(t: Tokens, *, identifies: bool = False) -> Matcher:
-    """Return what stands in the braces of a concept. Raises: ``KipRefused``.
+    """Return the content of the braces of a concept. Raises: ``KipRefused``.
 
     With ``identifies`` it must be an id alone, or type and name, as in writes.
     """
@@ -131,7 +131,7 @@ def triple(t: Tokens) -> Triple | LinkId:
 
 
 def known_link(t: Tokens, at: int) -> LinkId | None:
-    """Return the link that is known by its id, if `id` stands behind the parenthesis. Raises: ``KipRefused``."""
+    """Return the link that is known by its id, if `id` comes after the parenthesis. Raises: ``KipRefused``."""
     if t.kind != "name" or t.word != "id":
         return None
     t.advance()

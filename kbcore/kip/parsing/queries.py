@@ -89,12 +89,12 @@ def _sort(t: Tokens) -> Sort:
 
 
 def limit(t: Tokens) -> Count | None:
-    """Return the number behind LIMIT, if LIMIT stands here. Raises: ``KipRefused``."""
+    """Return the number after LIMIT, if LIMIT is here. Raises: ``KipRefused``."""
     return literals.count(t, "a whole number of at least 1", 1) if t.accept("LIMIT") else None
 
 
 def cursor(t: Tokens) -> Text | None:
-    """Return the text behind CURSOR, if CURSOR stands here. Raises: ``KipRefused``."""
+    """Return the text after CURSOR, if CURSOR is here. Raises: ``KipRefused``."""
     return literals.text(t, "the cursor in quotes") if t.accept("CURSOR") else None
 
 

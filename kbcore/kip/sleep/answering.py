@@ -1,4 +1,4 @@
-"""The KIP commands that answer an item of the work list. Values that somebody stored are parameters, never text of KIP.
+"""The KIP commands that answer an item of the work list. Stored values are parameters, never text of KIP.
 
 A parameter whose value is null is for the agent to fill in.
 """

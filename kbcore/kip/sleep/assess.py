@@ -1,4 +1,4 @@
-"""Phase 1: how the memory stands. Counts only; nothing is written."""
+"""Phase 1: the state of the memory. Counts only; nothing is written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TASKS: Final = f"""from mine n where n.type = '{SLEEP_TASK}' and len(n.files) = 
     and to_id = '{concept_id(PERSON, SYSTEM)}')
   or n.id not in (select from_id from link where is_resolved and type = 'assigned_to'))
 """  # noqa: S608 - constants
-"""Tasks for the sleeping mind, or for nobody in particular."""
+"""Tasks for the sleeping mind, or without an assignee."""
 
 DOMAINS: Final = f"""from (
   select n.*, (select count(*) from member m where m.to_id = n.id) as members from mine n
@@ -93,7 +93,7 @@ class Assessment(msgspec.Struct, frozen=True):
 
 
 def assess(memory: Memory) -> Assessment:
-    """Return how a memory stands. A view looks at it once."""
+    """Return the state of a memory. A view computes it once."""
     key = memory.view.seq, memory.now, memory.settings, tuple(memory.types), tuple(memory.predicates)
     return memory.view.once("sleep state", key, lambda _: _assessed(memory))
 

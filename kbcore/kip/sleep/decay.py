@@ -1,7 +1,7 @@
-"""Phase 7: what nobody confirmed for long is less sure: the confidence of a link sinks by a factor for each period.
+"""Phase 7: the confidence of a link that was not confirmed for long is multiplied by a factor for each period.
 
 ``decay_applied_at`` is the time up to which that was done, so that it never happens twice for the same period, however
-often a cycle runs, and a link that somebody states anew begins again. What a file states, and what is suspect, is left:
+often a cycle runs, and a link that is stated again begins again. What a file states, and what is suspect, is left:
 a change would confirm it.
 """
 
@@ -33,7 +33,7 @@ def plan(memory: Memory) -> PhaseResult:
     """Return the confidences that sink."""
     wanted = memory.settings
     step = PhaseResult(memory.work())
-    period = memory.ago(wanted.decay_after_days)  # also for a time that somebody wrote and that is none
+    period = memory.ago(wanted.decay_after_days)  # also for a text that is no time
     found = memory.ask(_OLD, memory.predicates, wanted.decay_floor, period, [*DEFINING], memory.now)
     settle = settled(memory.view.rows)
     timed = [(*row[:2], normal_time(row[2]) or period, *row[3:]) for row in found]

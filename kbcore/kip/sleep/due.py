@@ -25,7 +25,7 @@ class Due(msgspec.Struct, frozen=True):
 
 
 def due(workspace: Workspace, view: View) -> Due | None:
-    """Return whether a cycle is due; None where nobody has remembered anything yet."""
+    """Return whether a cycle is due; None where nothing is remembered yet."""
     memory = Memory(view, view.schema(workspace.schema), workspace.config.sleep, workspace.machine.clock.now())
     found = assess(memory)
     if not found.concepts:

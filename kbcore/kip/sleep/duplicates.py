@@ -1,7 +1,7 @@
 """Phase 6: concepts whose names are one name, and that nothing speaks against, are merged as MERGE does it.
 
-A name is merged as a whole or not at all: of three of which two contradict each other, nobody knows which one the third
-is. All other pairs that look alike are for judgement: alike is not the same.
+A name is merged as a whole or not at all: of three of which two contradict each other, the third could be
+either. All other pairs that look alike are for judgement: alike is not the same.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Known:
         self.degrees: dict[str, int] = dict(memory.view.rows(_DEGREES, [listed])) if listed else {}
 
     def in_rank(self, ids: Iterable[str]) -> list[Node]:
-        """Return them with the one to keep first: what a file speaks of, then what is older, then better linked."""
+        """Return them with the one to keep first: what a file states, then what is older, then better linked."""
 
         def rank(node: Node) -> tuple[bool, int, int, str]:
             return node.id in self.free, node.created_seq, -self.degrees.get(node.id, 0), node.id
@@ -77,7 +77,7 @@ def _contradictions(nodes: Sequence[Node], names: TypeNames) -> list[str]:
 
 
 def plan(memory: Memory) -> PhaseResult:
-    """Return the merges that need nobody's judgement: of all that share a name, or of none of them."""
+    """Return the merges that need no decision: of all that share a name, or of none of them."""
     step = PhaseResult(memory.work())
     found = namesakes(memory)
     clear = [one.ids for one in found if one.is_clear]

@@ -1,4 +1,4 @@
-"""Phase 5: events that grew old before anybody took out what lasts of them are marked; to take it out is judgement."""
+"""Phase 5: old events that were not consolidated are marked; to consolidate them is a decision for an agent."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ class Memory:
         return CommandDrafts(self.view, self.schema, KipLimits())
 
     def ago(self, days: float) -> str:
-        """Return the instant that lies so many days before the cycle."""
+        """Return the instant so many days before the cycle."""
         return moved(self.now, -days)
 
 
 def moved(instant: str, days: float) -> str:
-    """Return an instant that lies so many days later; the first year of the calendar is the earliest."""
+    """Return an instant so many days later; the first year of the calendar is the earliest."""
     try:
         return (datetime.fromisoformat(instant) + timedelta(days=days)).strftime(_FORM)
     except OverflowError:

@@ -1,7 +1,7 @@
 """Phases 3 and 4: what waits in Unsorted, and what belongs to no domain at all.
 
-Where the settings name a domain for its type or one of its tags, it goes there; where somebody has put it into another
-domain already, it leaves Unsorted; else Unsorted is where it waits for an agent.
+Where the settings name a domain for its type or one of its tags, it goes there; where it was put into another
+domain already, it leaves Unsorted; else it stays there for an agent.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FILES: Final = "stated by files"
 
 
 def plan_inbox(memory: Memory) -> PhaseResult:
-    """Return what leaves Unsorted without anybody's judgement."""
+    """Return what leaves Unsorted without a decision."""
     step = PhaseResult(memory.work())
     rules = _Rules(memory, step)
     rows = memory.ask(_INBOX)

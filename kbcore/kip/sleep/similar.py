@@ -146,12 +146,12 @@ class Pair(msgspec.Struct, frozen=True, array_like=True):
 
 
 def namesakes(memory: Memory) -> list[Namesakes]:
-    """Return the concepts of one type and one name together; none where somebody distinguished two of them."""
+    """Return the concepts of one type and one name together; none where two of them were marked as distinct."""
     return [Namesakes(*row) for row in memory.ask(_NAMESAKES)]
 
 
 def pairs(memory: Memory) -> list[Pair]:
-    """Return the pairs that are most alike, the surest first; those that somebody distinguished are not among them.
+    """Return the pairs that are most alike, the surest first; those that were marked as distinct are not among them.
 
     A view looks for them once.
     """

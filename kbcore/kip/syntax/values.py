@@ -1,4 +1,4 @@
-"""The values in a KIP text: texts, whole numbers, JSON and maps; placeholders may stand for them. Pure data."""
+"""The values in a KIP text: texts, whole numbers, JSON and maps; placeholders may replace them. Pure data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class JsonValue(msgspec.Struct, frozen=True, tag_field="node"):
     json: Any
     at: int = 0
     holes: tuple[ValuePlaceholder, ...] = ()
-    """The placeholders in it; null stands in their places."""
+    """The placeholders in it; null is in their places."""
 
 
 class MapMember(msgspec.Struct, frozen=True, tag_field="node"):
@@ -50,7 +50,7 @@ class MapMember(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 class Object(msgspec.Struct, frozen=True, tag_field="node"):
-    """A map behind SET ATTRIBUTES or WITH METADATA; each key is there once."""
+    """A map after SET ATTRIBUTES or WITH METADATA; each key is there once."""
 
     members: tuple[MapMember, ...]
     at: int = 0

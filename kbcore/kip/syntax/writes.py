@@ -79,7 +79,7 @@ class AttributeChange(msgspec.Struct, frozen=True, tag_field="node"):
 
 
 class Assignments(msgspec.Struct, frozen=True, tag_field="node"):
-    """The map behind a SET of UPDATE; each key is there once."""
+    """The map after a SET of UPDATE; each key is there once."""
 
     assignments: tuple[AttributeChange, ...]
     at: int = 0

@@ -47,13 +47,13 @@ class Texts(Protocol):
         """Return an index of the entities as of a seq, None for the head."""
 
     def bodies(self, entities: Sequence[Node], at: int | None) -> Mapping[str, str]:
-        """Return the text of the documents that state these entities as of a seq, by id, as far as it is at hand."""
+        """Return the text of the documents that state these entities as of a seq, by id, as far as it is available."""
 
 
 def page_found(
     query: Query, last: str, rows: Rows, texts: Texts, nodes: Nodes | None
 ) -> tuple[TextMatch, list[Node], int, bool]:
-    """Return what was found, the entities of the page behind ``last``, how many there are, and if it is the last page.
+    """Return what was found, the entities of the page after ``last``, how many there are, and if it is the last page.
 
     Raises: ``InvalidQuery`` for a text without a word, or with too many.
     """

@@ -123,7 +123,7 @@ def _has_spelling(text: str) -> bool:
 
 
 def _read(index: Index, text: str) -> list[Word]:
-    """Return the words of a text, each once; the last one also stands for all that begin with it."""
+    """Return the words of a text, each once; the last one also means all that begin with it."""
     asked: dict[str, dict[str, None]] = {}
     typed: dict[str, str] = {}
     last = ""
@@ -143,7 +143,7 @@ def _read(index: Index, text: str) -> list[Word]:
 
 
 def _as_name(index: Index, whole: Sequence[str]) -> list[str]:
-    """Return what stands for a numbered name where there are such ids; zeros before its number do not count.
+    """Return the terms of a numbered name where there are such ids; zeros before its number do not count.
 
     Its parts alone say nothing then: each ``REQ-1`` holds the one, and every other number the other. They are all that
     a name has of which there is no id, such as ``ISO-8601``.
@@ -157,7 +157,7 @@ def _as_name(index: Index, whole: Sequence[str]) -> list[str]:
 
 
 def _listed(asked: Mapping[str, Mapping[str, None]], last: str) -> list[Word]:
-    """Return words, given with the terms that stand for each."""
+    """Return words, given with the terms of each."""
     if not asked:
         raise problem("The text contains no word.", "Words are made of letters, digits or symbols such as emoji.")
     if len(asked) > limits.MAX_QUERY_WORDS:

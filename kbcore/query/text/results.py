@@ -22,8 +22,8 @@ _FEW: Final = 5
 class Snippet(msgspec.Struct, frozen=True):
     """A piece of an entity's text around what was found; ``spans`` are begin and end of each hit in it.
 
-    ``field`` is the field it stands in, ``body`` for the document. ``is_cut`` tells for the beginning and the end
-    whether the text goes on there.
+    ``field`` is the field it is in, ``body`` for the document. ``is_cut`` tells for the beginning and the end
+    whether the text continues there.
     """
 
     field: str
@@ -42,7 +42,7 @@ class Snippet(msgspec.Struct, frozen=True):
         yield self.text[at:] + (" …" if self.is_cut[1] else ""), False
 
     def marked(self) -> str:
-        """Return the text with every hit between ``«`` and ``»``, which stand for nothing else in it."""
+        """Return the text with every hit between ``«`` and ``»``, which mean nothing else in it."""
         return "".join(f"«{text}»" if is_hit else _MARKS.sub('"', text) for text, is_hit in self.segments())
 
 

@@ -1,6 +1,6 @@
 """The piece of an entity's text that shows why it was found, with the hits in it.
 
-Where a hit may be is found by a quick look; what counts as one is decided where words are taken apart.
+Where a hit may be is found by a quick look; what counts as one is decided where words are split.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Sought:
 def snippets(asked: TextSearch, entities: Sequence[Node], bodies: Mapping[str, str]) -> dict[str, Snippet]:
     """Return a snippet for each entity that has one, by id: from the text that holds most of the words.
 
-    Of two that hold as many, the document comes first, because the rest is at hand anyway.
+    Of two that hold as many, the document comes first, because the rest is available anyway.
     """
     sought = [*map(_Sought, asked.known)]
     any_of = re.compile("|".join(re.escape(one.term) for word in asked.known for one in (*word.exact, *word.loose)))
@@ -162,7 +162,7 @@ def _terms(piece: str) -> list[str]:
 
 
 def _letters(text: str) -> list[str]:
-    """Return what a text is made of, each mark in one with the letter that it stands on."""
+    """Return what a text is made of, each mark in one with its letter."""
     found: list[str] = []
     for piece in terms.shown(text):
         if found and is_added(piece[0]):
