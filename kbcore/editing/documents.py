@@ -157,7 +157,7 @@ def require_whole(path: str, facts: Facts) -> None:
 
 
 def is_markdown(extractors: Extractors, path: str) -> bool:
-    """Tell whether a file is read as a Markdown document."""
+    """Return whether a file is read as a Markdown document."""
     found = wanted_at(extractors, path)
     return found is not None and found.wanted.extractor.name == MARKDOWN
 

@@ -558,7 +558,7 @@ def _recorded(target: WriteTarget, plan: Planner, request: Request) -> Outcome:
 
 
 def _is_in_file(extractors: Extractors, found: _Found) -> bool:
-    """Tell whether the former ids belong into the document that defines the entity."""
+    """Return whether the former ids belong into the document that defines the entity."""
     return bool(found.node.path) and is_markdown(extractors, found.node.path)
 
 

@@ -279,7 +279,7 @@ def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
 
 
 def _has_default_status(view: View, node: Node) -> bool:
-    """Tell whether a status is the default that a document without one gets: it was not set."""
+    """Return whether a status is the default that a document without one gets: it was not set."""
     if "status" not in node.fields or "status" in node.owners:
         return False
     return node.created_seq > view.recorded_seq or node.id in statuses_by_sync(view, [node.id])
@@ -404,11 +404,13 @@ def _edit_fields(
     return FileEdit(path, before, after)
 
 
-FRONT_MATTER_HOLDS: Final = "front matter holds text, lists of text, and numbers and booleans that the schema declares"
+FRONT_MATTER_HOLDS: Final = (
+    "front matter can have text, lists of text, and numbers and booleans that the schema declares"
+)
 
 
 def is_writable(value: Any, definition: EntityType | None, name: str) -> bool:
-    """Tell whether front matter can state a value of a field; a number or a boolean where the schema declares one."""
+    """Return whether front matter can state a value of a field; a number or a boolean where the schema declares one."""
     if isinstance(value, bool):
         return _declared_kind(definition, name) == "boolean"
     if isinstance(value, int | float):
@@ -417,7 +419,7 @@ def is_writable(value: Any, definition: EntityType | None, name: str) -> bool:
 
 
 def _is_stated(stated: StatedEntity, name: str) -> bool:
-    """Tell whether a key states a field; ``text_ref`` of a document is the document itself without one."""
+    """Return whether a key states a field; ``text_ref`` of a document is the document itself without one."""
     return name != "text_ref" or stated.lines.get(name) != stated.line
 
 

@@ -186,7 +186,7 @@ def unknown_names(view: View, schema: Schema, query: s.FindCommand) -> list[str]
 
 
 def _may_be_id(names: TypeNames, matcher: s.Matcher) -> bool:
-    """Tell whether the name that a matcher gives may be an id."""
+    """Return whether the name that a matcher gives may be an id."""
     return matcher.type is None or names.is_named_by_id(names.of_kip.get(matcher.type.value, ""))
 
 

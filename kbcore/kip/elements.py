@@ -83,7 +83,7 @@ STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version"
 
 
 def is_restated(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Tell whether two whole elements say the same, whenever either was written."""
+    """Return whether two whole elements say the same, whenever either was written."""
     return is_same(*({**element, "metadata": without_stamps(element["metadata"])} for element in (one, other)))
 
 

@@ -83,7 +83,7 @@ class TypeNames(msgspec.Struct, frozen=True):
     native: frozenset[str]
 
     def is_named_by_id(self, kb_type: str) -> bool:
-        """Tell whether the name of an entity of this type is its id."""
+        """Return whether the name of an entity of this type is its id."""
         return kb_type in self.native
 
     def shown(self, kb_type: str) -> str:
@@ -92,7 +92,7 @@ class TypeNames(msgspec.Struct, frozen=True):
 
 
 def is_given(source: str) -> bool:
-    """Tell whether a source says where a fact comes from (a file, or what a client gave), and not what wrote it."""
+    """Return whether a source says where a fact comes from (a file, or what a client gave), and not what wrote it."""
     return bool(source) and source not in PROGRAMS and not source.startswith(BEGINNINGS)
 
 

@@ -112,7 +112,7 @@ class _Group:
                 return step
 
     def _is_decided(self, step: algebra.Step, found: Iterable[algebra.Step]) -> bool:
-        """Tell whether the links that were looked up decide already what an end without a name must be."""
+        """Return whether the links that were looked up decide already what an end without a name must be."""
         return (
             isinstance(step, algebra.MatchNode)
             and step.variable.startswith("#")
@@ -208,7 +208,7 @@ class _Group:
 
 
 def _has_links(steps: Iterable[algebra.Step]) -> bool:
-    """Tell whether steps follow a link, for which alone look-ups are of use."""
+    """Return whether steps follow a link, for which alone look-ups are of use."""
     return any(
         isinstance(step, algebra.MatchLink | algebra.WalkJoin) or _has_links(getattr(step, "steps", ()))
         for step in steps

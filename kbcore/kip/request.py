@@ -48,7 +48,7 @@ class KipRequest(msgspec.Struct, frozen=True):
 
     @property
     def writes(self) -> bool:
-        """Tell whether a command begins as one that writes, whatever follows."""
+        """Return whether a command begins as one that writes, whatever follows."""
         return any(_begins(one.text).startswith(_WRITING) for one in self.commands)
 
 
@@ -75,7 +75,7 @@ def read(given: Any) -> KipRequest:
         what = "an empty list" if items == [] else kind_of(items)
         raise _wrong("$.commands", f"`commands` must be a list of commands, not {what}.", _SEVERAL)
     if len(items) > limits.MAX_KIP_COMMANDS:
-        message = f"`commands` holds {len(items)} commands; the limit is {limits.MAX_KIP_COMMANDS}."
+        message = f"`commands` has {len(items)} commands; the limit is {limits.MAX_KIP_COMMANDS}."
         raise _wrong("$.commands", message, "Send them in several requests.", code=RESOURCE)
     commands = tuple(_item(item, f"$.commands[{at}]", shared) for at, item in enumerate(items))
     return KipRequest(commands, is_batch=True, dry_run=dry_run)

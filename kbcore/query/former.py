@@ -124,7 +124,7 @@ def with_present_ids(view: Viewed, query: Query, at: int | None = None) -> tuple
 
 
 def _is_of_id(one: Condition, *, is_edge: bool) -> bool:
-    """Tell whether a condition compares with the whole id of an entity."""
+    """Return whether a condition compares with the whole id of an entity."""
     return one.operator in {"=", "!="} and one.key in ({"from", "to"} if is_edge else {"id"})
 
 

@@ -133,7 +133,7 @@ def _carrying(schema: Schema, *, is_against: bool, is_binding: bool) -> list[str
 
 
 def _carries(edge: EdgeType, is_against: bool) -> bool:
-    """Tell whether an effect goes along an edge, or against it."""
+    """Return whether an effect goes along an edge, or against it."""
     return edge.impact in {"both", "from" if is_against else "to"}
 
 
@@ -156,7 +156,7 @@ class _Walk:
 
     @property
     def is_full(self) -> bool:
-        """Tell whether more is affected than is looked at."""
+        """Return whether more is affected than is looked at."""
         return len(self._paths) > limits.MAX_AFFECTED
 
     def advance(self, edges: Sequence[_Edge]) -> None:
@@ -193,7 +193,7 @@ class _Walk:
                 self._decisions.setdefault(edge.far.id, Affected(edge.far, path))
 
     def leads_on(self, edges: Iterable[_Edge]) -> bool:
-        """Tell whether a further step would come to something new."""
+        """Return whether a further step would come to something new."""
         arrivals: dict[str, list[_Arrival]] = {}
         for id_, arrival in self.frontier:
             arrivals.setdefault(id_, []).append(arrival)

@@ -89,7 +89,7 @@ def key_of(name: str, *, is_edge: bool) -> Key | None:
 
 
 def is_path_key(name: str, *, is_edge: bool) -> bool:
-    """Tell whether a key is compared with paths of files."""
+    """Return whether a key is compared with paths of files."""
     key = key_of(name, is_edge=is_edge)
     if key is None:
         return False

@@ -23,19 +23,19 @@ class DataNames:
         self._tables = ("link", "link_history") if is_edge else ("node", "node_history")
 
     def is_empty(self) -> bool:
-        """Tell whether there is nothing yet that could have a name."""
+        """Return whether there is nothing yet that could have a name."""
         return not any(self._rows(f"select 1 from {table} limit 1", []) for table in self._tables)  # noqa: S608 - fixed
 
     def is_id(self, word: str) -> bool:
-        """Tell whether a word is the id of an entity."""
+        """Return whether a word is the id of an entity."""
         return bool(self._rows("select 1 from node where id = ?", [word]))
 
     def is_type(self, word: str) -> bool:
-        """Tell whether any element is of this type."""
+        """Return whether any element is of this type."""
         return bool(self._rows(f"select 1 from {self._tables[0]} where type = ? limit 1", [word]))  # noqa: S608 - fixed
 
     def has(self, field: str) -> bool:
-        """Tell whether any element has this attribute or member of ``metadata``, or once had it."""
+        """Return whether any element has this attribute or member of ``metadata``, or once had it."""
         column, _, member = field.partition(".")
         return any(
             self._rows(f"select 1 from {table} where json_exists({column}, ?) limit 1", [pointer(member)])  # noqa: S608
@@ -43,7 +43,7 @@ class DataNames:
         )
 
     def is_path(self, path: str) -> bool:
-        """Tell whether any element is of this file, or once was."""
+        """Return whether any element is of this file, or once was."""
         now, before = self._tables
         of_one = "source = $1 or list_contains(files, $1)"
         if now == "node":

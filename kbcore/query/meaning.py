@@ -42,7 +42,7 @@ def number_of(text: str) -> Number | None:
 
 
 def is_relative_time(text: str) -> bool:
-    """Tell whether a text names a time that depends on the present one, such as ``today`` and ``2 days ago``."""
+    """Return whether a text names a time that depends on the present one, such as ``today`` and ``2 days ago``."""
     return bool(_RELATIVE.fullmatch(text.lower()))
 
 

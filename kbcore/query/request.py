@@ -82,7 +82,7 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def is_edge(self) -> bool:
-        """Tell whether edges are asked for instead of entities."""
+        """Return whether edges are asked for instead of entities."""
         return self.type == EDGE
 
 
@@ -166,7 +166,7 @@ class _Names:
         self._declared = {f"attributes.{name}" for one in schema.entities.values() for name in one.attributes}
 
     def has(self, field: str) -> bool:
-        """Tell whether the schema or the data has a field, by its full name; what is not known counts as yes."""
+        """Return whether the schema or the data has a field, by its full name; what is not known counts as yes."""
         if self._known is None or field in OBJECT_FIELDS or (field in self._declared and not self._is_edge):
             return True
         return self._known.has(field) or self._known.is_empty()

@@ -41,7 +41,7 @@ class Section(msgspec.Struct, frozen=True):
 
     @property
     def is_cut(self) -> bool:
-        """Tell whether something was left out for a limit."""
+        """Return whether something was left out for a limit."""
         return self.entities > len(self.nodes) or self.edges > len(self.arrows)
 
 

@@ -182,7 +182,7 @@ class AcceptedFaults:
             self._left[entry.rule, entry.id, entry.code, entry.values[-1:]] += count
 
     def accepts(self, rule: str, key: str, source: str, *, code: str = "", target: str = "") -> bool:
-        """Tell whether this is accepted; each entry of the baseline accepts as many as it counts."""
+        """Return whether this is accepted; each entry of the baseline accepts as many as it counts."""
         if _has_reason(rule, key, self._reasons) or _is_in_settings(rule, key, source, self._suppressions):
             return True
         entry = (rule, key, code, (target,) if target else ())
@@ -190,7 +190,7 @@ class AcceptedFaults:
         return self._left[entry] >= 0
 
     def accepts_status(self, path: str, key: str) -> bool:
-        """Tell whether it is accepted that a file states a status of this entity that is not listed."""
+        """Return whether it is accepted that a file states a status of this entity that is not listed."""
         return key in self._statuses and self.accepts(UNKNOWN_STATUS, key, path, target=self._statuses[key])
 
 
@@ -203,7 +203,7 @@ def _is_suppressed(one: Violation, suppressions: Sequence[Suppression], reasons:
 
 
 def _has_reason(rule: str, id_: str, reasons: Reasons) -> bool:
-    """Tell whether an entity says in its document why it need not keep a rule."""
+    """Return whether an entity says in its document why it need not keep a rule."""
     said = reasons[id_].reasons.get(rule) if id_ in reasons else None
     return isinstance(said, str) and bool(said.strip())
 

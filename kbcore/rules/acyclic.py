@@ -130,7 +130,7 @@ def _circling(look: Look, edge: str, ends: list[tuple[str, str]], *, is_after: b
 
 
 def _meet(side: Side, edge: str, start: str, end: str) -> bool:
-    """Tell whether one may come from ``start`` to ``end`` by edges of a type; walked from both, the shorter first."""
+    """Return whether one may come from ``start`` to ``end`` by edges of a type; walked from both, the shorter first."""
     if start == end:
         return True
     ahead, back = {start}, {end}

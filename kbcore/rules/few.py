@@ -95,7 +95,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def is_turned(change: Change[Node], fields: Iterable[str]) -> bool:
-    """Tell whether a node came, went, or has another value in one of these fields."""
+    """Return whether a node came, went, or has another value in one of these fields."""
     before, after = change.before, change.after
     if before is None or after is None:
         return True
@@ -109,5 +109,5 @@ def text_of(node: Node, field: str) -> str:
 
 
 def is_retired(node: Node) -> bool:
-    """Tell whether a node asks for nothing any more."""
+    """Return whether a node asks for nothing any more."""
     return is_status(text_of(node, "status"), RETIRED)

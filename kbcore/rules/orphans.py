@@ -59,7 +59,7 @@ def _look(look: Look) -> list[Finding]:
 
 
 def _is_known(node: Node) -> bool:
-    """Tell whether every store knows a node: what the SQL says with ``_KNOWN``."""
+    """Return whether every store knows a node: what the SQL says with ``_KNOWN``."""
     return (node.type, node.fields.get("name", node.id)) in VOCABULARY
 
 

@@ -134,7 +134,7 @@ class RuleRun(msgspec.Struct, frozen=True):
 
     @property
     def is_slow(self) -> bool:
-        """Tell whether it took so long that a person should hear of it."""
+        """Return whether it took so long that a person should hear of it."""
         return self.seconds >= _SLOW_S
 
 
@@ -158,7 +158,7 @@ class CheckReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return found | {"violations": [one.as_json() for one in self.violations]}
 
     def passes(self, fail_on: FailOn) -> bool:
-        """Tell whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
+        """Return whether the command succeeds; a rule that could not run fails it whatever counts as a failure."""
         failing = {"error": {"error"}, "warning": {"error", "warning"}, "never": set[str]()}[fail_on]
         has_failed = any(violation.severity in failing for violation in self.violations)
         return not has_failed and all(run.status != "not_run" for run in self.rules)
@@ -223,7 +223,7 @@ def look(at: Look, levels: Mapping[str, Level], only: Collection[str]) -> CheckR
 
 
 def is_ok(violations: Iterable[Violation], runs: Iterable[RuleRun]) -> bool:
-    """Tell whether no violation is an error, and every rule that is not off could run."""
+    """Return whether no violation is an error, and every rule that is not off could run."""
     return all(run.status != "not_run" for run in runs) and all(one.severity != "error" for one in violations)
 
 

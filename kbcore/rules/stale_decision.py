@@ -57,8 +57,8 @@ def _finding(*row: Any) -> Finding:
     source = first_file(files)
     why = f"is superseded by {successor}" if successor else f"has the status {in_quotes(status)}"
     away = edge_remedy((symbol, "constrained_by", decision), source)
-    instead = f"Link {symbol} to {successor} instead" if successor else f"Link {symbol} to the decision that holds now"
-    where = f" If {decision} still holds, correct that in {path or decision}."
+    instead = f"Link {symbol} to {successor} instead" if successor else f"Link {symbol} to the decision in force now"
+    where = f" If {decision} is still in force, correct that in  {path or decision}."
     message = f"{symbol} is constrained by {decision}, which {why}."
     return Finding(symbol, message, f"{instead}, and {away}.{where}", source, frozenset({decision}), values=(decision,))
 
@@ -70,6 +70,6 @@ RULE: Final = Rule(
     "supersedes edge. A successor that is only a draft or proposed, or was rejected or withdrawn, does not count.",
     _run,
     example="SYM-2 is constrained by ADR-1, which is superseded by ADR-4.",
-    remedy="Link the symbol to the decision that holds now.",
+    remedy="Link the symbol to the decision in force now.",
     look=_look,
 )

@@ -54,7 +54,7 @@ def _where(one: StaleEdge, *, has_record: bool) -> str:
 RULE: Final = Rule(
     "suspect-edge",
     "warning",
-    "What an edge leads to has not changed since the edge was last confirmed. Applying the edge again confirms it, and "
+    "The target of an edge has not changed since the edge was last confirmed. Applying the edge again confirms it, and "
     "so does a change of the entity it comes from, or of a file that states it and defines no more than one entity.",
     _run,
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),

@@ -74,7 +74,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether there was nothing to do."""
+        """Return whether there was nothing to do."""
         return not (self.changed or self.removed or self.outcome.applied or self.outcome.warnings or self.doubted)
 
     def as_json(self) -> dict[str, Any]:

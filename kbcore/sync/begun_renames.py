@@ -35,11 +35,11 @@ class BegunRename(msgspec.Struct, frozen=True):
     written: dict[str, str]
 
     def is_seen(self, found: Iterable[tuple[str, str]]) -> bool:
-        """Tell whether one of these files, each with its SHA-256, is as the rename writes it."""
+        """Return whether one of these files, each with its SHA-256, is as the rename writes it."""
         return any(self.written.get(path) == hash_ for path, hash_ in found)
 
     def is_recorded(self, ids: Collection[str]) -> bool:
-        """Tell whether the rename is recorded where these entities exist, of its two ids."""
+        """Return whether the rename is recorded where these entities exist, of its two ids."""
         return self.new in ids and self.old not in ids
 
 

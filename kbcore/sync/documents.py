@@ -54,7 +54,7 @@ class Differing(msgspec.Struct, frozen=True):
     gone: Sequence[str]
 
     def __bool__(self) -> bool:
-        """Tell whether the tree states anything else than is known."""
+        """Return whether the tree states anything else than is known."""
         return bool(self.read or self.gone)
 
 
@@ -112,7 +112,7 @@ class Documents:
         return last.changes
 
     def is_stated_by(self, paths: Collection[str], tree: Tree) -> bool:
-        """Tell whether a document of a tree may be one of these paths, or a link that leads there."""
+        """Return whether a document of a tree may be one of these paths, or a link that leads there."""
         named = {path: tree.get(path, _GONE) for path in paths}
         links = (path for path, blob in tree.items() if blob.mode == blobs.LINK)
         return any(_wanted_in(named | {path: tree[path] for path in links}, self._wants))

@@ -264,7 +264,7 @@ class _Case:
 
     @property
     def is_held(self) -> bool:
-        """Tell whether nothing may be taken away from the entity."""
+        """Return whether nothing may be taken away from the entity."""
         return self.plan.held.has(self.path, self.entity.id, self.node)
 
     def note(self, code: str, message: str, hint: str, severity: Severity = "note") -> None:

@@ -92,7 +92,7 @@ def _is_accepted(path: str, problem: FileProblem, known: AcceptedFaults | None) 
 
 
 def has_faults(answer: SyncAnswer) -> bool:
-    """Tell whether a sync found anything wrong in files."""
+    """Return whether a sync found anything wrong in files."""
     return bool(answer.unresolved) or any(problem.severity != "note" for _, problem in answer.problems)
 
 

@@ -69,17 +69,17 @@ class HeldBack:
         self._ids.setdefault(path, set()).add(entity_id)
 
     def is_partial(self, path: str) -> bool:
-        """Tell whether a file could not be read whole."""
+        """Return whether a file could not be read whole."""
         return path in self._files or path in self._ids or path in self._titles
 
     def has(self, path: str, entity_id: str, node: Node | None) -> bool:
-        """Tell whether nothing may be taken away from an entity on behalf of a file; ``node`` is what is known."""
+        """Return whether nothing may be taken away from an entity on behalf of a file; ``node`` is what is known."""
         if path in self._files or entity_id in self._ids.get(path, ()):
             return True
         return node is not None and self.may_be_unidentified(path, node)
 
     def may_be_unidentified(self, path: str, node: Node) -> bool:
-        """Tell whether an entry of a file, whose id could not be read, may be this entity, which it does not state."""
+        """Return whether an entry of a file, whose id could not be read, may be this entity, not stated by it."""
         titles = self._titles.get(path, ())
         if not titles or node.id in self._stated[path] or path not in node.owners.values():
             return False

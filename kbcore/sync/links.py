@@ -62,7 +62,7 @@ class LinkContext(msgspec.Struct, frozen=True):
         return node.type if node else None
 
     def is_held(self, path: str, link: Link) -> bool:
-        """Tell whether a file, which does not state a link now, may do so in what could not be read of it."""
+        """Return whether a file, which does not state a link now, may do so in what could not be read of it."""
         held, nodes = self.entities.held, self.state.nodes
         return any(held.has(path, end, nodes.get(end)) for end in (link.from_id, link.to_id))
 

@@ -93,7 +93,7 @@ def lookup(
 
 
 def is_unchanged(workspace: Workspace, branch: str, head: Head) -> bool:
-    """Tell whether the records up to a head hold what the files of the worktree say now. No file is read for it.
+    """Return whether the records up to a head hold what the files of the worktree say now. No file is read for it.
 
     False also where only a sync can tell. Raises: ``InvalidConfig``.
     """

@@ -49,7 +49,7 @@ def _inside(path: Path, root: Path) -> str | None:
 
 
 def is_named(path: str, named: Collection[str]) -> bool:
-    """Tell whether a path is among those named, or below one; without any, all are.
+    """Return whether a path is among those named, or below one; without any, all are.
 
     Of a set only the folders of the path are asked, however many are named.
     """

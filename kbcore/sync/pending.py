@@ -280,7 +280,7 @@ def _has_open(source: SourceFile) -> bool:
 
 
 def _is_open(problems: str) -> bool:
-    """Tell whether problems, as JSON text, are such that other files may fix them."""
+    """Return whether problems, as JSON text, are such that other files may fix them."""
     return problems != "[]" and any(f'"{code}"' in problems for code in RECONSIDERED)
 
 

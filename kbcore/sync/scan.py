@@ -76,7 +76,7 @@ class FileStamp(msgspec.Struct, frozen=True, array_like=True):
     """The mark in the records and another one, by both of which this content was found to say the same."""
 
     def holds(self, about: os.stat_result) -> bool:
-        """Tell whether the file still looks as it did."""
+        """Return whether the file still looks as it did."""
         seen = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
         return seen == (self.size, self.mtime_ns, self.ctime_ns, self.inode)
 
@@ -108,7 +108,7 @@ class Scan(msgspec.Struct):
     """Numbers of files in document folders that no extractor wants, by ending; of a scan of all folders."""
 
     def is_blind_to(self, path: str) -> bool:
-        """Tell whether a file may be there although it was not found."""
+        """Return whether a file may be there although it was not found."""
         return bool(self.blind) and any(one in self.blind for one in (path, *parents(path)))
 
 
@@ -265,7 +265,7 @@ def globs_of(rules: Iterable[GlobRule]) -> GlobSet:
 
 
 def is_wanted(wants: Sequence[ActiveExtractor], path: str) -> bool:
-    """Tell whether an extractor wants the file at a path, if there is one."""
+    """Return whether an extractor wants the file at a path, if there is one."""
     return wanted_at(wants, path) is not None
 
 

@@ -41,7 +41,7 @@ class NamedFile:
         return os.stat(self.path, follow_symlinks=follow_symlinks)  # noqa: PTH116 - as an entry of `os.scandir`
 
     def is_symlink(self) -> bool:
-        """Tell whether it is a link."""
+        """Return whether it is a link."""
         return os.path.islink(self.path)  # noqa: PTH114 - as an entry of `os.scandir`
 
 
@@ -171,19 +171,19 @@ class FolderWalk:
         return sorted(self._known)
 
     def leads_to(self, above: str, folder: str) -> bool:
-        """Tell whether a search that begins in a folder comes to another one below it, if that is there."""
+        """Return whether a search that begins in a folder comes to another one below it, if that is there."""
         rest = folder.removeprefix(f"{above}/" if above else "")
         if not SKIPPED_FOLDERS.isdisjoint(rest.split("/")):
             return False
         return os.path.realpath(self._root / folder) == os.path.join(os.path.realpath(self._root / above), rest)  # noqa: PTH118
 
     def _leads_inside(self, folder: str) -> bool:
-        """Tell whether a search that begins in a folder finds one inside the repository."""
+        """Return whether a search that begins in a folder finds one inside the repository."""
         real = Path(os.path.realpath(self._root / folder))
         return real.is_dir() and real.is_relative_to(self._root)
 
     def _hides(self, path: str) -> bool:
-        """Tell whether files are known below a path that are not looked for where it leads either."""
+        """Return whether files are known below a path that are not looked for where it leads either."""
         above = path_text(path) + "/"
         there = _below(self._in_order, path_text(path))
         own = (

@@ -103,7 +103,7 @@ class Backlog:
 
     @property
     def has_settings(self) -> bool:
-        """Tell whether settings are still to be looked at, and may be in the middle of being saved."""
+        """Return whether settings are still to be looked at, and may be in the middle of being saved."""
         return bool(self._settings)
 
     def hurry(self) -> None:
@@ -111,7 +111,7 @@ class Backlog:
         self._not_before_s = 0.0
 
     def is_settling(self, now_s: float) -> bool:
-        """Tell whether something was noticed that is looked at as soon as its burst is over."""
+        """Return whether something was noticed that is looked at as soon as its burst is over."""
         if now_s < self._not_before_s:
             return False
         return self._whole_since is not None or (bool(self._since) and now_s - self._last_s < self._quiet_s())

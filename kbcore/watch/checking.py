@@ -103,24 +103,24 @@ class Checking:
 
     @property
     def is_due(self) -> bool:
-        """Tell whether to check now."""
+        """Return whether to check now."""
         return self.due_s is not None and self._clock.monotonic_s() >= self.due_s
 
     @property
     def may_wait(self) -> bool:
-        """Tell whether what is due may give way to changes: so that it is done at last, it does so for a while only."""
+        """Return whether what is due may give way to changes: only for a while, so that it is done."""
         if self._touched_s is None:
             return not self._has_waited
         return self._clock.monotonic_s() < self._touched_s + _CHANGED_LONGEST_S
 
     @property
     def _has_waited(self) -> bool:
-        """Tell whether there is a reason to check everything for so long that nothing else may come first."""
+        """Return whether there is a reason to check everything for so long that nothing else may come first."""
         return self._all_since_s is not None and self._clock.monotonic_s() >= self._all_since_s + _ALL_LONGEST_S
 
     @property
     def _is_for_all(self) -> bool:
-        """Tell whether everything is next, with what was touched: nothing less is due, or its own time has come."""
+        """Return whether everything is next, with what was touched: nothing less is due, or its own time has come."""
         is_due = self._all_s is not None and self._clock.monotonic_s() >= self._all_s
         return self._touched_s is None or (is_due and self._has_waited)
 

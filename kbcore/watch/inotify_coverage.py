@@ -26,7 +26,7 @@ def folders_below(folders: Sequence[Path]) -> tuple[list[Path], bool]:
 
 
 def _is_own(path: str) -> bool:
-    """Tell whether a folder may be read and is no link."""
+    """Return whether a folder may be read and is no link."""
     return os.access(path, os.R_OK | os.X_OK) and not os.path.islink(path)  # noqa: PTH114 - for every folder
 
 

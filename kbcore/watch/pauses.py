@@ -23,7 +23,7 @@ class Retry:
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether something is still to be tried again."""
+        """Return whether something is still to be tried again."""
         return self.next_s > RETRY_S
 
     def take_s(self) -> float:
@@ -49,7 +49,7 @@ class QuietLook:
         self.at_s = now_s + self._quiet_s
 
     def is_due(self, now_s: float) -> bool:
-        """Tell whether it is time; that is reported once."""
+        """Return whether it is time; that is reported once."""
         if self.at_s is None or now_s < self.at_s:
             return False
         self.at_s = None

@@ -42,7 +42,7 @@ class Places(msgspec.Struct, frozen=True):
     flat: tuple[Path, ...]
 
     def is_listened(self, path: Path) -> bool:
-        """Tell whether a path is one of the folders that are watched."""
+        """Return whether a path is one of the folders that are watched."""
         return path in self.deep or path in self.flat
 
     def meaning(self, path: Path) -> Meaning:
@@ -96,7 +96,7 @@ def _folders_of(globs: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]
 
 
 def _is_inside(folder: Path, root: Path) -> bool:
-    """Tell whether a folder is there, and no link leads out of the repository."""
+    """Return whether a folder is there, and no link leads out of the repository."""
     return _is_folder(folder) and Path(os.path.realpath(folder)).is_relative_to(root)
 
 

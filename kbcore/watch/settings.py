@@ -28,14 +28,14 @@ class Settings:
         self._there = frozenset() if believed is None else self._there.difference(believed)
 
     def are_being_saved(self) -> bool:
-        """Tell whether they changed a moment ago; those that went are looked at when that may be believed."""
+        """Return whether they changed a moment ago; those that went are looked at when that may be believed."""
         missing = [path for path in self._there if is_doubtful(Path(path))]
         self._backlog.add(missing, self._clock.monotonic_s(), are_settings=True)
         return bool(missing)
 
 
 def is_doubtful(path: Path) -> bool:
-    """Tell whether a path is gone or holds nothing, as while it is being saved."""
+    """Return whether a path is gone or holds nothing, as while it is being saved."""
     try:
         about = os.lstat(path)
     except OSError:

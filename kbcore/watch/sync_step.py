@@ -92,7 +92,7 @@ class SyncStep:
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether something was put back that could not be done yet."""
+        """Return whether something was put back that could not be done yet."""
         return self._retry.is_behind
 
     def foreign(self, workspace: Workspace) -> Foreign:
@@ -140,7 +140,7 @@ class SyncStep:
         return StepResult(_with_warnings(answer, notices), is_new, ensured.notice if is_said else "")
 
     def _may_begin(self, workspace: Workspace, work: PendingWork, branch: str) -> bool:
-        """Tell whether nothing was lost, git takes no steps of a rebase and no settings are being saved.
+        """Return whether nothing was lost, git takes no steps of a rebase and no settings are being saved.
 
         Else the work is put back. The steps are no states of the branch: what they take away would go, and come back.
         """

@@ -163,7 +163,7 @@ class Watcher:
         return min(waits)
 
     def _has_news(self, places: Places, notices: Notices) -> bool:
-        """Tell whether there is something to do that no check should keep waiting. Raises ``_Elsewhere``."""
+        """Return whether there is something to do that no check should keep waiting. Raises ``_Elsewhere``."""
         self._sort(places, notices.take(0.0))
         return self._is_stopped or self._backlog.is_settling(self._clock.monotonic_s())
 
@@ -202,7 +202,7 @@ class Watcher:
             raise _Elsewhere
 
     def _has_moved(self) -> bool:
-        """Tell whether another branch is checked out than the one that is followed, as far as can be seen."""
+        """Return whether another branch is checked out than the one that is followed, as far as can be seen."""
         try:
             return self._workspace.head().branch != self._sync_step.branch
         except GitUnusable:  # the sync that comes next says what is wrong

@@ -28,7 +28,7 @@ def watch_lock(workspace: Workspace) -> Iterator[None]:
 
 
 def is_removed(workspace: Workspace) -> bool:
-    """Tell whether this worktree is gone; one without permission to read is not."""
+    """Return whether this worktree is gone; one without permission to read is not."""
     for path in (workspace.repo.worktree / ".git", workspace.repo.git_dir / "HEAD"):
         try:
             path.lstat()

@@ -144,7 +144,7 @@ def _staged(
 
 
 def _says_more(before: Any, after: Any) -> bool:
-    """Tell whether a symbol is new, or says something else than before."""
+    """Return whether a symbol is new, or says something else than before."""
     return before is None or before.fields != after.fields
 
 

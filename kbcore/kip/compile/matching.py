@@ -72,7 +72,7 @@ def match_link(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink)
 
 
 def _may_be_virtual(st: SqlStatement, relation: SqlRelation, step: algebra.MatchLink) -> bool:
-    """Tell whether the vocabulary may have a link of a pattern; its links lead from definitions to one domain."""
+    """Return whether the vocabulary may have a link of a pattern; its links lead from definitions to one domain."""
     if step.predicates and PREDICATES.isdisjoint(step.predicates):
         return False
     ends = [relation.columns.get(name) for name in (step.subject, step.object)]

@@ -84,7 +84,7 @@ def _late(st: SqlStatement, relation: SqlRelation, query: s.FindCommand, page: t
 
 
 def _is_elsewhere(bound: Bound, parts: tuple[str, ...]) -> bool:
-    """Tell whether what is shown of a variable is in none of the sources of its relation yet."""
+    """Return whether what is shown of a variable is in none of the sources of its relation yet."""
     if bound.kind == "name" or parts == ("id",):
         return False
     return not (bound.node or bound.kind == "link") or not (bound.link or bound.kind == "node")

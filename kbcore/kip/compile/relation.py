@@ -104,7 +104,7 @@ class SqlRelation:
         return f"select {what} from {self.from_()}{where}"  # noqa: S608 - made from fixed names and placeholders
 
     def is_determined_by(self, columns: Iterable[str]) -> bool:
-        """Tell whether no two rows have the same values in these columns."""
+        """Return whether no two rows have the same values in these columns."""
         known = set(columns)
         left = dict(self.rows)
         while True:

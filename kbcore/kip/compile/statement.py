@@ -130,7 +130,7 @@ class SqlStatement:
         return [f"select {columns} from {table} t where {one}" for one in wanted]  # noqa: S608 - fixed names
 
     def may_be_virtual(self, step: MatchNode) -> bool:
-        """Tell whether the vocabulary has a node of this id, type and name, as far as they are given."""
+        """Return whether the vocabulary has a node of this id, type and name, as far as they are given."""
         return (step.id, step.type, step.name) in self.known.nodes
 
     def end_kinds(self, predicates: Sequence[str]) -> tuple[str, str]:
@@ -141,5 +141,5 @@ class SqlStatement:
         return first, second
 
     def has_kinds(self, predicates: Sequence[str]) -> bool:
-        """Tell whether there may be several links between two elements that match."""
+        """Return whether there may be several links between two elements that match."""
         return len(predicates) != 1 or self.known.schema.edges[predicates[0]].needs_kind

@@ -59,7 +59,7 @@ class Edits(msgspec.Struct):
         self.places |= {f"{prefix}.{member.key}": member.at for member in members}
 
     def __bool__(self) -> bool:
-        """Tell whether anything is set or dropped."""
+        """Return whether anything is set or dropped."""
         return bool(self.attributes or self.metadata or self.dropped_attributes or self.dropped_metadata)
 
 
@@ -190,7 +190,7 @@ def _clear(item: dict[str, Any], key: str, draft: NodeDraft) -> None:
 
 
 def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
-    """Tell whether the edits change what is shown of a concept; ``only`` limits the question to one attribute."""
+    """Return whether the edits change what is shown of a concept; ``only`` limits the question to one attribute."""
     if draft.old is None:
         return True
     shown = node_json(draft.old, names)
@@ -201,7 +201,7 @@ def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
 
 
 def is_restatement(draft: NodeDraft, names: TypeNames) -> bool:
-    """Tell whether the edits say of a concept what is shown of it, and nothing else but when that was written."""
+    """Return whether the edits say of a concept what is shown of it, and nothing else but when that was written."""
     if draft.old is None:
         return False
     shown = node_json(draft.old, names)
@@ -266,7 +266,7 @@ def _objects(
 
 
 def _fits(field: str, value: Any) -> bool:
-    """Tell whether a field takes a value; an empty text says nothing and is kept as it was given."""
+    """Return whether a field takes a value; an empty text says nothing and is kept as it was given."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return False
     return field_problem(field, value) is None and meaning_problem(field, value) is None

@@ -81,7 +81,7 @@ def _ended(view: View, given: s.Text, mark: str) -> cursors.Cursor:
 
 
 def _is_everywhere(work: CommandDrafts, stored: Node | Link) -> bool:
-    """Tell whether a stored element is one of the vocabulary and says what it says in every store."""
+    """Return whether a stored element is one of the vocabulary and says what it says in every store."""
     core = work.core_nodes.get(stored.id) or work.core_links.get(stored.id)
     return core is not None and is_restated(element_json(core, work.names), element_json(stored, work.names))
 
@@ -140,7 +140,7 @@ class _Capsule:
             frontier = set(new)
 
     def _holds(self, link: Link) -> bool:
-        """Tell whether this page, an earlier one or every store has both ends of a link."""
+        """Return whether this page, an earlier one or every store has both ends of a link."""
         ends = (link.from_id, link.to_id)
         return all(
             end in self._own or end in self.links or end in self._core or self._earlier.get(end, False) for end in ends

@@ -59,19 +59,19 @@ def check_written(draft: NodeDraft, names: TypeNames) -> None:
 
 
 def is_kept(draft: NodeDraft) -> bool:
-    """Tell whether a concept that ``check_written`` let pass stays as it is, whatever times a command gives it."""
+    """Return whether a concept that ``check_written`` let pass stays as it is, whatever times a command gives it."""
     is_protected = _is_of_files(draft) or (draft.type, draft.name) in FOUNDATION
     return is_protected and (draft.is_stored or not draft.is_end)
 
 
 def _is_of_files(draft: NodeDraft) -> bool:
-    """Tell whether a concept is a definition of KB's schema or of a file of the project."""
+    """Return whether a concept is a definition of KB's schema or of a file of the project."""
     is_defined = draft.type in DEFINING and draft.old is not None and not draft.is_stored
     return is_defined and (draft.type, draft.name) not in VOCABULARY
 
 
 def is_undeletable(draft: NodeDraft) -> bool:
-    """Tell whether a concept belongs to every store."""
+    """Return whether a concept belongs to every store."""
     return not draft.is_stored or (draft.type, draft.name) in VOCABULARY
 
 

@@ -62,7 +62,7 @@ class DraftSources:
         return words, field
 
     def is_named_by(self, problem: Problem) -> bool:
-        """Tell whether the message of a problem names the element of its JSON path, or there is no such element."""
+        """Return whether the message of a problem names the element of its JSON path, or there is no such element."""
         draft, _, _ = self._find(problem.path)
         return draft is None or draft.id == problem.subject
 

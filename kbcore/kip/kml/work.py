@@ -176,7 +176,7 @@ class CommandDrafts:
         return found[0] if found else None
 
     def _is_called(self, node: Node, name: str, made_as: str) -> bool:
-        """Tell whether a concept has this name; who made one under the id that KIP gives need not say its name too."""
+        """Return whether a concept has this name; one made under the id that KIP gives may lack it."""
         called = name_of(node, self.names)
         return called == name or node.id == made_as == called
 
@@ -260,7 +260,7 @@ class CommandDrafts:
                 draft.old = self.core_links.get(key)
 
     def _is_at_new(self, draft: LinkDraft) -> bool:
-        """Tell whether a link begins or ends at a concept that the command makes, so that it cannot exist yet."""
+        """Return whether a link begins or ends at a concept that the command makes, so that it cannot exist yet."""
         ends = (self.nodes.get(draft.from_id), self.nodes.get(draft.to_id))
         return any(end is not None and end.old is None for end in ends)
 

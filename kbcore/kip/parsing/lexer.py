@@ -105,7 +105,7 @@ class Tokens:
         return True
 
     def is_at(self, kind: str) -> bool:
-        """Tell whether the current token is of the kind; if not, an error here names it as allowed."""
+        """Return whether the current token is of the kind; if not, an error here names it as allowed."""
         if self.kind != kind:
             self._note_expected(kind)
         return self.kind == kind

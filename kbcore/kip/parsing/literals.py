@@ -99,7 +99,7 @@ def count(t: Tokens, what: str = "a whole number", least: int = 0) -> Count:
 
 
 def is_word(t: Tokens) -> bool:
-    """Tell whether the current token is a word, keyword or not, as bare keys are."""
+    """Return whether the current token is a word, keyword or not, as bare keys are."""
     return t.kind == "name" or t.kind in KEYWORDS
 
 

@@ -42,7 +42,7 @@ class Index(Protocol):
         """Return the terms of about the same length that have the first half of a word, or its last one."""
 
     def has_numbered(self, kind: str) -> bool:
-        """Tell whether there are ids that are numbered names with ``kind`` before their number."""
+        """Return whether there are ids that are numbered names with ``kind`` before their number."""
 
     def numbers_of(self, names: Sequence[str], length: int = 0) -> list[int]:
         """Return the numbers, within the index, of the entities with these ids as terms have them, of this length."""
@@ -118,7 +118,7 @@ def _widened(index: Index, word: Word) -> Word:
 
 
 def _has_spelling(text: str) -> bool:
-    """Tell whether a typo in a word can be determined: a number is a name, and a short word has too many neighbours."""
+    """Return whether typos in a word can be found: numbers are names, and short words have too many neighbours."""
     return is_long_enough(text) and not _has_digit(text)
 
 

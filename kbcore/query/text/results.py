@@ -72,7 +72,7 @@ class TextMatch(msgspec.Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Tell whether what was found lacks some of the words that were asked for."""
+        """Return whether what was found lacks some of the words that were asked for."""
         return not self.is_whole or bool(self.search.unknown)
 
     def shown(self, id_: str) -> dict[str, Any]:
