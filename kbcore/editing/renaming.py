@@ -220,7 +220,7 @@ def _renamed(target: WriteTarget, old: str, new: str, request: Request, expected
         if isinstance(found, Outcome):
             return SetResult(found)
         former = (*(one for one in former_ids(found.node) if one != new), old)
-        written = _carried_out(target, found, _Step(old, new, former, expected_seq), request)
+        written = _run_step(target, found, _Step(old, new, former, expected_seq), request)
     if request.dry_run:  # the files are as they were
         return written
     warnings = (
@@ -337,7 +337,7 @@ def undo(
             return planned
         found, step_back = planned
         request = _framed(target, message=message or f"revert {seq}", dry_run=dry_run)
-        written = _carried_out(target, found, step_back, request)
+        written = _run_step(target, found, step_back, request)
     return RevertedRename(*written, step_back.old, step_back.new)
 
 
@@ -466,7 +466,7 @@ def _renames_left(view: View, seq: int) -> dict[str, str]:
     return {now: before for now, before in renames.items() if now in there and before not in there}
 
 
-def _carried_out(target: WriteTarget, found: _Found, step: _Step, request: Request) -> SetResult:
+def _run_step(target: WriteTarget, found: _Found, step: _Step, request: Request) -> SetResult:
     extractors = wanted(target.workspace)
     read = _read_and_edited(target, extractors, [(found, step)])
     edits = [one.edit for one in read if one.changes]  # a link by its path names no id

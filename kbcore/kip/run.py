@@ -139,7 +139,7 @@ def _run(
         attempt = _Attempt(around, dry_run=request.dry_run, trial=trial)
         try:
             interrupting.begin_answer()
-            piece = attempt.carried_out(command)
+            piece = attempt.run(command)
             with placing(command.text):
                 response = fit(piece, count - at - 1) if fit else piece.response
         except (KBError, Stopped) as failure:
@@ -175,8 +175,8 @@ class _Attempt:
         self.writes = False
         """True if the command would write, as far as it could be read."""
 
-    def carried_out(self, command: CommandText) -> Piece:
-        """Parse, bind and carry out a command. Raises: ``KBError``."""
+    def run(self, command: CommandText) -> Piece:
+        """Parse, bind and run a command. Raises: ``KBError``."""
         tree = read_command(command.text, command.parameters, lead=command.lead)
         with placing(command.text):
             if isinstance(tree, Reading):

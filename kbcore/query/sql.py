@@ -152,7 +152,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
     elif after:
         keys = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
         source += f", (select {keys} from {table} n where n.id = {statement.bind(after)}) last"  # noqa: S608
-        conditions.append(is_behind(order, 0))
+        conditions.append(comes_after(order, 0))
     ordered = ", ".join(f"{term.expression} {'desc' if term.is_descending else 'asc'} nulls last" for term in order)
     return (
         f"{ctes}select {columns} from {source} where {' and '.join(conditions) or 'true'} "  # noqa: S608 - fixed names
@@ -213,11 +213,11 @@ def _order(statement: _Statement, query: Query) -> list[Term]:
     return [tie]
 
 
-def is_behind(order: Sequence[Term], at: int = 0) -> str:
+def comes_after(order: Sequence[Term], at: int = 0) -> str:
     """Return the condition that a row comes after ``last`` in the order, from its term ``at`` on."""
     expression, last = order[at].expression, f"last.k{at}"
     sign = "<" if order[at].is_descending else ">"
     behind = f"{expression} {sign} {last} or ({expression} is null and {last} is not null)"
     if at + 1 < len(order):
-        behind += f" or ({expression} is not distinct from {last} and {is_behind(order, at + 1)})"
+        behind += f" or ({expression} is not distinct from {last} and {comes_after(order, at + 1)})"
     return f"({behind})"

@@ -176,7 +176,7 @@ def plan_entities(
     claims = claims_of(readings, gone, state, held)
     lost = lost_owners(readings, gone, state, claims, held)
     plan = EntityPlan([], {}, {}, held, [], [], _IdHolders(claims, lost, state, past.renamed))
-    standing = {key: claims[key] for key in claims if key in state.nodes}
+    stated_by = {key: claims[key] for key in claims if key in state.nodes}
     others = []
     for reading in readings:
         accepted = plan.accepted.setdefault(reading.path, {})
@@ -196,8 +196,8 @@ def plan_entities(
                 case = _Case(plan, reading, entity, state.nodes.get(entity.id), past)
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
                     accepted[entity.id] = None
-                    standing[entity.id] = reading.path
-    _plan_others(plan, others, standing, schema, past)
+                    stated_by[entity.id] = reading.path
+    _plan_others(plan, others, stated_by, schema, past)
     for key, owners in lost.items():
         if owners and key not in claims:
             _drop(plan, state.nodes[key], schema, owners, past)
@@ -226,20 +226,20 @@ def _note_kept(plan: EntityPlan, state: State) -> None:
 def _plan_others(
     plan: EntityPlan,
     others: Sequence[tuple[FileReading, StatedEntity]],
-    standing: dict[str, str],
+    stated_by: dict[str, str],
     schema: Schema,
     past: Past,
 ) -> None:
     """Plan entities of files that do not keep their ids: one is kept where its owner does not state enough."""
     for reading, entity in others:
-        if entity.id in standing:
-            message = f"The id {in_quotes(entity.id)} is already stated by {standing[entity.id]}."
+        if entity.id in stated_by:
+            message = f"The id {in_quotes(entity.id)} is already stated by {stated_by[entity.id]}."
             hint = "Give one of the two another id; until then this one is left out."
             plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint, id=entity.id)))
         elif _plan_entity(_Case(plan, reading, entity, None, past), schema, frozenset()):
             # What the first file states of it cannot be recorded.
             plan.accepted[reading.path][entity.id] = None
-            standing[entity.id] = reading.path
+            stated_by[entity.id] = reading.path
 
 
 class _Case:

@@ -50,10 +50,10 @@ class _Texts:
         return self._texts.bodies(self._view, entities, at, self._read)
 
     def _read(self, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        return _at_hand(self._workspace, self._branch, wanted)
+        return _available(self._workspace, self._branch, wanted)
 
 
-def _at_hand(workspace: Workspace, branch: str, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _available(workspace: Workspace, branch: str, wanted: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield the documents that this worktree has, then those that the branch has committed, each with its hash."""
     repo = workspace.repo
     found = set()
@@ -83,7 +83,7 @@ def documents(
         some = stated[begin : begin + count]
         begin, count = begin + count, count * 2
         wanted = sorted({(node.path, hashes[node.path]) for node in some})
-        texts = {digest: text[:most] for digest, text in _at_hand(workspace, branch, wanted)}
+        texts = {digest: text[:most] for digest, text in _available(workspace, branch, wanted)}
         found |= {node.id: texts.get(hashes[node.path]) for node in some}
         taken += sum(len(texts.get(hashes[node.path], "")) for node in some)
     return found

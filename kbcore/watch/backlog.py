@@ -106,7 +106,7 @@ class Backlog:
         """Return whether settings are still to be looked at, and may be in the middle of being saved."""
         return bool(self._settings)
 
-    def hurry(self) -> None:
+    def end_pause(self) -> None:
         """End a pause: its reason may be gone."""
         self._not_before_s = 0.0
 

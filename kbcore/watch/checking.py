@@ -186,7 +186,7 @@ class Checking:
             self._not_run = not_run
         is_first, self._is_first = self._is_first, False
         if changes.new or changes.mended or is_first or is_other:
-            standing = self._ledger.standing
+            standing = self._ledger.violations
             at = self._clock.now()
             self._tell(
                 Checked(at, branch, seq, changes.new, changes.mended, standing, is_first, self._not_run, run_again)

@@ -19,7 +19,7 @@ from watchfiles import watch
 
 from kbcore.watch import inotify
 from kbcore.watch.inotify_coverage import folders_below, new_folders, readable
-from kbcore.watch.polling import looked_at
+from kbcore.watch.polling import poll
 
 _STEP_MS: Final = 120
 """The interval of the library's looks at gathered changes: the delay of a notice. There are two listeners."""
@@ -58,7 +58,7 @@ class Notices:
 
     ``deep`` folders are watched with everything below them, of ``flat`` ones the entries alone. With
     ``is_polling`` the folders are looked at every second, where the system tells nothing. A path that is one of these
-    folders itself means that it may be another one now. Then, and when it ``is_deaf``, no more will come from there,
+    folders itself means that it may be another one now. Then, and when it ``has_ended``, no more will come from there,
     and the caller begins again and looks at everything.
     """
 
@@ -86,7 +86,7 @@ class Notices:
         self.close()
 
     @property
-    def is_deaf(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether a listener has ended unasked: it reports no changes any more."""
         return self._is_deaf
 
@@ -150,7 +150,7 @@ class Notices:
     def _listen(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool) -> None:
         try:
             if self._is_polling:
-                for told in looked_at(paths, self._stop, begun, is_deep=is_deep):
+                for told in poll(paths, self._stop, begun, is_deep=is_deep):
                     self._note(told)
                 return
             if inotify.IS_AVAILABLE:
@@ -163,9 +163,9 @@ class Notices:
             # keeps it from listening to those that come after it: then it is given the folders one by one.
             listed, has_others = folders_below(paths) if is_deep else ([], False)
             if has_others:
-                self._hear(listed, begun, is_deep=False, listed_below=paths)
+                self._gather(listed, begun, is_deep=False, listed_below=paths)
             else:
-                self._hear(paths, begun, is_deep=is_deep)
+                self._gather(paths, begun, is_deep=is_deep)
         except _REFUSED as error:
             # Later on it is something at a name that is no UTF-8, or a folder too many: only what was missed is lost.
             if not begun.is_set():
@@ -176,7 +176,7 @@ class Notices:
                 self._more.notify_all()
             begun.set()
 
-    def _hear(
+    def _gather(
         self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, listed_below: Sequence[Path] = ()
     ) -> None:
         """Gather what the library tells until the end.

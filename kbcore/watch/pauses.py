@@ -22,7 +22,7 @@ class Retry:
         """The length of the next pause, in seconds."""
 
     @property
-    def is_behind(self) -> bool:
+    def is_pending(self) -> bool:
         """Return whether something is still to be tried again."""
         return self.next_s > RETRY_S
 

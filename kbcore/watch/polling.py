@@ -20,7 +20,7 @@ LOOK_S: Final = 1.0
 _Mark = tuple[int, int, int]
 
 
-def looked_at(
+def poll(
     folders: Sequence[Path], stop: threading.Event, begun: threading.Event, *, is_deep: bool
 ) -> Iterator[set[str]]:
     """Yield the paths at which something changed since the last look, until ``stop``; ``begun`` is set after the first.

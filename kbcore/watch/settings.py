@@ -19,7 +19,7 @@ class Settings:
         self._backlog = backlog
         self._there: frozenset[str] = frozenset()
 
-    def saw(self, workspace: Workspace) -> None:
+    def note_used(self, workspace: Workspace) -> None:
         """Note the files that are there now, besides those that were."""
         self._there |= {str(path) for path in _files(workspace.settings_dir) if not is_doubtful(path)}
 

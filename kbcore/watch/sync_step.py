@@ -91,9 +91,9 @@ class SyncStep:
         """The end of its store when it was last synced."""
 
     @property
-    def is_behind(self) -> bool:
+    def is_pending(self) -> bool:
         """Return whether something was put back that could not be done yet."""
-        return self._retry.is_behind
+        return self._retry.is_pending
 
     def foreign(self, workspace: Workspace) -> Foreign:
         """Return what others have written since the last sync; where that cannot be read, the next sync says why."""
@@ -102,7 +102,7 @@ class SyncStep:
         except KBError:
             return Foreign(None)
 
-    def take_in(self, workspace: Workspace, work: PendingWork, why: str = "") -> StepResult | None:
+    def sync_due(self, workspace: Workspace, work: PendingWork, why: str = "") -> StepResult | None:
         """Sync what is due; None when that cannot be done now, and the work was put back.
 
         ``why`` is said with what comes of it, if anything does.
@@ -120,7 +120,7 @@ class SyncStep:
             ensured = branches.ensure(workspace, branch, follows_head=True)
             answer = sync(workspace, branch, self._author, _options(work, is_new=is_new))
             store = workspace.store(branch)
-            self._settings.saw(workspace)
+            self._settings.note_used(workspace)
         except _PASSING as error:
             self._wait_for(workspace, work, error)
             return None
@@ -172,7 +172,7 @@ class SyncStep:
         """
         if isinstance(error, GitUnusable) and is_removed(workspace):
             raise error
-        if not isinstance(error, _MOMENTARY) or self._retry.is_behind:
+        if not isinstance(error, _MOMENTARY) or self._retry.is_pending:
             self._open_errors.begin("syncing", error)
         self._put_back(workspace, work)
 

@@ -33,7 +33,7 @@ class Ledger:
         self._open: tuple[Violation, ...] = ()
 
     @property
-    def standing(self) -> tuple[Violation, ...]:
+    def violations(self) -> tuple[Violation, ...]:
         """All violations, those of the last look first found last."""
         return self._open
 

@@ -84,7 +84,7 @@ class Watcher:
         with watch_lock(self._workspace), explaining_removal(self._workspace):
             while not self._is_stopped:
                 places = self._places()
-                with contextlib.suppress(_Elsewhere), self._listening(places) as notices:
+                with contextlib.suppress(_ListenAgain), self._listening(places) as notices:
                     self._follow(places, notices)
 
     @contextlib.contextmanager
@@ -97,7 +97,7 @@ class Watcher:
             self._notices = notices
             if self._is_stopped:
                 notices.wake()
-            self._miss_nothing()
+            self._look_at_everything()
             if self._refusal and not (self._is_polling or notices.refusal):
                 self._refusal = ""
                 self._tell(Listening(self._clock.now()))
@@ -114,7 +114,7 @@ class Watcher:
             finally:
                 self._notices = None
 
-    def _miss_nothing(self) -> None:
+    def _look_at_everything(self) -> None:
         """Look at everything that may have changed without a notice."""
         self._backlog.add_all(self._clock.monotonic_s())
         if self._sync_step.branch:
@@ -140,16 +140,16 @@ class Watcher:
         return self._found
 
     def _follow(self, places: Places, notices: Notices) -> None:
-        """Take in what changes in these places. Raises ``_Elsewhere`` when others are to be watched."""
+        """Take in what changes in these places. Raises ``_ListenAgain`` when others are to be watched."""
         while not self._is_stopped:
             self._sort(places, notices.take(self._pause_s()))
-            if notices.is_deaf:
-                raise _Elsewhere
+            if notices.has_ended:
+                raise _ListenAgain
             work = self._backlog.due(self._clock.monotonic_s(), lambda name: is_doubtful(places.root / name))
             if work:
                 self._take_in(work)
                 if work.paths is None and self._places() != places:
-                    raise _Elsewhere
+                    raise _ListenAgain
             self._check_when_due(lambda: self._has_news(places, notices))
             self._rest()
 
@@ -163,12 +163,12 @@ class Watcher:
         return min(waits)
 
     def _has_news(self, places: Places, notices: Notices) -> bool:
-        """Return whether there is something to do that no check should keep waiting. Raises ``_Elsewhere``."""
+        """Return whether there is something to do that no check should keep waiting. Raises ``_ListenAgain``."""
         self._sort(places, notices.take(0.0))
         return self._is_stopped or self._backlog.is_settling(self._clock.monotonic_s())
 
     def _sort(self, places: Places, changed: set[str]) -> None:
-        """Note what these paths mean. Raises ``_Elsewhere`` when what is watched may be another folder by now."""
+        """Note what these paths mean. Raises ``_ListenAgain`` when what is watched may be another folder by now."""
         now_s = self._clock.monotonic_s()
         is_elsewhere = False
         for text in changed:
@@ -177,14 +177,14 @@ class Watcher:
             if meaning in {"file", "folder", "layout"}:
                 self._backlog.add([path.relative_to(places.root).as_posix()], now_s)
             if meaning == "layout":
-                self._backlog.hurry()
+                self._backlog.end_pause()
                 self._backlog.add_all(now_s)
             if meaning == "settings":
-                self._backlog.hurry()
+                self._backlog.end_pause()
                 self._backlog.add([text], now_s, are_settings=True)
                 self._checking.plan(is_asked=True)
             elif meaning == "checkout":
-                self._backlog.hurry()
+                self._backlog.end_pause()
                 if self._has_moved():
                     self._backlog.add_all(now_s)
             elif meaning == "store":
@@ -199,7 +199,7 @@ class Watcher:
             is_elsewhere |= self._is_polling
             self._is_polling = False
         if is_elsewhere:
-            raise _Elsewhere
+            raise _ListenAgain
 
     def _has_moved(self) -> bool:
         """Return whether another branch is checked out than the one that is followed, as far as can be seen."""
@@ -222,7 +222,7 @@ class Watcher:
         """Sync what is due, report it and note what to check; what cannot be done now waits."""
         interrupting.begin_answer()
         workspace = self._workspace = self._workspace.renewed()
-        taken = self._sync_step.take_in(workspace, work, why)
+        taken = self._sync_step.sync_due(workspace, work, why)
         if taken is None:
             return
         now_s, answer = self._clock.monotonic_s(), taken.answer
@@ -239,12 +239,12 @@ class Watcher:
     def _check_when_due(self, has_news: Callable[[], bool]) -> None:
         if not self._checking.is_due or (self._checking.may_wait and has_news()):
             return
-        if self._has_foreign and not self._sync_step.is_behind:
+        if self._has_foreign and not self._sync_step.is_pending:
             # What others wrote may give a meaning to files that wait for it, or take back what files state.
             self._has_foreign = False
             foreign = self._sync_step.foreign(self._workspace)
             self._take_in(PendingWork(foreign.paths, self._clock.monotonic_s()), foreign.why)
-        if self._sync_step.is_behind or self._backlog.has_settings or self._settings.are_being_saved():
+        if self._sync_step.is_pending or self._backlog.has_settings or self._settings.are_being_saved():
             # What keeps it from syncing would keep it from checking, or make that say what is no longer so.
             self._checking.put_off()
             return
@@ -253,5 +253,5 @@ class Watcher:
         self._checking.check(self._workspace, self._sync_step.branch, has_news)
 
 
-class _Elsewhere(Exception):
+class _ListenAgain(Exception):
     """Other folders are to be watched from now on."""

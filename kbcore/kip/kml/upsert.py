@@ -258,9 +258,9 @@ class _Blocks:
             case s.LinkId(key):
                 return self.work.link_by_id(key)
             case s.Fact():
-                return self.standing(target)
+                return self.resolved(target)
 
-    def standing(self, fact: s.Fact) -> LinkDraft:
+    def resolved(self, fact: s.Fact) -> LinkDraft:
         """Return a link that exists, by its ends."""
         subject, target, kind = self.ends(fact, {})
         definition = self.work.schema.edges.get(fact.predicate.value)

@@ -176,7 +176,7 @@ class _Cycle:
         wanted: Collection[int] = () if left else options.phases or _NUMBERS
         done: list[Done] = []
         try:
-            done += (self.carried_out(phase) for phase in _PHASES if phase.number in wanted)
+            done += (self.run_phase(phase) for phase in _PHASES if phase.number in wanted)
             seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
         except KBError as error:
             if self.place.is_real:
@@ -199,7 +199,7 @@ class _Cycle:
         memory = self.memory(view)
         return assess(memory), page(memory, self.branch)
 
-    def carried_out(self, phase: Phase) -> Done:
+    def run_phase(self, phase: Phase) -> Done:
         """Carry out one phase, as one changeset or none."""
         if phase.plan is None:
             return Done(phase.number, phase.name, 0, {}, {}, ())

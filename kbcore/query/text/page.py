@@ -155,7 +155,7 @@ def _narrowed(
     if after:
         taken = ", ".join(f"{term.expression} as k{at}" for at, term in enumerate(order))
         last = f", (select {taken} from kept n where n.id = {bind(after)}) last"  # noqa: S608 - fixed names
-        later = f" where {sql.is_behind(order)}"
+        later = f" where {sql.comes_after(order)}"
     return (
         f"{narrow.ctes[:-1] + ', ' if narrow.ctes else 'with '}"  # noqa: S608 - fixed names
         f"passing as materialized (select s.id, s.score, s.place{keys} from {source} s join {narrow.node} n "

@@ -32,7 +32,7 @@ _happening = st.one_of(
     st.tuples(st.just("there"), _path),
     st.tuples(st.just("all"), st.just("")),
     st.tuples(st.just("fail"), st.just("")),
-    st.tuples(st.just("hurry"), st.just("")),
+    st.tuples(st.just("end_pause"), st.just("")),
 )
 happenings = st.lists(st.tuples(st.integers(0, 60), _happening), max_size=25)
 
@@ -70,8 +70,8 @@ def test_nothing_noticed_is_forgotten_and_nothing_waits_for_long(happened: list[
             backlog.add_all(at)
             whole_since = at if whole_since is None else whole_since
         fails += what == "fail"
-        if what == "hurry":
-            backlog.hurry()
+        if what == "end_pause":
+            backlog.end_pause()
     if not fails:
         assert not owed
         assert whole_since is None
@@ -161,7 +161,7 @@ def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> No
     backlog.add(["a"], 2.1)
     assert backlog.due(2.5, never) is None
     assert backlog.wait_s(2.5) == 0.5
-    backlog.hurry()
+    backlog.end_pause()
     assert backlog.due(2.5, never) == PendingWork(("a",), 1.0)
     backlog.put_back(PendingWork((), 1.0), 2.5, pause_s=0.0)
     assert backlog.due(2.5, never) == PendingWork(None, 1.0)

@@ -76,15 +76,15 @@ def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path:
 def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     with Notices([tmp_path / "deep"], []) as notices:
-        assert not notices.is_deaf
+        assert not notices.has_ended
         (Path(os.fsdecode(os.fsencode(tmp_path / "deep") + b"/\xff.md"))).write_text("x")
         end_s = time.monotonic() + WAIT_S
-        while not notices.is_deaf:
+        while not notices.has_ended:
             assert time.monotonic() < end_s
             notices.take(WAIT_S)
     with Notices([tmp_path / "deep"], []) as notices:
         pass
-    assert not notices.is_deaf
+    assert not notices.has_ended
 
 
 @pytest.mark.usefixtures("each_way")
@@ -146,7 +146,7 @@ def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
         (tmp_path / "later").symlink_to("later")
         (tmp_path / "a").write_text("x")
         assert told(notices, {str(tmp_path / "a")}.issubset) == {str(tmp_path / "a"), str(tmp_path / "later")}
-        assert not notices.is_deaf
+        assert not notices.has_ended
 
 
 BEHIND_A_LINK = """
@@ -188,9 +188,9 @@ root = Path(sys.argv[1])
 with Notices([root], []) as notices:
     (root / "new/a/b").mkdir(parents=True)
     end_s = time.monotonic() + 10
-    while not notices.is_deaf and time.monotonic() < end_s:
+    while not notices.has_ended and time.monotonic() < end_s:
         notices.take(1)
-    print(notices.is_deaf)
+    print(notices.has_ended)
 """
 
 
@@ -210,12 +210,12 @@ def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_li
     monkeypatch.setattr("kbcore.watch.notices.folders_below", listed)
     with Notices([tmp_path / "deep"], []) as late:
         late.take(WAIT_S)
-        assert late.is_deaf
+        assert late.has_ended
     with Notices([tmp_path / "deep"], []) as notices:
         (tmp_path / "deep/another").symlink_to(tmp_path / "outside")  # is no folder, and changes nothing
         (tmp_path / "deep/late/file").touch()
         told(notices, lambda found: str(tmp_path / "deep/late/file") in found)
-        assert not notices.is_deaf
+        assert not notices.has_ended
 
 
 def test_a_limit_of_the_system_is_said_at_the_beginning_and_ends_the_listener_later(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ for is_polling in (False, True):
         for name in "abdef":
             (root / name / f"deep/{is_polling}").write_text("x")
         wanted = {str(root / name / f"deep/{is_polling}") for name in "abdef"}
-        print(until(notices, wanted.issubset), notices.is_deaf)
+        print(until(notices, wanted.issubset), notices.has_ended)
         if not is_polling:
             (root / "c/deep").parent.chmod(0o755)
             print(until(notices, lambda found: str(root / "c/deep") in found))
@@ -269,7 +269,7 @@ def test_names_that_are_no_text_are_told_as_they_are_by_linux(tmp_path: Path) ->
         (odd / "a").write_text("x")
         (tmp_path / os.fsdecode(b"\xfe.md")).write_text("x")
         told(notices, {str(odd / "a"), str(tmp_path / os.fsdecode(b"\xfe.md"))}.issubset)
-        assert not notices.is_deaf
+        assert not notices.has_ended
 
 
 @needs_inotify

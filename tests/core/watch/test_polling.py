@@ -72,8 +72,8 @@ def test_where_files_are_looked_at_a_listener_that_ends_is_replaced(project: Pro
             made.append(self)
 
         @property
-        def is_deaf(self) -> bool:
-            return super().is_deaf or (len(made) < 4 and self._is_polling)
+        def has_ended(self) -> bool:
+            return super().has_ended or (len(made) < 4 and self._is_polling)
 
     (project.root / REQS).mkdir(parents=True)
     with Watched(project.root, listen=Dying) as watched:

@@ -38,7 +38,7 @@ def test_what_came_and_went_adds_up_to_what_stands(
         assert not set(changes.new) & standing
         assert set(changes.mended) <= standing
         standing = (standing - set(changes.mended)) | set(changes.new)
-        assert set(ledger.standing) == standing
+        assert set(ledger.violations) == standing
         assert set(found) <= standing
     assert standing == set(last)
 
@@ -47,12 +47,12 @@ def test_a_look_at_some_mends_nothing_of_others() -> None:
     ledger = Ledger()
     ledger.update([violation("A"), violation("B"), violation("C", source="A")])
     assert ledger.update([], {"A"}) == ViolationChanges((), (violation("A"),))
-    assert ledger.standing == (violation("B"), violation("C", source="A")), (
+    assert ledger.violations == (violation("B"), violation("C", source="A")), (
         "A file that is looked at is not all it states"
     )
     assert ledger.update([violation("B"), violation("A")], {"A"}) == ViolationChanges((violation("A"),), ())
     ledger.clear()
-    assert ledger.standing == ()
+    assert ledger.violations == ()
     assert ledger.update([violation("A")]) == ViolationChanges((violation("A"),), ())
 
 
@@ -61,9 +61,9 @@ def test_a_violation_whose_hint_changes_neither_comes_nor_goes() -> None:
     old, new = (Violation("unresolved", "error", "A", "No B.", hint, "a.md") for hint in ("Nearest: C.", "Nearest: D."))
     ledger.update([old, violation("B")])
     assert ledger.update([new], {"A"}) == ViolationChanges((), ())
-    assert set(ledger.standing) == {new, violation("B")}
+    assert set(ledger.violations) == {new, violation("B")}
     assert ledger.update([old, violation("B")]) == ViolationChanges((), ())
-    assert ledger.standing == (old, violation("B"))
+    assert ledger.violations == (old, violation("B"))
 
 
 def test_a_violation_with_another_message_file_or_line_neither_comes_nor_goes() -> None:
@@ -71,7 +71,7 @@ def test_a_violation_with_another_message_file_or_line_neither_comes_nor_goes() 
     ledger.update([suspect("B", 15)])
     for now in (suspect("B", 16), suspect("B", 16, "moved/a.md"), suspect("B", 16, "moved/a.md", 7)):
         assert ledger.update([now], {"A", "B"}) == ViolationChanges((), ())
-        assert ledger.standing == (now,)
+        assert ledger.violations == (now,)
         assert ledger.update([now]) == ViolationChanges((), ())
 
 
@@ -82,7 +82,7 @@ def test_a_violation_of_what_was_renamed_neither_comes_nor_goes() -> None:
     assert ledger.names_not_found(now) == {"A", "depends_on", "B", ""}
     assert ledger.names_not_found(now, {"B"}) == {"B", ""}
     assert ledger.update(now, present={"B": "C"}) == ViolationChanges((), ())
-    assert ledger.standing == tuple(now)
+    assert ledger.violations == tuple(now)
 
 
 def test_of_two_violations_of_one_key_the_one_that_is_not_found_is_mended() -> None:
