@@ -127,7 +127,7 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
     With it: why files cannot be read as the project wants them to be.
     """
     from kbcore.sync.file_status import stale_sources, unresolved_links
-    from kbcore.sync.pending import look, place_of
+    from kbcore.sync.pending import find_pending, place_of
     from kbcore.sync.planned import differing
     from kbcore.sync.stamps import path_of, read_stamps
 
@@ -139,7 +139,7 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         place = place_of(workspace)
         stamps = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
         now_ns = machine.clock.epoch_ns()
-        pending = look(view, place, stamps, now_ns)
+        pending = find_pending(view, place, stamps, now_ns)
         pending = differing(view, place, workspace.schema, pending, now_ns) if view else pending
         changed = sorted(found.path for found in pending.changed)
         files = {

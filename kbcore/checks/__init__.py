@@ -24,7 +24,7 @@ from kbcore.rules.accepted import (
     key_of,
     of_rules,
     read_baseline,
-    said_by,
+    stated_reasons,
     with_present_ids,
     without_accepted,
 )
@@ -155,7 +155,7 @@ def look_at(workspace: Workspace, at: Look, only: Collection[str], renamed: Rena
         return found
 
     def reasons(ids: list[str]) -> Reasons:
-        return {id_: said for id_, node in at.side.nodes(ids).items() if (said := said_by(node))}
+        return {id_: said for id_, node in at.side.nodes(ids).items() if (said := stated_reasons(node))}
 
     suppressions, baseline = accepted(workspace, renamed)
     names = [*NAMES, *(rule.id for rule in project_rules(workspace))]
@@ -213,7 +213,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
     names = {rule.id for rule in (*OWN, *ON_DEMAND, *project_rules(workspace))}
     found = []
     for node in view.nodes([row[0] for row in view.rows(_SUPPRESSING, [])]):
-        if said := said_by(node):
+        if said := stated_reasons(node):
             found += [
                 Problem(said.file or node.id, code, f"`{ATTRIBUTE}` of {node.id} {fault}.", remedy)
                 for _, code, fault, remedy in faults_of(said, names)
@@ -240,7 +240,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
 def _reasons(view: View, ids: list[str]) -> Reasons:
     """Return what entities say in their attribute ``suppress``."""
     stating = [row[0] for row in view.rows(_SUPPRESS, [ids])]
-    return {node.id: said for node in view.nodes(stating) if (said := said_by(node))}
+    return {node.id: said for node in view.nodes(stating) if (said := stated_reasons(node))}
 
 
 def rule_times(workspace: Workspace) -> Times:

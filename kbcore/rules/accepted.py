@@ -31,7 +31,7 @@ _EXAMPLE: Final = f"`{ATTRIBUTE}: {{RULE: why}}`"
 _SORT_IDS: Final = {rule.id: rule.sort_ids for rule in RULES if rule.sort_ids}
 
 
-class Said(msgspec.Struct, frozen=True):
+class StatedReasons(msgspec.Struct, frozen=True):
     """The value of that attribute, and the file that states it; "" where a client wrote it."""
 
     value: Any
@@ -43,14 +43,14 @@ class Said(msgspec.Struct, frozen=True):
         return self.value if self.file and isinstance(self.value, dict) else {}
 
 
-Reasons = Mapping[str, Said]
+Reasons = Mapping[str, StatedReasons]
 """Values of that attribute, by entity id."""
 
 
-def said_by(node: Node) -> Said | None:
-    """Return what an entity says in that attribute."""
+def stated_reasons(node: Node) -> StatedReasons | None:
+    """Return the value of that attribute of an entity."""
     name = f"attributes.{ATTRIBUTE}"
-    return Said(node.fields[name], node.owners.get(name, "")) if name in node.fields else None
+    return StatedReasons(node.fields[name], node.owners.get(name, "")) if name in node.fields else None
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -222,7 +222,7 @@ def _hinted(one: Violation, reasons: Reasons, names: Collection[str]) -> Violati
     return one
 
 
-def faults_of(said: Said, names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
+def faults_of(said: StatedReasons, names: Collection[str]) -> Iterator[tuple[str, str, str, str]]:
     """Yield each part of an attribute that can suppress nothing.
 
     That is the rule, "" for all of them; the code; what is wrong, as the end of a sentence about the attribute; the

@@ -21,7 +21,7 @@ from kbcore.model.state import Changes, Stamp
 from kbcore.store.workspace import Workspace
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.comparison import FileSources, compare
-from kbcore.sync.pending import as_defined, taken_in_by, wanted
+from kbcore.sync.pending import as_defined, recorded_files, wanted
 from kbcore.sync.scan import (
     ActiveExtractor,
     FoundFile,
@@ -72,7 +72,7 @@ class Documents:
     def differing(self, view: View, tree: Tree) -> Differing:
         """Return what a sync would look at if it found the files of a tree. Raises: ``GitUnusable``."""
         self._wants = as_defined(wanted(self._workspace), view)
-        known = taken_in_by(view)
+        known = recorded_files(view)
         taken_in = {path: (digest, mark) for path, digest, mark, _ in known}
         self._held = held(self._wants, self._workspace.config.switched_off, taken_in)
         waiting = {path for path, _, _, is_open in known if is_open and path not in self._held}
@@ -84,15 +84,15 @@ class Documents:
         ]
         return Differing(tree, files, read, gone)
 
-    def take_in(self, copy: View, tree: Tree) -> Changes:
+    def sync_tree(self, copy: View, tree: Tree) -> Changes:
         """Change a copy of a view as a sync of the files of a tree would; returns what that changed.
 
         Raises: ``GitUnusable``.
         """
-        return self.take(copy, self.differing(copy, tree))
+        return self.sync_files(copy, self.differing(copy, tree))
 
-    def take(self, copy: View, found: Differing) -> Changes:
-        """Do as ``take_in`` with what was found to differ from the copy. Raises: ``GitUnusable``."""
+    def sync_files(self, copy: View, found: Differing) -> Changes:
+        """Do as ``sync_tree`` with what was found to differ from the copy. Raises: ``GitUnusable``."""
         if not found:
             return Changes()
         clock = self._workspace.machine.clock

@@ -28,8 +28,8 @@ from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
 from kbcore.sync.checkout import settled
-from kbcore.sync.pending import PendingFiles, as_defined, look, place_of
-from kbcore.sync.planned import FilePlan, says_the_same
+from kbcore.sync.pending import PendingFiles, as_defined, find_pending, place_of
+from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
 from kbcore.view.pool import Overlay
@@ -348,13 +348,13 @@ class WorktreeFiles:
         else:
             place = msgspec.structs.replace(place, touched=tuple(sorted(touched)))
             stamps = self._seen.stamps if self._seen else {}
-        pending = look(view, place, stamps, now_ns)
+        pending = find_pending(view, place, stamps, now_ns)
         stamp = Stamp(view.seq + 1, moment_after(view.basis.at, machine.clock.now()).at, _ACTOR, SYNC)
         state, overlay = CURRENT, None
         files = {*(one.path for one in pending.changed), *pending.gone}
         if files or pending.again:
             changes = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp).last.changes
-            same = says_the_same(changes)
+            same = unchanged_files(changes)
             files -= same
             if len(changes.sources) > len(same) or changes.nodes or changes.links:
                 files |= {change.key for change in changes.sources}

@@ -198,7 +198,7 @@ def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtr
     return tuple(scanning.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)
 
 
-def look(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:
+def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:
     """Scan the files, and return how they differ from what the state of this view has recorded (None: nothing).
 
     ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read.
@@ -208,7 +208,7 @@ def look(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], n
     if view:
         place = msgspec.structs.replace(place, wants=as_defined(place.wants, view))
     below = place.below
-    rows = taken_in_by(view, below) if view else []
+    rows = recorded_files(view, below) if view else []
     taken_in = {path: (digest, mark) for path, digest, mark, _ in rows}
     waiting = {path for path, _, _, is_open in rows if is_open or place.rebuild}
     check_known(place.named, place.root, taken_in)
@@ -253,7 +253,7 @@ def find(place: ScanScope, paths: Iterable[str], now_ns: int) -> dict[str, Found
     return scanning.scan(place.root, place.wants, ScanState({}, {}, now_ns), sorted(paths)).files
 
 
-def taken_in_by(view: View, below: Sequence[str] | None = None) -> list[tuple[str, str, str, bool]]:
+def recorded_files(view: View, below: Sequence[str] | None = None) -> list[tuple[str, str, str, bool]]:
     """Return path, hash and mark of the files that the state knows, and whether other files may give it more meaning.
 
     ``below`` limits them to files at or below these paths, and to those that other files matter to.

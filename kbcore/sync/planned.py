@@ -53,8 +53,8 @@ class FilePlan:
         return whole
 
 
-def says_the_same(changes: Changes) -> frozenset[str]:
-    """Return the files that other settings or another extractor read now, and that say what the records have of them.
+def unchanged_files(changes: Changes) -> frozenset[str]:
+    """Return the files that other settings or another extractor read now, and that state what the records have of them.
 
     None where an entity or an edge changes: it is not worked out which file changes it.
     """
@@ -77,5 +77,5 @@ def differing(view: View, place: ScanScope, schema: Schema, pending: PendingFile
     if any(recorded.get(one.path) != one.hash for one in pending.changed):
         return pending
     stamp = Stamp(view.seq + 1, view.basis.at, "kb", SYNC)
-    same = says_the_same(FilePlan(place, schema, pending, now_ns).on(view, stamp).last.changes)
+    same = unchanged_files(FilePlan(place, schema, pending, now_ns).on(view, stamp).last.changes)
     return msgspec.structs.replace(pending, changed=tuple(one for one in pending.changed if one.path not in same))

@@ -25,8 +25,8 @@ from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparison import NONE
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, look, place_of
-from kbcore.sync.planned import FilePlan, says_the_same
+from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, find_pending, place_of
+from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.text.problems import FileProblem
@@ -146,7 +146,7 @@ class _Attempt:
     def _find(self, view: View, stamps: Mapping[str, FileStamp]) -> None:
         """Find the pending files as of the state of a view."""
         now_ns = self.workspace.machine.clock.epoch_ns()
-        self.pending = look(view, self.place, stamps, now_ns)
+        self.pending = find_pending(view, self.place, stamps, now_ns)
         self.plan = FilePlan(self.place, self.workspace.schema, self.pending, now_ns)
 
     def _outcome(self, author: Author) -> Outcome:
@@ -187,7 +187,7 @@ class _Attempt:
             self._find(view, self.pending.scan.stamps)
         self.found = self.plan.on(view, stamp)
         last = self.found.last
-        same = says_the_same(last.changes)
+        same = unchanged_files(last.changes)
         if same and len(same) == len(last.changes.sources):
             self._note_same(last.changes)
             return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)

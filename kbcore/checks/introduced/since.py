@@ -60,7 +60,7 @@ def check_since(
         if point.commit is not None:
             repo, env = workspace.repo, workspace.machine.env
             tree = blobs.tree_of(repo, env, point.commit)
-            back = Documents(workspace).take_in(before, tree)
+            back = Documents(workspace).sync_tree(before, tree)
             files = kept_of(repo, env, tree)
         earlier = [former for node in view.nodes(ids) for former in former_ids(node)]
         was = judge(workspace, before, files, only=only, ids=[*ids, *earlier])

@@ -89,9 +89,9 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
         is_stated = documents.is_stated_by([*staged, *removed], after)
         idle = _busy if is_stated else _idle_but_for_files
         with scratch_copy(view, view.seq) if known or is_stated else contextlib.nullcontext(view) as copy:
-            documents.take(copy, known)
+            documents.sync_files(copy, known)
             was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
-            changes = documents.take_in(copy, after) if is_stated else Changes()
+            changes = documents.sync_tree(copy, after) if is_stated else Changes()
             looked_at = _staged(workspace, copy, after, staged, (documents, changes))
             rule = rule_of(looked_at)
             now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)

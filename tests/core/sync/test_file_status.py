@@ -12,7 +12,7 @@ from kbcore.model.record import ReadSource
 from kbcore.sync import run
 from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.file_status import file_status
-from kbcore.sync.pending import taken_in_by
+from kbcore.sync.pending import recorded_files
 from kbcore.view.tables import ELEMENTS
 from kbcore.view.view import View
 from tests.support.generators.histories import basis_at, entries_of, laws, records
@@ -35,7 +35,7 @@ def coded(op: object) -> object:
 def told(view: View) -> list[object]:
     return [
         *(file_status(view, paths) for paths in PATHS),
-        *(sorted(taken_in_by(view, below)) for below in PLACES),
+        *(sorted(recorded_files(view, below)) for below in PLACES),
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from kbcore.errors import DerivedFact, InvalidQuery
 from kbcore.limits import MAX_SOURCE_FILE_BYTES
 from kbcore.store.pool import Machine
-from kbcore.sync.pending import look, place_of, wanted
+from kbcore.sync.pending import find_pending, place_of, wanted
 from kbcore.sync.scan import read_named
 from tests.support.disk.faultfs import LoggingFs, NoSyncFs
 from tests.support.repository.project import Project, req
@@ -82,7 +82,7 @@ def test_files_below_a_folder_that_cannot_be_listed_are_not_removed(
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", refusing)
-    found = look(project.view(), place_of(project.workspace()), {}, 0)
+    found = find_pending(project.view(), place_of(project.workspace()), {}, 0)
     assert (found.gone, list(found.scan.blind)) == ((), [f"{REQS}/deep"])
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kbcore.store.pool import Machine
-from kbcore.sync.pending import PendingFiles, look, place_of
+from kbcore.sync.pending import PendingFiles, find_pending, place_of
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from tests.support.disk.faultfs import FailingFs, LoggingFs, NoSyncFs
@@ -30,7 +30,7 @@ def later(project: Project) -> Project:
 def looked(project: Project) -> PendingFiles:
     workspace = project.workspace()
     stamps = read_stamps(project.machine.fs, path_of(workspace.folders.cache_dir, project.root))
-    return look(project.view(), place_of(workspace), stamps, project.machine.clock.epoch_ns())
+    return find_pending(project.view(), place_of(workspace), stamps, project.machine.clock.epoch_ns())
 
 
 def test_a_file_with_a_stamp_is_not_read(later: Project) -> None:
