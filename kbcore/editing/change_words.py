@@ -1,6 +1,6 @@
 """Names what a record changed, for messages: the fields of each entity, and each edge. Pure.
 
-That a file moved is no change of what it states, and neither is that somebody confirmed an edge.
+That a file moved is no change of what it states, and neither is the confirmation of an edge.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def _written_and_recorded(
 
 
 def _say_written(error: KBError, edits: Sequence[FileEdit]) -> None:
-    """Let an error say that the files were written, although their record was refused."""
+    """Add to an error that the files were written, although their record was refused."""
     paths = some_of([edit.path for edit in edits], _MOST_NAMED)
     error.message = (
         f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; {typed('sync')} records it."

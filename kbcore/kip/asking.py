@@ -90,7 +90,7 @@ def _prepared(schema: Schema) -> Prepared:
 
 
 def _hold(view: Viewed, schema: Schema) -> None:
-    """Have the connection hold the vocabulary, and note in it what is stored now."""
+    """Load the vocabulary into the connection, and note in it what is stored now."""
     made = prepared(view, schema).vocabulary
     hidden = view.once("kip hidden", (view.seq, schema), lambda _: _stored(view, made))
     for table, columns, elements in (

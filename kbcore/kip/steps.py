@@ -17,7 +17,7 @@ from kbcore.text.escaping import in_quotes
 ELEMENT: Final = "element"
 NAME: Final = "name"
 Kinds = dict[str, str]
-"""The bound variables: whether each stands for an element or for the name of a predicate."""
+"""The bound variables: whether each means an element or the name of a predicate."""
 
 FIELDS: Final = ("id", "type", "name", "subject", "predicate", "object", "attributes", "metadata")
 MAPS: Final = ("attributes", "metadata")
@@ -32,7 +32,7 @@ class Translation:
         self._unnamed = 0
 
     def steps(self, group: s.ClauseGroup, outer: Kinds | None = None) -> tuple[tuple[algebra.Step, ...], Kinds]:
-        """Return the steps of a group and the variables that are bound behind it, those of ``outer`` among them.
+        """Return the steps of a group and the variables that are bound after it, those of ``outer`` among them.
 
         Raises: ``KipRefused`` with KIP_2001 for a type or predicate that is not defined, KIP_3001 for a variable that
         nothing binds, KIP_1001 for one that is used as what it is not.

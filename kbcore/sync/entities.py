@@ -370,7 +370,7 @@ def _check_status(case: _Case, definition: EntityType, status: str | None) -> No
 
 
 def _take_over(case: _Case, lost: frozenset[str], wanted: Mapping[str, Any]) -> None:
-    """Let a file that moved, and could not be read whole, own what is kept of it until it can be."""
+    """Make a file that moved, and could not be read completely, own what is kept of it until it can be."""
     known, node = _shown(case.node), case.node
     if node is None:
         return

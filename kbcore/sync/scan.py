@@ -279,7 +279,7 @@ def wanted_at(wants: Sequence[ActiveExtractor], path: str) -> FoundFile | None:
 
 
 def misnamed(blank: FoundFile) -> FoundFile:
-    """Return a document whose name tells it from no other."""
+    """Return a document whose name is not UTF-8."""
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 

@@ -179,7 +179,7 @@ class Notices:
     def _gather(
         self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool, listed_below: Sequence[Path] = ()
     ) -> None:
-        """Gather what the library tells until the end.
+        """Gather the notices of the library until the end.
 
         Where ``paths`` are all the folders ``listed_below`` some, one that is not among them is the end, also when it
         came before it could be reported.

@@ -1,4 +1,4 @@
-"""Finds out what changed in folders by looking at them, where the system does not tell.
+"""Detects changes in folders by polling, where notifications are not available.
 
 What files hold is not read. No link below the folders is followed: its target is not watched, and it may
 be anywhere, also above the link.

@@ -41,7 +41,7 @@ from kbcore.watch.settings import Settings
 from kbcore.watch.worktree import is_removed
 
 _DOUBT_RETRY_S: Final = 1.0
-"""From this pause on a damaged store is believed: it may be that somebody is removing it, or putting one back."""
+"""From this pause on a damaged store is believed: it may be that it is being removed, or restored."""
 
 _STEP_S: Final = 0.2
 """The interval of looks whether a rebase has ended or stopped."""

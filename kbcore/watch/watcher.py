@@ -69,7 +69,7 @@ class Watcher:
         self._has_foreign = False
 
     def stop(self) -> None:
-        """Let ``run`` end once it has done what it is at."""
+        """End ``run`` once its present step is done."""
         self._is_stopped = True
         if self._notices is not None:
             self._notices.wake()
@@ -209,7 +209,7 @@ class Watcher:
             return True
 
     def _look_at_store(self) -> None:
-        """See whether somebody else has written to the branch: its violations may be others now."""
+        """Look whether another process has written to the branch: its violations may be others now."""
         try:
             is_foreign = self._workspace.store(self._sync_step.branch).head().seq != self._sync_step.seq
         except KBError:  # the sync that comes next says what is wrong

@@ -271,7 +271,7 @@ class _Links:
         return list(found.values())
 
     def _leave_unsorted(self, reached: Sequence[Link]) -> None:
-        """Let those targets leave Unsorted that belong to another domain, or come to by the merge."""
+        """Remove targets from Unsorted that belong to another domain, or come to by the merge."""
         targets = {*self.moved.values()}
         held = [link for link in self.work.view.touching(sorted(targets)) if link.is_resolved]
         members = [link for link in (*reached, *held) if link.type == IN_DOMAIN]
@@ -307,7 +307,7 @@ class _Links:
         return draft
 
     def _merge_link(self, link: Link, draft: LinkDraft) -> bool:
-        """Merge the values of a link into a draft; tell whether there was none before."""
+        """Merge the values of a link into a draft; return whether there was none before."""
         shown = link_json(link)
         attributes = {key: value for key, value in shown["attributes"].items() if not (key == "kind" and link.kind)}
         is_new = not draft.is_stated and not (draft.old and draft.old.is_resolved)

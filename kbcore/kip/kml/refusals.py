@@ -1,4 +1,4 @@
-"""The refusal of a changeset as KIP tells it: the problems that KB finds, at the places of the command. Pure."""
+"""The refusal of a changeset in terms of KIP: the problems that KB finds, at the places of the command. Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class DraftSources:
 
 
 def in_kip(error: Rejected, origin: DraftSources) -> KBError:
-    """Return the refusal of a changeset as KIP tells it; one that says nothing of the command stays as it is."""
+    """Return the refusal of a changeset in terms of KIP; one that says nothing of the command stays as it is."""
     if isinstance(error, LimitExceeded):
         return refused(RESOURCE, error.message, hint=error.remedy)
     if isinstance(error, KipRefused) or not error.details:

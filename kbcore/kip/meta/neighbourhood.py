@@ -1,7 +1,7 @@
 """DESCRIBE NEIGHBOURHOOD: a concept with its links in both directions, those that matter most first, within a budget.
 
 The order is fixed: what is put away or replaced comes last, then memberships in domains, then the lower confidence (0.5
-where nobody said one), then the older link.
+where none was given), then the older link.
 """
 
 from __future__ import annotations

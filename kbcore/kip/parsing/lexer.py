@@ -96,7 +96,7 @@ class Tokens:
         self.kind = self.kinds[self.i]
 
     def accept(self, kind: str) -> bool:
-        """Pass over the current token if it is of the kind, and tell whether it was."""
+        """Pass over the current token if it is of the kind; return whether it was."""
         if self.kind != kind:
             self._note_expected(kind)
             return False

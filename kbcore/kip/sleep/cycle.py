@@ -236,7 +236,7 @@ class _Cycle:
 
 
 def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -> None:
-    """Have an error say which phases of the cycle were written before it, and which were not carried out."""
+    """Add to an error which phases of the cycle were written before it, and which were not run."""
     written = [one for one in done if one.seq]
     if not written:
         return

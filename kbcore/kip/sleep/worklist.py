@@ -1,6 +1,6 @@
 """The work that a cycle leaves for an agent to decide, each item with the KIP commands that answer it.
 
-The list is made from the state, never kept: an item is gone as soon as its answer stands. A page goes on behind the
+The list is made from the state, never kept: an item is gone as soon as its answer is stored. A page continues after the
 last item that was shown, so that none is missed although the branch changes between two pages.
 """
 
@@ -33,7 +33,7 @@ _TASKS: Final = (
     f"select n.id, {PRIORITY} {TASKS} "
     "and coalesce(n.status, 'pending') not in ('pending', 'completed', 'failed', 'archived')"
 )
-"""Those that are handed over, and those of a status that no task has: nobody else would ever see to them."""
+"""Those that are handed over, and those of a status that no task has: no phase handles them."""
 _EVENTS: Final = f"select n.id, 0 {STALE_FREE}"
 _UNSORTED: Final = f"select n.id, 0 {WAITING}"
 _DOMAINS: Final = f"select n.id, members {DOMAINS} where members not between $3 and $4 and members > 0 and not {KEPT}"
@@ -61,7 +61,7 @@ class WorklistPage(msgspec.Struct, frozen=True):
 
 
 class _Ref(msgspec.Struct, frozen=True):
-    """An item that nobody has looked at closely: its place in the list, and what tells how it came there."""
+    """An item without details: its place in the list, and the reason for it."""
 
     place: str
     kind: str

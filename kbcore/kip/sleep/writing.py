@@ -29,7 +29,7 @@ def edit(step: PhaseResult, node: NodeDraft, attributes: dict[str, Any]) -> None
 
 
 def join(step: PhaseResult, concept: str, domain: str, metadata: dict[str, Any]) -> None:
-    """Let a concept belong to a domain; both are named by their ids."""
+    """Add a concept to a domain; both are named by their ids."""
     draft = step.work.new_link(IN_DOMAIN, "", (concept, domain), 0)
     draft.edits.set_members({}, metadata)
     draft.is_stated = True

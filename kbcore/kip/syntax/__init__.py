@@ -1,4 +1,4 @@
-"""The syntax tree of KIP: one frozen value for each construct, to be taken apart with ``match``. Pure data.
+"""The syntax tree of KIP: one frozen value for each construct, to be used with ``match``. Pure data.
 
 Every node has ``at``, the offset in the text of the token that it begins with. What a placeholder ``:name`` stands
 for is open in the tree of a parser (``parameter``, ``holes``) and never in one that ``binding.bind`` gave back, so that

@@ -115,7 +115,7 @@ def test_a_file_that_has_just_been_changed_is_not_at_rest(project: Project) -> N
     assert not is_unchanged(project)
 
 
-def test_another_branch_is_at_rest_only_after_a_sync_of_its_own(idle: Project) -> None:
+def test_another_branch_is_unchanged_only_after_a_sync_of_its_own(idle: Project) -> None:
     git(idle.root, "switch", "-q", "-c", "feature")
     assert not is_unchanged(idle, "main")
     assert not is_unchanged(idle, "feature")
@@ -143,7 +143,7 @@ def tracked(idle: Project) -> Project:
     return idle
 
 
-def is_at_rest_for_a_hook(project: Project, branch: str = "main", many_files: int = 0) -> bool:
+def is_unchanged_for_a_hook(project: Project, branch: str = "main", many_files: int = 0) -> bool:
     return noop_cache.lookup(project.workspace(), branch, is_hook=True, many_files=many_files) is not None
 
 
@@ -151,8 +151,8 @@ def test_above_many_files_a_hook_believes_git_that_it_wrote_none_of_them(tracked
     git(tracked.root, "switch", "--quiet", "-c", "other")
     git(tracked.root, "switch", "--quiet", "main")
     tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
-    assert is_at_rest_for_a_hook(tracked)
-    assert not is_at_rest_for_a_hook(tracked, many_files=1)
+    assert is_unchanged_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked, many_files=1)
     assert not is_unchanged(tracked)
 
 
@@ -172,29 +172,29 @@ WRITES: dict[str, Callable[[Project], object]] = {
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_whatever_git_writes_is_looked_at(tracked: Project, write: Callable[[Project], object]) -> None:
     write(tracked)
-    assert not is_at_rest_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked)
 
 
 def test_settings_and_the_store_are_looked_at_all_the_same(tracked: Project) -> None:
-    assert is_at_rest_for_a_hook(tracked)
+    assert is_unchanged_for_a_hook(tracked)
     tracked.write({".kb/config.json": json.dumps({"extractors": {"manifest": {"paths": ["other.yaml"]}}})})
-    assert not is_at_rest_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked)
     tracked.write({".kb/config.json": None})
     tracked.apply(entities=[{"id": "T-1", "type": "test", "title": "T", "status": "open"}])
-    assert not is_at_rest_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked)
 
 
 def test_an_index_that_changed_while_no_document_did_is_believed_from_then_on(tracked: Project) -> None:
     (tracked.root / "other.txt").write_text("1")
     git(tracked.root, "add", "other.txt")
     tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
-    assert not is_at_rest_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked)
     tracked.sync()
     tracked.sync()
     git(tracked.root, "rm", "--quiet", "--force", "other.txt")
-    assert is_at_rest_for_a_hook(tracked)
+    assert is_unchanged_for_a_hook(tracked)
     tracked.write({DOCUMENT: req("REQ-1", owner="cem")})
-    assert is_at_rest_for_a_hook(tracked)
+    assert is_unchanged_for_a_hook(tracked)
 
 
 @pytest.mark.parametrize("spoil", ["no index", "a short index", "no checksum"])
@@ -204,6 +204,6 @@ def test_without_a_checksum_of_the_index_every_file_is_looked_at(tracked: Projec
     index.unlink()
     if content is not None:
         index.write_bytes(content)
-    assert is_at_rest_for_a_hook(tracked)
+    assert is_unchanged_for_a_hook(tracked)
     tracked.write({DOCUMENT: req("REQ-1", owner="bea")})
-    assert not is_at_rest_for_a_hook(tracked)
+    assert not is_unchanged_for_a_hook(tracked)
