@@ -6,7 +6,7 @@ A rule answers from these the same as from the whole branch, for what the change
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -16,8 +16,6 @@ from kbcore.model.state import Change, Changes
 from kbcore.model.statuses import RETIRED, is_status
 from kbcore.rules.stale_edges import StaleEdge
 from kbcore.view.tables import Likeness, files_of
-
-E = TypeVar("E")
 
 COLUMNS: Final = ("id", "type", "kind", "from_id", "to_id", "files", "is_resolved", "version")
 
