@@ -46,16 +46,16 @@ check: $(READY) ## format, lint, types, and what KB says of its own requirements
 	@$(BIN)/kb sync --strict
 	@$(BIN)/kb check --fail-on warning
 
-bench: $(READY) ## measure KB against its floors and beside other tools, as ratios
+bench: $(READY) ## measure KB against its floors and other tools, as ratios
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-peers: $(READY) ## bring those other tools into .venv/bench-peers
+bench-peers: $(READY) ## install those other tools in .venv/bench-peers
 	@$(BIN)/python -m benchmarks --set-up-peers $(ARGS)
 
 bench-guard: $(READY) ## fail when a ratio is more than 40 % worse than the stored one, three times
 	@$(BIN)/python -m benchmarks --guard $(ARGS)
 
-docs: $(READY) ## write the generated parts of the documentation anew
+docs: $(READY) ## regenerate the generated parts of the documentation
 	@$(BIN)/python -m tests.support.docs.regenerate_docs
 
 clean: ## remove .venv and what the tools left

@@ -58,7 +58,7 @@ def _directory(given: Path | None) -> Iterator[Path]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure KB against its floors, and beside other tools."
+        prog="python -m benchmarks", description="Measure KB against its floors, and against other tools."
     )
     parser.add_argument("--questions", nargs="+", choices=_ALL, default=_ALL, metavar="NAME", help=", ".join(_ALL))
     parser.add_argument("--quick", action="store_true", help="small sizes and few rounds: shows that it runs, no more")
@@ -75,7 +75,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--set-up-peers", action="store_true", help="bring the other tools there, and no more")
     given = parser.parse_args(arguments)
     if given.write and (given.quick or given.guard or set(given.questions) != set(_ALL)):
-        parser.error("--write takes the figures of a whole run: leave --quick, --guard and --questions out")
+        parser.error("--write takes the figures of a complete run: leave --quick, --guard and --questions out")
     return given
 
 

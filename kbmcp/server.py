@@ -89,7 +89,7 @@ def _parse(argv: Sequence[str], env: Mapping[str, str]) -> argparse.Namespace:
     try:
         arguments.start = Path(os.path.realpath(arguments.start))
     except FileNotFoundError:
-        parser.error("the folder that the server is started in is gone; name one by its whole path with -C")
+        parser.error("the folder that the server is started in no longer exists; name one by its full path with -C")
     arguments.tool_names = arguments.tool_names or env.get("KB_TOOL_NAMES") or SPELLINGS[0]
     if arguments.tool_names not in SPELLINGS:
         parser.error(f"there are no tool names {arguments.tool_names!r}; choose from {', '.join(SPELLINGS)}")

@@ -33,10 +33,10 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
         try:
             tables = installing.servers(kind, place)
         except KBError as error:
-            remedy = f"Mend it: {kind.title} reads it."
+            remedy = f"Correct it: {kind.title} reads it."
             yield DoctorFinding(CHECK, "warning", "client_file", error.message, remedy, file=str(place.path))
             continue
-        remedy = f"Run `kb mcp install {name} --write`, or mend the entry by hand."
+        remedy = f"Run `kb mcp install {name} --write`, or correct the entry by hand."
         yield from _misplaced(kind, place, tables, remedy)
         for server, entry in tables.get(kind.table, {}).items():
             label = f"{kind.title}, {server} in {place.below}"
@@ -55,7 +55,7 @@ def _misplaced(
         for server, entry in servers.items():
             if table != kind.table and (start_of(server, entry, place.base) or fault_of(server, entry)):
                 label = f"{kind.title}, {server} in {place.below}"
-                message = f"{label}: it stands under `{table}`, and {kind.title} reads `{kind.table}`."
+                message = f"{label}: it is under `{table}`, but {kind.title} reads `{kind.table}`."
                 yield DoctorFinding(CHECK, "warning", "client_table", message, remedy)
 
 

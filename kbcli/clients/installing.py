@@ -82,7 +82,7 @@ def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
         text = (before or b"").decode("utf-8").removeprefix(_BOM)
         held: Any = toml_text.parse(text) if kind.format == "toml" else read_spans(text or "{}").root
     except (UnicodeDecodeError, NotJson, toml_text.NotToml) as error:
-        raise _refused(f"{place.path} cannot be read: {error}", "Mend it, then") from error
+        raise _refused(f"{place.path} cannot be read: {error}", "Correct it, then") from error
     found = {table: held.get(table) for table in TABLES} if isinstance(held, dict) else {}
     return {table: listed for table, listed in found.items() if isinstance(listed, dict)}
 
@@ -135,9 +135,9 @@ def plan(
         after = bom + _changed(kind, text.removeprefix(_BOM), name, entry, roots)
     except NotJson as error:
         where = f"{place.path}:{error.line}:{error.column}"
-        raise _refused(f"{where}: {error}", "Mend the file at that place, then") from error
+        raise _refused(f"{where}: {error}", "Correct the file at that place, then") from error
     except toml_text.NotToml as error:
-        raise _refused(f"{place.path}{toml_text.line_of(error)}: {error}", "Mend that, then") from error
+        raise _refused(f"{place.path}{toml_text.line_of(error)}: {error}", "Correct that, then") from error
     return ClientFileChange(place, before, after.encode("utf-8"), mode)
 
 
@@ -178,7 +178,7 @@ def _check_way(place: ClientFile) -> None:
     for part in place.below.parts:
         way /= part
         if way.is_symlink():
-            hint = "Put the entry in by hand where the link leads; without --write it is printed."
+            hint = "Add the entry by hand to the target of the link; without --write it is printed."
             raise InvalidConfig(f"{way} is a symbolic link, and KB follows none.", hint=hint)
 
 

@@ -124,7 +124,7 @@ TABLES: Final = tuple(dict.fromkeys(kind.table for kind in KINDS.values()))
 def find(name: str) -> Kind:
     """Return the client with this name. Raises: ``InvalidQuery``."""
     if name not in KINDS:
-        raise InvalidQuery(f"KB knows no client {in_quotes(name)}.", hint=did_you_mean(name, KINDS))
+        raise InvalidQuery(f"KB does not support a client {in_quotes(name)}.", hint=did_you_mean(name, KINDS))
     return KINDS[name]
 
 

@@ -66,7 +66,9 @@ def try_to_start(
     if answer is None:
         return f"it gave no answer within {patience_s:g} s" + (f"; it said: {said}" if said else "")
     if not answer:
-        return f"it ended with status {process.returncode}" + (f": {said}" if said else ", and said nothing")
+        return f"it ended with status {process.returncode}" + (
+            f": {said}" if said else ", and wrote nothing to standard error"
+        )
     return f"it answered something else: {answer[:_MAX_SAID].decode('utf-8', 'replace').strip()}"
 
 

@@ -18,7 +18,7 @@ def run(
         bool,
         typer.Option(
             "--import",
-            help="Take times, authors and sources from the file, as an export has them. The record says so.",
+            help="Take times, authors and sources from the file, as an export has them; noted in the record.",
         ),
     ] = False,
     dry_run: DryRun = False,

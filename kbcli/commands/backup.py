@@ -22,7 +22,7 @@ def run(
 ) -> None:
     """Write the stores of branches into one file, with their history, and read it back.
 
-    All branches, unless some are named. Others may write meanwhile: each branch is copied as it stands at one moment. A
+    All branches, unless some are named. Others may write meanwhile: each branch is copied as of one moment. A
     damaged store is refused. Only you may read the file. `kb restore FILE` brings the branches back, and with --dry-run
     it proves the file.
     """

@@ -77,9 +77,7 @@ run_by_default(app, list_)
 @app.command("ensure", cls=HelpfulCommand)
 def ensure(
     ctx: typer.Context,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The branch; by default the one that is meant.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The branch; by default the current one.")] = None,
     *,
     source: Annotated[
         str | None,
@@ -106,7 +104,7 @@ def ensure(
     session = session_of(ctx)
     workspace = session.workspace
     if replace and source is None:
-        raise InvalidQuery("--replace needs --from.", hint="Say with --from whose store is to be copied.")
+        raise InvalidQuery("--replace needs --from.", hint="Name with --from the branch whose store is to be copied.")
     if keep and source is not None:
         raise InvalidQuery("--keep and --from exclude each other.", hint="Say one of them.")
     named = session.named_branch if name is None else name
@@ -130,7 +128,7 @@ def restore(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The branch.")],
     *,
     even_damaged: Annotated[
-        bool, typer.Option("--even-damaged", help="Bring back what does not prove as well, as it is.")
+        bool, typer.Option("--even-damaged", help="Also bring back a store that fails the proof, unchanged.")
     ] = False,
 ) -> None:
     """Bring back the store of a branch that came to the trash last, once it is proven.
@@ -257,4 +255,4 @@ def diff(
         return
     tell_difference(output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
-        output.note(escape_controls(f"{a} and {b} hold the same."))
+        output.note(escape_controls(f"{a} and {b} have the same content."))

@@ -76,9 +76,7 @@ def run(
         bool, typer.Option("--require-synced", help="End with status 19 when records lack what files say.")
     ] = False,
     recorded: Annotated[bool, typer.Option("--recorded", help="Judge the records alone, not what files say.")] = False,
-    explain: Annotated[
-        str | None, typer.Option("--explain", metavar="RULE", help="Say all about one rule instead.")
-    ] = None,
+    explain: Annotated[str | None, typer.Option("--explain", metavar="RULE", help="Describe one rule instead.")] = None,
     test_rules: Annotated[
         bool, typer.Option("--test-rules", help="Run the tests of the project's rules instead.")
     ] = False,
@@ -260,7 +258,7 @@ def _check(session: Session, asked: _Asked) -> int:
         if not (told.seq or told.pending_files):
             empty_note = nothing_read(opened.workspace) if files.freshness == "current" else ""
             session.output.note(
-                escape_controls(empty_note) or "There is nothing to check yet: `kb sync` takes in documents."
+                escape_controls(empty_note) or "There is nothing to check yet: `kb sync` reads documents."
             )
     return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
 
@@ -483,7 +481,7 @@ class _Look:
         found = targets_of(view, self._asked.targets, start, root, files_among)
         if found.unknown and not self._asked.staged:
             named = some_of([in_quotes(path) for path in found.unknown], _NAMED)
-            self._opened.session.output.note(f"Not judged, as nothing is known from it: {named}.")
+            self._opened.session.output.note(f"Not checked, as no fact comes from it: {named}.")
         self._opened.session.tell_called(found.called)
         return [*found.ids, *found.unknown], found.paths
 

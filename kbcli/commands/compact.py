@@ -23,7 +23,7 @@ def run(
 ) -> None:
     """Write a snapshot and seal the journal so far; nothing that KB answers changes.
 
-    Only --prune-before gives up history, for good: what stands stays, and what led there is gone.
+    Only --prune-before gives up history, for good: the current state stays; the history before it is removed.
     """
     from kbcore.maintenance.compacting import compact
 

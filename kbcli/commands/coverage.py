@@ -69,7 +69,7 @@ def run(
     tell(session, opened.branch, report, files, table_format(format_, session.output))
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
-        low = ["--fail-under has nothing to hold to a percentage: no requirement matches."]
+        low = ["--fail-under has nothing to compare: no requirement matches."]
     for line in low:
         session.output.warn(line)
     return exits.VIOLATIONS if low else exits.DONE

@@ -34,7 +34,7 @@ def run(
     cascade: Annotated[
         bool, typer.Option("--cascade", help="Remove the edges of others to these entities too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
     """Remove entities or edges.

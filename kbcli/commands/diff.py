@@ -85,7 +85,9 @@ def _refuse_branches(opened: Opened, *points: str) -> None:
     for point in points:
         is_name = when_of(point) is None and check_branch_name(point) is None and point != opened.branch
         if is_name and opened.workspace.folders.has_store(point):
-            hint = f"`kb branch diff A B` compares branches; `kb diff {point}..` shows what came since they parted."
+            hint = (
+                f"`kb branch diff A B` compares branches; `kb diff {point}..` shows what changed since they diverged."
+            )
             raise InvalidQuery(f"{in_quotes(point)} is another branch.", hint=hint)
 
 

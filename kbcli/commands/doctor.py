@@ -26,11 +26,11 @@ def run(
     *,
     rebuild_head: Annotated[
         bool,
-        typer.Option("--rebuild-head", help="Make a new head file out of the journal, after a copy of the store."),
+        typer.Option("--rebuild-head", help="Rebuild the head file from the journal, after a copy of the store."),
     ] = False,
     rebuild_snapshots: Annotated[
         bool,
-        typer.Option("--rebuild-snapshots", help="Make damaged snapshots anew, after a copy of the store."),
+        typer.Option("--rebuild-snapshots", help="Rebuild damaged snapshots, after a copy of the store."),
     ] = False,
     adopt: Annotated[
         Path | None,
@@ -38,17 +38,15 @@ def run(
     ] = None,
     even_damaged: Annotated[
         bool,
-        typer.Option("--even-damaged", help="With --adopt: take over what does not prove as well, as it is."),
+        typer.Option("--even-damaged", help="With --adopt: also take over stores that fail the proof, unchanged."),
     ] = False,
     replace: Annotated[
         bool,
-        typer.Option("--replace", help="With --adopt: move a store that is there to the trash, and take its place."),
+        typer.Option("--replace", help="With --adopt: move a store that exists to the trash, and replace it."),
     ] = False,
     new_epoch: Annotated[
         bool,
-        typer.Option(
-            "--new-epoch", help="Go on without records that are lost: the store gets a new id. A terminal is asked."
-        ),
+        typer.Option("--new-epoch", help="Continue without lost records: the store gets a new id. Asks at a terminal."),
     ] = False,
     yes: Annotated[
         bool,
@@ -58,9 +56,7 @@ def run(
     ] = False,
     salvage: Annotated[
         bool,
-        typer.Option(
-            "--salvage", help="Keep every record that is proven and write down what is gone, after a copy of the store."
-        ),
+        typer.Option("--salvage", help="Keep every proven record and note what is lost, after a copy of the store."),
     ] = False,
 ) -> int:
     """Diagnose the installation, with a remedy for every finding. Changes nothing without an option that says so.

@@ -66,7 +66,7 @@ def run(
         _warn_of_unrecorded(opened)
     if exported.waiting and not_on is None:
         count = exported.waiting
-        what = "edge waits for its end and was" if count == 1 else "edges wait for an end and were"
+        what = "edge is unresolved and was" if count == 1 else "edges are unresolved and were"
         session.output.warn(f"{count} {what} left out.")
     if written == "jsonl":
         items = [*exported.entities, *exported.edges]

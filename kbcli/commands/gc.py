@@ -22,9 +22,10 @@ _SHOWN: Final = 5
 def run(
     ctx: typer.Context,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
     empty_trash: Annotated[
-        bool, typer.Option("--empty-trash", help="Delete stores in the trash for good that came there long ago.")
+        bool,
+        typer.Option("--empty-trash", help="Permanently delete stores that have been in the trash for a long time."),
     ] = False,
     older_than: Annotated[
         int | None,
@@ -33,7 +34,7 @@ def run(
             metavar="DAYS",
             min=0,
             max=36_500,
-            help="With --empty-trash: those that came there so many days ago or earlier; 90 if not said.",
+            help="With --empty-trash: those moved there at least so many days ago; 90 by default.",
         ),
     ] = None,
 ) -> None:
@@ -101,7 +102,7 @@ def run(
         f"the text of {pluralize(documents, 'document')} from the cache of searches": documents,
         f"{pluralize(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
         f"{pluralize(swept.reports, 'old report')} of bugs": swept.reports,
-        f"the notes of {pluralize(len(gone), 'repository')} that {'is' if len(gone) == 1 else 'are'} gone": len(gone),
+        f"the notes of {pluralize(len(gone), 'deleted repository')}": len(gone),
     }
     for what in filter(cached.get, cached):
         output.say(f"{would} {what}")
@@ -115,8 +116,8 @@ def _unjudged(problems: Sequence[str]) -> Iterator[str]:
     left = len(problems) - _SHOWN
     for problem in problems[:_SHOWN]:
         yield (
-            f"Notes of a repository are kept, because nobody can tell whether it is gone: {problem} The next write in "
-            "that repository corrects them. If it is gone, remove them."
+            f"Notes of a repository are kept, because it is not known whether it still exists: {problem} The next "
+            "write in that repository corrects them. If it no longer exists, remove them."
         )
     if left > 0:
         yield f"So are {left} more."

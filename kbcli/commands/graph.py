@@ -31,7 +31,8 @@ def run(
     ] = None,
     type_: Annotated[Texts, typer.Option("--type", metavar="TYPE", help="Only these types; may be repeated.")] = None,
     follow: Annotated[
-        Texts, typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, either way; may be repeated.")
+        Texts,
+        typer.Option("--follow", metavar="EDGE[,EDGE]", help="Only these edges, in either direction; may be repeated."),
     ] = None,
     at: At = None,
     limit: Annotated[
@@ -142,7 +143,7 @@ def _tell(session: Session, found: Section, wanted: SectionRequest, where: str, 
     if draw is mermaid and (len(found.arrows) > _MERMAID_EDGES or len(text) > _MERMAID_CHARS):
         output.note(
             f"Mermaid by default draws no more than {_MERMAID_EDGES} edges and {_MERMAID_CHARS} characters; "
-            "--limit draws less, --format dot knows no such limit."
+            "--limit draws less, --format dot has no such limit."
         )
     for note in notes[1:]:
         output.note(f"{note}; --limit and --type choose.")

@@ -17,7 +17,7 @@ def run(
         str, typer.Argument(metavar="EVENT", help="post-checkout, post-merge, post-rewrite or post-commit.")
     ],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGUMENT", help="What git hands to the hook.")
+        list[str] | None, typer.Argument(metavar="ARGUMENT", help="The arguments that git passes to the hook.")
     ] = None,
 ) -> int:
     """Keep the branch's store in step with the tree; git's hooks run this. The status is always 0."""

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kbcli.terminal.output import Output
     from kbcore.git import Repository
 
-app = group_of("Install, remove or look at the git hooks; without a command, look at them.")
+app = group_of("Install, remove or show the git hooks; without a command, show them.")
 
 
-_PATH = typer.Option("--hooks-path", metavar="DIR", help="Speak of the hook files in this folder, and of nothing else.")
+_PATH = typer.Option("--hooks-path", metavar="DIR", help="Use only the hook files in this folder.")
 
 
 @app.command("install", cls=HelpfulCommand)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def run(
     ctx: typer.Context,
     *,
-    no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Leave the git hooks alone.")] = False,
+    no_hooks: Annotated[bool, typer.Option("--no-hooks", help="Do not change the git hooks.")] = False,
     hooks_path: Annotated[
         str | None, typer.Option("--hooks-path", metavar="DIR", help="Write the hooks there, and have git run them.")
     ] = None,
@@ -80,7 +80,7 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
 
     output, workspace = session.output, laid.workspace
     is_new = f"{KB}/" in laid.created
-    changed = "Mended" if laid.created else "Updated" if laid.updated or laid.ensured.is_new else "Already set up:"
+    changed = "Repaired" if laid.created else "Updated" if laid.updated or laid.ensured.is_new else "Already set up:"
     output.say(escape_controls(f"{'Set up' if is_new else changed} KB in {workspace.folders.kb_dir}"))
     for verb, paths in (("created", laid.created), ("updated", laid.updated)):
         for path in paths:
@@ -90,11 +90,9 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
     tell_hooks(output, results)
     if is_new and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
-        output.say(
-            escape_controls(f"Next: `kb sync` takes in the documents; {add} keeps the settings with the project.")
-        )
+        output.say(escape_controls(f"Next: `kb sync` reads the documents; {add} keeps the settings with the project."))
     elif is_new:
-        output.say("Next: `kb sync` takes in the documents of a worktree, run there; this repository is bare.")
+        output.say("Next: `kb sync` reads the documents of a worktree, run there; this repository is bare.")
 
 
 def _there(folder: Path) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _COMMAND = typer.Argument(metavar="COMMAND|-", help="One command of KIP, or several; - is standard input.")
 _FILE = typer.Option("-f", "--file", metavar="FILE|-", help="A file of commands, which run one after the other.")
 _PARAM = typer.Option(
-    "--param", metavar="NAME=VALUE", help="What :NAME stands for: JSON if it is JSON, else text; may be repeated."
+    "--param", metavar="NAME=VALUE", help="The value of :NAME: JSON if it is JSON, else text; may be repeated."
 )
 _DRY_RUN = typer.Option("--dry-run", help="Check what would be written in full, and write nothing.")
 
@@ -52,7 +52,7 @@ def run(
     except KipRefused as error:
         status = _refuse(session, error)
         if command in {None, "-"} and not session.output.is_json:
-            session.output.error_detail("No command of the text was carried out: it is read whole first.")
+            session.output.error_detail("No command of the text was run: the whole text is parsed first.")
         return status
     return _answer(session, request)
 

@@ -66,7 +66,7 @@ def run(
     *,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", metavar="N", help="So many at most. [default: 50 at a terminal, else all]"),
+        typer.Option("--limit", "-n", metavar="N", help="At most so many. [default: 50 at a terminal, else all]"),
     ] = None,
     actor: Actor = "",
     source: Source = "",
@@ -244,7 +244,7 @@ def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int
 def _nothing(narrowing: Sequence[str], head: int, *, is_whole: bool) -> str:
     """Return why no record is shown, and what to do."""
     if not head:
-        return "Nothing was written yet: `kb sync` takes in the documents, and `kb apply` a changeset."
+        return "Nothing was written yet: `kb sync` reads the documents, and `kb apply` a changeset."
     if not is_whole:
         return "No record matches."
     options = " and ".join(narrowing)

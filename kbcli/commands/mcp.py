@@ -67,7 +67,7 @@ _CLIENT = typer.Argument(
 )
 _WRITE = typer.Option("--write", help="Write it into the client's file, and show what changed.")
 _SCOPE = typer.Option(
-    "--scope", metavar="SCOPE", help="project (its file is shared) or user; project unless said, if it has one."
+    "--scope", metavar="SCOPE", help="project (its file is shared) or user; by default project, if it has one."
 )
 _NAME = typer.Option("--name", metavar="NAME", help="What the client calls the server.")
 
@@ -148,7 +148,7 @@ def _tell_written(session: Session, answer: Mapping[str, Any], then: str) -> Non
     if output.is_json:
         output.document(answer)
     elif not answer["written"]:
-        output.say(f"{escape_controls(answer['path'])} holds it already.")
+        output.say(f"{escape_controls(answer['path'])} has it already.")
     else:
         for line in answer["diff"]:
             output.say_as_it_is(_coloured(output, escape_controls(line)))
@@ -202,7 +202,9 @@ def _home(session: Session) -> Path:
 
     home = session.env.get("HOME") or session.env.get("USERPROFILE")
     if not home or not Path(home).is_absolute():
-        raise InvalidQuery("HOME does not say where your home folder is.", hint="Set HOME, or use --scope project.")
+        raise InvalidQuery(
+            "HOME is not set, so your home folder is not known.", hint="Set HOME, or use --scope project."
+        )
     return Path(home)
 
 

@@ -14,17 +14,17 @@ def run(
     ctx: typer.Context,
     kind: Annotated[str, typer.Argument(metavar="TYPE", help="The type of the new entity.")],
     assignments: Annotated[
-        list[str] | None, typer.Argument(metavar="FIELD=VALUE", help="What else it states, as for `kb set`.")
+        list[str] | None, typer.Argument(metavar="FIELD=VALUE", help="Further fields, as for `kb set`.")
     ] = None,
     *,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Its title.")] = "",
-    key: Annotated[str, typer.Option("--id", metavar="ID", help="Its id; else the next free one.")] = "",
+    key: Annotated[str, typer.Option("--id", metavar="ID", help="Its id; by default the next free one.")] = "",
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="How that begins, such as REQ-AUTH-.")] = "",
     file: Annotated[str, typer.Option("--file", metavar="PATH", help="Its document, from the root.")] = "",
     store: Annotated[bool, typer.Option("--store", help="Write it to the store, without a document.")] = False,
     editor: Annotated[bool, typer.Option("--edit", "-e", help="Open the document in the editor first.")] = False,
     message: Message = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
     """Make an entity with the next free id of its type, as one record.
 

@@ -37,7 +37,7 @@ Where = Annotated[
 ]
 Has = Annotated[
     Texts,
-    typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge, with ^EDGE the other way; twice means both."),
+    typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge, with ^EDGE an incoming one; twice means both."),
 ]
 Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")]
 Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Holds the words, best first.")]
@@ -49,7 +49,7 @@ Follow = Annotated[
     ),
 ]
 Depth = Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps; with --from.")]
-Reverse = Annotated[bool, typer.Option("--reverse", help="The other way along each edge; with --from.")]
+Reverse = Annotated[bool, typer.Option("--reverse", help="Against the direction of each edge; with --from.")]
 Edges = Annotated[bool, typer.Option("--edges", help="Show the edges of what is found.")]
 Sort = Annotated[
     str | None, typer.Option("--sort", metavar="KEY", help="Order by a field, REQ-2 before REQ-12; -KEY descends.")
@@ -58,11 +58,11 @@ Fields = Annotated[
     Texts,
     typer.Option("--fields", metavar="FIELD[,FIELD]", help="Show only these, in this order; may be repeated."),
 ]
-Count = Annotated[bool, typer.Option("--count", help="Say only how many there are.")]
+Count = Annotated[bool, typer.Option("--count", help="Show only the count.")]
 Limit = Annotated[
-    int | None, typer.Option("--limit", metavar="N", help="So many at most. [default: 50 at a terminal, else all]")
+    int | None, typer.Option("--limit", metavar="N", help="At most so many. [default: 50 at a terminal, else all]")
 ]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="C", help="Go on where an answer ended.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="C", help="Continue where an answer ended.")]
 Format = Annotated[
     Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None,
     typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),

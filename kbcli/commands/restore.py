@@ -21,10 +21,10 @@ def run(
         list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Move a store that is there to the trash, and take its place.")
+        bool, typer.Option("--replace", help="Move a store that exists to the trash, and replace it.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Prove the backup and say what would be done; change nothing.")
+        bool, typer.Option("--dry-run", help="Prove the backup and show what would be done; change nothing.")
     ] = False,
 ) -> None:
     """Bring branches back from a backup, after it was proven.

@@ -21,7 +21,7 @@ def run(
     files: Annotated[
         bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
 ) -> None:
     """Undo records by new ones; nothing is erased.
 

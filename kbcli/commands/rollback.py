@@ -26,7 +26,7 @@ def run(
     files: Annotated[
         bool, typer.Option("--files", help="Where an entity was renamed since, change the files back too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
 ) -> None:
     """Go back to an earlier state, by a new record; nothing is erased.
 

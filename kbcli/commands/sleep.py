@@ -15,7 +15,7 @@ def run(
     phase: Annotated[
         list[int] | None, typer.Option("--phase", metavar="N", help="Only this phase, 1 to 9; may be repeated.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and write nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also within the interval since the last cycle.")] = False,
 ) -> None:
     """Keep in order what agents remember by way of KIP, as far as that needs no judgement, and list what does.

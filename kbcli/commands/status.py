@@ -234,8 +234,8 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
     lines += _listed("Files changed:", files["changed"])
     lines += _listed("Files removed:", files["removed"])
     accepted = found["accepted"]
-    lines += _listed("Files not read whole:", [path for path in files["bad"] if path not in accepted["bad"]])
-    lines += _listed("Folders that cannot be looked into:", files["not_listed"])
+    lines += _listed("Files not read completely:", [path for path in files["bad"] if path not in accepted["bad"]])
+    lines += _listed("Folders that cannot be read:", files["not_listed"])
     links = [
         f"{link['from']} -> {link['target']} (stated in {link['source']})"
         for link in found["unresolved"]
@@ -277,7 +277,7 @@ def _store_line(found: dict[str, Any]) -> str:
         return f"git renamed it from {found['copy_of']}: the first write takes over the store of that name."
     if found["copy_of"]:
         return f"No store yet: the first write copies that of {found['copy_of']}, and the files are compared with it."
-    return "No store yet: `kb sync` makes an empty one and takes in the files."
+    return "No store yet: `kb sync` makes an empty one and reads the files."
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

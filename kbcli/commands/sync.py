@@ -22,7 +22,7 @@ def run(
     dry_run: DryRun = False,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Read every file again, changed or not.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with status 3 when a file could not be read whole.")
+        bool, typer.Option("--strict", help="End with status 3 when a file could not be read completely.")
     ] = False,
 ) -> int:
     """Record what the files of the worktree say.

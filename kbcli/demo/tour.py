@@ -106,7 +106,7 @@ A window of at most two hours, on the day of delivery, right in nine of ten case
 """
 
 _MISTYPED: Final[dict[str, Any]] = {
-    "entities": [{"id": "TEST-006", "type": "tset", "title": "a failed delivery is told", "status": "active"}],
+    "entities": [{"id": "TEST-006", "type": "tset", "title": "a failed delivery is notified", "status": "active"}],
     "edges": [{"type": "verified_by", "from": "REQ-04", "to": "TEST-006"}],
 }
 
@@ -117,7 +117,7 @@ _CHANGESET: Final[dict[str, Any]] = {
         {
             "id": "TEST-006",
             "type": "test",
-            "title": "a failed delivery is told within five minutes",
+            "title": "a failed delivery is notified within five minutes",
             "status": "active",
             "attributes": {"kind": "integration"},
         }
@@ -154,7 +154,7 @@ PARTS: Final = (
                 ("`kb check` lists",),
             ),
             TourCommand("Nothing has changed since, so nothing is written.", "kb sync"),
-            TourCommand("Where it stands.", "kb status", ("main",)),
+            TourCommand("The state of the branch.", "kb status", ("main",)),
         ),
     ),
     Part(
@@ -167,7 +167,7 @@ PARTS: Final = (
                 ("REQ-004", "REQ-008"),
             ),
             TourCommand(
-                "What rests on the scans, directly or not?",
+                "What depends on the scans, directly or not?",
                 "kb query --from REQ-002 --follow depends_on --reverse --depth 5",
                 ("REQ-001", "REQ-005"),
             ),
@@ -207,7 +207,7 @@ PARTS: Final = (
                         is_error=True,
                     ),
                     ToolCall(
-                        "Mended: a new test and the edge to it, in one changeset, all or nothing.",
+                        "Fixed: a new test and the edge to it, in one changeset, all or nothing.",
                         "kb_upsert",
                         _CHANGESET,
                         ("TEST-006", '"applied": true'),
@@ -244,7 +244,7 @@ PARTS: Final = (
             ),
             TourCommand("", "kb branch list", ("feature/delivery-window", "from main at 2")),
             Edit(
-                "Ines writes the scenario that REQ-008 has been waiting for.",
+                "Ines writes the scenario that REQ-008 names.",
                 "docs/scenarios/SCN-007-delivery-window.md",
                 _SCENARIO,
             ),
@@ -260,7 +260,7 @@ PARTS: Final = (
                 "kb branch diff main feature/delivery-window",
                 ("SCN-007", "REQ-008"),
             ),
-            TourCommand("Back on main, nobody knows of it yet.", "git switch --quiet main"),
+            TourCommand("Main does not have it yet.", "git switch --quiet main"),
             TourCommand("", "kb query scenario --id SCN-007", ("No entity matches",)),
             TourCommand(
                 "Merging brings the documents; the hook syncs them.", "git merge --quiet feature/delivery-window"
@@ -275,7 +275,7 @@ PARTS: Final = (
             TourCommand("One record: what it did, before and after.", "kb show 2", ("TEST-006",)),
             TourCommand("And everything that changed since record 1.", "kb diff 1", ("TEST-006", "SCN-007")),
             TourCommand(
-                "Leila looks: that test does not exist yet. She takes the agent's record back, by a new record.",
+                "Leila finds that the test does not exist yet. She reverts the agent's record by a new record.",
                 "kb revert 2",
             ),
             TourCommand(
@@ -284,7 +284,7 @@ PARTS: Final = (
             TourCommand("As it was before, at any time.", "kb query test --id TEST-006 --at 2", ("TEST-006",)),
             TourCommand("Next week the test is there. Reverting the revert brings it back.", "kb revert 4"),
             TourCommand("", "kb check", ("main at seq 5: 4 warnings",)),
-            TourCommand("Nothing was erased on the way.", "kb log", ("5 ", "1 ")),
+            TourCommand("Nothing was erased.", "kb log", ("5 ", "1 ")),
             TourCommand("Every record is chained to the one before; this proves it.", "kb verify"),
         ),
     ),

@@ -107,7 +107,7 @@ def _judge_ours(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str]
 def _judge_other(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str]:
     """Judge a hook without KB's lines, or one that is not there."""
     if hook.foreign:
-        reason = f"{hook.path} {hook.foreign}, so KB leaves it alone."
+        reason = f"{hook.path} {hook.foreign}, so KB does not change it."
         if script.is_mangled(hook.content):
             return "foreign", f"{reason} Remove them by hand, then run `kb hooks install`."
         if _is_executable(place, hook) and managers.calls_kb(hook.content, event):
@@ -117,7 +117,7 @@ def _judge_other(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str
         return "outside", remedy_outside(place, event)
     if hook.exists and not _is_executable(place, hook):
         return "foreign", (
-            f"git ignores {hook.path}, because it is not executable, and KB does not bring it to life."
+            f"git ignores {hook.path}, because it is not executable, and KB does not make it executable."
             " Delete it, or make it executable with `chmod +x`, then run `kb hooks install`."
         )
     if place.is_run and managers.calls_kb(hook.content, event):
@@ -130,7 +130,7 @@ def _judge_managed(place: HookFolder, event: str) -> tuple[State, str]:
     author = managers.author_of(_read(place.folder / event).content)
     caller = next((one for one in managers.MANAGERS if _names_kb(place.worktree, one, event)), None)
     if caller and (fault := _fault(place.worktree, caller, event)):
-        return "ignored", f"{fault} {caller.name} runs nothing until that is mended."
+        return "ignored", f"{fault} {caller.name} runs nothing until that is corrected."
     if caller:
         return ("active", "") if author else ("managed", managers.remedy_run_again(caller, event))
     manager = author or (managers.SIMPLE if not place.is_husky and _is_simple(place.worktree) else None)

@@ -21,7 +21,7 @@ def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cac
     kind = escape_controls(f"{type(error).__name__}: {error}")[:300]
     saved = write_report(error, arguments, cache)
     where = f"A report is in {saved}." if saved else "A report could not be written."
-    message = f"KB failed in a way that it should not ({kind}). {where}"
+    message = f"KB failed unexpectedly ({kind}). {where}"
     if output.is_json:
         body: Mapping[str, Any] = {
             "code": exits.BUG_CODE,

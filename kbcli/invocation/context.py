@@ -129,8 +129,8 @@ class Session:
         except FileNotFoundError as error:
             here = Path().joinpath(*self.directories)
             if not here.is_absolute():
-                hint = "Go to another one, or name one by its whole path with -C."
-                raise InvalidQuery("The folder that you are in is gone.", hint=hint) from error
+                hint = "Change to another one, or name one by its full path with -C."
+                raise InvalidQuery("The current folder no longer exists.", hint=hint) from error
         folder = here.joinpath(*self.directories)
         if self.directories and not folder.is_dir():
             raise InvalidQuery(

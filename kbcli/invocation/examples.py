@@ -62,7 +62,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb apply export.json --import", "with the times and authors that `kb export` wrote"),
     ),
     "delete": (
-        ("kb delete REQ-9 --dry-run", "see what would go"),
+        ("kb delete REQ-9 --dry-run", "see what would be removed"),
         ("kb delete --edge REQ-1 verified_by TEST-2", "remove one edge"),
     ),
     "check": (
@@ -85,7 +85,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "revert": (("kb revert 12", "undo one record; `kb log` shows which"),),
     "rollback": (
-        ("kb rollback 12", "bring everything back to how it stood after record 12"),
+        ("kb rollback 12", "bring back the state at record 12"),
         ("kb rollback yesterday --dry-run", "see what that would change"),
     ),
     "branch list": (("kb branch list", "the branches that have a store"),),
@@ -93,12 +93,12 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "branch trash": (("kb branch trash --verify", "prove each store in the trash"),),
     "branch restore": (("kb branch restore feature", "bring a store back from the trash"),),
     "branch diff": (("kb branch diff main feature", "what a branch changed"),),
-    "gc": (("kb gc --dry-run", "see which stores would go"),),
+    "gc": (("kb gc --dry-run", "see which stores would be removed"),),
     "compact": (("kb compact", "make opening a long history quicker"),),
     "export": (
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
-        ("kb export old.json --at 12", "as everything stood after record 12"),
+        ("kb export old.json --at 12", "the state at record 12"),
     ),
     "backup": (
         ("kb backup ../kb.backup", "all branches, with their history"),
@@ -120,11 +120,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "config unset": (("kb config unset rules.orphans", "the default of the rule again"),),
     "schema": (("kb schema req", "what a requirement may hold"),),
-    "demo": (("kb demo --into kb-demo", "set up an example project, and look around in it"),),
+    "demo": (("kb demo --into kb-demo", "set up an example project, and explore it"),),
 }
 """By the full name of the command: a line, and what it is for."""
 
-_REMOVED: Final = "git deletes a branch, and `kb gc` moves the stores of branches that are gone to the trash."
+_REMOVED: Final = "git deletes a branch, and `kb gc` moves the stores of deleted branches to the trash."
 INSTEAD_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
     "branch": {
         **dict.fromkeys(("delete", "remove", "rm"), _REMOVED),
@@ -168,8 +168,8 @@ SYNONYMS: Final[dict[str, str]] = {
 """Words that other programs have for a command, and the commands that do it here."""
 INSTEAD: Final[dict[str, str]] = {
     "version": "`kb --version` shows it.",
-    "merge": "Git merges the files, and `kb sync` takes them in; `kb branch diff` shows what else a branch holds.",
-    "clone": "Git clones the repository, and `kb sync` takes in its files.",
+    "merge": "Git merges the files, and `kb sync` reads them; `kb branch diff` shows what else a branch holds.",
+    "clone": "Git clones the repository, and `kb sync` reads its files.",
     "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
     "completion": "`kb --install-completion` sets it up for the shell.",
 }

@@ -44,7 +44,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
         with Signals().obeyed():
             _follow(env, words)
     except (KeyboardInterrupt, Stopped):
-        _say("interrupted; `kb sync` does the rest.")
+        _say("interrupted; `kb sync` completes it.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
         known = process_limits.exhausted(error, may_be_written=False)  # git's own work is not KB's
         _say(

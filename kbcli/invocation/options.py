@@ -24,7 +24,7 @@ from kbcore.text.suggest import nearest
 Parameter = TyperOption | TyperArgument
 
 Message = Annotated[str, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the record.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
 At = Annotated[
     str | None, typer.Option("--at", metavar="POINT", help="As the branch was then, as `kb diff --help` says.")
 ]
@@ -113,7 +113,7 @@ def _declared(
         typer.Option(
             "--branch",
             metavar="NAME",
-            help="The branch to speak of; else KB_BRANCH, else what is checked out.",
+            help="The branch to use; else KB_BRANCH, else the one that is checked out.",
             expose_value=False,
             callback=_keep_branch,
         ),
@@ -124,7 +124,7 @@ def _declared(
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="Say only what was asked for.", expose_value=False, callback=_keep_quiet),
+        typer.Option("--quiet", "-q", help="Write only what was asked for.", expose_value=False, callback=_keep_quiet),
     ] = False,
     color: Annotated[
         When | None,

@@ -28,13 +28,13 @@ NEXT: Final = " ... "
 _PARAMETER: Final = re.compile(r":(\w+)\s*=\s*(.*)")
 LEAVING: Final = frozenset({"exit", "quit", "\\q", ".exit", ".quit"})
 HELP: Final = """\
-A command on one line runs as soon as it is whole. One that goes on over several lines ends with an empty line, or with
-a `;`. Tab completes keywords, types, predicates and variables; the arrows bring back what was typed.
+A command on one line runs as soon as it is complete. One of several lines ends with an empty line, or with a `;`.
+Tab completes keywords, types, predicates and variables; the arrow keys recall earlier input.
 
-  :name = Alice                            from now on :name stands for Alice
+  :name = Alice                            from now on :name means Alice
   DESCRIBE PRIMER                          who you are, and what there is
   DESCRIBE CONCEPT TYPES                   the types; DESCRIBE CONCEPT TYPE "Person" shows one
-  SEARCH CONCEPT "login"                   what speaks of it
+  SEARCH CONCEPT "login"                   what mentions it
   FIND(?r.name, ?r.attributes.title) WHERE { ?r {type: "Requirement"} } LIMIT 5
 
 Ctrl-C drops what is typed, Ctrl-D or `exit` leaves. docs/kip.md has the rest."""
@@ -82,7 +82,11 @@ class _Prompt:
             except (KeyboardInterrupt, Stopped):
                 self.typed.clear()
                 self._session.output.forget()
-                became = " A write that was under way is whole or absent." if self._session.writes else ""
+                became = (
+                    " A write that was in progress was applied completely or not at all."
+                    if self._session.writes
+                    else ""
+                )
                 self._session.output.note(f"Interrupted.{became}")
             self._session.output.flush()
             with contextlib.suppress(KeyboardInterrupt, Stopped):  # the next command publishes it

@@ -69,7 +69,7 @@ def pieces_of(text: str) -> list[tuple[str, int]]:
         column = begin - 1 - max(text.rfind("\n", 0, begin), text.rfind("\r", 0, begin))
         blanks += lines + column
         if blanks > _MOST_BLANKS:
-            message = "The commands stand so far to the right, or so far down, that their places take too much memory."
+            message = "The commands are so far to the right, or so far down, that their places take too much memory."
             hint = "Put each command on a line of its own, or split them into several files."
             raise placed(refused(RESOURCE, message, at=begin, hint=hint), text)
         pieces.append(("\n" * lines + " " * column + text[begin:end].rstrip(), lines + column))

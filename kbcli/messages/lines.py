@@ -66,8 +66,8 @@ def edge_counts(edges: EdgeCounts) -> str:
 
 
 def unread(number: int) -> str:
-    """Return how many files could not be read whole, and what says why."""
-    return f"{pluralize(number, 'file')} could not be read whole; `kb check --rule unreadable-source` says why."
+    """Return how many files could not be read completely, and what says why."""
+    return f"{pluralize(number, 'file')} could not be read completely; `kb check --rule unreadable-source` says why."
 
 
 def files_line(branch: str, state: FileState) -> str:

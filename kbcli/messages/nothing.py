@@ -31,8 +31,8 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
 def nothing_stands(at: str | None) -> str:
     """Return why there is nothing at seq 0. ``at`` is the point that was asked for, None for the head."""
     if at is None:
-        return "The branch holds nothing yet: `kb sync` takes in documents, and `kb apply` a changeset."
-    return "Seq 0 is before the first record; nothing stood then."
+        return "The branch holds nothing yet: `kb sync` reads documents, and `kb apply` a changeset."
+    return "Seq 0 is before the first record; there was nothing."
 
 
 def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _reasons(query: Query, filters: Sequence[Filter]) -> Iterator[str]:
     elif filters[0].name == "from" and not filters[0].against:
         followed = " of those to follow" if query.follow else ""
         known = f"`kb show {shlex.quote(query.from_id)}` shows all it has"
-        yield f"  No edge{followed} leads from {in_quotes(query.from_id)} either way: {known}."
+        yield f"  No edge{followed} leads from or to {in_quotes(query.from_id)}: {known}."
 
 
 def _option(one: Filter) -> str:

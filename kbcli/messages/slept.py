@@ -23,12 +23,12 @@ _MEASURES: Final = {
 }
 _KINDS: Final = {
     "task": "task",
-    "duplicate": "pair that looks alike",
+    "duplicate": "similar pair",
     "event": "old event",
     "unsorted": "concept in Unsorted",
     "domain": "domain",
 }
-_MANY: Final = {"pair that looks alike": "pairs that look alike", "concept in Unsorted": "concepts in Unsorted"}
+_MANY: Final = {"similar pair": "similar pairs", "concept in Unsorted": "concepts in Unsorted"}
 
 
 def tell(output: Output, report: CycleReport) -> None:

@@ -32,7 +32,7 @@ def _from(answer: SyncAnswer) -> str:
     if not answer.changed:
         return f"from {pluralize(answer.removed, 'removed file')}" if answer.removed else f"from {files}"
     removed = f" and {answer.removed} removed" if answer.removed else ""
-    unread = f", {answer.unread} of them not read whole" if answer.unread else ""
+    unread = f", {answer.unread} of them not read completely" if answer.unread else ""
     return f"from {answer.changed} of {files}{removed}{unread}"
 
 
@@ -42,8 +42,8 @@ def waiting_line(answer: SyncAnswer) -> str:
     if not count:
         return ""
     if count == 1:
-        return "1 of the edges is a link in a text to a page that is no entity; it waits."
-    return f"{count:,} of the edges are links in texts to pages that are no entity; they wait."
+        return "1 of the edges is a link in a text to a page that is no entity; it is unresolved."
+    return f"{count:,} of the edges are links in texts to pages that are no entity; they are unresolved."
 
 
 def note_line(note: CountedNote) -> str:

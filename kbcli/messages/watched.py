@@ -157,13 +157,13 @@ def _lines(event: Event) -> Iterator[MarkedLine]:
         yield from _checked(event)
     elif isinstance(event, Waiting):
         hint = f" ({event.error.hint})" if event.error.hint else ""
-        yield MarkedLine(escape_controls(f"{_time(event.at)} waiting: {event.error.message}{hint}"), "!", "yellow")
+        yield MarkedLine(escape_controls(f"{_time(event.at)} paused: {event.error.message}{hint}"), "!", "yellow")
     elif isinstance(event, Resumed):
-        yield MarkedLine(f"{_time(event.at)} going on.")
+        yield MarkedLine(f"{_time(event.at)} resumed.")
     elif isinstance(event, Listening):
-        yield MarkedLine(f"{_time(event.at)} the system tells of changes again.")
+        yield MarkedLine(f"{_time(event.at)} file notifications work again.")
     elif isinstance(event, Polling):
-        said = f"the system does not tell of changes ({event.reason}): files are looked at every second."
+        said = f"file notifications are not available ({event.reason}): files are checked every second."
         yield MarkedLine(escaped_sentence(f"{_time(event.at)} {said}"), "!", "yellow")
 
 
@@ -236,7 +236,7 @@ def _checked(event: Checked) -> Iterator[MarkedLine]:
 def _listed(violations: Sequence[Violation], sign: str) -> Iterator[MarkedLine]:
     for one in violations[:_SHOWN]:
         if sign == "- ":
-            yield MarkedLine(f"mended {violation_line(msgspec.structs.replace(one, remedy=''))}", sign, "green")
+            yield MarkedLine(f"fixed {violation_line(msgspec.structs.replace(one, remedy=''))}", sign, "green")
         else:
             yield MarkedLine(
                 f"{one.severity} {violation_line(one)}", sign, "red" if one.severity == "error" else "yellow"

@@ -82,7 +82,7 @@ def _heading(output: Output, entity: Json) -> Iterator[str]:
         yield (
             _INDENT
             + output.styled("stale:", "yellow")
-            + escape_controls(f" may be older than {path}, which could not be read whole")
+            + escape_controls(f" may be older than {path}, which could not be read completely")
         )
     kept = {name: member for name, member in entity.items() if name not in _HEADING and name != "version"}
     yield ""
@@ -100,7 +100,7 @@ def _edges(output: Output, key: str, edges: Sequence[Json], around: Around) -> I
             yield from _more(len(part) - EDGES, f"{command} --limit {len(part)}")
     if not edges:
         yield from _section(output, "Edges", 0)
-        yield f"{_INDENT}none, either way"
+        yield f"{_INDENT}none, in either direction"
 
 
 def _row(edge: Json, other: str, around: Around) -> tuple[str, ...]:
@@ -164,7 +164,9 @@ def _body(output: Output, body: str | None) -> Iterator[str]:
         return
     yield from _section(output, "Document", 0)
     if body is None:
-        yield output.flowed(f"{_INDENT}not at hand: neither the worktree nor the last commit has it as it was recorded")
+        yield output.flowed(
+            f"{_INDENT}not available: neither the worktree nor the last commit has it as it was recorded"
+        )
         return
     for line in body.strip("\n").splitlines():
         yield output.flowed(f"{_INDENT}{escape_controls(line)}".rstrip())

@@ -63,7 +63,7 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
 def _sentence(found: Impact) -> str:
     affected = len(found.direct) + len(found.transitive)
     if not affected and not found.tests:
-        return "A change of it affects nothing that is known here."
+        return "A change of it affects nothing that KB knows."
     entities = pluralize(affected, "entity") if affected else "nothing else"
     tests = pluralize(len(found.tests), "test") if found.tests else "no test"
     return f"A change of it affects {entities}; {tests} to run."
@@ -120,7 +120,7 @@ def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> 
     if most > limit:
         output.note_always(cut_at(limit, most))
     if found.goes_on:
-        output.note(f"It goes on beyond what is shown (--depth {depth}).")
+        output.note(f"More is affected than is shown (--depth {depth}).")
     if not (found.direct or found.transitive or found.tests):
         output.note(
             escape_controls(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")

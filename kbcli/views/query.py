@@ -272,7 +272,7 @@ def ways_on(shown: int, total: int, cursor: str) -> str:
 
 
 def _status(item: Json) -> str:
-    """Return the status of an entity, marked where its file could not be read whole."""
+    """Return the status of an entity, marked where its file could not be read completely."""
     mark = STALE if item.get("stale") else ""
     return f"{item.get('status', '')} {mark}".strip()
 

@@ -30,7 +30,7 @@ BATCHES: Final = "2025-03-26"
 
 _NO_JSON: Final = "The line is not valid JSON: a message is one line of JSON in UTF-8."
 _UNREADABLE: Final = "The request cannot be read: {}."
-_NOT_UNICODE: Final = "a text in it is not whole Unicode characters"
+_NOT_UNICODE: Final = "a text in it has incomplete Unicode characters"
 _FAULTS: Final = {
     "jsonrpc": '`jsonrpc` must be "2.0"',
     "method": "`method` must be a string",
@@ -38,7 +38,7 @@ _FAULTS: Final = {
 }
 _MISSING: Final = "`{}` is missing"
 _NO_OBJECT: Final = "a message is a JSON object"
-_SAME_ID: Final = "Another request with this `id` waits for its answer. This one was not carried out: use a new `id`."
+_SAME_ID: Final = "Another request with this `id` has no answer yet. This one was not run: use a new `id`."
 _NO_ID: Final = "The request cannot be read: the `id` of a request is a string or an integer, and not null."
 _TOO_DEEP: Final = "The request cannot be read: its lists and objects are nested {} levels deep; at most {} are read."
 _TOO_LONG: Final = "The request is longer than {} bytes. Split it into several requests."

@@ -311,7 +311,7 @@ class Pipes:
             known = exhausted(error, may_be_written=False)
             if known is None:
                 traceback.print_exc(file=sys.stderr)
-            reason = known.message if known else f"KB failed in a way it should not ({type(error).__name__})."
+            reason = known.message if known else f"KB failed unexpectedly ({type(error).__name__})."
             self._give_up(f"error: an answer cannot be written, and the server ends. {reason}")
 
     def _give_up(self, reason: str) -> None:

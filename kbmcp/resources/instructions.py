@@ -1,7 +1,7 @@
-"""What the server says of itself when a client connects. Written here and nowhere else: nothing stored gets into it.
+"""The instructions that the server sends when a client connects: a fixed text, nothing stored gets into it.
 
-Only tools that the server offers are named. Tools stand in braces, as ``kbmcp.tools.hints`` reads them; lines behind
-``W`` are for servers that write, those behind ``R`` for servers that only read.
+Only tools that the server offers are named. Tools are written in braces, as ``kbmcp.tools.hints`` reads them. Lines
+that begin with ``W`` are for servers that write, those that begin with ``R`` for servers that only read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ W {kb_history} shows who changed what, and reverts a record: your own mistakes t
 R {kb_history} shows who changed what.
 """,
     "kip": """\
-W execute_kip speaks KIP to this graph; begin with DESCRIBE PRIMER. The prompt kip_waking tells how to remember.
+W execute_kip speaks KIP to this graph; begin with DESCRIBE PRIMER. The prompt kip_waking explains how to remember.
 R execute_kip_readonly asks this graph in KIP; begin with DESCRIBE PRIMER.
 """,
 }

@@ -139,7 +139,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     notes = []
     if meant.unknown:
         named = some_of([in_quotes(path) for path in meant.unknown], _NAMED)
-        notes.append(f"Not judged, as nothing is known from it: {named}."[: _NOTE_CHARS // 3])
+        notes.append(f"Not checked, as no fact comes from it: {named}."[: _NOTE_CHARS // 3])
     shown: Payload = {
         "branch": call.branch,
         "seq": view.seq,

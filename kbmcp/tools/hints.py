@@ -49,12 +49,12 @@ _NEXT: Final = {
     "invalid_changeset": "Correct every problem, then call {kb_TOOL} again with the whole request.",
     "invalid_query": "Correct the arguments, then call {kb_TOOL} again.",
     "integrity_violation": "Write the missing ends in the same {kb_upsert}, or leave it out; {kb_query} finds ids.",
-    "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request anew.",
+    "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request again.",
     "derived_fact": (
         f"Edit the named file and {kb('sync', lead='run')}, or leave those fields out and call {{kb_TOOL}} again."
     ),
     "files_unknown": "Call {kb_TOOL} again when that is over.",
-    "unexpected_branch": "Check out the expected branch, or leave `expect_branch` out if this branch is meant.",
+    "unexpected_branch": "Check out the expected branch, or leave `expect_branch` out to use this branch.",
     "branch_moved": "Make sure which branch is meant, read again with {kb_query}, then call {kb_TOOL} again.",
     "revert_conflict": "Revert the later records first with {kb_history}, or write the old values with {kb_upsert}.",
     "limit_exceeded": "Split the request into several calls of {kb_TOOL}.",
@@ -154,7 +154,7 @@ def unwritable_hint(root: str) -> str:
     """Return the remedy where this server itself cannot write to the stores below a folder."""
     return (
         f"This server cannot write to {in_quotes(root)}. Ask the user to give the server write permission there: to "
-        "run it outside of the sandbox, or with that folder as a writable root. What reads keeps working."
+        "run it outside of the sandbox, or with that folder as a writable root. Reading still works."
     )
 
 

@@ -334,7 +334,7 @@ class _Page:
             following, place = following + 1, after
             if taken > room:
                 notes.append(
-                    of_tools("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them whole.")
+                    of_tools("Long values are cut: {kb_query} with `ids`, `fields` and `at` gives them in full.")
                 )
                 break
         cursor = None

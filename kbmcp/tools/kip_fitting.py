@@ -48,7 +48,7 @@ def _fitted(piece: Piece, room: int) -> Response:
         return _smaller_capsule(piece, room)
     rows = _rows_of(piece)
     if rows is None or piece.again is None:
-        note = "Long parts of this answer are cut, and marked so; the command was carried out whole."
+        note = "Long parts of this answer are cut, and marked so; the command was run completely."
         return _cut(piece.response, room, note)
     count = leading(rows, room - _NOTE_CHARS)
     while count:
@@ -91,5 +91,5 @@ def _smaller_capsule(piece: Piece, room: int) -> Response:
             return smaller | {"note": f"The capsule holds as many elements as fit into one answer. {more}"}
         count //= 2
     message = f"The capsule has {size} characters; one answer takes {room}."
-    hint = f"Export less at a time with LIMIT, or {kb('kip', lead='run')} with this command, which writes it whole."
+    hint = f"Export less at a time with LIMIT, or {kb('kip', lead='run')} with this command, which writes all of it."
     raise refused(RESOURCE, message, at=piece.tree.at, hint=hint)

@@ -98,7 +98,7 @@ def _answer_of_many(call: Call, given: Mapping[str, Any], room: int) -> Payload:
         shown["note"] = in_tool_words(shown["note"], is_dotted=call.is_dotted)
     if length_of(shown) <= room:
         return shown
-    too_long = InvalidQuery("The answer does not fit beside the others.", hint="Ask this query by itself.")
+    too_long = InvalidQuery("The answer does not fit next to the others.", hint="Ask this query by itself.")
     return _refusal(call, too_long, room)
 
 
@@ -135,7 +135,7 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
 
     part = read_part_cursor(asked.cursor)
     if part is not None and room < _ROOM:
-        raise InvalidQuery("This cursor goes on in one value.", hint="Send it in a call of its own.")
+        raise InvalidQuery("This cursor continues one value.", hint="Send it in a call of its own.")
     found = [*problems, *query_extras.misuses(asked)]
     wanted = _query_of(asked, found, is_part=part is not None)
     at = None if asked.at is None else str(asked.at)
@@ -280,7 +280,7 @@ class _Pages:
         """Return the part of the one value asked for that begins at an offset."""
         page = self._page(1)
         if len(page.entities) != 1 or len(self._named) != 1:
-            raise InvalidQuery("This cursor goes on in one value.", hint="Send it with the one id and the one field.")
+            raise InvalidQuery("This cursor continues one value.", hint="Send it with the one id and the one field.")
         return self._part(self._shown(page), page.seq, offset)
 
     def _page(self, limit: int) -> Page:
@@ -429,7 +429,7 @@ class _Pages:
             notes.append(
                 f"Long values are cut, as listed in `cut`: {of_tools('{kb_query}')} with the one id in `ids` and the "
                 "one field in "
-                "`fields` gives such a value whole, in parts if need be"
+                "`fields` gives such a value in full, in parts if needed"
                 + (', the document with `body` beside `fields` ["body"].' if self._more.has_body else ".")
             )
         if shown.get("omitted"):

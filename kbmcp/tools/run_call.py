@@ -111,7 +111,7 @@ def check_size(arguments: Mapping[str, Any]) -> None:
     try:
         size = len(msgspec.json.encode(arguments))
     except (UnicodeEncodeError, RecursionError) as error:
-        raise InvalidQuery("The arguments hold half characters, or are nested too deep.") from error
+        raise InvalidQuery("The arguments have incomplete characters, or are nested too deep.") from error
     if size > MAX_ARGUMENT_BYTES:
         raise LimitExceeded(f"The arguments are {size} bytes; one call takes {MAX_ARGUMENT_BYTES}.")
 
@@ -236,7 +236,7 @@ def bug(error: Exception) -> Payload:
     return {
         "error": {
             "code": "internal_error",
-            "message": f"KB failed in a way it should not ({type(error).__name__}).",
+            "message": f"KB failed unexpectedly ({type(error).__name__}).",
             "hint": "What KB has acknowledged is safe. The server wrote the details to its log; please report them.",
             "retryable": False,
             "applied": "unknown",

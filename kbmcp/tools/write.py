@@ -196,5 +196,5 @@ def answer_of(call: Call, outcome: Outcome, files: Sequence[str] = ()) -> Payloa
     payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in outcome.warnings]
     fitted = fit(payload, [(name, payload) for name in _LISTS])
     if "omitted" in fitted:
-        fitted["note"] = "The lists are cut, as `omitted` counts; the request was carried out whole."
+        fitted["note"] = "The lists are cut, as `omitted` counts; the request was applied completely."
     return fitted

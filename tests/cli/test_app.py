@@ -128,7 +128,7 @@ def test_before_init_the_error_names_init(kb, root):
 def test_without_a_command_the_help_comes_with_status_2(kb):
     ran = kb()
     assert (ran.status, ran.out) == (2, "")
-    assert "Look something up:" in ran.err
+    assert "Find and show:" in ran.err
 
 
 def test_the_version_is_one_line(kb):
@@ -171,7 +171,7 @@ def test_help_is_a_command_as_well(kb):
         (["lint"], "Did you mean 'check'?"),
         (["import"], "Did you mean 'apply' or 'restore'?"),
         (["serch"], "Did you mean 'query'?"),
-        (["merge"], "'merge'. Git merges the files, and `kb sync` takes them in;"),
+        (["merge"], "'merge'. Git merges the files, and `kb sync` reads them;"),
         (["version"], "'version'. `kb --version` shows it.\n"),
         (["frobnicate"], "'frobnicate'.\nhint: `kb --help` lists the commands and options.\n"),
         (["branch", "lst"], "Did you mean 'list'?"),
@@ -403,7 +403,7 @@ def test_a_folder_that_is_gone_is_named_and_another_one_works(synced: Path, tmp_
         command = ["sh", "-c", script, "sh", str(gone), *program(), "status", *words]
         done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
-        assert status == 0 or "The folder that you are in is gone." in done.stderr
+        assert status == 0 or "The current folder no longer exists." in done.stderr
 
 
 @pytest.mark.parametrize(("words", "applied"), [(("query",), "no"), (("log",), "no"), (("compact",), "unknown")])

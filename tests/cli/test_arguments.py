@@ -73,7 +73,7 @@ def test_a_text_beyond_the_limit_is_refused_with_its_length(kb, synced):
     ("words", "said"),
     [
         (["hooks", "ls"], "`kb hooks` lists them."),
-        (["branch", "delete", "x"], "`kb gc` moves the stores of branches that are gone to the trash."),
+        (["branch", "delete", "x"], "`kb gc` moves the stores of deleted branches to the trash."),
         (["config", "rm"], "`kb config unset` removes one."),
         (["hooks", "instal"], "Did you mean 'install'?"),
     ],

@@ -164,7 +164,7 @@ def test_only_what_came_since_a_point_is_told(kb, synced):
     assert set(answer) == shape
     assert answer["since"] == {"seq": 2, "commit": None}
     assert [one["rule"] for one in answer["mended"]] == ["unresolved-reference", "orphans"]
-    assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 2 mended {RAN}\n")
+    assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 2 fixed {RAN}\n")
     assert kb("check", "--since", "2", "--fail-on", "warning", "--rule", "acyclic").status == 0
     assert kb("check", "--since", "2", "--fail-on", "warning").status == 1
 

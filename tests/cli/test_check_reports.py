@@ -148,7 +148,7 @@ def test_a_file_from_which_nothing_is_known_is_noted_and_the_rest_judged(kb, cro
     (crowded / "docs/requirements/gone.md").unlink()
     ran = kb("check", "src/[a].py", "docs/requirements/gone.md", "docs/requirements/b1.md", "--json")
     assert (ran.status, [one["id"] for one in ran.json["violations"]]) == (1, ["B-1"])
-    noted = "Not judged, as nothing is known from it: 'docs/requirements/gone.md', 'src/[a].py'."
+    noted = "Not checked, as no fact comes from it: 'docs/requirements/gone.md', 'src/[a].py'."
     assert noted in kb("check", "src/[a].py", "docs/requirements/gone.md", "docs/requirements/b1.md").err
     alone = kb("check", "src/[a].py")
     assert (alone.status, "no violations" in alone.out) == (0, True)
@@ -357,7 +357,7 @@ def test_a_sync_and_a_hook_are_silent_about_what_the_project_accepts(kb, synced)
     counts = "2 errors in files; `kb check` and `kb sync --strict` list them.\n"
     assert (kb("sync").err, kb("sync").out.count("\n")) == (counts, 1)
     assert "bad.md" in kb("sync", "--strict").err
-    assert "1 file could not be read whole" in kb("hook", "post-merge", "0").err
+    assert "1 file could not be read completely" in kb("hook", "post-merge", "0").err
     kb("check", "--write-baseline")
     assert (kb("sync").err, kb("hook", "post-merge", "0").err) == ("", "")
     write(synced, {"docs/requirements/b2.md": document("B-2", "links: [REQ-1, GONE-2]\n")})

@@ -87,7 +87,7 @@ def test_a_percentage_can_be_asked_for(kb, waived, words, status, told):
 def test_a_percentage_of_nothing_that_matches_is_not_reached(kb, waived):
     ran = kb("coverage", "--tag", "nobody", "--fail-under", "0")
     assert ran.status == 1
-    assert "--fail-under has nothing to hold to a percentage: no requirement matches." in ran.err
+    assert "--fail-under has nothing to compare: no requirement matches." in ran.err
 
 
 def test_a_filter_that_no_requirement_knows_is_told_with_the_nearest(kb, waived):
@@ -102,7 +102,7 @@ def test_a_filter_that_no_requirement_knows_is_told_with_the_nearest(kb, waived)
 def test_before_the_first_record_nothing_is_said_of_now(kb, waived):
     for command in ("coverage", "graph"):
         assert sorted(kb(command, "--at", "0").err.splitlines()) == [
-            "Seq 0 is before the first record; nothing stood then.",
+            "Seq 0 is before the first record; there was nothing.",
             "note: The answer is of the records of main as of seq 0, not of the files.",
         ]
 

@@ -104,7 +104,7 @@ def test_the_log_on_one_line_each_is_a_safe_table_that_says_when_there_is_more(k
 def test_an_empty_log_and_unknown_names_are_told(kb, ready):
     assert kb("log") == (
         *(0, ""),
-        "Nothing was written yet: `kb sync` takes in the documents, and `kb apply` a changeset.\n",
+        "Nothing was written yet: `kb sync` reads the documents, and `kb apply` a changeset.\n",
     )
     assert kb("log", "--limit", "0").status == 2
     assert kb("log", "REQ-77").status == 64
@@ -339,7 +339,7 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
 
 def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, told):
     assert kb("query", "--at", "0").err == (
-        "Seq 0 is before the first record; nothing stood then.\n"
+        "Seq 0 is before the first record; there was nothing.\n"
         "note: The answer is of the records of main as of seq 0, not of the files.\n"
     )
     assert kb("query", "--at", "2001-01-01").err.startswith("error: '2001-01-01' is before the first record, which was")
@@ -387,7 +387,7 @@ def test_wrong_input_is_answered_with_one_line_and_what_to_do(kb, told, words, s
 def test_facts_that_a_bad_file_kept_are_told_on_the_page_of_the_entity(kb, told):
     write(told, {"docs/requirements/login.md": LOGIN.replace("title: Log in", "title: [Log in")})
     kb("sync")
-    stale = "\n  stale: may be older than docs/requirements/login.md, which could not be read whole\n"
+    stale = "\n  stale: may be older than docs/requirements/login.md, which could not be read completely\n"
     assert stale in kb("show", "REQ-1").out
     assert kb("show", "REQ-1", "--json").json["entity"]["stale"] is True
     assert "kept from" not in kb("show", "REQ-2").out
@@ -445,7 +445,7 @@ def test_show_says_where_the_document_is_not_at_hand(kb, synced):
     kb("sync")
     git(synced, "checkout", "-q", "-b", "other")
     write(synced, {"docs/requirements/REQ-7.md": None})
-    assert "Document\n  not at hand: neither" in kb("show", "REQ-7", "--branch", "main").out
+    assert "Document\n  not available: neither" in kb("show", "REQ-7", "--branch", "main").out
     assert kb("show", "REQ-7", "--branch", "main", "--json").json["body"] is None
 
 

@@ -46,7 +46,7 @@ def test_where_there_is_no_kb_the_hook_imports_little_and_says_nothing(root, tmp
 
 def test_help_imports_no_command(tmp_path):
     found, written = imported_by(["--help"], tmp_path, ("kbcli.commands.query", *HEAVY, "rich"))
-    assert (found, "Look something up:" in written) == (["typer"], True)
+    assert (found, "Find and show:" in written) == (["typer"], True)
 
 
 def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
@@ -129,7 +129,7 @@ def test_a_detached_head_gets_no_store(kb, synced):
 
 def test_bad_files_are_counted_and_not_listed(kb, synced):
     write(synced, {"docs/requirements/bad.md": "---\nid: [\n---\n"})
-    said = "kb: 1 file could not be read whole; `kb check --rule unreadable-source` says why.\n"
+    said = "kb: 1 file could not be read completely; `kb check --rule unreadable-source` says why.\n"
     assert kb("hook", "post-merge", "0").err == said
 
 

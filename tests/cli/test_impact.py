@@ -42,7 +42,7 @@ def test_limits_are_told(kb, synced):
     ran = kb("impact", "REQ-2", "--limit", "2", "--format", "table")
     assert "Affected directly (3, 2 of them here)" in ran.out
     assert "Parts are cut at 2; for more: --limit 3" in ran.err
-    assert "goes on" in kb("impact", "REQ-1", "--depth", "1").err
+    assert "More is affected" in kb("impact", "REQ-1", "--depth", "1").err
     assert kb("impact", "REQ-2", "--limit", "2", "--json").json["totals"]["direct"] == 3
     assert kb("impact", "REQ-2", "--at", "1", "--json").json["totals"]["direct"] == 0
 

@@ -48,12 +48,12 @@ def test_a_second_init_changes_nothing(kb, root):
     assert "Already set up" in kb("init").out
 
 
-def test_the_first_line_says_whether_it_was_set_up_mended_or_updated(kb, root):
+def test_the_first_line_says_whether_it_was_set_up_repaired_or_updated(kb, root):
     assert kb("init").out.startswith("Set up KB in")
     (root / ".kb/rules").rmdir()
-    mended = kb("init").out
-    assert mended.startswith("Mended KB in")
-    assert "Next:" not in mended
+    repaired = kb("init").out
+    assert repaired.startswith("Repaired KB in")
+    assert "Next:" not in repaired
     git(root, "branch", "develop")
     assert kb("init", "--default-branch", "develop").out.startswith("Updated KB in")
 

@@ -69,7 +69,7 @@ def test_a_file_is_a_batch_and_its_errors_name_its_lines(synced, kb):
     assert ran.status == 18
     assert ran.out == ""
     assert "(line 6, column 1)" in ran.err
-    assert "No command of the text was carried out: it is read whole first." in ran.err
+    assert "No command of the text was run: the whole text is parsed first." in ran.err
     assert kb("kip", 'DESCRIBE CONCEPT TYPE "Thing"').status == 18
     (synced / "notes.kip").write_text(f'{TYPE}\n\n  DESCRIBE CONCEPT TYPE "Thng"\nDESCRIBE PRIMER\n')
     ran = kb("kip", "-f", "notes.kip")

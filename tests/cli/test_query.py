@@ -234,7 +234,7 @@ def test_entities_of_a_type_that_the_schema_has_no_more_are_found(kb, synced):
     assert kb("query", "rsik").status == 2
     assert "Nothing has the 'path' 'docs/nowhere.md'." in kb("query", "--where", "path=./docs/nowhere.md").err
     assert kb("query", "--from", "REQ-1", "--follow", "guards").err.endswith(
-        "\n  No edge of those to follow leads from 'REQ-1' either way: `kb show REQ-1` shows all it has.\n"
+        "\n  No edge of those to follow leads from or to 'REQ-1': `kb show REQ-1` shows all it has.\n"
     )
 
 

@@ -37,7 +37,7 @@ def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, 
     assert ran.status == 0
     assert "4 orphans     orphans put into Unsorted          12    2\n" in ran.out
     assert "concepts without a domain           12      0  < 10\n" in ran.out
-    assert "Left for judgement: 11 pairs that look alike" not in ran.out, "p01 and p02 differ in their digits"
+    assert "Left for judgement: 11 similar pairs" not in ran.out, "p01 and p02 differ in their digits"
     assert "Left for judgement: 12 concepts in Unsorted.\n" in ran.out
     assert "main at seq 3." in ran.err
     assert kb("log", "--json").json["records"][0]["source"] == "sleep:9"

@@ -108,10 +108,10 @@ def test_what_is_said_of_many_files_alike_is_one_line_with_the_number(kb, ready)
 def test_a_file_that_could_not_be_read_does_not_count_as_taken_in(kb, synced):
     write(synced, {"docs/requirements/login.md": BAD})
     ran = kb("sync")
-    assert ran.out == "main at seq 2: no entity or edge changed, from 1 of 3 files, 1 of them not read whole.\n"
+    assert ran.out == "main at seq 2: no entity or edge changed, from 1 of 3 files, 1 of them not read completely.\n"
     assert "What could not be read stays as it was known." in ran.err
     write(synced, {"docs/requirements/login.md": BAD + "more", "docs/requirements/logout.md": LOGIN + "more"})
-    assert "from 2 of 3 files, 2 of them not read whole" in kb("sync").out
+    assert "from 2 of 3 files, 2 of them not read completely" in kb("sync").out
 
 
 def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_taken_in(kb, ready):
@@ -257,7 +257,7 @@ def test_status_where_there_is_nothing_to_copy_says_so(kb, synced):
     shutil.rmtree(caches_at(synced) / "main")
     found = kb("status", "--json").json
     assert (found["copy_of"], len(found["files"]["changed"])) == (None, 3)
-    assert "No store yet: `kb sync` makes an empty one and takes in the files.\n" in kb("status").out
+    assert "No store yet: `kb sync` makes an empty one and reads the files.\n" in kb("status").out
 
 
 def test_status_does_not_count_a_file_that_waits_for_another_as_changed(kb, synced):

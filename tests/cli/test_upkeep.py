@@ -388,7 +388,7 @@ def test_a_gc_that_cannot_clear_everything_reports_what_it_did_and_warns(kb, syn
     assert "moved gone to the trash" in done.out
     said = " ".join(done.err.split())
     assert f"cannot open {reports}: it is not a directory" in said
-    assert "because nobody can tell whether it is gone: " in said
+    assert "because it is not known whether it still exists: " in said
     assert str(witness / ("0" * 32)) in said
     assert "So are 3 more." in said
     assert kb("init", "--no-hooks").status == 0

@@ -301,8 +301,8 @@ def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -
     assert [line.text for line in lines] == ["error b.md: not complete. (Sync.) [unreadable-source]"]
     mended = telling.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
     assert [line.text for line in mended] == [
-        "mended docs/a.md: it can be read again. [unreadable-source]",
-        "mended b.md: not complete. [unreadable-source]",
+        "fixed docs/a.md: it can be read again. [unreadable-source]",
+        "fixed b.md: not complete. [unreadable-source]",
     ]
     edited = msgspec.structs.replace(answer, problems=(), noted=("a.md", "b.md"))
     assert "seq 3: a.md, b.md read, nothing else changed (7 ms)" in telling.lines_of(Synced(at, edited, 7))[0].text
@@ -313,7 +313,7 @@ def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -
 def test_it_says_that_it_goes_on() -> None:
     at = "2026-01-02T03:04:05Z"
     assert watched.as_json(Resumed(at)) == {"event": "resumed", "at": at}
-    assert watched.Telling().lines_of(Resumed(at))[0].text.endswith(" going on.")
+    assert watched.Telling().lines_of(Resumed(at))[0].text.endswith(" resumed.")
     again = Checked(at, "main", 3, (), (), (), run_again=("own",))
     assert watched.as_json(again)["run_again"] == ["own"]
     assert watched.Telling().lines_of(again)[0].text == "the rule own can be run again."

@@ -197,7 +197,7 @@ def test_a_capsule_is_given_in_parts_that_are_whole(large):
     error = told(large, command='EXPORT ?f WHERE { ?f {type: "FeatureFlag"} }')["error"]
     assert error["code"] == "KIP_4002"
     assert error["hint"] == (
-        "Export less at a time with LIMIT, or ask the user to run `kb kip` with this command, which writes it whole."
+        "Export less at a time with LIMIT, or ask the user to run `kb kip` with this command, which writes all of it."
     )
 
 

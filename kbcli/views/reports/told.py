@@ -57,7 +57,7 @@ def summary(told: ReportContent) -> str:
     warnings = len(report.violations) - errors
     new = "new " if told.against else ""
     found = [pluralize(errors, f"{new}error")] * bool(errors) + [pluralize(warnings, f"{new}warning")] * bool(warnings)
-    mended = f", {told.mended} mended" if told.mended else ""
+    mended = f", {told.mended} fixed" if told.mended else ""
     mended += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
     mended += f", {report.of_other_severity} of another severity not shown" if report.of_other_severity else ""
     mended += f", {report.suppressed} suppressed" if report.suppressed else ""

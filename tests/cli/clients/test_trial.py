@@ -46,7 +46,7 @@ def test_a_server_that_answers_is_well_and_is_ended(tmp_path):
     ("script", "said"),
     [
         ("import sys; sys.exit('no\\n such module')", "it ended with status 1: no such module"),
-        ("import sys; sys.exit(3)", "it ended with status 3, and said nothing"),
+        ("import sys; sys.exit(3)", "it ended with status 3, and wrote nothing to standard error"),
         ("print('Hello!', flush=True)", "it answered something else: Hello!"),
         ("print('[' * 20000, flush=True)", "it answered something else: [[["),
         ("print('{\"error\": {}}', flush=True)", 'it answered something else: {"error": {}}'),

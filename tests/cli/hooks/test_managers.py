@@ -110,7 +110,7 @@ def test_a_configuration_that_is_no_yaml_runs_nothing(root):
     seen = status(root)[0]
     assert seen.state == "ignored"
     assert f"{root / 'lefthook.yml'}:5: not valid YAML" in seen.remedy
-    assert "lefthook runs nothing until that is mended." in seen.remedy
+    assert "lefthook runs nothing until that is corrected." in seen.remedy
 
 
 def test_lines_that_lefthook_set_aside_are_told_and_uninstalled(root):

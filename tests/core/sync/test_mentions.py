@@ -86,7 +86,7 @@ def test_pages_that_are_no_entity_are_in_no_report(project: Project) -> None:
     answer = project.sync({A: LINKS_TO_B, "docs/guide.md": "# Guide"})
     assert (answer.unresolved, answer.problems, answer.unresolved_elsewhere) == ((), (), 0)
     assert (answer.outcome.edges.created, answer.waiting_mentions, answer.as_json()["waiting_mentions"]) == (2, 2, 2)
-    assert waiting_line(answer) == "2 of the edges are links in texts to pages that are no entity; they wait."
+    assert waiting_line(answer) == "2 of the edges are links in texts to pages that are no entity; they are unresolved."
     again = project.sync()
     assert (again.outcome.applied, again.changed, again.problems, waiting_line(again)) == (False, 0, (), "")
     view = project.view()
