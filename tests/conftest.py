@@ -52,8 +52,8 @@ SLOW_FILES = {
     "core/sync": "file_status overlay touched",
     "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
     "mcp": (
-        "branches check concurrency conformance damage extras former_ids history interruption listing "
-        "messages_not_read planted prompts query sleeping startup streams subscriptions telling turns "
+        "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
+        "messages_not_read planted prompts query sleeping startup streams subscriptions telling "
         "writing"
     ),
 }

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from kbcli.invocation.context import Opened, Session
-    from kbcli.views.reports.told import ReportContent
+    from kbcli.views.reports.report_content import ReportContent
     from kbcore.errors import Problem
     from kbcore.extract.facts import Facts
     from kbcore.rules import CheckReport
@@ -218,7 +218,7 @@ def _check(session: Session, asked: _Asked) -> int:
 
     from kbcli.invocation import exits
     from kbcli.messages.options import placed
-    from kbcli.views.reports.told import comments_line
+    from kbcli.views.reports.report_content import comments_line
     from kbcore.checks import IDLE_ID
     from kbcore.store import unread
     from kbcore.sync.pending import nothing_read
@@ -302,8 +302,8 @@ def _tell_data(
     session: Session, told: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
 ) -> None:
     """Write a report as JSON, or how often each rule is broken."""
+    from kbcli.views.reports.report_content import summary
     from kbcli.views.reports.text import warn_of_rules
-    from kbcli.views.reports.told import summary
     from kbcore.checks.grouping import statistics
     from kbcore.text.escaping import escape_controls
 
@@ -422,7 +422,7 @@ class _Look:
 
     def whole(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
         """Look at all that stands."""
-        from kbcli.views.reports.told import ReportContent
+        from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks import run_checks
 
         ids, _ = self._targets(view)
@@ -434,7 +434,7 @@ class _Look:
 
     def since(self, view: View, text: str, asked: _Asked) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what came since a point."""
-        from kbcli.views.reports.told import ReportContent
+        from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks.introduced.since import check_since
         from kbcore.store.history.log import Selection
 
@@ -451,7 +451,7 @@ class _Look:
         """Look at what a commit of the index would introduce."""
         import msgspec
 
-        from kbcli.views.reports.told import ReportContent
+        from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks.introduced.staged import check_staged
 
         opened = self._opened
@@ -545,8 +545,8 @@ def _write(session: Session, told: ReportContent, format_: Format) -> None:
 
         tell_short(output, told)
         return
+    from kbcli.views.reports.report_content import summary
     from kbcli.views.reports.text import warn_of_rules
-    from kbcli.views.reports.told import summary
     from kbcore.text.escaping import escape_controls
 
     output.data(_text(session, told, format_))

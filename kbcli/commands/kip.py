@@ -73,17 +73,17 @@ def _refuse(session: Session, error: KipRefused) -> int:
     if session.output.is_json:
         session.output.document(told)
     else:
-        answers.tell_error(session.output, told["error"])
+        answers.write_error(session.output, told["error"])
     return error.exit_status
 
 
 def _answer(session: Session, request: KipRequest) -> int:
+    from kbcli.kip.answers import write_answer
     from kbcli.kip.asking import carried_out, status_of
-    from kbcli.kip.telling import tell_answer
 
     answer, branch = carried_out(session, request)
     if session.output.is_json:
         session.output.document(answer.response)
     else:
-        tell_answer(session, request, answer, branch)
+        write_answer(session, request, answer, branch)
     return status_of(answer)

@@ -14,7 +14,7 @@ import typer
 from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
-    from kbcli.messages.watched import MarkedLine, Telling
+    from kbcli.messages.watched import MarkedLine, WatchMessages
     from kbcli.terminal.output import Output
     from kbcore.store.workspace import Workspace
     from kbcore.sync.answer import Located, SyncAnswer
@@ -41,9 +41,9 @@ def run(
     from kbcore.watch.watcher import Watcher
 
     session, ending = session_of(ctx), Deadline()
-    telling = watched.Telling(lambda answer: _not_accepted(session.workspace, answer))
-    screen = _Screen(session.output, telling) if check and session.output.is_terminal else None
-    tell = ending.watching(screen or _Told(session.output, telling, lists=check))
+    messages = watched.WatchMessages(lambda answer: _not_accepted(session.workspace, answer))
+    screen = _Screen(session.output, messages) if check and session.output.is_terminal else None
+    tell = ending.watching(screen or _EventLines(session.output, messages, lists=check))
     draw = ending.watching(screen.draw_when_due) if screen else None
 
     def rest() -> None:
@@ -79,13 +79,13 @@ def _not_accepted(workspace: Workspace, answer: SyncAnswer) -> Sequence[Located]
     return not_accepted(answer.problems, known)
 
 
-class _Told:
+class _EventLines:
     """Says what happens line by line; with ``lists`` all violations at the beginning, too."""
 
-    def __init__(self, output: Output, telling: Telling, *, lists: bool) -> None:
+    def __init__(self, output: Output, messages: WatchMessages, *, lists: bool) -> None:
         self._output = output
         self._lists = lists
-        self._telling = telling
+        self._messages = messages
 
     def __call__(self, event: Event) -> None:
         from kbcli.messages import watched
@@ -99,7 +99,7 @@ class _Told:
                 shown["standing"] = [one.as_json() for one in event.standing]
             self._output.data(json_text(shown, None) + "\n")
         else:
-            for line in self._telling.lines_of(event):
+            for line in self._messages.lines_of(event):
                 self._output.say(_styled(self._output, line))
             if self._lists and isinstance(event, Checked) and event.is_first:
                 for one in event.standing:
@@ -110,9 +110,9 @@ class _Told:
 class _Screen:
     """Shows the violations that stand on the whole terminal, and what happened last below them."""
 
-    def __init__(self, output: Output, telling: Telling) -> None:
+    def __init__(self, output: Output, messages: WatchMessages) -> None:
         self._output = output
-        self._telling = telling
+        self._messages = messages
         self._last = deque[str](maxlen=_KEPT_LINES)
         self._standing: Checked | None = None
         self._is_due = False
@@ -122,7 +122,7 @@ class _Screen:
 
         if isinstance(event, Checked):
             self._standing = event
-        self._last += [f"{line.mark}{line.text}" for line in self._telling.lines_of(event)]
+        self._last += [f"{line.mark}{line.text}" for line in self._messages.lines_of(event)]
         self._draw()
 
     @contextlib.contextmanager

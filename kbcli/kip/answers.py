@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kbcli.terminal.output import Output
 from kbcli.terminal.tables import pairs
 from kbcore.kip import syntax as s
-from kbcore.text.escaping import escape_controls, escape_lines, json_text
+from kbcore.kip.parsing import parse
+from kbcore.text.escaping import escape_controls, escape_lines, escaped_sentence, json_text
 from kbcore.text.wording import pluralize
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Session
+    from kbcore.kip.request import KipRequest
+    from kbcore.kip.run import KipAnswer
 
 Json = Mapping[str, Any]
 _OPEN: Final = "-"
-"""What stands for null."""
+"""The text for null."""
 
 
-def tell(output: Output, tree: s.Command, response: Json) -> None:
+def write_answer(session: Session, request: KipRequest, answer: KipAnswer, branch: str) -> None:
+    """Write the answer to each command of a request, and the reason if one was refused."""
+    output = session.output
+    responses: list[dict[str, Any]] = answer.response["result"] if request.is_batch else [answer.response]
+    has_written = False
+    for at, (command, response) in enumerate(zip(request.commands, responses, strict=False)):
+        if at and not output.is_quiet:
+            output.data("\n")
+        if "error" in response:
+            write_error(output, response["error"])
+            continue
+        tree = parse(command.text, lead=command.lead)
+        write_result(output, tree, response)
+        has_written = has_written or isinstance(tree, s.Upserts | s.Delete | s.Update | s.Merge)
+    if has_written:
+        told = (
+            "Nothing was written: this was a dry run" if request.dry_run else f"Branch {branch} is at seq {answer.seq}"
+        )
+        output.note(f"{escape_controls(told)}.")
+    if answer.files is not None:
+        session.tell_files(branch, answer.files)
+    for warning in answer.warnings:
+        output.warn(escaped_sentence(warning))
+
+
+def write_result(output: Output, tree: s.Command, response: Json) -> None:
     """Write the answer of one command that succeeded."""
     result = response["result"]
     for kind, write in _WRITERS:
@@ -27,8 +58,8 @@ def tell(output: Output, tree: s.Command, response: Json) -> None:
         output.note(f'There is more: add CURSOR "{escape_controls(response["next_cursor"])}" to the same command.')
 
 
-def tell_error(output: Output, error: Json) -> None:
-    """Write why a command was refused, with the place in its text."""
+def write_error(output: Output, error: Json) -> None:
+    """Write the reason why a command was refused, with the place in its text."""
     output.flush()
     output.error(f"{error['code']} {error.get('name', '')}: {escape_lines(error['message'])}")
     data = error.get("data", {})

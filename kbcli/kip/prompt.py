@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from kbcli.kip import answers, history
+from kbcli.kip.answers import write_answer
 from kbcli.kip.asking import carried_out, names
 from kbcli.kip.completion import BREAKS, KipNames, candidates
 from kbcli.kip.requests import is_whole, parameters_of, request_of
-from kbcli.kip.telling import tell_answer
 from kbcore.errors import KBError, KipRefused
 from kbcore.interrupting import Stopped
 from kbcore.kip.errors import envelope
@@ -116,14 +116,14 @@ class _Prompt:
             request = request_of(text, self._parameters, dry_run=self._dry_run)
         except KipRefused as error:
             self.typed.clear()
-            answers.tell_error(self._session.output, envelope(error)["error"])
+            answers.write_error(self._session.output, envelope(error)["error"])
             return
         try:
             answer, branch = carried_out(self._session, request)
         except KBError as error:
             self._session.tell_error(error)
             return
-        tell_answer(self._session, request, answer, branch)
+        write_answer(self._session, request, answer, branch)
 
     def _write(self, text: str) -> None:
         self._session.output.data(text)

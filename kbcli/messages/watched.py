@@ -44,13 +44,13 @@ class MarkedLine(NamedTuple):
     style: Style = "dim"
 
 
-class Telling:
+class WatchMessages:
     """Says what happens for people, each thing once: what is wrong in a file is an error of a rule as well."""
 
     def __init__(self, left_of: Callable[[SyncAnswer], Sequence[Located]] = lambda answer: answer.problems) -> None:
         """``left_of`` returns the problems of a sync that the project does not accept."""
         self._left_of = left_of
-        self._told: set[tuple[str, int, str]] = set()
+        self._reported: set[tuple[str, int, str]] = set()
         """The file, the line and the code of each problem of a file."""
         self._hidden: set[str] = set()
         """Folders and files of which it was reported last why they cannot be read."""
@@ -63,29 +63,31 @@ class Telling:
             left = tuple(self._left_of(event.answer))
             event = msgspec.structs.replace(event, answer=msgspec.structs.replace(event.answer, problems=left))
         if isinstance(event, Synced):
-            self._told |= {(path, one.line, one.code) for path, one in event.answer.problems}
+            self._reported |= {(path, one.line, one.code) for path, one in event.answer.problems}
             self._hidden = {path for path, problem in event.answer.problems if problem.severity == "error"}
         elif isinstance(event, Checked):
-            event = self._untold(event)
+            event = self._not_reported(event)
         return list(_lines(event))
 
-    def _untold(self, event: Checked) -> Checked:
+    def _not_reported(self, event: Checked) -> Checked:
         """Return what was not reported yet, with what is mended in words that go with what was reported."""
         unread = {
             one.source
             for one in event.new
-            if one.rule == _UNREAD and not self._is_told(one)
+            if one.rule == _UNREAD and not self._is_reported(one)
             if self._hidden and is_named(one.source, [*self._hidden])
         }
-        new = tuple(one for one in event.new if one.rule != _UNREAD or not (self._is_told(one) or one.source in unread))
-        self._told.difference_update((one.source, one.line, one.code) for one in event.new)
+        new = tuple(
+            one for one in event.new if one.rule != _UNREAD or not (self._is_reported(one) or one.source in unread)
+        )
+        self._reported.difference_update((one.source, one.line, one.code) for one in event.new)
         mended = tuple(self._read_again(one) for one in event.mended)
         self._unread |= unread
         self._hidden.clear()
         return msgspec.structs.replace(event, new=new, mended=mended)
 
-    def _is_told(self, one: Violation) -> bool:
-        return (one.source, one.line, one.code) in self._told
+    def _is_reported(self, one: Violation) -> bool:
+        return (one.source, one.line, one.code) in self._reported
 
     def _read_again(self, one: Violation) -> Violation:
         if one.rule != _UNREAD or one.source not in self._unread:

@@ -1,9 +1,9 @@
-"""Whose turn it is: of all calls that come, whoever came first; at each branch one that writes and some that read.
+"""A fair queue of calls: first in, first out for each branch, with one writer and some readers at a time.
 
-Calls that write go in the order in which they came. A call that only reads waits for no other that reads, as far as
-``limits.readers_left`` allows, which is also the rule of the pool of views. It waits only for a moment for those that
-came before it and write: mostly it then finds what they wrote, and a slow one does not keep it waiting. A line without
-calls is forgotten. The event loop lets in those who may come in because time has passed.
+Calls that write run in the order of their arrival. A call that only reads waits for no other reader, as far as
+``limits.readers_left`` allows, which is also the rule of the pool of views. It waits for earlier writers for a limited
+time only: mostly it then finds what they wrote, and a slow writer does not block it. A queue without calls is removed.
+The event loop admits the calls that may run because time has passed.
 """
 
 from __future__ import annotations
@@ -22,107 +22,107 @@ from kbcore.clock import SystemClock
 from kbcore.limits import MAX_VIEWS, SLOW_READ_S, readers_left
 
 AFTER_WRITES_S: Final = 1.0
-"""So long a call that reads waits for those that came before it and write."""
+"""How long a call that reads waits for earlier calls that write."""
 
 _monotonic_s: Final = SystemClock().monotonic_s
 
 
 class QueuedCall(msgspec.Struct, eq=False):
-    """A place in the line of a branch, by the directory of its store."""
+    """A call in the queue of a branch, which is named by the directory of its store."""
 
     line: Path
-    tell: Callable[[], object]
+    notify: Callable[[], object]
     reads: bool = False
-    patient_until_s: float = math.inf
-    """Until then a reader waits for the writers before it."""
-    has_turn: bool = False
+    waits_for_writers_until_s: float = math.inf
+    """Until then a reader waits for earlier writers."""
+    is_admitted: bool = False
     since_s: float = 0.0
-    """When it got the turn."""
+    """When it was admitted."""
 
 
 class CallQueue:
-    """The lines of one process."""
+    """The queues of one process."""
 
     def __init__(self, now_s: Callable[[], float] = _monotonic_s) -> None:
         self._now_s = now_s
         self._gate = threading.Lock()
         self._lines: dict[Path, dict[QueuedCall, None]] = {}
-        """The calls in each, the first one first."""
+        """The calls in each, in the order of arrival."""
         self._due_s: dict[Path, float] = {}
-        """When the loop looks at a line again, in which somebody may come in then though nobody leaves."""
+        """When the loop checks a queue again: a call may be admitted then although none has left."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        """That of the calls; without one, those who wait come in when somebody leaves."""
+        """The loop of the calls; without one, waiting calls are admitted only when one leaves."""
         self.arrivals = asyncio.Lock()
-        """Held by the first of the calls that have come and are not in the line of a branch yet."""
+        """Held by the first of the calls that have arrived and are not in the queue of a branch yet."""
 
-    def enqueue(self, line: Path, tell: Callable[[], object], *, reads: bool = False) -> QueuedCall:
-        """Come last in a line, to read only or for whatever there is to do.
+    def enqueue(self, line: Path, notify: Callable[[], object], *, reads: bool = False) -> QueuedCall:
+        """Add a call at the end of a queue, to read only or to read and write.
 
-        ``tell`` is called when the turn has come, by the thread of whoever left, and must not wait; it is not called
-        when it comes at once (see ``has_come``).
+        ``notify`` is called when the call is admitted, by the thread of the call that left, and must not block. It is
+        not called when the call is admitted at once (see ``is_admitted``).
         """
-        place = QueuedCall(line, tell, reads, self._now_s() + AFTER_WRITES_S)
+        place = QueuedCall(line, notify, reads, self._now_s() + AFTER_WRITES_S)
         with self._gate:
             self._lines.setdefault(line, {})[place] = None
-            self._give_turns(line, but_tell_not=place)
+            self._admit(line, but_notify_not=place)
         return place
 
-    def has_come(self, place: QueuedCall) -> bool:
-        """Tell whether the turn of a place that was not left has come."""
+    def is_admitted(self, place: QueuedCall) -> bool:
+        """Return whether a call that has not left is admitted."""
         with self._gate:
-            return place.has_turn
+            return place.is_admitted
 
     def look(self, line: Path) -> None:
-        """Let in who may come in because time has passed."""
+        """Admit the calls that may run because time has passed."""
         with self._gate:
             self._due_s.pop(line, None)
             if line in self._lines:
-                self._give_turns(line)
+                self._admit(line)
 
     def leave(self, place: QueuedCall) -> None:
-        """Leave a line, whether or not the turn has come; does nothing when it was left already."""
+        """Remove a call from its queue, admitted or not; does nothing when it was removed already."""
         with self._gate:
             line = self._lines.get(place.line, {})
             if place not in line:
                 return
             del line[place]
             if line:
-                self._give_turns(place.line)
+                self._admit(place.line)
             else:
                 del self._lines[place.line]
                 self._due_s.pop(place.line, None)
 
-    def _give_turns(self, name: Path, but_tell_not: QueuedCall | None = None) -> None:
-        """Let in whoever may come in now."""
+    def _admit(self, name: Path, but_notify_not: QueuedCall | None = None) -> None:
+        """Admit every call that may run now."""
         line = self._lines[name]
         now_s = self._now_s()
-        since_s = [place.since_s for place in line if place.reads and place.has_turn]
+        since_s = [place.since_s for place in line if place.reads and place.is_admitted]
         due_s = math.inf
         is_written = False
         for place in line:
-            if not place.has_turn and place.reads:
-                is_patient = is_written and place.patient_until_s > now_s
-                place.has_turn = not is_patient and readers_left(since_s, now_s) > 0
-                if is_patient:
-                    due_s = min(due_s, place.patient_until_s)
-                elif place.has_turn:
+            if not place.is_admitted and place.reads:
+                waits_for_writers = is_written and place.waits_for_writers_until_s > now_s
+                place.is_admitted = not waits_for_writers and readers_left(since_s, now_s) > 0
+                if waits_for_writers:
+                    due_s = min(due_s, place.waits_for_writers_until_s)
+                elif place.is_admitted:
                     since_s.append(now_s)
                 elif len(since_s) < MAX_VIEWS:
                     due_s = min(due_s, *(one_s + SLOW_READ_S for one_s in since_s if one_s > now_s - SLOW_READ_S))
-            elif not place.has_turn:
-                place.has_turn = not is_written
+            elif not place.is_admitted:
+                place.is_admitted = not is_written
             else:
                 is_written |= not place.reads
                 continue
             is_written |= not place.reads
-            if place.has_turn:
+            if place.is_admitted:
                 place.since_s = now_s
-                if place is not but_tell_not:
-                    place.tell()
+                if place is not but_notify_not:
+                    place.notify()
         self._note_due(name, due_s)
 
     def _note_due(self, name: Path, due_s: float) -> None:
-        """Have the loop look at a line at this time; infinity where only leaving changes anything."""
+        """Have the loop check a queue at this time; infinity where only a call that leaves changes it."""
         if self._loop is None or due_s >= self._due_s.get(name, math.inf):
             return
         self._due_s[name] = due_s
@@ -132,26 +132,26 @@ class CallQueue:
     def _look_at(self, name: Path, due_s: float) -> None:
         asyncio.get_running_loop().call_later(due_s - self._now_s(), self.look, name)
 
-    def standing(self, line: Path) -> int:
-        """Return how many have the turn in a line or wait for it."""
+    def length(self, line: Path) -> int:
+        """Return the number of calls in a queue, admitted and waiting ones."""
         with self._gate:
             return len(self._lines.get(line, ()))
 
     @contextmanager
     def taken(self, directory: Path, *, reads: bool = False) -> Iterator[None]:
-        """Wait in this thread for the turn at a branch, and keep it for the length of the block."""
-        has_come = threading.Event()
-        place = self.enqueue(directory, has_come.set, reads=reads)
+        """Wait in this thread until the call is admitted, and leave the queue at the end of the block."""
+        admitted = threading.Event()
+        place = self.enqueue(directory, admitted.set, reads=reads)
         try:
-            if not self.has_come(place):
-                has_come.wait()
+            if not self.is_admitted(place):
+                admitted.wait()
             yield
         finally:
             self.leave(place)
 
     @asynccontextmanager
     async def arrival(self) -> AsyncIterator[Ticket]:
-        """Give a call its place when all that came before it are in the line of a branch; take it back at the end.
+        """Yield the ticket of a call when all earlier calls are in the queue of a branch; take it back at the end.
 
         It is the last of them before the loop does anything else.
         """
@@ -165,7 +165,7 @@ class CallQueue:
 
 
 class Ticket:
-    """The place of one call: the first of those that have come, and then in the line of its branch.
+    """The position of one call: first among the calls that have arrived, then in the queue of its branch.
 
     No thread waits for it.
     """
@@ -173,28 +173,28 @@ class Ticket:
     def __init__(self, queue: CallQueue, loop: asyncio.AbstractEventLoop) -> None:
         self._queue = queue
         self._loop = loop
-        self._has_come = asyncio.Event()
+        self._admitted = asyncio.Event()
         self._place: QueuedCall | None = None
         self._holds_arrivals = True
 
     def move(self, directory: Path, *, reads: bool = False) -> bool:
-        """Enter the line of a branch, in any thread, and tell whether the turn there has come.
+        """Enter the queue of a branch, in any thread, and return whether the call is admitted.
 
-        The next call is looked at only then: calls are in the line of a branch in the order in which they came.
+        The next call is handled only then: calls are in the queue of a branch in the order of their arrival.
         """
-        tell = self._has_come.set
-        place = self._queue.enqueue(directory, lambda: self._loop.call_soon_threadsafe(tell), reads=reads)
+        notify = self._admitted.set
+        place = self._queue.enqueue(directory, lambda: self._loop.call_soon_threadsafe(notify), reads=reads)
         self._place = place
         self._loop.call_soon_threadsafe(self._release_arrivals)
-        return self._queue.has_come(place)
+        return self._queue.is_admitted(place)
 
     async def reached(self) -> None:
-        """Wait until the turn at the branch has come."""
-        if self._place and not self._queue.has_come(self._place):
-            await self._has_come.wait()
+        """Wait until the call is admitted at the branch."""
+        if self._place and not self._queue.is_admitted(self._place):
+            await self._admitted.wait()
 
     def leave(self) -> None:
-        """Give the place back."""
+        """Leave the queue."""
         self._release_arrivals()
         if self._place:
             self._queue.leave(self._place)

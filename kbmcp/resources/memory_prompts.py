@@ -69,7 +69,7 @@ link by `consolidated_to`.
 """
 
 
-class Mind(msgspec.Struct, frozen=True):
+class MemoryGuide(msgspec.Struct, frozen=True):
     """A text of the toolset kip: the URI of the resource, and what it is called in lists."""
 
     uri: str
@@ -78,23 +78,25 @@ class Mind(msgspec.Struct, frozen=True):
     text: str
 
 
-MINDS: Final = {
-    "kip_waking": Mind(
+MEMORY_GUIDES: Final = {
+    "kip_waking": MemoryGuide(
         "kb://kip/waking", "The waking mind", "How an agent that talks to people remembers by way of KIP.", WAKING
     ),
-    "kip_sleeping": Mind(
+    "kip_sleeping": MemoryGuide(
         "kb://kip/sleeping", "The sleeping mind", "How an agent keeps the memory in order by way of KIP.", SLEEPING
     ),
 }
 """By the name of the prompt, and of the resource."""
 
-REFERENCE: Final = Mind("kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX)
-PAGES: Final = {**MINDS, "kip_syntax": REFERENCE}
-"""By the name of the resource; each prompt of a mind brings the reference along."""
+REFERENCE: Final = MemoryGuide(
+    "kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX
+)
+PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE}
+"""By the name of the resource; each memory prompt includes the reference."""
 
 TOOLSET: Final = "kip"
 
 
-def page_at(uri: str) -> Mind | None:
+def page_at(uri: str) -> MemoryGuide | None:
     """Return the text whose resource has this URI, None where there is none."""
     return next((one for one in PAGES.values() if one.uri == uri), None)

@@ -18,7 +18,7 @@ from kbcore.errors import InvalidQuery, Misuse, Problem, Rejected
 from kbcore.text.escaping import fenced, in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
 from kbmcp.resources import prompt_facts, prompt_guidance, resource_list
-from kbmcp.resources.memory_prompts import MINDS, REFERENCE, TOOLSET, Mind
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET, MemoryGuide
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
@@ -56,7 +56,7 @@ class Prompt(msgspec.Struct, frozen=True):
     subject: str = ""
     writes: bool = False
     """True where nothing is left of it for a server that only reads."""
-    mind: Mind | None = None
+    guide: MemoryGuide | None = None
     """What it says in place of ``guidance``, in the toolset kip."""
 
 
@@ -107,8 +107,8 @@ PROMPTS: Final = (
         subject="requirement",
     ),
     *(
-        Prompt(name, one.title, one.description, (), "", prompt_facts.of_memory, mind=one)
-        for name, one in MINDS.items()
+        Prompt(name, one.title, one.description, (), "", prompt_facts.of_memory, guide=one)
+        for name, one in MEMORY_GUIDES.items()
     ),
 )
 
@@ -138,7 +138,7 @@ def is_offered(service: Service, prompt: Prompt) -> bool:
 
 def _toolset_of(prompt: Prompt) -> str:
     """Return the toolset that a prompt belongs to: it calls tools of that one alone."""
-    return TOOLSET if prompt.mind else "core"
+    return TOOLSET if prompt.guide else "core"
 
 
 def find(service: Service, name: str) -> Prompt:
@@ -172,7 +172,7 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
         raise refusal(outcome.error, outcome.payload)
     prompt, blocks = find(service, name), outcome.payload
     parts: list[types.ContentBlock] = [types.TextContent(type="text", text=_guidance(service, prompt))]
-    if prompt.mind:
+    if prompt.guide:
         page = types.TextResourceContents(uri=REFERENCE.uri, mime_type=resource_list.MARKDOWN, text=REFERENCE.text)
         parts.append(types.EmbeddedResource(type="resource", resource=page))
     if blocks["subject"]:
@@ -190,7 +190,7 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
 def _guidance(service: Service, prompt: Prompt) -> str:
     """Return what a prompt asks for, in the words of this server."""
     options = service.options
-    text = prompt.mind.text if prompt.mind else prompt.guidance
+    text = prompt.guide.text if prompt.guide else prompt.guidance
     return prompt_guidance.spoken(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
 
 
@@ -240,5 +240,5 @@ def _blocks(call: Call, asked_prompt: _AskedPrompt, _: Sequence[Problem]) -> Pay
     prompt, asked, room = asked_prompt
     seq, key = call.store.head().seq, asked.get(prompt.subject, "")
     subject = prompt_facts.entity(call, key) if key else None
-    room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.text) if prompt.mind else 0)
+    room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.text) if prompt.guide else 0)
     return {"id": key, "subject": subject, "facts": prompt.facts(call, asked, seq, room)}

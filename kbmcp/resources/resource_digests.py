@@ -1,9 +1,9 @@
-"""What stands behind the resources at one moment, so that two moments can be compared.
+"""Snapshots of the data of the resources, so that two moments can be compared.
 
-A sight costs a few small reads and no database, unless files or records have changed, or the system notices no changes
-of files; only then are the followed entities looked at. Two marks of one resource differ when its content does, whoever
-changed it; they may differ a little more often. What time alone changes, or a file that no extractor wants, is not
-seen: that an event has grown old, or that a source file is gone.
+A snapshot costs a few small reads and no database, unless files or records have changed, or the system reports no
+changes of files; only then are the followed entities read. Two marks of one resource differ when its content does,
+independent of the writer; they may differ a little more often. Changes by time alone, or of files that no extractor
+reads, are not detected: that an event has become old, or that a source file was deleted.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Mark = tuple[Any, ...]
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Sight(msgspec.Struct, frozen=True):
-    """What a request would find now. ``trouble`` is why it would find nothing; it may be that of the store alone.
+class BranchSnapshot(msgspec.Struct, frozen=True):
+    """The data that a request would read now. ``error_text`` is the reason if the request or only the store would fail.
 
-    ``head`` is the digest of the last record of the branch that answers, with the mark of what files say beside it.
+    ``head`` is the digest of the last record of the branch that answers, with the mark of the overlay of changed files.
     """
 
     branch: str = ""
@@ -42,17 +42,17 @@ class Sight(msgspec.Struct, frozen=True):
     schema: Schema | None = None
     config: Config | None = None
     rules: tuple[tuple[str, str], ...] = ()
-    trouble: str = ""
+    error_text: str = ""
 
 
-def sight_of(service: Service) -> Sight:
-    """Return what a request would find at this moment. Makes no store, and writes nothing."""
+def read_snapshot(service: Service) -> BranchSnapshot:
+    """Return the data that a request would read at this moment. Makes no store, and writes nothing."""
     from kbcore.store.workspace import RULES
 
-    sight = Sight()
+    snapshot = BranchSnapshot()
     try:
         workspace = service.workspace()
-        sight = Sight(
+        snapshot = BranchSnapshot(
             branch=service.options.branch or workspace.head().branch,
             schema=workspace.schema,
             config=workspace.config,
@@ -60,39 +60,41 @@ def sight_of(service: Service) -> Sight:
         )
         answering = service.answering(workspace)
         head = workspace.store(answering).head().hash
-        files = service.files.state(workspace, sight.branch, time_s=limits.FILES_S)
-        return msgspec.structs.replace(sight, answering=answering, head=f"{head} {files.freshness} {files.mark}")
+        files = service.files.state(workspace, snapshot.branch, time_s=limits.FILES_S)
+        return msgspec.structs.replace(snapshot, answering=answering, head=f"{head} {files.freshness} {files.mark}")
     except KBError as error:
-        return msgspec.structs.replace(sight, trouble=f"{error.code}: {error.message}")
+        return msgspec.structs.replace(snapshot, error_text=f"{error.code}: {error.message}")
 
 
-def marks_of(service: Service, sight: Sight, wanted: Collection[RequestedResource]) -> dict[RequestedResource, Mark]:
+def marks_of(
+    service: Service, snapshot: BranchSnapshot, wanted: Collection[RequestedResource]
+) -> dict[RequestedResource, Mark]:
     """Return a mark of each of these."""
     ids = {one.id for one in wanted if one.what == "entity"}
-    entities = _entity_marks(service, sight, ids) if ids else {}
-    defined = _defined(service, sight) if any(one.what in {"schema", "tools"} for one in wanted) else ()
-    return {one: _mark_of(sight, one, entities, defined) for one in wanted}
+    entities = _entity_marks(service, snapshot, ids) if ids else {}
+    defined = _defined(service, snapshot) if any(one.what in {"schema", "tools"} for one in wanted) else ()
+    return {one: _mark_of(snapshot, one, entities, defined) for one in wanted}
 
 
-def _mark_of(sight: Sight, one: RequestedResource, entities: dict[str, Mark], defined: Mark) -> Mark:
+def _mark_of(snapshot: BranchSnapshot, one: RequestedResource, entities: dict[str, Mark], defined: Mark) -> Mark:
     if one.what == "tools":  # they name the types of the schema, and those that the branch defines
-        own = (tuple(sight.schema.entities), tuple(sight.schema.edges)) if sight.schema else ()
+        own = (tuple(snapshot.schema.entities), tuple(snapshot.schema.edges)) if snapshot.schema else ()
         return (*own, *sorted(key for key, _ in defined))
     if one.what == "page":
         return ()
-    place = (sight.branch, sight.answering, sight.trouble)
+    place = (snapshot.branch, snapshot.answering, snapshot.error_text)
     if one.what == "entity":
         return (*place, *entities[one.id])
     if one.what == "schema":
-        return (*place, sight.schema, *defined)
+        return (*place, snapshot.schema, *defined)
     if one.what == "head":
-        return (*place, sight.head)
-    return (*place, sight.head, sight.schema, sight.config, sight.rules)
+        return (*place, snapshot.head)
+    return (*place, snapshot.head, snapshot.schema, snapshot.config, snapshot.rules)
 
 
-def _defined(service: Service, sight: Sight) -> Mark:
+def _defined(service: Service, snapshot: BranchSnapshot) -> Mark:
     """Return a mark of the types and predicates that the branch defines by records of its own."""
-    if sight.trouble:
+    if snapshot.error_text:
         return ()
     try:
         return service.look(lambda view: tuple(view.definitions().items()))
@@ -100,8 +102,8 @@ def _defined(service: Service, sight: Sight) -> Mark:
         return ((error.code, error.message),)
 
 
-def _entity_marks(service: Service, sight: Sight, ids: Collection[str]) -> dict[str, Mark]:
-    if sight.trouble:
+def _entity_marks(service: Service, snapshot: BranchSnapshot, ids: Collection[str]) -> dict[str, Mark]:
+    if snapshot.error_text:
         return dict.fromkeys(ids, ())
     try:
         return service.look(lambda view: _digests(view, sorted(ids)))
@@ -110,7 +112,7 @@ def _entity_marks(service: Service, sight: Sight, ids: Collection[str]) -> dict[
 
 
 def _digests(view: View, ids: list[str]) -> dict[str, Mark]:
-    """Return a digest of each entity with its edges; that of one that does not exist stands for its absence."""
+    """Return a digest of each entity with its edges; an entity that does not exist has one of its own."""
     from kbcore.query import stale_ids
 
     nodes = view.nodes(ids)

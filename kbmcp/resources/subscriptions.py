@@ -28,7 +28,7 @@ from mcp.shared.exceptions import MCPError
 from kbcore.errors import KBError, LimitExceeded, NotFound
 from kbcore.process_limits import exhausted
 from kbmcp.resources import resource_digests, resource_list
-from kbmcp.resources.resource_digests import Mark, Sight
+from kbmcp.resources.resource_digests import BranchSnapshot, Mark
 from kbmcp.resources.resource_list import RequestedResource
 from kbmcp.tools import hints
 from kbmcp.tools.call import Service
@@ -69,7 +69,7 @@ class Subscriptions:
         self._turn = anyio.Lock()
         """Held while is looked, compared and reported."""
         self._is_wanted = anyio.Event()
-        self._sight: Sight | None = None
+        self._snapshot: BranchSnapshot | None = None
         """What was last seen; None where that was not the same for all marks."""
         self._marks: dict[RequestedResource, Mark] = {}
         self._took_s = 0.0
@@ -156,13 +156,13 @@ class Subscriptions:
         async with self._turn:
             followed = set(self._followed().values())
             try:
-                sight, marks = await anyio.to_thread.run_sync(self._seen, set(new.values()) - followed)
+                snapshot, marks = await anyio.to_thread.run_sync(self._seen, set(new.values()) - followed)
             except (MemoryError, RuntimeError) as error:
                 raise exhausted(error, may_be_written=False) or error from error
             if not followed:
-                self._sight, self._marks = sight, {}
-            elif sight != self._sight:
-                self._sight = None
+                self._snapshot, self._marks = snapshot, {}
+            elif snapshot != self._snapshot:
+                self._snapshot = None
             self._marks |= marks
         self._is_wanted.set()
 
@@ -170,20 +170,20 @@ class Subscriptions:
         """See what has changed since it was last looked at, and tell of it."""
         async with self._turn:
             followed, began_s = self._followed(), anyio.current_time()
-            sight, marks = await anyio.to_thread.run_sync(self._seen, set(followed.values()), self._sight)
+            snapshot, marks = await anyio.to_thread.run_sync(self._seen, set(followed.values()), self._snapshot)
             self._took_s = anyio.current_time() - began_s
             before = self._marks
-            self._sight, self._marks = sight, {one: before[one] for one in followed.values()} | marks
+            self._snapshot, self._marks = snapshot, {one: before[one] for one in followed.values()} | marks
             for uri, wanted in followed.items():
                 if before[wanted] != self._marks[wanted]:
                     await self._tell(uri, wanted)
 
     def _seen(
-        self, wanted: set[RequestedResource], known: Sight | None = None
-    ) -> tuple[Sight, dict[RequestedResource, Mark]]:
+        self, wanted: set[RequestedResource], known: BranchSnapshot | None = None
+    ) -> tuple[BranchSnapshot, dict[RequestedResource, Mark]]:
         """Return what is to be seen now, and a mark of each, or none if all is as known. Runs in a worker thread."""
-        sight = resource_digests.sight_of(self._service)
-        return sight, {} if sight == known else resource_digests.marks_of(self._service, sight, wanted)
+        snapshot = resource_digests.read_snapshot(self._service)
+        return snapshot, {} if snapshot == known else resource_digests.marks_of(self._service, snapshot, wanted)
 
     async def _tell(self, uri: str, wanted: RequestedResource) -> None:
         if uri in self._subscribed:

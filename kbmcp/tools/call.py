@@ -149,7 +149,7 @@ class Service:
         """What the records of this connection belong to."""
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
-        self.turns = CallQueue()
+        self.queue = CallQueue()
         self.running: set[CurrentWork] = set()
         """The work of the calls that are carried out now."""
         self.is_stopped = False
@@ -163,9 +163,9 @@ class Service:
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._moved: list[str] = []
         """What is to be said of stores of an older layout that this process moved."""
-        self._doubts: set[str] = set()
+        self._reported_doubts: set[str] = set()
         """What was said of stores that may be of an earlier branch."""
-        self._told: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
+        self._notices_sent: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     def arrive(self, expect_branch: str = "") -> Arrival:
         """Return what a call concerns, as it is found when the call has come.
@@ -206,10 +206,10 @@ class Service:
         else:
             notice = self._served(workspace, choice, writes=writes, dry_run=dry_run)
         used = workspace.answering(choice.branch)
-        with ExitStack() as turns:
+        with ExitStack() as stack:
             if used != choice.branch:
                 # It has a store, so nobody who has its turn waits for another.
-                turns.enter_context(self.turns.taken(workspace.folders.directory_of(used), reads=True))
+                stack.enter_context(self.queue.taken(workspace.folders.directory_of(used), reads=True))
             yield Call(
                 workspace=workspace,
                 files=self.files,
@@ -253,7 +253,7 @@ class Service:
         """
         workspace = self.workspace()
         branch = self.options.branch or workspace.head().branch
-        with self.turns.taken(workspace.folders.directory_of(self.answering(workspace)), reads=True):
+        with self.queue.taken(workspace.folders.directory_of(self.answering(workspace)), reads=True):
             return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
 
     @property
@@ -287,9 +287,9 @@ class Service:
         """
         with self._gate:
             notices = call.store.notices
-            first = self._told.get(call.store, 0)
+            first = self._notices_sent.get(call.store, 0)
             # While records are missing there are no notices: those of before are not said again.
-            self._told[call.store] = max(first, len(notices))
+            self._notices_sent[call.store] = max(first, len(notices))
             moved, self._moved = self._moved, []
             return " ".join(
                 [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(filter(None, call.notes))]
@@ -353,8 +353,8 @@ class Service:
         """Return what is to be said of a branch whose store was looked for; of one that is doubted only once."""
         if ensured.is_doubted:
             with self._gate:
-                is_said = ensured.notice in self._doubts
-                self._doubts.add(ensured.notice)
+                is_said = ensured.notice in self._reported_doubts
+                self._reported_doubts.add(ensured.notice)
             return "" if is_said else ensured.notice
         if ensured.is_new and ensured.copied_from and not ensured.notice:
             return f"This is the first use of {ensured.branch}: its store is a copy of that of {ensured.copied_from}."

@@ -127,7 +127,7 @@ async def run_call(
     ``read`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
     known before that. ``key`` names the tool that remedies speak of.
     """
-    async with service.turns.arrival() as ticket:
+    async with service.queue.arrival() as ticket:
         attempt = _Attempt(service, client, key, read, run, writes=writes)
         work: CurrentWork | None = None
         try:

@@ -106,7 +106,7 @@ class Listing:
         branch = service.options.branch or workspace.head().branch
         if not workspace.folders.has_store(branch):
             return _listed(workspace.schema, (), ())
-        with service.turns.taken(workspace.folders.directory_of(branch), reads=True):
+        with service.queue.taken(workspace.folders.directory_of(branch), reads=True):
             return workspace.store(branch).read(lambda view: self._found(view, workspace.schema))
 
     def _found(self, view: View, project: Schema) -> SchemaNames:

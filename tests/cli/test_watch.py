@@ -275,8 +275,8 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
     problems = tuple((f"{number}.md", FileProblem(2, "bad", "No.", "")) for number in range(30))
     answer = SyncAnswer(outcome, 30, 30, 0, 30, 30, problems, (), (), 0, 0)
     at = "2026-01-02T03:04:05Z"
-    telling = watched.Telling()
-    synced = telling.lines_of(Synced(at, answer, 1))
+    messages = watched.WatchMessages()
+    synced = messages.lines_of(Synced(at, answer, 1))
     assert [line.mark for line in synced].count("!") == 21
     assert synced[-1].text == "and 10 more; `kb sync` lists them all"
     new = tuple(
@@ -284,39 +284,39 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
         for number in range(31)
     )
     checked = Checked(at, "main", 3, new, (), new)
-    assert [line.text for line in telling.lines_of(checked)] == ["error 30.md:2: No. [unreadable-source]"]
-    assert len(telling.lines_of(checked)) == 21
+    assert [line.text for line in messages.lines_of(checked)] == ["error 30.md:2: No. [unreadable-source]"]
+    assert len(messages.lines_of(checked)) == 21
 
 
 def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -> None:
-    at, telling = "2026-01-02T03:04:05Z", watched.Telling()
+    at, messages = "2026-01-02T03:04:05Z", watched.WatchMessages()
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
     answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
-    told = [line.text for line in telling.lines_of(Synced(at, answer, 7))]
+    told = [line.text for line in messages.lines_of(Synced(at, answer, 7))]
     assert told[0].endswith("main at seq 3: docs/a.md read with errors, nothing else changed (7 ms)")
     unread = Violation("unreadable-source", "error", "docs/a.md", "not complete.", "Sync.", "docs/a.md")
     other = msgspec.structs.replace(unread, id="b.md", source="b.md", message="not complete.")
-    lines = telling.lines_of(Checked(at, "main", 3, (unread, other), (), (unread, other)))
+    lines = messages.lines_of(Checked(at, "main", 3, (unread, other), (), (unread, other)))
     assert [line.text for line in lines] == ["error b.md: not complete. (Sync.) [unreadable-source]"]
-    mended = telling.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
+    mended = messages.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
     assert [line.text for line in mended] == [
         "fixed docs/a.md: it can be read again. [unreadable-source]",
         "fixed b.md: not complete. [unreadable-source]",
     ]
     edited = msgspec.structs.replace(answer, problems=(), noted=("a.md", "b.md"))
-    assert "seq 3: a.md, b.md read, nothing else changed (7 ms)" in telling.lines_of(Synced(at, edited, 7))[0].text
+    assert "seq 3: a.md, b.md read, nothing else changed (7 ms)" in messages.lines_of(Synced(at, edited, 7))[0].text
     many = msgspec.structs.replace(edited, noted=tuple(f"{number}.md" for number in range(9)))
-    assert "seq 3: 9 files read, nothing else changed (7 ms)" in telling.lines_of(Synced(at, many, 7))[0].text
+    assert "seq 3: 9 files read, nothing else changed (7 ms)" in messages.lines_of(Synced(at, many, 7))[0].text
 
 
 def test_it_says_that_it_goes_on() -> None:
     at = "2026-01-02T03:04:05Z"
     assert watched.as_json(Resumed(at)) == {"event": "resumed", "at": at}
-    assert watched.Telling().lines_of(Resumed(at))[0].text.endswith(" resumed.")
+    assert watched.WatchMessages().lines_of(Resumed(at))[0].text.endswith(" resumed.")
     again = Checked(at, "main", 3, (), (), (), run_again=("own",))
     assert watched.as_json(again)["run_again"] == ["own"]
-    assert watched.Telling().lines_of(again)[0].text == "the rule own can be run again."
+    assert watched.WatchMessages().lines_of(again)[0].text == "the rule own can be run again."
 
 
 @pytest.fixture
@@ -338,7 +338,7 @@ def test_a_second_signal_ends_it_at_once_also_the_other_one() -> None:
 
 
 def test_a_change_of_size_is_drawn_between_two_things_and_not_by_the_signal(capsys: pytest.CaptureFixture[str]) -> None:
-    screen = watching._Screen(Output({}), watched.Telling())
+    screen = watching._Screen(Output({}), watched.WatchMessages())
     before = signal.getsignal(signal.SIGWINCH)
     with screen.following_its_size():
         signal.raise_signal(signal.SIGWINCH)
@@ -376,8 +376,8 @@ def test_the_watcher_does_not_list_what_the_project_accepts() -> None:
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = tuple((path, FileProblem(1, "yaml", "No.", "")) for path in ("a.md", "b.md"))
     answer = SyncAnswer(outcome, 2, 2, 0, 2, 2, problems, (), (), 0, 0)
-    telling = watched.Telling(lambda answer: answer.problems[1:])
-    lines = [line.text for line in telling.lines_of(Synced(at, answer, 1))]
+    messages = watched.WatchMessages(lambda answer: answer.problems[1:])
+    lines = [line.text for line in messages.lines_of(Synced(at, answer, 1))]
     assert [line for line in lines if ".md" in line] == ["b.md:1: No."]
 
 

@@ -14,7 +14,7 @@ import mcp_types as types
 import pytest
 from mcp_types import methods
 
-from kbmcp.resources.memory_prompts import MINDS
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES
 from kbmcp.resources.prompts import PROMPTS
 from kbmcp.resources.resource_list import RESOURCES
 from kbmcp.tools.tool_list import TOOLS
@@ -98,7 +98,9 @@ def talk(request, tmp_path_factory) -> Iterator[Talk]:
 def test_every_listing_is_answered(talk):
     assert len(talk.result("tools/list")["tools"]) == len(TOOLS)
     fixed = [one for one in RESOURCES.values() if "{" not in one.uri]
-    assert len(talk.result("resources/list")["resources"]) == len(fixed) + len(MINDS) + 1  # the reference of KIP
+    assert (
+        len(talk.result("resources/list")["resources"]) == len(fixed) + len(MEMORY_GUIDES) + 1
+    )  # the reference of KIP
     templates = talk.result("resources/templates/list")["resourceTemplates"]
     assert len(templates) == len(RESOURCES) - len(fixed)
     assert len(talk.result("prompts/list")["prompts"]) == len(PROMPTS)
@@ -135,8 +137,8 @@ def test_every_resource_is_read(talk):
     for one in RESOURCES.values():
         [content] = talk.result("resources/read", uri=one.uri.replace("{id}", "REQ-1"))["contents"]
         assert json.loads(content["text"])["branch"] == "main"
-    for mind in MINDS.values():
-        [content] = talk.result("resources/read", uri=mind.uri)["contents"]
+    for guide in MEMORY_GUIDES.values():
+        [content] = talk.result("resources/read", uri=guide.uri)["contents"]
         assert content["mimeType"] == "text/markdown"
 
 

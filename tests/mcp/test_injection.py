@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from kbcore.ids import check_id
 from kbcore.kip.reference import SYNTAX
 from kbcore.text.escaping import escape_controls, escape_lines, fenced, fenced_line, in_quotes
-from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from kbmcp.resources.prompts import PROMPTS
 from kbmcp.resources.resource_list import uri_of
 from kbmcp.tools.answers import DATA_NOTE
@@ -229,9 +229,11 @@ def test_prompts_hold_attacks_in_a_fence_or_a_document_and_their_words_never_cha
         assert facts["asked"].get("title", "") == attack
 
 
-@pytest.mark.parametrize("name", MINDS)
+@pytest.mark.parametrize("name", MEMORY_GUIDES)
 def test_the_texts_of_the_minds_never_change(name: str, reader: Agent, calm: Agent) -> None:
-    texts = [one._portal.call(one._client.read_resource, MINDS[name].uri).contents[0].text for one in (reader, calm)]
+    texts = [
+        one._portal.call(one._client.read_resource, MEMORY_GUIDES[name].uri).contents[0].text for one in (reader, calm)
+    ]
     assert texts[0] == texts[1]
 
 

@@ -10,7 +10,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
-from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from tests.mcp.agents import MODES, Agent, agent, locked, text_of, unfenced
 from tests.mcp.test_listing import unportable
 from tests.support.repository.places import stores_at
@@ -219,12 +219,12 @@ def test_an_answer_to_the_longest_batch_fits_and_says_what_is_left_out(large):
     assert results[-1] == {"result": "…", "note": "Written; no room for more."}
 
 
-@pytest.mark.parametrize("name", MINDS)
-def test_each_mind_is_a_prompt_and_a_resource(speaker, name):
-    mind = MINDS[name]
+@pytest.mark.parametrize("name", MEMORY_GUIDES)
+def test_each_memory_guide_is_a_prompt_and_a_resource(speaker, name):
+    guide = MEMORY_GUIDES[name]
     listed = {one.uri: one for one in speaker._portal.call(speaker._client.list_resources).resources}
-    assert listed[mind.uri].mime_type == "text/markdown"
-    text = speaker._portal.call(speaker._client.read_resource, mind.uri).contents[0].text
+    assert listed[guide.uri].mime_type == "text/markdown"
+    text = speaker._portal.call(speaker._client.read_resource, guide.uri).contents[0].text
     assert "execute_kip" in text
     result = speaker._portal.call(speaker._client.get_prompt, name, {})
     assert result.messages[0].content.text == text
@@ -246,8 +246,8 @@ def test_the_syntax_is_a_resource_and_in_the_descriptions_of_the_tools(speaker):
     assert "DESCRIBE SYNTAX" in reader.description
 
 
-def test_the_minds_belong_to_the_toolset(kb):
-    assert not {one.name for one in kb._portal.call(kb._client.list_prompts).prompts} & MINDS.keys()
+def test_the_memory_guides_belong_to_the_toolset(kb):
+    assert not {one.name for one in kb._portal.call(kb._client.list_prompts).prompts} & MEMORY_GUIDES.keys()
     assert "kb://kip/waking" not in {one.uri for one in kb._portal.call(kb._client.list_resources).resources}
     for ask in (
         lambda: kb._portal.call(kb._client.read_resource, "kb://kip/waking"),
@@ -257,9 +257,9 @@ def test_the_minds_belong_to_the_toolset(kb):
             ask()
 
 
-def test_a_mind_of_a_server_that_only_reads_is_told_so(shared):
+def test_a_memory_guide_of_a_read_only_server_says_so(shared):
     with agent(shared.root, "--toolsets", "kip", "--read-only") as found:
-        for mind in MINDS.values():
-            text = found._portal.call(found._client.read_resource, mind.uri).contents[0].text
+        for guide in MEMORY_GUIDES.values():
+            text = found._portal.call(found._client.read_resource, guide.uri).contents[0].text
             assert "only reads" in text
             assert not [line for line in text.splitlines() if line.startswith(("W ", "R "))]

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.model.concepts import extended
 from kbcore.model.schema_text import schema_json
-from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from kbmcp.resources.resource_list import RESOURCES
 from kbmcp.resources.subscriptions import MAX_FOLLOWED
 from tests.mcp.agents import MODES, ROOT, agent, without_note
@@ -160,5 +160,5 @@ def test_every_resource_is_on_the_page():
     page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     section = page.partition("\n## Resources\n")[2].partition("\n### ")[0]
     listed = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
-    assert listed == [one.uri for one in (*RESOURCES.values(), REFERENCE, *MINDS.values())]
+    assert listed == [one.uri for one in (*RESOURCES.values(), REFERENCE, *MEMORY_GUIDES.values())]
     assert f"at most {MAX_FOLLOWED:,} resources" in page

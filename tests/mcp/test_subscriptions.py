@@ -249,8 +249,8 @@ def test_what_is_followed_no_more_is_not_told(mode, started, fast):
 @pytest.mark.parametrize("mode", MODES)
 def test_nothing_runs_while_nobody_follows_anything(mode, started, fast, monkeypatch):
     looks = []
-    look = resource_digests.sight_of
-    monkeypatch.setattr(resource_digests, "sight_of", lambda service: looks.append(mode) or look(service))
+    look = resource_digests.read_snapshot
+    monkeypatch.setattr(resource_digests, "read_snapshot", lambda service: looks.append(mode) or look(service))
     with follower(started.root, mode) as found:
         found.call("kb_query")
         time.sleep(0.05)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kbcli.views.reports.told import ReportContent, sentences, summary
+from kbcli.views.reports.report_content import ReportContent, sentences, summary
 from kbcore.rules import RuleRun, Violation
 from kbcore.text.escaping import escape_controls
 

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from kbcli.views.reports.told import ReportContent
+from kbcli.views.reports.report_content import ReportContent
 from kbcore.rules import RuleRun, Violation
 from kbcore.text.escaping import escape_controls
 

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
 
-from kbcli.views.reports.told import ReportContent, sentences
+from kbcli.views.reports.report_content import ReportContent, sentences
 from kbcore import __version__
 from kbcore.rules import RuleRun, Violation
 from kbcore.rules.accepted import key_of

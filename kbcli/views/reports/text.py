@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from kbcli.messages.violations import placed_line, short_line
 from kbcli.terminal.output import Output
-from kbcli.views.reports.told import ReportContent, summary
+from kbcli.views.reports.report_content import ReportContent, summary
 from kbcore.checks.grouping import FEW, Alike, RuleGroup, by_rule, grouped
 from kbcore.limits import MAX_PAGE_ROWS
 from kbcore.rules import Violation

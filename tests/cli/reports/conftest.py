@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcli.views.reports.told import ReportContent
+from kbcli.views.reports.report_content import ReportContent
 from kbcore.rules import CheckReport, RuleRun, Violation
 
 HOSTILE = "a\x00\x1b[31m\u202e<b>&\"']]>|`::error::\r\n\ud800\ufffe %0A,:#"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kbcli.views.reports import github
-from kbcli.views.reports.told import ReportContent
+from kbcli.views.reports.report_content import ReportContent
 from kbcore.rules import CheckReport, RuleRun, Violation
 from tests.cli.reports.conftest import HOSTILE
 

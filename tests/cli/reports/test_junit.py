@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, Skipped
 
 from kbcli.views.reports import junit
-from kbcli.views.reports.told import ReportContent
+from kbcli.views.reports.report_content import ReportContent
 from kbcore.rules import CheckReport, RuleRun, Violation
 
 

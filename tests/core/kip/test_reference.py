@@ -12,7 +12,7 @@ from kbcore.kip.errors import SYNTAX as INVALID
 from kbcore.kip.grammar import KEYWORDS
 from kbcore.kip.parsing import parse
 from kbcore.kip.reference import EXAMPLES, REPLACE, SIMPLE_FIND, SIMPLE_UPSERT, SYNTAX, nearest_form
-from kbmcp.resources.memory_prompts import MINDS, REFERENCE
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from tests.core.kip.test_run import asked
 
 MOST_TOKENS = 950
@@ -59,9 +59,9 @@ def test_the_reference_is_short():
     assert len(SYNTAX) / CHARS_A_TOKEN < MOST_TOKENS
 
 
-@pytest.mark.parametrize("name", MINDS)
+@pytest.mark.parametrize("name", MEMORY_GUIDES)
 def test_a_guide_and_the_reference_fit_into_a_prompt(name):
-    assert len(MINDS[name].text + SYNTAX) / CHARS_A_TOKEN < PROMPT_TOKENS
+    assert len(MEMORY_GUIDES[name].text + SYNTAX) / CHARS_A_TOKEN < PROMPT_TOKENS
 
 
 def test_the_reference_shows_every_word_of_the_grammar():

@@ -1,6 +1,6 @@
-"""Installs KB's hooks in one of two ways, never both: in git's configuration where git has hooks there, else in files.
+"""Installs the git hooks of KB in one place: in the configuration of git where git supports that, else in files.
 
-A hook file outside of the git directory that already runs KB stays the way: it is tracked, or serves others as well.
+A hook file outside of the git directory that already runs KB stays in use: it is tracked, or serves others as well.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls on one branch take turns as they came; calls on different branches do not wait for each other."""
+"""Calls on one branch run in the order of their arrival; calls on different branches do not wait for each other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def slow_first_use(project):
 def standing(tools, line, count):
     """Wait until so many calls have their turn or wait for it there."""
     until_s = time.monotonic() + 10.0
-    while tools.service.turns.standing(line) < count:
+    while tools.service.queue.length(line) < count:
         assert time.monotonic() < until_s
         time.sleep(0.002)
 
@@ -61,7 +61,7 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
             ("feature", [f"B{n}"]) for n in range(len(waiting))
         ]
         assert sum("first use of feature" in one.get("note", "") for one in answers) == 1
-        assert tools.service.turns._lines == {}
+        assert tools.service.queue._lines == {}
 
 
 def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
@@ -76,47 +76,47 @@ def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
         assert [task.result(10.0)["created"] for task in waiting] == [[f"B{n}"] for n in range(MORE_THAN_THREADS)]
 
 
-def test_a_call_that_is_cancelled_gives_its_place_back_wherever_it_stands(tmp_path):
-    turns, one = CallQueue(), tmp_path / "one"
+def test_a_cancelled_call_leaves_the_queue_from_any_position(tmp_path):
+    queue, one = CallQueue(), tmp_path / "one"
 
     async def come(name, came):
-        async with turns.arrival() as ticket:
+        async with queue.arrival() as ticket:
             ticket.move(one)
             await ticket.reached()
             came.append(name)
 
     async def talk():
         came = []
-        await turns.arrivals.acquire()
+        await queue.arrivals.acquire()
         calls = [asyncio.create_task(come(name, came)) for name in "abcd"]
         await asyncio.sleep(0)
         calls[1].cancel()  # one that has come and is in no line yet
-        there = turns.enqueue(one, print)
-        turns.arrivals.release()
+        there = queue.enqueue(one, print)
+        queue.arrivals.release()
         async with asyncio.timeout(10.0):
-            while turns.standing(one) < 4:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
+            while queue.length(one) < 4:  # noqa: ASYNC110 - the queue notifies only the next call
                 await asyncio.sleep(0)
         calls[0].cancel()  # first of those that wait at the branch
         await asyncio.sleep(0)
-        turns.leave(there)
+        queue.leave(there)
         await asyncio.wait(calls, timeout=10.0)
         assert came == ["c", "d"]
 
     asyncio.run(talk())
-    assert turns._lines == {}
-    assert not turns.arrivals.locked()
+    assert queue._lines == {}
+    assert not queue.arrivals.locked()
 
 
-def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path):
-    turns, there, inside = CallQueue(), threading.Event(), threading.Event()
+def test_calls_on_one_branch_run_one_at_a_time_and_on_different_branches_together(tmp_path):
+    queue, there, inside = CallQueue(), threading.Event(), threading.Event()
 
     def stay():
-        with turns.taken(tmp_path / "one"):
+        with queue.taken(tmp_path / "one"):
             there.set()
             inside.wait(10.0)
 
     def come(name):
-        with turns.taken(tmp_path / name):
+        with queue.taken(tmp_path / name):
             return inside.is_set()
 
     with ThreadPoolExecutor(3) as pool:
@@ -130,19 +130,19 @@ def test_two_at_one_branch_take_turns_and_two_at_different_ones_do_not(tmp_path)
         stays.result(10.0)
 
 
-def test_a_branch_that_nobody_is_at_is_forgotten(tmp_path):
-    turns = CallQueue()
+def test_a_queue_without_calls_is_removed(tmp_path):
+    queue = CallQueue()
     for number in range(20):
-        with turns.taken(tmp_path / str(number)):
-            assert len(turns._lines) == 1
-    assert turns._lines == {}
+        with queue.taken(tmp_path / str(number)):
+            assert len(queue._lines) == 1
+    assert queue._lines == {}
 
 
-def test_a_call_that_waited_for_its_turn_goes_by_the_settings_of_then(project):
+def test_a_call_that_waited_in_the_queue_uses_the_settings_at_its_start(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     directory = project.workspace().folders.directory_of("main")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
-        with tools.service.turns.taken(directory):
+        with tools.service.queue.taken(directory):
             waits = pool.submit(tools.answer, "kb_check")
             standing(tools, directory, 2)
             project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
@@ -155,7 +155,7 @@ def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_lea
     project.switch("old", create=True)
     directory = project.workspace().folders.directory_of("old")
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
-        with tools.service.turns.taken(directory):
+        with tools.service.queue.taken(directory):
             waits = pool.submit(tools.answer, "kb_query")
             standing(tools, directory, 2)
             git(project.root, "branch", "-m", "old", "new")
@@ -164,7 +164,7 @@ def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_lea
     assert not directory.exists()
 
 
-def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
+def test_a_store_that_a_forced_rename_left_is_reported_once(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     project.switch("feat", create=True)
     with direct(project.root) as tools:
@@ -174,112 +174,112 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_once(project):
         assert "note" not in tools.answer("kb_query")
 
 
-def test_readers_go_beside_each_other_and_writers_in_their_order(tmp_path):
+def test_readers_run_together_and_writers_in_order_of_arrival(tmp_path):
     now_s = [0.0]
-    turns, one, told = CallQueue(lambda: now_s[0]), tmp_path / "one", []
+    queue, one, admitted = CallQueue(lambda: now_s[0]), tmp_path / "one", []
 
     def enqueue(name, *, reads):
-        return turns.enqueue(one, lambda: told.append(name), reads=reads)
+        return queue.enqueue(one, lambda: admitted.append(name), reads=reads)
 
     reader, writer = enqueue("r1", reads=True), enqueue("w1", reads=False)
-    assert turns.has_come(reader)
-    assert turns.has_come(writer)
+    assert queue.is_admitted(reader)
+    assert queue.is_admitted(writer)
     second, patient = enqueue("w2", reads=False), enqueue("r2", reads=True)
-    assert not turns.has_come(second)
-    assert not turns.has_come(patient)
+    assert not queue.is_admitted(second)
+    assert not queue.is_admitted(patient)
     now_s[0] += AFTER_WRITES_S
-    turns.look(one)
-    assert told == ["r2"]
+    queue.look(one)
+    assert admitted == ["r2"]
     late = enqueue("r3", reads=True)
-    turns.leave(writer)
-    assert told == ["r2", "w2"]
-    turns.leave(second)
-    assert told == ["r2", "w2", "r3"]
+    queue.leave(writer)
+    assert admitted == ["r2", "w2"]
+    queue.leave(second)
+    assert admitted == ["r2", "w2", "r3"]
     for place in (reader, patient, late):
-        turns.leave(place)
-    assert turns._lines == {}
+        queue.leave(place)
+    assert queue._lines == {}
 
 
-def test_no_more_readers_are_let_in_than_there_are_views_for(tmp_path):
-    turns, told = CallQueue(), []
-    places = [turns.enqueue(tmp_path, lambda at=at: told.append(at), reads=True) for at in range(MAX_READERS + 1)]
-    assert [turns.has_come(place) for place in places] == [True] * MAX_READERS + [False]
-    turns.leave(places[1])
-    assert told == [MAX_READERS]
+def test_at_most_as_many_readers_are_admitted_as_there_are_views(tmp_path):
+    queue, admitted = CallQueue(), []
+    places = [queue.enqueue(tmp_path, lambda at=at: admitted.append(at), reads=True) for at in range(MAX_READERS + 1)]
+    assert [queue.is_admitted(place) for place in places] == [True] * MAX_READERS + [False]
+    queue.leave(places[1])
+    assert admitted == [MAX_READERS]
 
 
-def test_readers_that_read_for_long_keep_no_other_waiting_until_they_are_too_many(tmp_path):
-    now_s, told = [0.0], []
-    turns = CallQueue(lambda: now_s[0])
+def test_slow_readers_do_not_block_others_up_to_the_number_of_views(tmp_path):
+    now_s, admitted = [0.0], []
+    queue = CallQueue(lambda: now_s[0])
 
     def enqueue():
-        return turns.enqueue(tmp_path, lambda: told.append(1), reads=True)
+        return queue.enqueue(tmp_path, lambda: admitted.append(1), reads=True)
 
     slow = [enqueue() for _ in range(MAX_READERS)]
     next_one = enqueue()
-    turns.look(tmp_path)
-    assert not turns.has_come(next_one)
+    queue.look(tmp_path)
+    assert not queue.is_admitted(next_one)
     now_s[0] += SLOW_READ_S
-    turns.look(tmp_path)
-    assert turns.has_come(next_one)
-    assert len(told) == 1
+    queue.look(tmp_path)
+    assert queue.is_admitted(next_one)
+    assert len(admitted) == 1
     slow += [next_one, *(enqueue() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
     now_s[0] += SLOW_READ_S
     too_many = enqueue()
-    turns.look(tmp_path)
-    assert [turns.has_come(place) for place in slow] == [True] * MAX_VIEWS
-    assert not turns.has_come(too_many)
+    queue.look(tmp_path)
+    assert [queue.is_admitted(place) for place in slow] == [True] * MAX_VIEWS
+    assert not queue.is_admitted(too_many)
 
 
-def test_who_waits_to_read_is_let_in_when_those_before_have_read_for_long(tmp_path):
+def test_a_waiting_reader_is_admitted_when_earlier_readers_are_slow(tmp_path):
     async def talk():
-        turns = CallQueue()
-        slow = [turns.enqueue(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
+        queue = CallQueue()
+        slow = [queue.enqueue(tmp_path, print, reads=True) for _ in range(MAX_READERS)]
         begun_s = time.monotonic()
-        async with asyncio.timeout(10.0), turns.arrival() as ticket:
+        async with asyncio.timeout(10.0), queue.arrival() as ticket:
             assert not ticket.move(tmp_path, reads=True)
             await ticket.reached()
         assert time.monotonic() - begun_s >= SLOW_READ_S / 2
         for place in slow:
-            turns.leave(place)
-        assert (turns._lines, turns._due_s) == ({}, {})
+            queue.leave(place)
+        assert (queue._lines, queue._due_s) == ({}, {})
 
     asyncio.run(talk())
 
 
-def test_who_waits_to_read_after_a_writer_is_let_in_after_a_moment_in_a_thread_too(tmp_path):
-    def read(turns):
-        with turns.taken(tmp_path, reads=True):
+def test_a_reader_after_a_writer_is_admitted_after_a_time_limit_also_in_a_thread(tmp_path):
+    def read(queue):
+        with queue.taken(tmp_path, reads=True):
             return time.monotonic()
 
     async def talk():
-        turns = CallQueue()
-        async with asyncio.timeout(10.0), turns.arrival() as writer:
+        queue = CallQueue()
+        async with asyncio.timeout(10.0), queue.arrival() as writer:
             begun_s = time.monotonic()
             assert writer.move(tmp_path)
-            assert await asyncio.to_thread(read, turns) - begun_s >= AFTER_WRITES_S
+            assert await asyncio.to_thread(read, queue) - begun_s >= AFTER_WRITES_S
 
     asyncio.run(talk())
 
 
-def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
+def test_many_waiting_readers_are_checked_together_and_rarely(tmp_path):
     looks = []
 
     def now_s():
         looks.append(1)
         return time.monotonic()
 
-    async def wait_in_line(turns, end):
-        async with turns.arrival() as ticket:
+    async def wait_in_line(queue, end):
+        async with queue.arrival() as ticket:
             ticket.move(tmp_path, reads=True)
             await ticket.reached()
             await end.wait()
 
     async def talk():
-        turns, end = CallQueue(now_s), asyncio.Event()
-        calls = [asyncio.create_task(wait_in_line(turns, end)) for _ in range(200)]
+        queue, end = CallQueue(now_s), asyncio.Event()
+        calls = [asyncio.create_task(wait_in_line(queue, end)) for _ in range(200)]
         async with asyncio.timeout(10.0):
-            while turns.standing(tmp_path) < 200:  # noqa: ASYNC110 - a line tells whoever is next, and nobody else
+            while queue.length(tmp_path) < 200:  # noqa: ASYNC110 - the queue notifies only the next call
                 await asyncio.sleep(0.01)
         await asyncio.sleep(2 * SLOW_READ_S + 0.1)  # by now as many read as there are views for
         looks.clear()
@@ -287,7 +287,7 @@ def test_many_that_wait_to_read_are_looked_at_together_and_seldom(tmp_path):
         found = len(looks)
         end.set()
         await asyncio.gather(*calls)
-        assert turns._lines == {}
+        assert queue._lines == {}
         return found
 
     assert asyncio.run(talk()) < 10
