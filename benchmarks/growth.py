@@ -1,4 +1,4 @@
-"""How cost grows with the number of things: the exponent of a line fitted through the logarithms of both. Pure."""
+"""The growth of cost with the number of elements: the exponent of a line fitted to the logarithms of both. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Curve(msgspec.Struct, frozen=True):
 
     @property
     def is_met(self) -> bool | None:
-        """Tell whether KB grows no faster than it may; None where nothing is aimed for."""
+        """Return whether KB grows no faster than it may; None where nothing is aimed for."""
         return None if self.grows_at_most is None else exponent(self.kb) <= self.grows_at_most
 
     def cells(self) -> tuple[str, ...]:

@@ -27,9 +27,9 @@ QUESTIONS = (
 )
 HEADINGS = ("question", "size", "stored", "measured", "worse by", "verdict")
 AT_MOST = 1.4
-"""So many times the stored ratio is let pass."""
+"""The factor of the stored ratio that is accepted."""
 ATTEMPTS = 3
-"""So often in a row something must be worse."""
+"""The number of times in a row that something must be worse."""
 
 Measure = Callable[[str], Sequence[Row]]
 """Runs a question and returns its rows."""
@@ -51,7 +51,7 @@ def guard(names: Iterable[str], measure: Measure, stored: Mapping[str, float]) -
 
 
 def _is_worse(rows: Sequence[Row], stored: Mapping[str, float]) -> bool:
-    """Tell whether a figure was worse at every attempt; one that was never stored cannot be."""
+    """Return whether a figure was worse at every attempt; one that was never stored cannot be."""
     limit = stored.get(rows[0].key)
     return limit is not None and all(row.ratio > limit * AT_MOST for row in rows)
 

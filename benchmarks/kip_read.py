@@ -17,9 +17,9 @@ from benchmarks.place import Place
 from benchmarks.table import Row
 
 RATIO = 1.5
-"""What is aimed for against SQL by hand."""
+"""The goal against SQL by hand."""
 COMPILE_S = 0.001
-"""What is aimed for before the database is asked."""
+"""The goal before the database is queried."""
 
 
 class Question(NamedTuple):

@@ -18,7 +18,7 @@ from benchmarks.place import Place
 from benchmarks.table import Row
 
 RATIO = 1.5
-"""What is aimed for against the library."""
+"""The goal against the library."""
 BATCH = 100
 _ATTRIBUTES = {"event_class": "talk", "start_time": "2026-01-01T00:00:00Z", "content_summary": "What was said."}
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on: processor, system, file system, versions, and how busy it was."""
+"""The machine of the figures: processor, system, file system, versions, and how busy it was."""
 
 from __future__ import annotations
 

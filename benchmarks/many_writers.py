@@ -27,7 +27,7 @@ _WARM_UPS = 3
 _LONGER_AT_MOST = 1.11
 """Eight are to write at least 0.9 times as much together as one alone."""
 _WORST_WAIT = 6.0
-"""So many times the mean wait, one in a hundred may wait."""
+"""The factor of the mean wait that one in a hundred may wait."""
 _PERCENT = 100
 
 

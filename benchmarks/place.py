@@ -1,4 +1,4 @@
-"""Where the measurements happen: a directory for the run, and what several questions need in it, made once.
+"""The place of the measurements: a directory for the run, and what several questions need in it, made once.
 
 What is handed out is read by several questions: who writes to it takes a copy, or puts back what was there.
 """

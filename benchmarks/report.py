@@ -1,4 +1,4 @@
-"""What a run says: the machine, the noise, and the tables; and where it is written down."""
+"""The report of a run: the machine, the noise, and the tables; and the file that it is written to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much is measured, and how often: in a whole run, in one that only shows that it works, and by the guard."""
+"""The amount of measurements: in a complete run, in one that only shows that it works, and by the guard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Sizes(msgspec.Struct, frozen=True):
     requirements: int = 1_000
     """Documents beside the peers that are programs."""
     settle_s: float = 2.5
-    """So long after its last change a file counts as unchanged by its times alone, for KB as for git."""
+    """The age at which a file counts as unchanged by its times only, for KB as for git."""
     tail: int = 200
     calls: int = 300
     saves: int = 20

@@ -1,4 +1,4 @@
-"""What was measured, in tables: KB with its floors, one row a question and size; and KB beside its peers.
+"""The measurements, in tables: KB with its floors, one row a question and size; and KB beside its peers.
 
 Every figure keeps the number of things that there were, so that growth can be fitted over them.
 """
@@ -59,7 +59,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def is_met(self) -> bool | None:
-        """Tell whether all aims are met; None where there is none."""
+        """Return whether all aims are met; None where there is none."""
         met = [self.ratio <= self.at_most] if self.at_most is not None else []
         met += [self.kb.median_s <= self.at_most_s] if self.at_most_s is not None else []
         return all(met) if met else None

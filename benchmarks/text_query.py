@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WORDS = ("draft", "label")
 MOST_S = 0.01
-"""What is aimed for in a process that has the view open."""
+"""The goal in a process that has the view open."""
 _NONE = 1
 """With few documents no title may have both words."""
 _SEARCHES = (" ".join(WORDS), "draft lab", "drft label", "REQ-000007")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kbcore.errors import ResourceLimit
 
 _FEW_OPTIONS: Final = 3
-"""So many options of a command are named where none is like what was typed."""
+"""The number of options of a command that are named where none is similar to the typed one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -220,7 +220,7 @@ def _path(error: Exception, words: list[str]) -> str:
 
 
 def _wants_json(words: list[str]) -> bool:
-    """Tell whether ``--json`` is among the options, also where the command line cannot be understood."""
+    """Return whether ``--json`` is among the options, also where the command line cannot be understood."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 

@@ -48,7 +48,7 @@ __all__ = ["ServerOptions", "serve", "server_for"]
 
 
 class Live(msgspec.Struct, frozen=True):
-    """What the handlers of a running server share."""
+    """The state that the handlers of a running server share."""
 
     service: Service
     subscriptions: Subscriptions
@@ -56,11 +56,11 @@ class Live(msgspec.Struct, frozen=True):
     tools: Mapping[str, Tool]
     """Those that are offered, by name."""
     tasks: TaskGroup
-    """What goes on beside the requests; it ends with the server."""
+    """Tasks that run besides the requests; they end with the server."""
 
 
 ENDS_S: Final = 1.8
-"""How long the process may take to end after the last message or a signal, whatever runs."""
+"""The time that the process may take to end after the last message or a signal, whatever runs."""
 
 _WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
 _MUST: Final = "must be "

@@ -1,4 +1,4 @@
-"""What writing a client's file changes in it, for a person to read. Pure.
+"""The difference that a write makes in a client's file, for a person to read. Pure.
 
 Nothing that stands in both texts is shown, not even where it shares a line with what changes: clients keep keys and
 tokens in these files. Only the key right before a changed value is there, to say what was changed.

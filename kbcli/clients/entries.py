@@ -1,4 +1,4 @@
-"""What an entry in a client's file would start, as far as it concerns KB. Pure.
+"""The program that an entry in a client's file would start, as far as it concerns KB. Pure.
 
 The file came with the repository: whatever it says, only KB's own program is ever started, and only to serve.
 """
@@ -32,7 +32,7 @@ class ClientEntry(msgspec.Struct, frozen=True):
         return next((value for name, value in _options(self.arguments) if name == "-C"), "")
 
     def is_serving(self, program: str) -> bool:
-        """Tell whether the arguments make one of KB's programs serve, and do nothing else."""
+        """Return whether the arguments make one of KB's programs serve, and do nothing else."""
         words = list(self.arguments)
         if program == "kb":
             if "mcp" not in words[:1]:

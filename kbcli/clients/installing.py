@@ -50,7 +50,7 @@ class ClientFile(msgspec.Struct, frozen=True):
 
 
 class ClientFileChange(msgspec.Struct, frozen=True):
-    """What is to be done: nothing where ``before`` and ``after`` are the same; None is a file that is not there."""
+    """The planned change: none where ``before`` and ``after`` are the same; None is a file that does not exist."""
 
     place: ClientFile
     before: bytes | None

@@ -37,11 +37,11 @@ class Kind(msgspec.Struct, frozen=True):
     extra: Mapping[str, Any] = {}
     """Further members of an entry."""
     is_one_list: bool = False
-    """Whether ``command`` is a list that holds the arguments too."""
+    """``command`` is a list that has the arguments too."""
     roots: tuple[str, str] | None = None
     """The table and its key, in the user's file, that list folders which a sandbox lets commands write to."""
     then: str = ""
-    """What the user does after the file was written."""
+    """The next step of the user after the file was written."""
 
 
 _SUPPORT: Final = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     Severity = Literal["error", "warning"]
 
 _NAMED = 5
-"""So many paths are named in a note."""
+"""The number of paths that are named in a note."""
 _IDLE = 20
-"""So many suppressions without effect are listed in words."""
+"""The number of suppressions without effect that are listed in words."""
 
 
 def run(
@@ -157,7 +157,7 @@ def _check_states(asked: _Asked) -> None:
 
 
 class _Asked(NamedTuple):
-    """What of a branch to judge, and how to tell it."""
+    """The part of a branch to check, and the form of the report."""
 
     only: Sequence[str]
     since: str | None
@@ -407,7 +407,7 @@ def _test(session: Session, only: list[str]) -> int:
 
 
 class _Look:
-    """What is looked at of one branch: each way returns what is reported, and what JSON says besides."""
+    """The part of one branch that is checked: each method returns the report, and further members for JSON."""
 
     def __init__(self, opened: Opened, asked: _Asked) -> None:
         self._opened = opened

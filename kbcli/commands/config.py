@@ -139,7 +139,7 @@ def _branches(workspace: Workspace) -> set[str]:
 
 
 def _is_group(name: str) -> bool:
-    """Tell whether settings with names of their own are kept under a name, even where none is set."""
+    """Return whether settings with names of their own are kept under a name, even where none is set."""
     from kbcore.config.template import groups
 
     return name in groups()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _OPTIONS = {"entities": "ID", "edges": "--edge"}
-"""What is typed for each member of the request."""
+"""The option for each member of the request."""
 
 
 def run(
@@ -89,7 +89,7 @@ def _request(ids: Sequence[str], edges: Sequence[Sequence[str]], *, cascade: boo
 
 
 class _Going(NamedTuple):
-    """What a deletion would take away, as it is now: entities, and edges with those that hang on them."""
+    """The elements that a deletion would remove, as they are now: entities, and edges with the edges on them."""
 
     nodes: list[Node]
     links: list[Link]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SHOWN: Final = 5
-"""So many notes that cannot be judged are named."""
+"""The number of notes that are named although it is not known whether they are needed."""
 
 
 def run(

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 MAX_TOUCHED: Final = 10_000
-"""So many entities and edges of a record are named by --stat."""
+"""The number of entities and edges of a record that are named by --stat."""
 
 
 class _Asked(NamedTuple):
-    """Which records are asked for, at most how many (None for all), and how much of what each changed.
+    """The requested records, at most how many (None for all), and how much of the changes of each.
 
     ``detail`` is ``patch`` for field by field, ``stat`` for all of it by name, ``names`` for some of it, else "".
     """
@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What the history answers: records, newest first, some of what each changed, and where the branch stands."""
+    """The answer of the history: records, newest first, some of the changes of each, and the head of the branch."""
 
     rows: Rows
     """Each a record, and what it changed: some or all of it by name, or field by field."""
@@ -49,7 +49,7 @@ class _Read(NamedTuple):
     """The seq of the last of the records; 0 where there is none."""
     has_more: bool
     notes: list[str]
-    """Which instants or records the points mean."""
+    """The instants or records that the points mean."""
     warnings: list[str]
     called: dict[str, str]
     """The present id of a former one that was asked for."""

@@ -16,7 +16,7 @@ import msgspec
 from mcp import Client, StdioServerParameters
 
 TIMEOUT_S: Final = 60.0
-"""How long one answer may take; starting the server counts into the first."""
+"""The time that one answer may take; starting the server counts into the first."""
 
 
 class Server(msgspec.Struct, frozen=True):
@@ -36,14 +36,14 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ToolAnswer(msgspec.Struct, frozen=True):
-    """What a call came to: the JSON document of the answer's text, and whether it is an error."""
+    """The result of a call: the JSON document of the answer's text, and whether it is an error."""
 
     document: Any
     is_error: bool
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """What was said: the revision of the protocol, the server's tools by name, and the answers in order."""
+    """The conversation: the revision of the protocol, the server's tools by name, and the answers in order."""
 
     protocol: str
     tools: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What `kb demo` shows, step by step, as plain data: the commands as a user types them, and what each must answer.
+"""The steps of `kb demo`, as plain data: the commands as a user types them, and what each must answer.
 
 Nothing is run here. A step that ends otherwise than it says fails the whole tour.
 """
@@ -13,7 +13,7 @@ import msgspec
 from kbcli.hooks import EVENTS
 
 AGENT: Final = "demo-agent"
-"""How the agent of the tour calls itself; KB takes it for the actor of what it writes."""
+"""The client name of the agent of the tour; KB records it as the actor of its changesets."""
 
 _WIDTH: Final = 100
 

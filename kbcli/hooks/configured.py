@@ -21,7 +21,7 @@ _PREFIX: Final = "kb-"
 
 
 class Entries(msgspec.Struct, frozen=True):
-    """What a repository's configuration says of KB's hooks, and which of them git runs."""
+    """The entries of a repository's configuration for KB's hooks, and which of them git runs."""
 
     repo: Repository
     env: Mapping[str, str]

@@ -170,7 +170,7 @@ def _configuration(worktree: Path, manager: Manager) -> Iterator[bytes]:
 
 
 def _is_simple(worktree: Path) -> bool:
-    """Tell whether the repository is set up for a program that deletes what it does not know."""
+    """Return whether the repository is set up for a program that deletes what it does not know."""
     own = [worktree / name for name in managers.SIMPLE.configs if name != managers.PACKAGE]
     return any(path.is_file() for path in own) or managers.is_simple(_content_of(worktree / managers.PACKAGE))
 

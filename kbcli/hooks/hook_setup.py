@@ -22,7 +22,7 @@ _RUN: Final = frozenset({"active", "outdated"})
 
 
 class _Here(msgspec.Struct, frozen=True):
-    """What is known about the hooks of a repository."""
+    """The hooks of a repository, as far as they are known."""
 
     place: HookFolder
     default: HookFolder
@@ -32,7 +32,7 @@ class _Here(msgspec.Struct, frozen=True):
     """The user named the folder."""
 
     def is_configured(self, event: str) -> bool:
-        """Tell whether git's configuration is the place for the hook of an event."""
+        """Return whether git's configuration is the place for the hook of an event."""
         if self.is_named or self.entries.runs is None:
             return False
         return not (self.place.is_shared and files.look(self.place, event).state in _RUN)

@@ -15,11 +15,11 @@ class Manager(msgspec.Struct, frozen=True):
     configs: tuple[str, ...]
     """The files that configure it, from the top of the worktree."""
     mark: bytes
-    """What stands in every script that it writes."""
+    """The text that is in every script that it writes."""
     aside: str = ""
-    """What it adds to the name of a script that was there before; empty where it deletes or overwrites that."""
+    """The suffix that it adds to the name of an existing script; empty where it deletes or overwrites that."""
     runs_aside: bool = False
-    """Whether it goes on running what it set aside."""
+    """It still runs the script that it renamed."""
 
 
 _CHAINED: Final = (".pre-commit-config.yaml", ".pre-commit-config.yml")
@@ -51,7 +51,7 @@ def author_of(content: bytes) -> Manager | None:
 
 
 def is_simple(package: bytes) -> bool:
-    """Tell whether a ``package.json`` configures simple-git-hooks."""
+    """Return whether a ``package.json`` configures simple-git-hooks."""
     try:
         members = msgspec.json.decode(package)
     except (msgspec.DecodeError, RecursionError):
@@ -60,12 +60,12 @@ def is_simple(package: bytes) -> bool:
 
 
 def calls_kb(content: bytes, event: str) -> bool:
-    """Tell whether a script or a configuration runs ``kb hook`` for an event, past comments."""
+    """Return whether a script or a configuration runs ``kb hook`` for an event, past comments."""
     return re.search(rb"^(?![ \t]*(?:#|//)).*\bkb hook " + event.encode(), content, re.MULTILINE) is not None
 
 
 def names(content: bytes, event: str) -> bool:
-    """Tell whether a configuration has something for an event, past comments."""
+    """Return whether a configuration has something for an event, past comments."""
     return re.search(rb"^(?![ \t]*//).*\b" + event.encode() + rb"[\"']?\s*:", content, re.MULTILINE) is not None
 
 

@@ -18,7 +18,7 @@ class HookFolder(msgspec.Struct, frozen=True):
 
     folder: Path
     active: Path
-    """Where git itself runs hooks from."""
+    """The folder from which git itself runs hooks."""
     is_husky: bool = False
     """The scripts are run by husky: they need not be executable."""
     fallback: Path | None = None
@@ -31,11 +31,11 @@ class HookFolder(msgspec.Struct, frozen=True):
     """The folder is in no git directory: what stands there is tracked, or may be, or serves other repositories."""
 
     shared_bits: int = 0
-    """What ``core.sharedRepository`` says of files in the folder, as ``storage.fs.shared_mode`` takes it."""
+    """The value of ``core.sharedRepository`` for files in the folder, as ``storage.fs.shared_mode`` takes it."""
 
     @property
     def is_run(self) -> bool:
-        """Whether git runs what stands in the folder, or lets husky run it."""
+        """Git runs the files of the folder, or lets husky run them."""
         if self.is_husky:
             return self.active.is_dir()
         return os.path.realpath(self.folder) == os.path.realpath(self.active)

@@ -1,4 +1,4 @@
-"""How a hook stands and what was done about it, as values that any front end can show. Plain data."""
+"""The state of a hook and the change that was made, as values that any front end can show. Plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REINSTALL = "Run `kb hooks install`."
 
 
 class HookResult(msgspec.Struct, frozen=True):
-    """How one hook stands, and what was done about it."""
+    """The state of one hook, and the change that was made."""
 
     event: str
     path: str
@@ -26,8 +26,8 @@ class HookResult(msgspec.Struct, frozen=True):
     hooks from serves other repositories as well. ``failed``: the operating system, or git, refused."""
     action: Action = "none"
     remedy: str = ""
-    """What to do by hand; empty when there is nothing."""
+    """The steps to do by hand; empty when there is nothing."""
     note: str = ""
-    """What else was changed so that git runs the hook; empty when nothing was."""
+    """A further change so that git runs the hook; empty when there was none."""
     way: Way = "file"
     """``config``: git itself is set to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""

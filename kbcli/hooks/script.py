@@ -15,7 +15,7 @@ from typing import Final
 EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite", "post-commit")
 
 MAX_HOOK_BYTES: Final = 1024 * 1024
-"""What is larger is no script that KB edits."""
+"""A larger file is no script that KB edits."""
 SHEBANG: Final = b"#!/bin/sh\n"
 
 _MARK = b"# >>> kb hook >>>"
@@ -66,12 +66,12 @@ def snippet(event: str) -> str:
 
 
 def has_block(content: bytes) -> bool:
-    """Tell whether KB's lines, of whatever version, are in a script."""
+    """Return whether KB's lines, of whatever version, are in a script."""
     return _BLOCK.search(content) is not None
 
 
 def is_mangled(content: bytes) -> bool:
-    """Tell whether somebody cut KB's lines so that their end is not known."""
+    """Return whether somebody cut KB's lines so that their end is not known."""
     return _MARK in without_block(content)
 
 
@@ -94,12 +94,12 @@ def without_block(content: bytes) -> bytes:
 
 
 def is_ours_alone(content: bytes) -> bool:
-    """Tell whether a script holds nothing that somebody else wrote."""
+    """Return whether a script holds nothing that somebody else wrote."""
     return without_block(content).strip() in {b"", SHEBANG.strip()}
 
 
 def is_shell(content: bytes) -> bool:
-    """Tell whether a script is for a shell that understands KB's lines. Without ``#!``, git takes ``sh``."""
+    """Return whether a script is for a shell that understands KB's lines. Without ``#!``, git takes ``sh``."""
     if b"\0" in content:
         return False
     return _SHELL.match(content) is not None if content.startswith(b"#!") else True

@@ -1,4 +1,4 @@
-"""What of the options of a command contradicts another, or is out of bounds."""
+"""Options of a command that contradict each other, or are out of bounds."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Work with git and agents": ("hooks", "mcp"),
     "Settings": ("config",),
 }
-"""What commands are for. Those that are named nowhere come last."""
+"""The tasks of commands. Commands without a task are listed last."""
 
 WITHOUT_COMMAND: Final[dict[str, Any]] = {
     "invoke_without_command": True,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST: Final = 200
-"""So many values are offered at most."""
+"""The most values that are offered."""
 _TYPED_CHARS: Final = 200
 """Longer than any id."""
 _FILES_S: Final = 0.3
@@ -30,7 +30,7 @@ _PLAIN: Final = re.compile(r"[\w^][\w.,@/:+=%^-]*")
 
 
 class _Asked:
-    """What is completed: the words so far, and the session to look things up in."""
+    """The request to complete: the words so far, and the session for look-ups."""
 
     def __init__(self, session: Session, before: Sequence[str], typed: str) -> None:
         self.session = session
@@ -223,7 +223,7 @@ _BY_COMMAND: Final[Mapping[tuple[str, str], Source]] = {
     ("kb diff", "A|A..B"): _points,
     ("kb diff", "B"): _points,
 }
-"""What a metavar means to one command alone."""
+"""The meaning of a metavar for one command only."""
 
 
 METAVARS: Final = frozenset({*_BY_METAVAR, *(metavar for _, metavar in _BY_COMMAND)})

@@ -1,4 +1,4 @@
-"""What one call of ``kb`` stands in: its folder, its environment, its options, and the repository they lead to.
+"""The context of one call of ``kb``: its folder, its environment, its options, and the repository that they select.
 
 The only module of the command line that reads the environment.
 """
@@ -100,11 +100,11 @@ class Session:
         self.writes = False
         """The command was asked to write: where it fails before, the error says so."""
         self.has_told_losses = False
-        """What is missing from the stores is said already, by the command or in an error."""
+        """Missing stores were reported already, by the command or in an error."""
         self.notes: list[str] = []
-        """What the user has to know to read the answer, as warnings at the end."""
+        """Warnings about the answer, shown at the end."""
         self.called: dict[str, None] = {}
-        """What is to be said of ids of renamed entities, as notes at the end."""
+        """Notes on ids of renamed entities, shown at the end."""
         self._watched: list[BranchStore] = []
         self._last_of_files = ""
         self._faults_told: set[str] = set()

@@ -141,7 +141,7 @@ INSTEAD_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("remove", "rm", "delete"), "`kb config unset` removes one."),
     },
 }
-"""What to say of a word that is no command of a group, where another command does what it means."""
+"""The message for a word that is no command of a group, where another command does what it means."""
 
 SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("upsert", "put"), "apply"),

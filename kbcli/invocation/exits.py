@@ -1,4 +1,4 @@
-"""How a command ends: the statuses that no error class fixes, and how a failure is reported. No traceback gets out."""
+"""The end of a command: the statuses that no error class fixes, and the report of a failure. No traceback is shown."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ OUTPUT_FAILED: Final = 74
 """Standard output took no more."""
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
-"""What a shell shows for a program that SIGPIPE ended."""
+"""The status that a shell shows for a program that SIGPIPE ended."""
 
 USAGE_CODE: Final = "usage"
 BUG_CODE: Final = "internal_error"
 """Codes of the two failures that no error class stands for."""
 
 _ALIKE: Final = 5
-"""How many lines at most list problems of one code at one place of several items."""
+"""The most lines that list problems of one code at one place of several items."""
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 

@@ -1,4 +1,4 @@
-"""What git's hooks run: keeps the branch's store in step with the tree. It never makes git fail, and never asks.
+"""The command of the git hooks: syncs the branch's store with the tree. It never makes git fail, and never asks.
 
 Nothing heavy is imported before it is known that there is work.
 """
@@ -24,7 +24,7 @@ _SQUASH = "1"
 
 
 def is_event(words: Sequence[str]) -> bool:
-    """Tell whether these are an event of git's and its arguments, and no request for help."""
+    """Return whether these are an event of git's and its arguments, and no request for help."""
     return bool(words) and words[0] in _EVENTS and not {"-h", "--help"} & set(words)
 
 
@@ -90,7 +90,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
 
 
 def _is_wanted(session: Session) -> bool:
-    """Tell whether there is a KB, and a branch checked out.
+    """Return whether there is a KB, and a branch checked out.
 
     On the way through history, as in a bisection, a store for each commit would help nobody.
     """
@@ -106,7 +106,7 @@ def _is_wanted(session: Session) -> bool:
 
 
 def _is_in_sequence(session: Session) -> bool:
-    """Tell whether git makes further commits, after the last of which a hook is run again."""
+    """Return whether git makes further commits, after the last of which a hook is run again."""
     from kbcore.git.operations import is_in_sequence
 
     return is_in_sequence(session.workspace.repo)

@@ -157,7 +157,7 @@ def global_options() -> tuple[Parameter, ...]:
 
 
 def is_global(parameter: Any) -> bool:
-    """Tell whether a parameter of a command is one of the global options."""
+    """Return whether a parameter of a command is one of the global options."""
     return not _names().isdisjoint(parameter.opts)
 
 

@@ -49,7 +49,7 @@ def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) ->
 
 
 class Filters(NamedTuple):
-    """Which records the options of a command select, as they were typed; an empty one leaves none out."""
+    """The records that the options of a command select, as they were typed; an empty one excludes none."""
 
     actor: str = ""
     source: str = ""

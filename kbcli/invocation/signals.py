@@ -1,4 +1,4 @@
-"""How a command ends that is asked to: within two seconds, whatever it does, and in good order where that can be.
+"""The end of a command after a signal: within two seconds in any case, and with a clean shutdown where possible.
 
 ``Signals`` is for every command, ``Ending`` for one that goes on until it is interrupted.
 """
@@ -21,14 +21,14 @@ P = ParamSpec("P")
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 GRACE_S: Final = 1.6
-"""How long a command may take to end in good order after a signal. Then the process is ended from within."""
+"""The time that a clean shutdown may take after a signal. Then the process ends itself."""
 
 _AGAIN_S: Final = 0.02
 _IMPORTING: Final = "<frozen importlib._bootstrap"
 """Begins the name of the files whose functions are in the stack while a module is imported."""
 
 _UNREAD_S: Final = 1.0
-"""What nobody takes for so long is given up, once it is to end."""
+"""Output that is not read for so long is dropped, once the process is to end."""
 
 
 class Signals:
@@ -120,7 +120,7 @@ class Signals:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Tell whether a module is being imported by what runs in this frame."""
+    """Return whether a module is being imported by what runs in this frame."""
     while frame is not None:
         if frame.f_code.co_filename.startswith(_IMPORTING):
             return True

@@ -1,4 +1,4 @@
-"""What the beginning of a word at the prompt may become: a keyword, a name of the schema, a variable, a part. Pure."""
+"""Completions of the beginning of a word at the prompt: a keyword, a name of the schema, a variable, a part. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from kbcore.kip.grammar import KEYWORDS
 
 BREAKS: Final = " \t\n(){}[],|:"
-"""What words end at. Quotation marks, ``?``, ``.`` and ``$`` are parts of them."""
+"""The characters at which words end. Quotation marks, ``?``, ``.`` and ``$`` are parts of them."""
 
 _VARIABLE: Final = re.compile(r"\?[A-Za-z_][A-Za-z0-9_]*")
 _OF_TYPE: Final = re.compile(r'(?:\btype\s*:\s*|\bTYPES?\s+)"?$')

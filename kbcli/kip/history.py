@@ -1,4 +1,4 @@
-"""What was typed at the prompt of ``kb kip``, kept for the next time in the user's state folder; never in ``.kb``.
+"""The input history of the prompt of ``kb kip``, kept in the user's state folder; never in ``.kb``.
 
 It is only a courtesy: where it cannot be read or written, the prompt works without it.
 """

@@ -52,7 +52,7 @@ def converse(session: Session, parameters: Mapping[str, Any], *, dry_run: bool) 
 
 
 class _Prompt:
-    """What is typed, and what becomes of it."""
+    """The input of the prompt, and its execution."""
 
     def __init__(self, session: Session, parameters: Mapping[str, Any], *, dry_run: bool) -> None:
         self._session = session

@@ -14,9 +14,9 @@ from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
 
 _JSON: Final = frozenset('{["-0123456789tfn')
-"""What a JSON value begins with."""
+"""The characters that a JSON value begins with."""
 _MOST_BLANKS: Final = 8 * MAX_CHANGESET_BYTES
-"""What stands for the places of all commands of a text."""
+"""A stand-in for the places of all commands of a text."""
 
 
 def parameters_of(words: Sequence[str]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def pieces_of(text: str) -> list[tuple[str, int]]:
 
 
 def is_whole(text: str) -> bool:
-    """Tell whether a text is whole commands; False where more of it could make it so.
+    """Return whether a text is whole commands; False where more of it could make it so.
 
     Raises: ``KipRefused`` for what nothing behind it can mend.
     """

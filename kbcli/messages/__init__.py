@@ -1,1 +1,1 @@
-"""What the commands say to people: what KB keeps, what was done, and why there is nothing to show."""
+"""The texts of the commands for people: the data of KB, changes, and why there is nothing to show."""

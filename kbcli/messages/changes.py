@@ -20,7 +20,7 @@ SIGNS: Final[Mapping[str, tuple[str, Style]]] = {
     "renamed": (">", "yellow"),
 }
 BARE: Final = "(a bare link)"
-"""What stands for the type of an edge that waits for its other end to know what it is."""
+"""The text for the type of an unresolved edge whose type is not known yet."""
 _HIDDEN: Final = frozenset(
     {"id", "type", "title", "from", "to", "kind", "version", "created_at", "updated_at", "created_by", "sources"}
 )

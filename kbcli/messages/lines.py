@@ -1,4 +1,4 @@
-"""What was done, in words: one line that names the branch, the seq and the counts. Pure."""
+"""The result of a write, in words: one line that names the branch, the seq and the counts. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kbcore.sync.overlay import FileState
 
 _RENAMES: Final = 3
-"""So many renames are named in the line of a change."""
+"""The number of renames that are named in the line of a change."""
 
 
 def outcome_line(outcome: Outcome) -> str:
@@ -33,7 +33,7 @@ def outcome_line(outcome: Outcome) -> str:
 
 
 def has_changes(outcome: Outcome) -> bool:
-    """Tell whether any entity or edge changed, as opposed to what is known of files."""
+    """Return whether any entity or edge changed, as opposed to what is known of files."""
     return bool(changes_of(outcome))
 
 

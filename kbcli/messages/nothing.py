@@ -1,4 +1,4 @@
-"""What to say where there is nothing to show: why, and the next step. Pure."""
+"""Messages for empty results: the reason, and the next step. Pure."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ OPTIONS: Final = {
         )
     },
 }
-"""What is typed for each argument of a query."""
+"""The option for each argument of a query."""
 
 _PLACE: Final = re.compile(r"\$\.(\w+)(?:\[\d+\])?(?:\.\w+)?")
 

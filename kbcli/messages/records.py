@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 NAMED: Final = 6
-"""So many entities and edges of a record are named in the log."""
+"""The number of entities and edges of a record that are named in the log."""
 HEAD: Final = ("SEQ", "AT", "ACTOR", "SOURCE", "CHANGES", "MESSAGE")
 _BESIDE: Final = " " * 6
-"""Where the names stand, beside the sign that says what was done to them."""
+"""The column of the names, after the sign for the change."""
 _UNITS: Final = ((60, "minute"), (3600, "hour"), (86400, "day"), (604800, "week"), (2629800, "month"))
 _YEAR_S: Final = 31557600
 

@@ -1,4 +1,4 @@
-"""What a sync did, in words. Pure.
+"""The result of a sync, in words. Pure.
 
 Every line says no more than was done: a file that could not be read is not among those taken in.
 """

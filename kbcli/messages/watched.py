@@ -1,4 +1,4 @@
-"""What a watcher says, in words, in JSON and as a screen. Pure."""
+"""The output of a watcher, in words, in JSON and as a screen. Pure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _UNREAD: Final = "unreadable-source"
 
 _NAMED: Final = 4
-"""So many ids are named in the line of a change."""
+"""The number of ids that are named in the line of a change."""
 
 _NARROW: Final = 60
 """A narrower terminal has a violation in several lines: the place alone fills one."""
 
 _SHOWN: Final = 20
-"""So many violations that came or went at once are listed, and so many problems of files."""
+"""The number of new or fixed violations that are listed at once, and of problems of files."""
 
 
 class MarkedLine(NamedTuple):

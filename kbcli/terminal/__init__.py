@@ -1,1 +1,1 @@
-"""What a terminal shows: columns, colours, tables, a bar and a pager. Nothing here knows what KB keeps."""
+"""Terminal output: columns, colours, tables, a bar and a pager. Nothing here depends on the data of KB."""

@@ -1,4 +1,4 @@
-"""How far long work has come, on the last line of a terminal: drawn when it has taken over a second, gone at its end.
+"""A progress line for long work, on the last line of a terminal: drawn after a second, cleared at the end.
 
 A thread of its own draws, so that the work only takes note of how far it is. Nothing else is written while it draws.
 """
@@ -14,7 +14,7 @@ from kbcli.terminal.cells import shortened
 from kbcore.clock import Clock
 
 WAIT_S: Final = 1.0
-"""What takes less is not worth a line; a pause of that length ends a stretch of work."""
+"""Shorter work gets no line; a pause of that length ends a stretch of work."""
 _EVERY_S: Final = 0.1
 _CLEAR: Final = "\r\x1b[K"
 _BAR_CHARS: Final = 14

@@ -1,4 +1,4 @@
-"""How many columns of a terminal a text takes, and where it may be cut: never inside what a reader sees as one letter.
+"""The width of a text in columns of a terminal, and the places where it may be cut: never inside a visible letter.
 
 The tables of Unicode are loaded only for text beyond Latin, Greek and Cyrillic letters and the usual signs.
 """

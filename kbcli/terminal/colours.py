@@ -1,4 +1,4 @@
-"""What colours mean, and who wants them. A colour never says what no word says.
+"""The meaning of colours, and when they are used. A colour only repeats what a word says.
 
 Green is well, yellow is on its way or deserves a look, red is wrong or gone, dim is out of the way.
 """
@@ -33,7 +33,7 @@ _STATUSES: Final[Mapping[Style, str]] = {
 SEVERITIES: Final[Mapping[str, Style]] = {"error": "red", "warning": "yellow"}
 STALE: Final = "(stale)"
 UNRESOLVED: Final = "unresolved"
-"""What stands after a status, or for one, where it cannot be relied on."""
+"""The mark after a status, or in place of one, that may be out of date."""
 
 
 def coloured(text: str, style: Style) -> str:

@@ -14,8 +14,8 @@ from kbcli.terminal.cells import width_of
 _COLOUR: Final = re.compile("\x1b\\[\\d*m")
 _NO_COLOUR: Final = "\x1b[0m"
 _UNIT: Final = re.compile(r"( *)((?:echo '.*' \| kb apply -|`[^`]*`|--[a-z-]+ [^ ]|[^ ])+)")
-"""What stays together: a word, an option with its value, and a command with its spaces; before it, its distance. Other
-blanks than the plain one, as of a fixed or a wide space, are characters of a word."""
+"""A unit that is not broken: a word, an option with its value, and a command with its spaces; before it, its distance.
+Other blanks than the plain one, as of a fixed or a wide space, are characters of a word."""
 _BESIDE: Final = "  "
 
 

@@ -1,4 +1,4 @@
-"""What leaves the program: text for people, JSON for programs. Stored text is data and never acts on a terminal.
+"""The output of the program: text for people, JSON for programs. Stored text is data and never acts on a terminal.
 
 Invariant: every byte of an answer is written, or the command ends with a status that says so.
 """
@@ -34,7 +34,7 @@ class OutputFailed(Exception):
 
 
 class Output:
-    """Where a command writes. ``say`` is for people, ``document`` and ``data`` are what was asked for."""
+    """The output streams of a command. ``say`` is for people, ``document`` and ``data`` are what was asked for."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
@@ -46,7 +46,7 @@ class Output:
         self.is_paged = False
         """Show a long answer in a pager, if standard output is a terminal."""
         self.is_aligned: bool | None = None
-        """Whether lists are aligned for a reader; None: they are where a person reads them."""
+        """Lists are aligned for a reader; None: they are where a person reads them."""
         self._after_pager: list[str] = []
         self.around: dict[str, str] = {}
         """Members of every document of the answer."""
@@ -54,12 +54,12 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Tell whether a person reads standard output."""
+        """Return whether a person reads standard output."""
         return _is_terminal(sys.stdout)
 
     @property
     def is_interactive(self) -> bool:
-        """Tell whether a person can be asked."""
+        """Return whether a person can be asked."""
         return _is_terminal(sys.stdin) and _is_terminal(sys.stderr)
 
     @property
@@ -69,7 +69,7 @@ class Output:
 
     @property
     def is_coloured(self) -> bool:
-        """Tell whether the answer has colours."""
+        """Return whether the answer has colours."""
         return self._has_colours(on_stderr=False)
 
     def _has_colours(self, *, on_stderr: bool) -> bool:
@@ -90,7 +90,7 @@ class Output:
 
     @property
     def aligns(self) -> bool:
-        """Tell whether lists are aligned for a reader; all others get them separated by tabs."""
+        """Return whether lists are aligned for a reader; all others get them separated by tabs."""
         return self.is_terminal if self.is_aligned is None else self.is_aligned
 
     def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> list[str]:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 _DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
-"""What git sets for a pager, where the reader does not: colours pass, and a short text is shown without waiting for a
-key."""
+"""The variables that git sets for a pager, where the reader does not: colours pass, and a short text is
+shown without waiting for a key."""
 
 
 def show(text: str, env: Mapping[str, str]) -> bool:

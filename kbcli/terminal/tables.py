@@ -31,7 +31,7 @@ Paint = Callable[[str, Style], str]
 
 
 class TableColumn(NamedTuple):
-    """What the cells of a column are, and how they are treated.
+    """The kind of the cells of a column, and how they are treated.
 
     ``kind``: text is cut at its end, and a path at its beginning; an id is never cut, nor is what is whole; a number is
     whole and aligned to the right. ``is_extra``: a terminal that has too little room does without the column, and any
@@ -45,7 +45,7 @@ class TableColumn(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Tell whether its cells may be shortened."""
+        """Return whether its cells may be shortened."""
         return self.kind in {"text", "path"}
 
 
@@ -63,7 +63,7 @@ COLUMNS: Final[Mapping[str, TableColumn]] = {
     **dict.fromkeys(("TITLE", "ACTOR", "CHANGES"), TableColumn(gives_way=True)),
     **dict.fromkeys(("CONFIDENCE", "REQUIREMENTS"), TableColumn("number", is_extra=True)),
 }
-"""What columns hold, by their heads, which mean the same in every table; all others are text."""
+"""The kinds of columns, by their heads, which mean the same in every table; all others are text."""
 
 
 def aligned(

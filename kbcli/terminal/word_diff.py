@@ -12,13 +12,13 @@ from kbcore.text.wording import shortened
 Mark = Callable[[str], str]
 
 _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|[^\w\s]")
-"""What is compared: words, signs, and single letters of scripts that write no spaces."""
+"""The units that are compared: words, signs, and single letters of scripts that write no spaces."""
 _MAX_WORDS: Final = 2_000
 """Longer texts are compared as a whole: marking them takes time that grows with the square."""
 _LEAST_ALIKE: Final = 0.3
 """Texts that are less alike than this have nothing in common worth showing."""
 _KEPT_CHARS: Final = 40
-"""So much of what is the same is left before and after what differs, when a text is long."""
+"""The number of equal units that are kept before and after a difference, when a text is long."""
 
 
 def marked(before: str, after: str, removed: Mark, added: Mark) -> tuple[str, str]:

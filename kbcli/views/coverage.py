@@ -32,7 +32,7 @@ _NUMBERS: Final = ("yes", "no", "not_applicable", "percent")
 
 
 class CoverageReport(msgspec.Struct, frozen=True):
-    """What was asked and found. ``lacked`` are the aspects that every row must lack."""
+    """The request and its result. ``lacked`` are the aspects that every row must lack."""
 
     seq: int
     by: By
@@ -47,7 +47,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether no requirement matches, not even a retired one."""
+        """Return whether no requirement matches, not even a retired one."""
         return not self.covered.requirements and not self.covered.retired
 
     @property
@@ -102,7 +102,7 @@ def _document(report: CoverageReport) -> dict[str, Any]:
 
 
 def _is_cut(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> bool:
-    """Tell whether a table is too wide for what it is about: the names of the aspects, and the total of each."""
+    """Return whether a table is too wide for what it is about: the names of the aspects, and the total of each."""
     shown = tables.laid_out(head, rows, width)
     at = head.index(_ASPECT_HEAD[0])
     numbers = slice(at, at + len(_ASPECT_HEAD))

@@ -1,4 +1,4 @@
-"""What ``kb doctor`` adds to the core's diagnosis: the program, the git hooks, and what only a front end knows.
+"""Additions of ``kb doctor`` to the core's diagnosis: the program, the git hooks, and facts that only a front end has.
 
 Every finding comes with its remedy, and nothing is changed. A check that cannot be made is a finding itself.
 """

@@ -36,7 +36,7 @@ _HEAD: Final = ("EDGE", "ID", "STATUS", "TITLE", "CONFIDENCE", "STATED IN")
 
 
 class Around:
-    """What the page shows beside the entity: the other ends of its edges, what the rules found, and what changed."""
+    """The further parts of the page of an entity: the other ends of its edges, findings of rules, and history."""
 
     def __init__(
         self,
@@ -47,10 +47,10 @@ class Around:
         edges: Mapping[int, Sequence[Touched]],
     ) -> None:
         self.not_listed = not_listed
-        """What its history does not list, a sentence each."""
+        """Facts that its history does not list, a sentence each."""
         self.others = others
         self.report = report
-        """What the rules found; None for an entity as it was earlier, of which none is run."""
+        """The findings of the rules; None for an entity as it was earlier, of which none is run."""
         self.changes = changes
         """Changes of the entity itself, by seq."""
         self.edges = edges

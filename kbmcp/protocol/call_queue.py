@@ -22,7 +22,7 @@ from kbcore.clock import SystemClock
 from kbcore.limits import MAX_VIEWS, SLOW_READ_S, readers_left
 
 AFTER_WRITES_S: Final = 1.0
-"""How long a call that reads waits for earlier calls that write."""
+"""The time that a call that reads waits for earlier calls that write."""
 
 _monotonic_s: Final = SystemClock().monotonic_s
 
@@ -37,7 +37,7 @@ class QueuedCall(msgspec.Struct, eq=False):
     """Until then a reader waits for earlier writers."""
     is_admitted: bool = False
     since_s: float = 0.0
-    """When it was admitted."""
+    """The time at which it was admitted."""
 
 
 class CallQueue:
@@ -49,7 +49,7 @@ class CallQueue:
         self._lines: dict[Path, dict[QueuedCall, None]] = {}
         """The calls in each, in the order of arrival."""
         self._due_s: dict[Path, float] = {}
-        """When the loop checks a queue again: a call may be admitted then although none has left."""
+        """The time at which the loop checks a queue again: a call may be admitted then although none has left."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """The loop of the calls; without one, waiting calls are admitted only when one leaves."""
         self.arrivals = asyncio.Lock()

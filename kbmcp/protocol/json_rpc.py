@@ -22,7 +22,7 @@ from kbcore.text.escaping import in_quotes
 
 MAX_MESSAGE_BYTES: Final = 32 * MIB
 MAX_LEVELS: Final = 201
-"""How deep the lists and objects of a message may be nested, for the parser of pydantic that reads them."""
+"""The depth to which lists and objects of a message may be nested, for the parser of pydantic that reads them."""
 MAX_BATCH: Final = 256
 
 BATCHES: Final = "2025-03-26"
@@ -60,7 +60,7 @@ _MARK: Final = re.compile(rb'(?P<text>"[^"\\]*(?:\\.[^"\\]*)*(?P<ends>"|\\?\Z))|
 _REST_OF_TEXT: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*(?P<ends>"|\\?\Z)', re.DOTALL)
 _VALUE: Final = re.compile(rb'\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*"|-?[0-9]{1,300}(?![0-9.eE]))', re.DOTALL)
 _HELD_BYTES: Final = 4096
-"""How much of an outline is kept until more comes; no id is longer."""
+"""The number of bytes of an outline that are kept until more arrives; no id is longer."""
 
 Message = types.JSONRPCMessage
 Pairs = Iterable[tuple[str, Any]]
@@ -127,7 +127,7 @@ def error_answer(
 
 
 class LineOutline:
-    """How deep a line is nested, and the members of its outermost object that say which request it is.
+    """The nesting depth of a line, and the members of its outermost object that say which request it is.
 
     The line is fed in pieces of any size. No depth and no length is too much: little of it is kept.
     """
@@ -178,7 +178,7 @@ class LineOutline:
 
 
 def _is_whole(message: Message, members: Mapping[str, Any]) -> bool:
-    """Tell whether a message is what its members say.
+    """Return whether a message is what its members say.
 
     With an id that is none, a request reads as a notification; with the members of an answer, it is two messages.
     """

@@ -56,11 +56,11 @@ STOP: Final = "notifications/kb/stop"
 """Comes last, where requests are open a while after the last message: they are to be stopped now."""
 
 FINISH_S: Final = 0.8
-"""How long requests in hand may take after the last message."""
+"""The time that open requests may take after the last message."""
 STOPPED_S: Final = 0.4
-"""How long those that were stopped then may take to say so."""
+"""The time that stopped requests may take to answer."""
 LAST_WORDS_S: Final = 0.3
-"""How long the client may take to read what is being written when the server has ended."""
+"""The time that the client may take to read the last output when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
 _NO_MEMORY_PAUSE_S: Final = 0.05
 """Until the next attempt to read, where there is no memory for what the client sends."""
@@ -323,7 +323,7 @@ class Pipes:
         self.stop()
 
     def _takes_at_once(self, length_bytes: int) -> bool:
-        """Tell whether so many bytes can be written without any wait, so that no thread is needed for it.
+        """Return whether so many bytes can be written without any wait, so that no thread is needed for it.
 
         A pipe that is ready takes ``PIPE_BUF`` bytes, as POSIX says of poll and write; nobody else writes to this one.
         """

@@ -1,1 +1,1 @@
-"""What a client reads without calling a tool: resources, subscriptions to them, prompts, and the instructions."""
+"""MCP without tools: resources, subscriptions to them, prompts, and the instructions."""

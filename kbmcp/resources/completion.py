@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 MAX_VALUES: Final = 100
-"""So many values the protocol allows in one answer."""
+"""The number of values that the protocol allows in one answer."""
 _TYPED_CHARS: Final = 200
 """Longer than any id."""
 

@@ -37,7 +37,7 @@ W execute_kip speaks KIP to this graph; begin with DESCRIBE PRIMER. The prompt k
 R execute_kip_readonly asks this graph in KIP; begin with DESCRIBE PRIMER.
 """,
 }
-"""How to work with the tools of each toolset, a line a step."""
+"""The steps of work with the tools of each toolset, a line each."""
 
 _CLOSING: Final = """
 R This server only reads.

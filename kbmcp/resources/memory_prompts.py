@@ -1,4 +1,4 @@
-"""What KIP asks of the two minds of an agent: the one that talks, and the one that keeps the memory in order.
+"""Guides for the two roles of an agent in KIP: the one that talks, and the one that maintains the memory.
 
 Each is a prompt and a resource of the toolset kip; the syntax reference is a resource that both prompts bring along.
 Nothing stored gets into them.

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 Asked = Mapping[str, str]
-"""What the user gave, by argument; nothing is empty."""
+"""The values that the user gave, by argument; none is empty."""
 
 ENTITY_CHARS: Final = 1_800
-"""What the entity that a prompt is about may take."""
+"""The most characters of the entity that a prompt is about."""
 _SHORT: Final = ["type", "title", "status", "priority", "source", "text_ref"]
 _OF_RECORD: Final = ("seq", "at", "actor", "message", "summary")
 _NOTE_CHARS: Final = 150
 _ENVELOPE_CHARS: Final = 250
-"""What the names of the repository and of the branch take, with the text around them."""
+"""The most characters of the names of the repository and of the branch, with the text around them."""
 _NEAREST: Final = 5
 _ROWS: Final = 25
 _RECORDS: Final = 10

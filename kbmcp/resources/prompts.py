@@ -26,12 +26,12 @@ from kbmcp.tools.run_call import ClientRequest, run_call
 
 MAX_ARGUMENT_CHARS: Final = 1_000
 MOST_CHARS: Final = 6_000
-"""What the messages of a prompt may take together: about 1,500 tokens."""
+"""The most characters of all messages of a prompt: about 1,500 tokens."""
 _AROUND_CHARS: Final = 300
-"""What the fence takes, and the note on what else happened."""
+"""The characters of the fence, and of the note on further events."""
 
 Values = Literal["requirements", "entities", "tags", "actors", "seqs", ""]
-"""What completes an argument; nothing for one that is free text."""
+"""The source of completions of an argument; none for free text."""
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Prompt(msgspec.Struct, frozen=True):
     writes: bool = False
     """True where nothing is left of it for a server that only reads."""
     guide: MemoryGuide | None = None
-    """What it says in place of ``guidance``, in the toolset kip."""
+    """The text in place of ``guidance``, in the toolset kip."""
 
 
 PROMPTS: Final = (
@@ -131,7 +131,7 @@ def listed(service: Service) -> list[types.Prompt]:
 
 
 def is_offered(service: Service, prompt: Prompt) -> bool:
-    """Tell whether this server offers a prompt: one that only reads has none that is all writing."""
+    """Return whether this server offers a prompt: one that only reads has none that is all writing."""
     is_wanted = _toolset_of(prompt) in service.options.toolsets
     return is_wanted and not (prompt.writes and service.options.is_read_only)
 

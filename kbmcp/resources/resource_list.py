@@ -37,13 +37,13 @@ _LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
-"""What the revisions with a handshake say; later ones count it among the wrong parameters."""
+"""The error code of the revisions with a handshake; later ones use that of wrong parameters."""
 
 What = Literal["head", "schema", "check", "work", "entity", "page", "tools"]
 
 
 class RequestedResource(msgspec.Struct, frozen=True):
-    """What a URI stands for; ``id`` is that of the entity, or the URI of a page, which never changes.
+    """The resource that a URI names; ``id`` is that of the entity, or the URI of a page, which never changes.
 
     The list of tools has no URI, but can be followed too.
     """

@@ -1,4 +1,4 @@
-"""Who follows which resource, and telling them when it has changed.
+"""Subscriptions to resources, and notifications when they have changed.
 
 Nothing runs while nobody follows anything. What is followed has a mark from before its subscription was confirmed, so
 that no change after that is missed; several changes between two looks are reported as one.
@@ -35,7 +35,7 @@ from kbmcp.tools.call import Service
 from kbmcp.tools.refusals import explain
 
 LOOK_S: Final = 0.5
-"""How often is looked whether anything has changed, while somebody follows something."""
+"""The interval of checks for changes, while there is a subscription."""
 
 _SHARE: Final = 10
 """Looking takes at most one part in so many of the time, as long as that is no longer than ``_LONGEST_S``."""
@@ -56,21 +56,21 @@ class Updates(Protocol):
 
 
 class Subscriptions:
-    """What the one client of this process follows, in either era of the protocol."""
+    """The subscriptions of the one client of this process, in either version of the protocol."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._subscribed: dict[str, tuple[RequestedResource, Updates]] = {}
         """By the URIs that ``resources/subscribe`` named."""
         self._listening: dict[object, dict[str, RequestedResource]] = {}
-        """What each ``subscriptions/listen`` that is open follows, by URI; the tools have the empty one."""
+        """The resources of each open ``subscriptions/listen``, by URI; the tools have the empty one."""
         self._bus = InMemorySubscriptionBus()
         self._streams = ListenHandler(self._bus)
         self._turn = anyio.Lock()
         """Held while is looked, compared and reported."""
         self._is_wanted = anyio.Event()
         self._snapshot: BranchSnapshot | None = None
-        """What was last seen; None where that was not the same for all marks."""
+        """The last snapshot; None where it was not the same for all marks."""
         self._marks: dict[RequestedResource, Mark] = {}
         self._took_s = 0.0
         self._is_ended = False

@@ -58,7 +58,7 @@ class _Model(BaseModel):
 
 
 class QueryArguments(_Model):
-    """What ``kb_query`` takes; the members are those of ``kbcore.query.Query``."""
+    """The arguments of ``kb_query``; the members are those of ``kbcore.query.Query``."""
 
     type: Annotated[str, Field(description="`edge` for edges", json_schema_extra=_ANY_TYPE)] = ""
     ids: Texts = []
@@ -112,7 +112,7 @@ class _EdgeShape(_Model):
 
 
 class UpsertArguments(_Model):
-    """What ``kb_upsert`` takes, as it is published. The changeset in it is read by ``kbcore.model.changeset`` alone."""
+    """The arguments of ``kb_upsert``, as published. The changeset in it is read by ``kbcore.model.changeset`` only."""
 
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityShape"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
@@ -139,7 +139,7 @@ class _EdgeKey(_Model):
 
 
 class DeleteArguments(_Model):
-    """What ``kb_delete`` takes; its changeset as in ``UpsertArguments``."""
+    """The arguments of ``kb_delete``; its changeset as in ``UpsertArguments``."""
 
     entities: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EntityKey"})] = []
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeKey"})] = []
@@ -150,7 +150,7 @@ class DeleteArguments(_Model):
 
 
 class CheckArguments(_Model):
-    """What ``kb_check`` takes: the rules to run and what to report on; none means all."""
+    """The arguments of ``kb_check``: the rules to run and what to report on; none means all."""
 
     rules: Texts = []
     ids: Texts = []
@@ -162,7 +162,7 @@ class CheckArguments(_Model):
 
 
 class HistoryArguments(_Model):
-    """What ``kb_history`` takes."""
+    """The arguments of ``kb_history``."""
 
     action: Literal["log", "show", "diff", "who", "revert", "rollback"]
     id: str = ""
@@ -182,7 +182,7 @@ class HistoryArguments(_Model):
 
 
 class SleepArguments(_Model):
-    """What ``kb_sleep`` takes; ``kind`` is one of those of ``kbcore.kip.sleep.worklist``, None for all."""
+    """The arguments of ``kb_sleep``; ``kind`` is one of those of ``kbcore.kip.sleep.worklist``, None for all."""
 
     action: Literal["list", "try", "run"] = "list"
     kind: Literal["task", "duplicate", "event", "unsorted", "domain"] | None = None

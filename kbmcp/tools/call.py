@@ -45,15 +45,15 @@ _CALLS_AT_ONCE: Final = 24
 """Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
 ``MAX_VIEWS`` readers."""
 PUBLISH_AFTER_S: Final = 0.2
-"""So long after a view became due it is published: the answer of the call that found this is sent first."""
+"""The delay before a view that is due is published: the answer of the call that found this is sent first."""
 PUBLISHER_WAIT_S: Final = 30.0
-"""So long another process that publishes is waited for."""
+"""The time to wait for another process that publishes."""
 PUBLISHER_ENDS_S: Final = 0.3
-"""So long the end of the server waits for a publication that was stopped, which removes its unfinished file."""
+"""The time that the shutdown waits for a stopped publication, which removes its unfinished file."""
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """How the server was started. ``branch`` is the one to serve, None for the one that is checked out."""
+    """The options of the server. ``branch`` is the one to serve, None for the one that is checked out."""
 
     start: Path
     branch: str | None = None
@@ -65,7 +65,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
 
     @property
     def has_core(self) -> bool:
-        """Tell whether the tools of the toolset core are offered, so that remedies may name them."""
+        """Return whether the tools of the toolset core are offered, so that remedies may name them."""
         return "core" in self.toolsets
 
 
@@ -74,7 +74,7 @@ Report = Callable[[float, float, str], Awaitable[None]]
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who is at the other end, as it says itself; and where it hears of the progress of this call, if it asked."""
+    """The client, as it names itself, and its token for progress of this call, if it sent one."""
 
     name: str = ""
     version: str = ""
@@ -82,14 +82,14 @@ class Client(msgspec.Struct, frozen=True):
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """What a call that has come concerns."""
+    """The repository and branch of a call that has arrived."""
 
     workspace: Workspace
     choice: Choice
 
     @property
     def directory(self) -> Path:
-        """Where the store of its branch is, or will be."""
+        """The directory where the store of its branch is, or will be."""
         return self.workspace.folders.directory_of(self.choice.branch)
 
 
@@ -103,13 +103,13 @@ class Call(msgspec.Struct, frozen=True):
     author: Author
     notice: str
     is_dotted: bool
-    """How this server lists its tools: what is reported to the client names them so."""
+    """The spelling in which this server lists its tools, which answers use too."""
     repository: str = ""
     """The name of the repository, for the answer."""
     is_read_only: bool = False
     has_core: bool = True
     notes: list[str] = []
-    """What is to be said with the answer of this call alone."""
+    """Notices for the answer of this call only."""
 
     @property
     def store(self) -> BranchStore:
@@ -141,12 +141,12 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Service:
-    """What all calls of one process share: the stores that are open, whose turn it is on each, and the threads."""
+    """The state that all calls of one process share: the open stores, the call queue, and the threads."""
 
     def __init__(self, options: ServerOptions) -> None:
         self.options = options
         self.session = options.env.get("KB_SESSION", "").strip() or secrets.token_hex(8)
-        """What the records of this connection belong to."""
+        """The session id of the records of this connection."""
         self._gate = threading.Lock()
         """Held for a moment at a time, never while a file is copied, a journal read or a program run."""
         self.queue = CallQueue()
@@ -162,9 +162,9 @@ class Service:
         self._last: Path | None = None
         """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
         self._moved: list[str] = []
-        """What is to be said of stores of an older layout that this process moved."""
+        """Notices on stores of an older layout that this process moved."""
         self._reported_doubts: set[str] = set()
-        """What was said of stores that may be of an earlier branch."""
+        """Notices that were sent on stores that may be of an earlier branch."""
         self._notices_sent: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
 
     def arrive(self, expect_branch: str = "") -> Arrival:

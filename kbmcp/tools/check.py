@@ -38,11 +38,11 @@ Key = tuple[str, int, str, int, str, str, tuple[str, ...], str]
 _NOTE_CHARS: Final = 900
 _MORE_CHARS: Final = 2_000
 _PAGE: Final = 100
-"""So many violations a page has where the cursor is given without a limit."""
+"""The number of violations of a page where the cursor is given without a limit."""
 _PLACES: Final = 4
-"""So many others are named of those that are equal."""
+"""The number of others that are named of equal ones."""
 _NAMED: Final = 5
-"""So many paths are named in a note."""
+"""The number of paths that are named in a note."""
 _ONLY_COUNTS: Final = "`statistics` counts every violation."
 _LATER: Final = (
     "If git has begun something, `git status` says how to end it; call this tool again then. Until then, "
@@ -79,7 +79,7 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 
 
 class _Meant(NamedTuple):
-    """What to report on: ids, with those that the paths stand for, and the paths of which nothing is known."""
+    """The targets of a report: ids, with those of the paths, and the paths without facts."""
 
     ids: list[str]
     unknown: list[str]

@@ -1,4 +1,4 @@
-"""What a client of the tools can do next: the remedy of each error, and the core's remedies in the words of the tools.
+"""The next step for a client of the tools: the remedy of each error, and the core's remedies as tool calls.
 
 The core marks the commands in its remedies (``kbcore.remedies``). Here a command that is also a tool becomes the tool,
 and what only the command line does becomes something to ask the user for, so that every hint can be followed.
@@ -36,7 +36,7 @@ _TOOL_OF: Final = {
     "delete": "{kb_delete}",
     "sync": "{kb_upsert} with `sync` true",
 }
-"""What stands for a command. A command that is not here has no tool: the user is asked to run it."""
+"""The tool call for a command. A command that is not here has no tool: the user is asked to run it."""
 _WRITING: Final = frozenset(
     {"apply", "set", "link", "confirm", "rename", "new", "unlink", "delete", "revert", "rollback", "sync"}
 )

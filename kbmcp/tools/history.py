@@ -36,13 +36,13 @@ Rows = Iterable[tuple[int, str, Any]]
 _WITH_FILES: Final = "Send it again with `files` true: it changes them back as well."
 _NOTE_CHARS: Final = 700
 _WHO_CHARS: Final = 230
-"""What the rows of the answer to who wrote an entity or a field may take: with the rest, but for the id, 100 tokens."""
+"""The most characters of the rows of an answer of action who: with the rest, without the id, 100 tokens."""
 _WHY_CHARS: Final = 102
-"""So much of the message of a record is shown there, as JSON."""
+"""The number of characters of the message of a record that are shown there, as JSON."""
 _ACTOR_CHARS: Final = 50
-"""So much of the name of its actor, likewise."""
+"""The number of characters of the name of its actor, likewise."""
 _MORE_CHARS: Final = 60
-"""What is kept free for a few fields, and how many more there are."""
+"""The characters that are reserved for a few fields, and for the number of further ones."""
 _ONLY_FOR: Final = {
     "id": ("log", "who"),
     "field": ("who",),
@@ -84,7 +84,7 @@ def history(call: Call, asked: HistoryArguments, problems: Sequence[Problem]) ->
 
 
 class _Wanted(NamedTuple):
-    """What is asked for, with seqs for the points that were named. ``to`` is None for the head."""
+    """The request, with seqs for the points that were named. ``to`` is None for the head."""
 
     action: str
     id: str
@@ -104,7 +104,7 @@ class _Wanted(NamedTuple):
 
     @property
     def is_narrowed(self) -> bool:
-        """Tell whether the records of one actor or session alone are meant."""
+        """Return whether the records of one actor or session alone are meant."""
         return bool(self.actor or self.session)
 
     def selection(self, low: int, high: int) -> Selection:
@@ -299,7 +299,7 @@ def _stated(call: Call, asked: _Wanted, view: View, found: Payload) -> Payload:
 
 
 class _Page:
-    """Where a page of rows begins, and what of it fits.
+    """The start of a page of rows, and the part of it that fits.
 
     Its cursor holds how many rows were shown before, and the place to go on: how much was looked at for them; and the
     seqs between which records are meant.

@@ -64,7 +64,7 @@ class KipCall(msgspec.Struct, frozen=True):
 
     @property
     def dry_run(self) -> bool:
-        """Tell whether what it would write is only planned."""
+        """Return whether what it would write is only planned."""
         return self.request.dry_run
 
 

@@ -16,11 +16,11 @@ from kbmcp.tools.answers import PAGE_CHARS, cut_deep, leading, length_of
 
 _ROOM: Final = PAGE_CHARS - 200
 _NOTE_CHARS: Final = 500
-"""What the note and the cursor may take."""
+"""The most characters of the note and the cursor."""
 _LEAST: Final = 800
 """With less, an answer that does not fit is left out."""
 _KEPT: Final = 75
-"""What is kept for each command that is still to come: as much as it takes to say that its answer is left out."""
+"""The characters that are reserved for each later command: enough to say that its answer is left out."""
 
 
 class Fitting:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _AROUND_CHARS: Final = 800
 _ROOM: Final = PAGE_CHARS - _AROUND_CHARS
-"""What rows may take; the rest is for the other members of an answer."""
+"""The most characters of rows; the rest is for the other members of an answer."""
 _CUTS_SHARE: Final = 10
 """One part in so many of the room is left for the list of cuts."""
 _COMMON: Final = ("branch", "seq", "freshness", "pending_files", "freshness_reason")

@@ -94,7 +94,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
 
 
 class Extras:
-    """What a page of entities shows in addition to their fields, on one view."""
+    """The additions to the fields on a page of entities, on one view."""
 
     def __init__(self, call: Call, asked: QueryArguments, view: View, seq: int | None) -> None:
         self._call = call

@@ -14,7 +14,7 @@ from kbmcp.tools.answers import Payload, cut_deep, fit
 from kbmcp.tools.hints import in_tool_words
 
 ERROR_CHARS: Final = 9_000
-"""What the text of an error may hold; some clients cut errors earlier than answers."""
+"""The most characters of the text of an error; some clients cut errors earlier than answers."""
 
 
 def refused_arguments(problems: Sequence[Problem]) -> InvalidQuery:

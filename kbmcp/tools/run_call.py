@@ -32,7 +32,7 @@ from kbmcp.tools.refusals import explain, refused_arguments
 
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
 EVERY_S: Final = 0.5
-"""How long a call takes before its client hears of it, and how often it does then."""
+"""The time before the first progress notification of a call, and the interval of further ones."""
 
 Run = Callable[[Call, Any, list[Problem]], Payload]
 """Carries out what was read on the open branch. It gets what is wrong with it, adds what it finds itself, and refuses
@@ -40,13 +40,13 @@ the call."""
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """What came of it: the document to send, and the error that it explains, if it explains one."""
+    """The result: the document to send, and the error that it explains, if it explains one."""
 
     options: ServerOptions
     payload: Payload
     error: Exception | None = None
     writes: bool = False
-    """Whether the call that failed would write, as far as that is known."""
+    """The failed call would write, as far as that is known."""
 
 
 def _finished(outcome: CallResult) -> types.CallToolResult:
@@ -69,7 +69,7 @@ class Tool(msgspec.Struct, frozen=True):
     run: Run
     writes: Literal["never", "sometimes", "always"] = "never"
     writing: tuple[str, ...] = ()
-    """What of its arguments, and of their values, only writing needs; not offered where the server only reads."""
+    """The arguments, and values of them, that only writing needs; not offered where the server only reads."""
     is_idempotent: bool = False
     toolset: str = "core"
     schema: Mapping[str, Any] = {}
@@ -78,7 +78,7 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
-    """What was read of what a client asks for, before anything is opened."""
+    """The parsed request of a client, before anything is opened."""
 
     asked: Any
     problems: list[Problem] = []
@@ -86,7 +86,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
     """The branch that it must be, if the client said."""
     writes: bool = False
     dry_run: bool = False
-    """What it would write is only planned: no store is made for it."""
+    """The write is only planned: no store is made for it."""
 
 
 async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
@@ -294,12 +294,12 @@ async def reporting(report: Report | None) -> AsyncIterator[None]:
 
 
 class _Course:
-    """How far one call has come: the steps of its work, one after the other, as one count that only grows."""
+    """The progress of one call: the steps of its work, one after the other, as one count that only grows."""
 
     def __init__(self) -> None:
         self._step = ("", 0)
         self._before = 0
-        """What was done in the steps before this one."""
+        """The count of the steps before this one."""
         self._latest: tuple[int, int, str] | None = None
 
     def note(self, done: int, total: int, what: str) -> None:

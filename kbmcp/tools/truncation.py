@@ -60,7 +60,7 @@ def _key_chars(field: str) -> int:
 
 
 class PartPlace(NamedTuple):
-    """Where a part of a value begins, at which seq, and with what beside the records (``View.overlay_mark``)."""
+    """The start of a part of a value, its seq, and the mark of the overlay (``View.overlay_mark``)."""
 
     seq: int
     offset: int

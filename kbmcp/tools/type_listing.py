@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 LIST_WAIT_S: Final = 1.0
-"""How long a list waits for the definitions of the branch."""
+"""The time that a list waits for the definitions of the branch."""
 MOST_DEFINED: Final = 32
-"""So many types, and so many edges, of a branch are listed; with more of them no name is, as a part misleads."""
+"""The number of types, and of edges, of a branch that are listed; with more of them none is, as a part misleads."""
 
 
 class Listing:
@@ -80,7 +80,7 @@ class Listing:
                 self._as_of, self._latest = as_of, found
 
     def is_changed(self) -> bool:
-        """Tell whether the client has another list than the one it would get now; it is asked once for each change."""
+        """Return whether the client has another list than the one it would get now; it is asked once for each change."""
         with self._gate:
             if self._given is None or self._latest in {None, self._given}:
                 return False

@@ -33,9 +33,9 @@ _NO_DRY_SYNC: Final = "A dry run records nothing, so `sync` contradicts `dry_run
 _RENAME_ALONE: Final = "A rename is a record of its own: one a call, and nothing else in it."
 _ANY: Final = "Give `entities`, `edges` or both; or `rename`, or `sync` true."
 _OF_CHANGESET: Final = ("message", "changeset_id", "expected_seq", "mode")
-"""What applies to a changeset only: the record of a sync has a message and an id of its own."""
+"""The arguments that apply to a changeset only: the record of a sync has a message and an id of its own."""
 _MOST_BESIDE_ERROR: Final = 10
-"""So many warnings of a sync are said beside the error of the changeset that came with it."""
+"""The number of warnings of a sync that are added to the error of its changeset."""
 _LISTS: Final = ("unchanged", "created", "updated", "deleted", "warnings", "files")
 
 
@@ -50,7 +50,7 @@ class Write(msgspec.Struct, frozen=True):
 
     @property
     def dry_run(self) -> bool:
-        """Tell whether it is only planned."""
+        """Return whether it is only planned."""
         return self.changeset.dry_run
 
 

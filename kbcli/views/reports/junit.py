@@ -17,7 +17,7 @@ from kbcore.text.escaping import escape_controls
 
 _NAME_CHARS: Final = 200
 _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-"""What XML 1.0 cannot hold in any spelling, whatever ``visible`` leaves."""
+"""Characters that XML 1.0 cannot represent, even after escaping."""
 
 
 def text(told: ReportContent) -> str:

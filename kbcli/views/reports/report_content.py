@@ -1,4 +1,4 @@
-"""What reports of ``kb check`` of every format are made with: where it holds, lines of files, words."""
+"""The content of reports of ``kb check``, for every format: the state, lines of files, words."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class ReportContent(msgspec.Struct, frozen=True):
     report: CheckReport
     fail_on: FailOn = "error"
     descriptions: Mapping[str, str] = {}
-    """What each rule says, by its name."""
+    """The description of each rule, by its name."""
     against: str = ""
-    """What the report was compared with, as in ``since seq 3``; then it holds only what is new."""
+    """The state that the report was compared with, as in ``since seq 3``; then only new violations are in it."""
     pending_files: int = 0
-    """How many files differ from the records; the report is of what they say."""
+    """The number of files that differ from the records; the report is of their content."""
     mended: int = 0
-    """How many violations stood there and do not stand any more."""
+    """The number of violations that were there and are fixed."""
     targets: tuple[str, ...] = ()
     """The files, folders and ids that were named; none where all of the branch was judged."""
     limit: int | None = None
-    """So many violations of each rule at most; None for the first few."""
+    """The most violations of each rule; None for the first few."""
     command: str = "kb check"
-    """What was asked for, without a rule and a limit."""
+    """The request, without a rule and a limit."""
     comments: tuple[Comment, ...] = ()
-    """What comments in source code say and no fact does, as far as a rule counted it."""
+    """Statements of comments in source code that are no facts, as far as a rule counted them."""
 
     def counts(self, violation: Violation) -> bool:
-        """Tell whether a violation is at least as bad as what makes the command fail."""
+        """Return whether a violation is at least as bad as what makes the command fail."""
         return self.fail_on != "never" and violation.severity in {"error", self.fail_on}
 
 

@@ -20,7 +20,7 @@ from kbcore.text.escaping import escape_controls, json_text
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"
 _NO_FILE: Final = ".kb/config.json"
-"""Where a violation is shown that no file states: code scanning refuses a result without a file."""
+"""The file at which a violation is shown that no file states: code scanning refuses a result without a file."""
 
 _FINGERPRINT: Final = "kbViolation/v3"
 _DIGITS: Final = 32

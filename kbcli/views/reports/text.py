@@ -16,7 +16,7 @@ from kbcore.text.wording import pluralize
 
 _INDENT: Final = "  "
 _NAMED: Final = 3
-"""So many others are named of those that are alike."""
+"""The number of others that are named of similar ones."""
 
 
 def shown(violations: Sequence[Violation], limit: int | None) -> list[Violation]:
