@@ -13,7 +13,7 @@ from tests.support.repository.places import stores_at
 
 
 class Edited:
-    """A document, and the head of its repository's store, which tells whether an edit has become a record."""
+    """A document, and the head of its repository's store, which shows whether an edit was recorded."""
 
     def __init__(self, root: Path, name: str) -> None:
         """Take the document's name from the repository's root."""

@@ -41,7 +41,7 @@ _PREFIXES = {"req": "REQ", "test": "TEST", "scenario": "SCN", "adr": "ADR"}
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One requirement, apart from any format. ``target`` is the id of the one it refers to."""
+    """One requirement, independent of any format. ``target`` is the id of the one it refers to."""
 
     id: str
     title: str
@@ -138,7 +138,7 @@ def _concept(type_: str, name: str, attributes: dict[str, object]) -> PutNode:
 
 
 def retitled(document: str, number: int) -> str:
-    """Return a document with another title, as if somebody had edited it for the ``number``-th time."""
+    """Return a document with another title, as if a person had edited it for the ``number``-th time."""
     return re.sub(r"^title: .*$", f"title: Edited for the {number}th time", document, count=1, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Compares the ratios of a few questions with the stored ones: fails on what is worse, and is so each time anew.
+"""Compares the ratios of a few questions with the stored ones: fails on what is worse at each attempt.
 
 Times are not compared: they are the machine's. A question that looks worse is measured again, since one run can be
 disturbed.

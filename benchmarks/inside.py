@@ -1,4 +1,4 @@
-"""Measuring in a process that keeps a store open: the store, the memory that it took, and its times handed on."""
+"""Measuring in a process that keeps a store open: the store, the memory that it took, and its times passed on."""
 
 from __future__ import annotations
 

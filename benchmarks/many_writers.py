@@ -1,6 +1,6 @@
 """How much do eight servers write to one branch together, against one of them alone, and how evenly do they wait?
 
-Both are measured in turns on one store. Each server sends the next changeset as soon as the last one was answered.
+Both are measured alternately on one store. Each server sends the next changeset as soon as the last one was answered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.support.repository.places import stores_at
 _WRITERS = 8
 _STORE_RECORDS = 5_000
 _WARM_UPS = 3
-"""Changesets of each writer before it is measured: the first ones take in what others wrote meanwhile."""
+"""Changesets of each writer before it is measured: the first ones fold what others wrote meanwhile."""
 _LONGER_AT_MOST = 1.11
 """Eight are to write at least 0.9 times as much together as one alone."""
 _WORST_WAIT = 6.0
@@ -86,7 +86,7 @@ class Writers:
         return time.perf_counter()
 
     def _cpu_s(self) -> float | None:
-        """Return the processor's time of all servers so far; None where the system does not tell."""
+        """Return the processor's time of all servers so far; None where the system does not report it."""
         try:
             fields = [Path(f"/proc/{pipe.pid}/stat").read_text().rpartition(")")[2].split() for pipe in self.pipes]
         except OSError:
@@ -95,9 +95,9 @@ class Writers:
 
 
 def run(place: Place) -> list[Row]:
-    """Measure one server and eight of them in turns."""
+    """Measure one server and eight of them alternately."""
     writers = Writers(place)
-    os.sync()  # the store was copied; nobody's first commit shall wait for that
+    os.sync()  # the store was copied; no first commit shall wait for that
     together, alone = list[Sample](), list[Sample]()
     late, mean = list[Sample](), list[Sample]()
     for _ in range(place.sizes.rounds):

@@ -12,7 +12,7 @@ from benchmarks.table import FLAT, Row
 
 
 def run(place: Place) -> list[Row]:
-    """Measure both servers over real pipes, call by call in turns, after both have warmed up."""
+    """Measure both servers over real pipes, call by call alternately, after both have warmed up."""
     return [_row(place, count) for count in place.sizes.documents]
 
 

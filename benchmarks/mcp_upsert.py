@@ -40,11 +40,11 @@ class Upserts:
 
 
 def run(place: Place) -> list[Row]:
-    """Measure the stores of all sizes and the floor, commit by commit in turns."""
+    """Measure the stores of all sizes and the floor, commit by commit alternately."""
     servers = [Upserts(place, count) for count in place.sizes.records]
     servers[0].next()  # so that the store's last line is one of these
     bare = BareCommit(servers[0].root, place.directory / "bare-upsert")
-    os.sync()  # the stores were copied; nobody's first commit shall wait for that
+    os.sync()  # the stores were copied; no first commit shall wait for that
     rounds = place.sizes.calls
     *taken, floor = in_turns(
         *(server.next for server in servers), lambda: call(bare), rounds=rounds, warm_ups=max(1, rounds // 10)

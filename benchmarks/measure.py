@@ -1,4 +1,4 @@
-"""Timing of whole processes and of single calls, two kinds in turns, so that a noisy machine disturbs both alike.
+"""Timing of whole processes and of single calls, two kinds alternately, so that a noisy machine disturbs both equally.
 
 A process is timed from its start to its end, with the processor time and the peak memory that the system kept for
 it. On Linux a child's peak counts the most that its parent had held when it was started: the measuring process stays

@@ -30,7 +30,7 @@ def repository(place: Place) -> Path:
 def taken_in(place: Place) -> Sample:
     """Take all of them into a KB that was just set up; only the sync counts.
 
-    Raises: ``ProcessFailed`` when they were not taken in.
+    Raises: ``ProcessFailed`` when they were not recorded.
     """
     root = repository(place)
     sample = first_sync(place, root)

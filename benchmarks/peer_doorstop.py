@@ -1,4 +1,4 @@
-"""KB beside Doorstop: take the same requirements in, and check them."""
+"""KB against Doorstop: import the same requirements, and check them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KB's server beside the reference memory server of MCP: write one entity with its edge, search, read one.
+"""KB's server against the reference memory server of MCP: write one entity with its edge, search, read one.
 
 That server reads its whole file for every call and writes it whole for every change, and does not sync it; KB's upsert
 is one call and on the disk when it answers, the other one's two calls are not.
@@ -23,7 +23,7 @@ TOOL = peers.SERVER_MEMORY
 
 
 def run(place: Place, tool: Found) -> list[Versus]:
-    """Measure both servers with the same entities, call by call in turns."""
+    """Measure both servers with the same entities, call by call alternately."""
     measured = [_Pair(place, tool, count).measured() for count in place.sizes.entities]
     return [row for same_work in zip(*measured, strict=True) for row in same_work]
 

@@ -1,4 +1,4 @@
-"""KB's search for words beside ripgrep's for the same words in the titles of the documents."""
+"""KB's search for words against ripgrep's for the same words in the titles of the documents."""
 
 from __future__ import annotations
 

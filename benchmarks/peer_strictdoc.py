@@ -1,6 +1,6 @@
-"""KB beside StrictDoc: from the same requirements to a checked state, for the first time and again.
+"""KB against StrictDoc: from the same requirements to a checked state, for the first time and again.
 
-StrictDoc checks while it builds a site of HTML, and KB builds none: the figures say how long somebody waits for either.
+StrictDoc checks while it builds a site of HTML, and KB builds none: the figures are the time that a user waits.
 """
 
 from __future__ import annotations

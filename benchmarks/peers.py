@@ -1,4 +1,4 @@
-"""The other tools that KB is measured beside: which versions, where they are, and how they get there.
+"""The other tools that KB is compared with: their versions, places and set-up.
 
 None of them is needed: a run reports those that are not there, and only ``python -m benchmarks --set-up-peers`` brings
 any, into a directory of its own.

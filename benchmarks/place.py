@@ -1,6 +1,6 @@
 """The place of the measurements: a directory for the run, and what several questions need in it, made once.
 
-What is handed out is read by several questions: who writes to it takes a copy, or puts back what was there.
+It is read by several questions: one that writes takes a copy, or restores what was there.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Place:
         return root
 
     def synced_documents(self, count: int) -> Path:
-        """Return such a repository whose documents KB has taken in. Who changes one of them puts it back."""
+        """Return such a repository whose documents KB has recorded. A question that changes one of them restores it."""
         root = self.documents(count)
         if count not in self._synced:
             self.settle(root)
@@ -70,7 +70,7 @@ class Place:
         return root
 
     def settle(self, root: Path) -> None:
-        """Take in what has changed, and come to rest: nothing counts as just written any more."""
+        """Record what has changed, and wait until nothing counts as just written any more."""
         self.kb(root, "sync")
         time.sleep(self.sizes.settle_s)
         git(root, "status")
@@ -109,7 +109,7 @@ class Place:
         return root
 
     def copy_of(self, repository: Path, name: str) -> Path:
-        """Return a new copy of a repository for one question alone, to write to."""
+        """Return a new copy of a repository for one question only, to write to."""
         root = self.directory / name
         shutil.rmtree(root, ignore_errors=True)
         self._copy(repository, root)
@@ -128,6 +128,6 @@ class Place:
 
 
 def _program(script: str, module: str) -> list[str]:
-    """Return how to start a program: the script that was installed beside this interpreter, else its module."""
+    """Return how to start a program: the script that was installed next to this interpreter, else its module."""
     installed = Path(sys.executable).with_name(script)
     return [str(installed)] if installed.is_file() else [sys.executable, "-m", module]

@@ -1,6 +1,6 @@
 """Draws cost against the number of things as SVG: one small panel a question, all with the same logarithmic axes.
 
-Colours follow the reader's scheme, light or dark; lines differ in their dashes and marks too, not in colour alone.
+Colours follow the reader's scheme, light or dark; lines differ in their dashes and marks too, not only in colour.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _coloured(palette: Mapping[str, str]) -> str:
 
 
 def write(curves: Sequence[Curve]) -> None:
-    """Write the plot beside the page."""
+    """Write the plot next to the page."""
     PLOT.write_text(svg(curves), encoding="utf-8")
 
 
@@ -156,7 +156,7 @@ def _decades(values: Sequence[float]) -> tuple[int, int]:
 
 
 def _share(value: float, decades: tuple[int, int]) -> float:
-    """Return where a value lies between the ends of its axis: 0 is at the lower, 1 at the upper."""
+    """Return where a value is between the ends of its axis: 0 is at the lower, 1 at the upper."""
     return (math.log10(value) - decades[0]) / (decades[1] - decades[0])
 
 

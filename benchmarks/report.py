@@ -32,7 +32,7 @@ def text(measured_on: str, figures: Sequence[Figure]) -> str:
 
 
 def noise(figures: Sequence[Figure]) -> str:
-    """Return one sentence on how far runs of the same lay apart."""
+    """Return one sentence on how much runs of the same differed."""
     spreads = sorted(_spread(series) for series in _series(figures) if len(series.samples) >= _FEWEST)
     if not spreads:
         return ""
@@ -43,7 +43,7 @@ def noise(figures: Sequence[Figure]) -> str:
 
 
 def write(measured: str, figures: Sequence[Figure]) -> None:
-    """Put a whole run into the page, its plot beside it, and its ratios where the guard finds them."""
+    """Put a whole run into the page, its plot next to it, and its ratios where the guard finds them."""
     page.write(measured)
     plot.write(growth.curves(figures))
     stored.write([one for one in figures if isinstance(one, Row)])

@@ -33,7 +33,7 @@ QUESTIONS = (
 )
 """Against floors."""
 PEERS = ("peer_memory", "peer_doorstop", "peer_strictdoc", "peer_ripgrep")
-"""Beside other tools, where they are."""
+"""Against other tools, where they are installed."""
 
 
 def measured(names: Iterable[str], place: Place) -> list[Figure]:

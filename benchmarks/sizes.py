@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 _LARGE = 20_000
-"""From here on one run takes long enough for its noise to be small beside it."""
+"""From here on one run takes long enough for its noise to be small in comparison."""
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -24,9 +24,9 @@ class Sizes(msgspec.Struct, frozen=True):
     changes: tuple[int, ...] = (100, 1_000, 10_000)
     """Changes of one entity, for its history."""
     entities: tuple[int, ...] = (1_000, 10_000)
-    """Entities beside a peer that is a server."""
+    """Entities against a peer that is a server."""
     requirements: int = 1_000
-    """Documents beside the peers that are programs."""
+    """Documents against the peers that are programs."""
     settle_s: float = 2.5
     """The age at which a file counts as unchanged by its times only, for KB as for git."""
     tail: int = 200

@@ -13,7 +13,7 @@ DUCKDB = "duckdb.connect()"
 def against_duckdb(
     place: Place, root: Path, count: int, *words: str, allowed: tuple[int, ...] = (0,)
 ) -> tuple[Series, Series]:
-    """Measure ``kb`` with these words, and the start of DuckDB in turns with it."""
+    """Measure ``kb`` with these words, alternately with the start of DuckDB."""
     kb, floor = in_turns(
         lambda: place.kb(root, *words, allowed=allowed),
         lambda: place.python("-c", DUCKDB_START),

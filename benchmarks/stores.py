@@ -29,7 +29,7 @@ BRANCH = "main"
 
 
 class _Beginning:
-    """A clock that stands where the records' times begin, so that none of them goes back."""
+    """A clock that is fixed at the first time of the records, so that none of them goes back."""
 
     def __init__(self) -> None:
         clock = SystemClock()

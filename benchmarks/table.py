@@ -1,4 +1,4 @@
-"""The measurements, in tables: KB with its floors, one row a question and size; and KB beside its peers.
+"""The measurements, in tables: KB with its floors, one row a question and size; and KB against its peers.
 
 Every figure keeps the number of things that there were, so that growth can be fitted over them.
 """
@@ -44,7 +44,7 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Return what tells this figure from all others, run after run."""
+        """Return the key of this figure, which is the same in each run."""
         return f"{self.name} / {self.against}, {self.size}"
 
     @property
@@ -82,7 +82,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Versus(msgspec.Struct, frozen=True):
-    """One figure beside a peer, which does as nearly the same as it can."""
+    """One figure against a peer, which does as nearly the same as possible."""
 
     work: str
     count: int

@@ -1,4 +1,4 @@
-"""The entry point of ``kb``: a fast way for git hooks, Typer for the rest, and one boundary for every failure."""
+"""The entry point of ``kb``: a fast path for git hooks, Typer for the rest, and one boundary for every failure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _end_silently_at_sigint() -> None:
     """Let SIGINT end this process as the system does it, before a command begins and after it has ended.
 
     Python would raise ``KeyboardInterrupt`` in the middle of an import, and print where. ``Signals`` does better while
-    a command runs. What ignores the signal, because it was started so, goes on ignoring it.
+    a command runs. A process that was started to ignore the signal still ignores it.
     """
     import signal
 
@@ -193,7 +193,7 @@ def _said(error: Any) -> str:
 
 
 def _nearest_options(name: str, parameters: Sequence[Any]) -> str:
-    """Return the options that are most like a name; none alike, those that the command itself has, if they are few."""
+    """Return the options that are most similar to a name; if none is, those of the command itself, if they are few."""
     from kbcli.invocation.options import is_global
     from kbcore.text.suggest import is_it, near_ones
     from kbcore.text.wording import some_of
@@ -201,7 +201,7 @@ def _nearest_options(name: str, parameters: Sequence[Any]) -> str:
     def named(wanted: Sequence[Any]) -> list[str]:
         return [one.removeprefix("--") for parameter in wanted for one in parameter.opts if one[:2] == "--"]
 
-    # The dashes, which all of them have, make no two alike.
+    # The dashes, which all of them have, do not count for similarity.
     near = near_ones(name.removeprefix("--"), named(parameters))
     if near:
         return is_it([f"--{one}" for one in near])
@@ -220,7 +220,7 @@ def _path(error: Exception, words: list[str]) -> str:
 
 
 def _wants_json(words: list[str]) -> bool:
-    """Return whether ``--json`` is among the options, also where the command line cannot be understood."""
+    """Return whether ``--json`` is among the options, also where the command line cannot be parsed."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 SPELLINGS = ("underscore", "dotted")
 TOOLSETS = ("core", "kip")
-"""The groups of tools there are; ``all`` stands for every one of them."""
+"""The groups of tools there are; ``all`` means every one of them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,10 +58,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def claim_standard_streams() -> tuple[int, int]:
-    """Return descriptors for the client's messages and for the replies, which nobody else knows.
+    """Return descriptors for the client's messages and for the replies, which no other code uses.
 
     Descriptor 0 then reads nothing and descriptor 1 is standard error, for this process and all that it starts. What
-    waits in the buffer of ``sys.stdout`` is not flushed before: it was printed by somebody else.
+    waits in the buffer of ``sys.stdout`` is not flushed before: it was printed by other code.
     """
     reads_fd, writes_fd = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

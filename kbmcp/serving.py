@@ -1,7 +1,7 @@
 """The server: tools, resources and prompts on the SDK's low-level server, until its client or a signal ends it.
 
-A call runs in a worker thread that is never abandoned: when a request is cancelled, or its client is gone, what it asks
-of the database is interrupted, and a write is carried out whole or not at all.
+A call runs in a worker thread that is never abandoned: when a request is cancelled, or its client has disconnected,
+its database statement is interrupted, and a write is applied completely or not at all.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _end_process() -> Never:
     """
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no public name for what Python itself calls at its end
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more, or it is closed
+        with contextlib.suppress(OSError, ValueError):  # it is not read any more, or it is closed
             stream.flush()
     os._exit(0)
 
@@ -110,7 +110,7 @@ class _Deadline:
 
     def __init__(self) -> None:
         self.number = 0
-        """The signal that came, 0 for none."""
+        """The signal that arrived, 0 for none."""
         self._has_begun = threading.Event()
         threading.Thread(target=self._wait, name="kb-mcp deadline", daemon=True).start()
 
@@ -134,7 +134,7 @@ async def _serve(options: ServerOptions, reads_fd: int, writes_fd: int, deadline
 
 
 async def _obey_signals(pipes: Pipes, everything: anyio.CancelScope, deadline: _Deadline) -> None:
-    """At the first signal finish what is in hand; at the second wait for nothing but a commit under way."""
+    """At the first signal finish open requests; at the second wait only for a running commit."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         is_stopping = False
         async for number in signals:

@@ -1,6 +1,6 @@
 """The difference that a write makes in a client's file, for a person to read. Pure.
 
-Nothing that stands in both texts is shown, not even where it shares a line with what changes: clients keep keys and
+Nothing that is in both texts is shown, not even on a line with a change: clients keep keys and
 tokens in these files. Only the key right before a changed value is there, to say what was changed.
 """
 
@@ -44,7 +44,7 @@ def difference(path: str, before: str | None, after: str) -> list[str]:
 
 
 def _shared(a: Sequence[str], b: Sequence[str]) -> int:
-    """Return how many tokens two sequences begin with alike."""
+    """Return the number of equal tokens at the beginning of two sequences."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 

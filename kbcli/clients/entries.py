@@ -1,6 +1,6 @@
 """The program that an entry in a client's file would start, as far as it concerns KB. Pure.
 
-The file came with the repository: whatever it says, only KB's own program is ever started, and only to serve.
+The file is part of the repository: whatever it says, only KB's own program is started, and only to serve.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class ClientEntry(msgspec.Struct, frozen=True):
 
     @property
     def folder(self) -> str:
-        """Return the folder that the server is to speak of; "" where it is the one that it is started in."""
+        """Return the folder that the server is to serve; "" where it is the one that it is started in."""
         return next((value for name, value in _options(self.arguments) if name == "-C"), "")
 
     def is_serving(self, program: str) -> bool:
-        """Return whether the arguments make one of KB's programs serve, and do nothing else."""
+        """Return whether the arguments start one of KB's programs as a server, and do nothing else."""
         words = list(self.arguments)
         if program == "kb":
             if "mcp" not in words[:1]:
@@ -99,7 +99,7 @@ def _env_of(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _options(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Return options with their values; "" where one stands alone, or where a word is no option."""
+    """Return options with their values; "" where one has no value, or where a word is no option."""
     found, rest = list[tuple[str, str]](), list(words)
     while rest:
         name = rest.pop(0)

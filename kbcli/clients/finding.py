@@ -1,6 +1,6 @@
-"""Finds the clients of a repository that cannot start KB's server, by the files that came with it.
+"""Finds the clients of a repository that cannot start KB's server, by the files in it.
 
-The files of the user's home are not looked at. A command that is not this very program is looked for, not started.
+The files of the user's home are not read. A command that is not this program is searched for, not started.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def client_findings(worktree: Path, env: Mapping[str, str], clock: Clock) -> Ite
 def _misplaced(
     kind: Kind, place: ClientFile, tables: Mapping[str, Mapping[str, Any]], remedy: str
 ) -> Iterator[DoctorFinding]:
-    """Tell of entries of KB's under the name that another client reads servers from."""
+    """Yield findings on entries of KB under a table that only another client reads."""
     for table, servers in tables.items():
         for server, entry in servers.items():
             if table != kind.table and (start_of(server, entry, place.base) or fault_of(server, entry)):
@@ -60,7 +60,7 @@ def _misplaced(
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """An entry of KB's: how messages name it, what mends it, and what it starts."""
+    """An entry of KB's: its name in messages, its remedy, and the program that it starts."""
 
     label: str
     remedy: str

@@ -1,6 +1,6 @@
 """Puts KB's entry into a client's file: planned as a text, shown as a difference, written when asked.
 
-What else stands in the file stays byte for byte. A file that cannot be read as what it should be is left alone, and so
+All other bytes of the file stay. A file that cannot be parsed is not changed, and so
 is one that is reached through a link.
 """
 
@@ -59,7 +59,7 @@ class ClientFileChange(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> Literal["absent", "current", "other"]:
-        """Return how the file stands: without the entry's file, with the entry as wanted, or otherwise."""
+        """Return the state of the file: absent, with the entry as wanted, or other."""
         if self.before is None:
             return "absent"
         return "current" if self.before == self.after else "other"
@@ -72,7 +72,7 @@ class ClientFileChange(msgspec.Struct, frozen=True):
 
 
 def servers(kind: Kind, place: ClientFile) -> dict[str, dict[str, Any]]:
-    """Return the servers of each table that some client reads, as they stand in a client's file; none without a file.
+    """Return the servers of each table that some client reads, as they are in a client's file; none without a file.
 
     Raises: as ``plan``.
     """
@@ -96,7 +96,7 @@ def snippet(kind: Kind, name: str, entry: Mapping[str, Any], roots: Sequence[Pat
 def alone(machine: Machine, place: ClientFile, repository_cache: Path) -> Iterator[None]:
     """Hold the lock of a client's file from planning to writing: two at once would lose the entry of one.
 
-    The lock lies in the caches of the user, which all repositories share, or where there is no home in that of this
+    The lock is in the caches of the user, which all repositories share, or where there is no home in that of this
     repository.
 
     Raises: ``LockTimeout``; ``StorageError`` and its kin.
@@ -142,7 +142,7 @@ def plan(
 
 
 def write(planned: ClientFileChange) -> None:
-    """Write what was planned, unless somebody else has written meanwhile. Raises: as ``plan``."""
+    """Write what was planned, unless another program has written meanwhile. Raises: as ``plan``."""
     place = planned.place
     _check_way(place)
     if _read(place)[0] != planned.before:
@@ -173,7 +173,7 @@ def _changed(kind: Kind, text: str, name: str, entry: Mapping[str, Any], roots: 
 
 
 def _check_way(place: ClientFile) -> None:
-    """Refuse a file, or a folder on the way to it, that is a link: it may lead to anywhere."""
+    """Refuse a file, or a folder on the way to it, that is a link: its target may be anywhere."""
     way = place.base
     for part in place.below.parts:
         way /= part

@@ -1,6 +1,6 @@
 """The clients that KB knows: which file each reads, and how it starts a server from there. Pure.
 
-A file of a project is shared with others: what goes into it names no path of this machine where that can be helped.
+A file of a project is shared with others: its content names no path of this machine where that can be avoided.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Kind(msgspec.Struct, frozen=True):
     """One client. ``places`` are its files by scope: below the worktree, or below the user's home.
 
     ``table`` is the member of the file that holds the servers. ``folders`` says by scope what the client starts a
-    server for: ``here`` in the project's folder, the variable that stands for that folder, or ``named``, where the
+    server for: ``here`` in the project's folder, the variable for that folder, or ``named``, where the
     repository has to be named.
     """
 

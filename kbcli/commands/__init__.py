@@ -1,1 +1,1 @@
-"""One module a command: each has ``run``, or ``app`` where commands stand below it."""
+"""One module a command: each has ``run``, or ``app`` where it has subcommands."""

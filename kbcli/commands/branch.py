@@ -28,7 +28,7 @@ def list_(ctx: typer.Context) -> None:
     session.is_read_only = True
     found = branches.listing(session.workspace)
     if not all(one.exists_in_git for one in found):
-        # No part of what is stored: it only shows later that a branch was gone.
+        # No part of the stored data: it only shows later that a branch was deleted.
         branches.note_gone(session.workspace, session.real_fs)
     if session.output.is_json:
         session.output.document({"branches": [msgspec.to_builtins(branch) for branch in found]})

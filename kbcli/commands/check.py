@@ -1,4 +1,4 @@
-"""``kb check``: run the rules, over what stands or over what a change introduces, and report in some format."""
+"""``kb check``: run the rules, over the current state or over what a change introduces, and report in some format."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _keep_apart(what: str, asked: _Asked, others: Sequence[str] = (), only: Sequ
 
 
 def _check(session: Session, asked: _Asked) -> int:
-    """Run rules and tell what they found."""
+    """Run rules and report what they found."""
     import msgspec
 
     from kbcli.invocation import exits
@@ -266,7 +266,7 @@ def _check(session: Session, asked: _Asked) -> int:
 def _judged(
     opened: Opened, look: _Look, asked: _Asked, idle: list[Problem] | None = None
 ) -> tuple[ReportContent, dict[str, Any], FileState]:
-    """Return what the rules found, and how it relates to the files; ``idle`` takes in suppressions without effect.
+    """Return what the rules found, and how it relates to the files; ``idle`` collects suppressions without effect.
 
     Raises: ``FilesUnknown`` where they are asked for and cannot be judged; ``NotSynced``.
     """
@@ -421,7 +421,7 @@ class _Look:
         return self.whole(view) if asked.since is None else self.since(view, asked.since, asked)
 
     def whole(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
-        """Look at all that stands."""
+        """Check the whole current state."""
         from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks import run_checks
 
@@ -433,7 +433,7 @@ class _Look:
         return ReportContent(self._opened.branch, view.seq, report), {}
 
     def since(self, view: View, text: str, asked: _Asked) -> tuple[ReportContent, dict[str, Any]]:
-        """Look at what came since a point."""
+        """Check what changed since a point."""
         from kbcli.views.reports.report_content import ReportContent
         from kbcore.checks.introduced.since import check_since
         from kbcore.store.history.log import Selection

@@ -89,7 +89,7 @@ def run(
 
 
 def _require_one(repairs: list[str]) -> None:
-    """Refuse several repairs at once; the two --rebuild options alone go together."""
+    """Refuse several repairs at once; only the two --rebuild options can be combined."""
     if len(repairs) > 1 and set(repairs) != {"--rebuild-head", "--rebuild-snapshots"}:
         commands = ", then ".join(f"`kb doctor {option}`" for option in repairs)
         raise typer.BadParameter(f"{' and '.join(repairs)} do not go together. Run one after the other: {commands}.")

@@ -56,7 +56,7 @@ def run(
         raise InvalidQuery("--at and --not-on exclude each other.", hint="Say one of them.")
     written = format_ or _format_of(file)
     opened = session.open_to_read()
-    # A changeset states records: what files say is taken in by a sync, wherever they are.
+    # A changeset states records: the content of files is recorded by a sync, wherever they are.
     if not_on is not None:
         exported = _missing_on(session, opened, not_on)
     elif at is not None:

@@ -1,4 +1,4 @@
-"""``kb gc``: remove the stores of branches that are gone."""
+"""``kb gc``: remove the stores of branches that no longer exist."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Remove the stores of branches that are gone: that exist in no worktree and no local ref.
+    """Remove the stores of branches that no longer exist in any worktree or local ref.
 
-    They go to the trash beside the stores; `kb branch trash` lists it, and `kb branch restore` brings one back. The
-    text of documents that no branch has any more goes from the cache, and so do files there that were never finished,
-    after a day, and reports of bugs after four weeks. What was noted of a repository apart from its stores goes once
+    They are moved to the trash next to the stores; `kb branch trash` lists it, and `kb branch restore` brings one back.
+    The text of documents that no branch has any more is removed from the cache, and so are unfinished files there,
+    after a day, and reports of bugs after four weeks. Notes on a repository outside its stores are removed once
     that repository was not there at twelve looks, each a month or more after the one before.
     """
     import msgspec
@@ -112,7 +112,7 @@ def run(
 
 
 def _unjudged(problems: Sequence[str]) -> Iterator[str]:
-    """Say of which notes nobody can tell whether their repository is gone, and what to do."""
+    """Yield a message for each note on a repository of which it is not known whether it still exists."""
     left = len(problems) - _SHOWN
     for problem in problems[:_SHOWN]:
         yield (
@@ -166,7 +166,7 @@ def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
 
 
 def _lost_sight_of(one: Trashed, default: str) -> str:
-    """Say what clients wrote on a branch that is gone, and the default branch has not; "" where that is nothing."""
+    """Return what clients wrote on a deleted branch and the default branch does not have; "" where that is nothing."""
     import shlex
 
     from kbcore.text.wording import pluralize

@@ -1,4 +1,4 @@
-"""``kb hook``: what git's hooks run. Hidden: nobody types it."""
+"""``kb hook``: the command of the git hooks. Hidden: it is not typed."""
 
 from __future__ import annotations
 

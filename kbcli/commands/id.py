@@ -27,8 +27,8 @@ def next_id(
 ) -> None:
     """Print the next free id of a type, and reserve it for an hour.
 
-    The store, its history and the files of the worktree are looked at. Whoever asks meanwhile, on any branch and in any
-    worktree of this clone, gets another one. Without --prefix it is that of most entities of the type.
+    The store, its history and the files of the worktree are searched. Another request meanwhile, on any branch and in
+    any worktree of this clone, gets another one. Without --prefix it is that of most entities of the type.
     """
     from kbcore.editing.making import take_id
     from kbcore.text.escaping import escape_controls

@@ -1,4 +1,4 @@
-"""``kb kip``: speak KIP to the branch, with one command, a file of them, or at a prompt."""
+"""``kb kip``: run KIP on the branch, with one command, a file of them, or at a prompt."""
 
 from __future__ import annotations
 

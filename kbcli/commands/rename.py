@@ -21,7 +21,7 @@ def run(
     """Give an entity another id, wherever it is named, as one record.
 
     The documents and manifests that state it or link to it are changed, and so is what clients stated. Its history
-    stays. The old id goes on to mean it, and no other entity can have it. `kb revert SEQ --files` undoes it.
+    stays. The old id still names it, and no other entity can have it. `kb revert SEQ --files` undoes it.
     """
     from kbcore.editing.renaming import rename
 

@@ -78,7 +78,7 @@ def run(
 
 
 def _meant(opened: Opened, text: str) -> Meant:
-    """Return the record that a point means. Whether there is one of a seq is found where it is gone back to.
+    """Return the record that a point means. Whether a seq exists is checked by the rollback.
 
     Raises: as ``when.point_in`` and ``moment.meant``.
     """

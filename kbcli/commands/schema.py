@@ -19,7 +19,7 @@ def run(
 ) -> None:
     """Show the types of entities and edges: KB's own, the project's, KIP's, and those that the branch defines.
 
-    A project adds types in .kb/schema; who speaks KIP defines others on a branch.
+    A project adds types in .kb/schema; KIP commands define others on a branch.
     """
     from kbcore.errors import NotFound
     from kbcore.model.schema_text import edge_json, entity_json, schema_json

@@ -67,7 +67,7 @@ def _read(
 ) -> tuple[tuple[dict[str, Any], Around | None], FileState]:
     """Return what is asked for, with what the page needs, and how it relates to the files.
 
-    A record is found also when the journal is damaged behind it.
+    A record is found also when the journal is damaged after it.
     """
     from kbcore.errors import Damaged, HistoryPruned, InvalidQuery, NotFound
     from kbcore.store.history.log import record_json, stated_json
@@ -106,7 +106,7 @@ def _read(
     except HistoryPruned as error:
         found = opened.store.read(lambda view: stated_json(opened.store, view, int(subject)))
         if found is None:
-            # The second error is about how everything stood there, the first one about the record.
+            # The second error is about the state there, the first one about the record.
             raise (refused if isinstance(refused, HistoryPruned) else error) from None
         return (found, None), alone
 
@@ -181,7 +181,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
 
 
 def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | None]:
-    """Return the text of the document that states an entity: None where it is not at hand; {} where there is none."""
+    """Return the text of the document that states an entity: None where it is not available; {} where there is none."""
     from kbcore.sync.searching import documents
 
     found = documents(opened.workspace, opened.branch, view, nodes, None)
@@ -207,7 +207,7 @@ def _around_now(opened: Opened, view: View, found: dict[str, Any]) -> Around:
 
 
 def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: CheckReport | None) -> Around:
-    """Return what the page shows beside the entity; ``report`` is None where no rules were run."""
+    """Return the further parts of the page of the entity; ``report`` is None where no rules were run."""
     from kbcli.views.entity import NAMED, RECORDS, Around
     from kbcore.model.state import Change
     from kbcore.store.history.log import ids_of

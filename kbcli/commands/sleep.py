@@ -21,7 +21,7 @@ def run(
     """Keep in order what agents remember by way of KIP, as far as that needs no judgement, and list what does.
 
     A cycle has nine phases: look, tasks, Unsorted, what has no domain, old events, duplicates, confidence, domains, and
-    the maintenance log. Each is one record, which `kb revert` takes back. Facts that files state are left alone. Only
+    the maintenance log. Each is one record, which `kb revert` can undo. Facts that files state are not changed. Only
     one cycle of a branch runs at a time, and the next one waits for `sleep.intervalHours`.
     """
     from kbcli.messages import slept

@@ -76,7 +76,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     warnings = [
         *map(str, filter(None, [branches.suspicion(workspace, branch)])),
         *([f"{one.message} {one.remedy}" for one in witnesses(workspace, branch)] if store else []),
-        # That of this branch is said by whoever reads its store, at the end of every command.
+        # That of this branch is reported by the reader of its store, at the end of every command.
         *(
             one.sentence()
             for one in workspace.place.damaged()
@@ -122,7 +122,7 @@ def _watched(session: Session, branch: str) -> BranchStore:
 
 
 def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return how the files differ from what a state has taken in of them, and the links that it leaves open.
+    """Return how the files differ from the recorded state of them, and the unresolved links.
 
     With it: why files cannot be read as the project wants them to be.
     """
@@ -150,7 +150,7 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         }
         blind = sorted(pending.scan.blind)
         faults = [f"{one.message} {one.hint}" for one in pending.faults]
-    # One that is gone is named once: the next sync forgets that it could not be read.
+    # A deleted one is named once: the next sync forgets that it could not be read.
     bad = [path for path in stale_sources(view) if path not in files["removed"]] if view else []
     names = ("from", "target", "source")
     links = unresolved_links(view) if view else ()
@@ -225,7 +225,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
         note = f" ({state['branch']} is checked out)"
     lines = [f"On branch {found['branch']}{note}"]
     lines.append(_store_line(found))
-    # What the store of this branch lacks is said by whoever reads it, at the end of every command.
+    # Missing parts of the store of this branch are reported by its reader, at the end of every command.
     session.has_told_losses = True
     named = {found["branch"]} if found["store"] else set()
     missing = [f"{one['message']} {one['remedy']}" for one in found["missing"] if one["branch"] not in named]
@@ -259,7 +259,7 @@ def _tell(session: Session, found: dict[str, Any]) -> None:
 
 
 def _store_line(found: dict[str, Any]) -> str:
-    """Say how far the store of the branch goes, or what there is instead of one."""
+    """Show the seq of the store of the branch, or the reason why there is none."""
     from kbcli.messages.lines import size
     from kbcore.text.wording import pluralize
 

@@ -1,4 +1,4 @@
-"""``kb sync``: take in what the files of the worktree say."""
+"""``kb sync``: record what the files of the worktree say."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def _tell(session: Session, proof: Verified) -> None:
 
 
 def _summary(proof: Verified, records: str) -> str:
-    """Return in one sentence what the proof came to."""
+    """Return the result of the proof in one sentence."""
     if proof.seq is None:
         return f"{proof.branch}: nothing could be proven without its head."
     if proof.is_sound:

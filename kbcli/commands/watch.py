@@ -31,7 +31,7 @@ def run(
 ) -> int:
     """Keep the store in step with the files, until interrupted.
 
-    Takes in what changes as it is saved, follows what git checks out, and says which violations come and go. With
+    Records changes as they are saved, follows checkouts of git, and says which violations are new or fixed. With
     --json, every line is one JSON object. One watcher is enough for a worktree; a second one says so and ends.
     """
     from kbcli.invocation import exits
@@ -108,7 +108,7 @@ class _EventLines:
 
 
 class _Screen:
-    """Shows the violations that stand on the whole terminal, and what happened last below them."""
+    """Shows the current violations on the whole terminal, and the last events below them."""
 
     def __init__(self, output: Output, messages: WatchMessages) -> None:
         self._output = output
@@ -127,7 +127,7 @@ class _Screen:
 
     @contextlib.contextmanager
     def following_its_size(self) -> Iterator[None]:
-        """Have it drawn anew when its size changes: not by the signal, which may come in the middle of anything."""
+        """Have it redrawn when its size changes: not by the signal, which may arrive at any moment."""
 
         def note(_: int, __: Any) -> None:
             self._is_due = True
@@ -139,7 +139,7 @@ class _Screen:
             signal.signal(signal.SIGWINCH, before)
 
     def draw_when_due(self) -> None:
-        """Draw it anew if its size has changed since."""
+        """Redraw it if its size has changed since."""
         if self._is_due:
             self._is_due = False
             self._draw()

@@ -1,6 +1,6 @@
 """A client for one conversation with an MCP server that it starts: what an agent's program does, for `kb demo`.
 
-The SDK's own client speaks, over the server's real standard streams; nothing is shared with the server's process.
+The SDK's own client is used, over the server's real standard streams; nothing is shared with the server's process.
 """
 
 from __future__ import annotations

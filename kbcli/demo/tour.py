@@ -19,7 +19,7 @@ _WIDTH: Final = 100
 
 
 class TourCommand(msgspec.Struct, frozen=True):
-    """A command line, run as it stands. ``shows`` are texts that the answer must hold."""
+    """A command line, run unchanged. ``shows`` are texts that the answer must contain."""
 
     why: str
     line: str
@@ -28,7 +28,7 @@ class TourCommand(msgspec.Struct, frozen=True):
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A file that somebody writes in an editor."""
+    """A file that a person writes in an editor."""
 
     why: str
     path: str

@@ -1,7 +1,7 @@
-"""Has git run KB at some events, in a repository's configuration or its hook files; undoes it; says how that stands.
+"""Has git run KB at some events, in a repository's configuration or its hook files; undoes it; shows the state.
 
-Hooks only save time: nothing is wrong without them. So a hook never makes git fail, and whatever else stands
-in a hook file stays as it was, byte for byte.
+Hooks only save time: nothing is wrong without them. So a hook never makes git fail, and all other content
+of a hook file stays as it was, byte for byte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """KB's entries among the hooks that git itself keeps in the configuration of a repository, where git has such hooks.
 
 No other program writes there, and no folder of hooks shadows them. Each event has an entry of its own,
-``hook.kb-EVENT``: git does not tell a hook which event it runs for.
+``hook.kb-EVENT``: git does not pass the event to a hook.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def name_of(event: str) -> str:
 
 
 def read(repo: Repository, env: Mapping[str, str], fallback: Path | None) -> Entries:
-    """Return KB's entries as they stand. Raises: ``GitUnusable``."""
+    """Return KB's entries as they are. Raises: ``GitUnusable``."""
     own = hookconfig.configured_hooks(repo, env, _PREFIX)
     first, *rest = script.EVENTS
     listed = {first: hookconfig.runs_at(repo, env, first)}
@@ -54,7 +54,7 @@ def read(repo: Repository, env: Mapping[str, str], fallback: Path | None) -> Ent
 
 
 def look(entries: Entries, event: str) -> HookResult:
-    """Say how the entry of an event stands."""
+    """Return the state of the entry of an event."""
     result = HookResult(event, str(entries.repo.common_dir / "config"), "absent", remedy=REINSTALL, way="config")
     found = entries.own.get(name_of(event))
     if found is None:

@@ -21,7 +21,7 @@ _READ = 0o444
 
 
 class _Hook(msgspec.Struct, frozen=True):
-    """One hook file as it stands; ``foreign`` says why KB leaves it alone."""
+    """One hook file as it is; ``foreign`` says why KB does not change it."""
 
     path: Path
     exists: bool = False
@@ -31,7 +31,7 @@ class _Hook(msgspec.Struct, frozen=True):
 
 
 def look(place: HookFolder, event: str) -> HookResult:
-    """Say how the file of a hook stands. Raises: ``OSError``."""
+    """Return the state of the file of a hook. Raises: ``OSError``."""
     hook = _read(_target(place, event))
     judge = _judge_ours if script.has_block(hook.content) and not hook.foreign else _judge_other
     state, remedy = judge(place, event, hook)
@@ -75,7 +75,7 @@ def hooks_in(folder: Path) -> list[Path]:
 
 
 def other_hooks(folder: Path) -> tuple[str, ...]:
-    """Return the names of the hooks in a folder that git would run and that are not KB's alone. Raises: ``OSError``."""
+    """Return the names of the hooks in a folder that git would run and that are not only of KB. Raises: ``OSError``."""
     found = [path for path in hooks_in(folder) if path.stat().st_mode & _ANY_EXECUTE]
     return tuple(sorted(path.name for path in found if not _is_kb_alone(_read(path))))
 
@@ -151,7 +151,7 @@ def _names_kb(worktree: Path, manager: Manager, event: str) -> bool:
 
 
 def _fault(worktree: Path, manager: Manager, event: str) -> str:
-    """Return what keeps a program from reading the file that has it run ``kb``, or nothing. Only YAML is looked at."""
+    """Return what keeps a program from reading the file that has it run ``kb``, or nothing. Only YAML is checked."""
     from kbcore.text import yaml_salvage
 
     for path in (worktree / name for name in manager.configs if name.endswith((".yml", ".yaml"))):
@@ -165,12 +165,12 @@ def _fault(worktree: Path, manager: Manager, event: str) -> str:
 
 
 def _configuration(worktree: Path, manager: Manager) -> Iterator[bytes]:
-    """Yield what stands in the files that may configure a program."""
+    """Yield the content of the files that may configure a program."""
     return (_content_of(worktree / name) for name in manager.configs)
 
 
 def _is_simple(worktree: Path) -> bool:
-    """Return whether the repository is set up for a program that deletes what it does not know."""
+    """Return whether the repository is set up for a program that deletes unknown hooks."""
     own = [worktree / name for name in managers.SIMPLE.configs if name != managers.PACKAGE]
     return any(path.is_file() for path in own) or managers.is_simple(_content_of(worktree / managers.PACKAGE))
 

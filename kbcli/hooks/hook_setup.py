@@ -58,7 +58,7 @@ def install(
     results.
 
     Raises:
-        GitUnusable: git cannot tell where its hooks are.
+        GitUnusable: git does not report where its hooks are.
     """
     here = _look_around(repo, env, hooks_path, fallback)
     results = _each(_install, here)
@@ -85,7 +85,7 @@ def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | No
     A file that holds nothing else is deleted. ``core.hooksPath`` is unset where KB set it and no hook is left there.
 
     Raises:
-        GitUnusable: git cannot tell where its hooks are.
+        GitUnusable: git does not report where its hooks are.
     """
     here = _look_around(repo, env, hooks_path, None)
     results = _each(_uninstall, here)
@@ -106,7 +106,7 @@ def status(
     """Say whether git runs the hooks, and write nothing. Lines that name another ``fallback`` are outdated.
 
     Raises:
-        GitUnusable: git cannot tell where its hooks are.
+        GitUnusable: git does not report where its hooks are.
     """
     return _each(_status, _look_around(repo, env, hooks_path, fallback))
 
@@ -120,7 +120,7 @@ def _look_around(repo: Repository, env: Mapping[str, str], hooks_path: Path | No
 
 
 def _each(act: Callable[[_Here, str], Sequence[HookResult]], here: _Here) -> list[HookResult]:
-    """Return what comes of each event; what the system or git refuses is a result as well."""
+    """Return the result for each event; a refusal of the system or git is a result as well."""
     found: list[HookResult] = []
     for event in script.EVENTS:
         try:

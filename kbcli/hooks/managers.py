@@ -46,7 +46,7 @@ ASIDE: Final = (".legacy", ".old")
 
 
 def author_of(content: bytes) -> Manager | None:
-    """Return the program that wrote a script, or None when it is nobody's that KB knows."""
+    """Return the program that wrote a script, or None when it is of no program that KB knows."""
     return next((one for one in MANAGERS if one.mark in content), None)
 
 

@@ -1,4 +1,4 @@
-"""Decides which folder of hooks KB speaks of, and whether it may write there."""
+"""Decides which folder of hooks KB uses, and whether it may write there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class HookFolder(msgspec.Struct, frozen=True):
     worktree: Path = Path()
     """Top of the worktree, where programs that write hooks are configured."""
     is_shared: bool = False
-    """The folder is in no git directory: what stands there is tracked, or may be, or serves other repositories."""
+    """The folder is in no git directory: its files are tracked, or may be, or serves other repositories."""
 
     shared_bits: int = 0
     """The value of ``core.sharedRepository`` for files in the folder, as ``storage.fs.shared_mode`` takes it."""
@@ -60,7 +60,7 @@ def find_place(
     names no path of this machine.
 
     Raises:
-        GitUnusable: git cannot tell where its hooks are.
+        GitUnusable: git does not report where its hooks are.
     """
     active = hooks_dir(repo, env)
     husky = active.parent if active.name == "_" and _looks_like_husky(active) else None

@@ -18,7 +18,7 @@ class HookResult(msgspec.Struct, frozen=True):
 
     event: str
     path: str
-    """The hook file that was looked at or written, or the configuration of the repository."""
+    """The hook file that was read or written, or the configuration of the repository."""
     state: State
     """``active``: KB's lines are there and are run. ``outdated``: so, but they are of another version, name another
     program, or are there twice. ``absent``: no lines. ``ignored``: they are there and are not run. ``foreign``: a hook

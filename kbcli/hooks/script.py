@@ -1,8 +1,8 @@
-"""The text of hook scripts and of configured hooks: KB's lines, and where they stand among others. Pure.
+"""The text of hook scripts and of configured hooks: KB's lines, and their place among others. Pure.
 
 Taking the lines out gives back the bytes from before they were put in. They go to the top of a script,
 because many scripts end in ``exit`` or ``exec``; so the script's exit status stays its own. They run in a
-subshell, tell nobody their status and write to standard error only; without ``kb`` they cost a look at PATH.
+subshell, do not pass on their status and write to standard error only; without ``kb`` they cost a search of PATH.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def block(event: str, fallback: Path | None) -> bytes:
     """Return KB's lines for one event.
 
     They prefer the ``kb`` of PATH. ``fallback`` is the absolute path to try next: a graphical git client
-    often has a PATH without ``kb``; but such a path goes stale with its virtual environment, so it is second.
+    often has a PATH without ``kb``; but such a path becomes stale with its virtual environment, so it is second.
     """
     return _TEMPLATE % {b"fallback": os.fsencode(_quoted(fallback)), b"event": event.encode("ascii")}
 
@@ -71,7 +71,7 @@ def has_block(content: bytes) -> bool:
 
 
 def is_mangled(content: bytes) -> bool:
-    """Return whether somebody cut KB's lines so that their end is not known."""
+    """Return whether KB's lines were cut so that their end is not known."""
     return _MARK in without_block(content)
 
 
@@ -94,12 +94,12 @@ def without_block(content: bytes) -> bytes:
 
 
 def is_ours_alone(content: bytes) -> bool:
-    """Return whether a script holds nothing that somebody else wrote."""
+    """Return whether a script has no other content than KB's."""
     return without_block(content).strip() in {b"", SHEBANG.strip()}
 
 
 def is_shell(content: bytes) -> bool:
-    """Return whether a script is for a shell that understands KB's lines. Without ``#!``, git takes ``sh``."""
+    """Return whether a script is for a shell that can run KB's lines. Without ``#!``, git takes ``sh``."""
     if b"\0" in content:
         return False
     return _SHELL.match(content) is not None if content.startswith(b"#!") else True

@@ -38,6 +38,6 @@ def table_format(format_: str | None, output: Output) -> str:
 
 
 def check_format(format_: str | None, own: Collection[str | None], *, is_json: bool) -> None:
-    """Refuse a format beside ``--json``, unless it is one of these ``own``. Raises: ``InvalidQuery``."""
+    """Refuse a format together with ``--json``, unless it is one of these ``own``. Raises: ``InvalidQuery``."""
     if is_json and format_ not in own:
         raise InvalidQuery(f"--json and --format {format_} contradict each other.", hint="Give one of the two.")

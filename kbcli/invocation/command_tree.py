@@ -106,7 +106,7 @@ class HelpfulCommand(TyperCommand):
         return _plain_help(super().get_help_option(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line: what may be left out stands in brackets."""
+        """Return the words of the usage line: optional words are in brackets."""
         pieces = ["[OPTIONS]"]
         for parameter in self.get_params(ctx):
             if parameter.param_type_name == "argument":
@@ -200,7 +200,7 @@ class Root(CommandGroup):
         tasks = {**TASKS, "Other commands": tuple(name for name in listed if name not in named)}
         longest = max(map(len, listed))
         for task, names in tasks.items():
-            # Every name is as wide as the longest, so that the words stand below each other in all sections.
+            # Every name is as wide as the longest, so that the words are aligned in all sections.
             rows = [(name.ljust(longest), COMMANDS[name].help) for name in names if name in listed]
             if rows:
                 with formatter.section(task):

@@ -24,7 +24,7 @@ MOST: Final = 200
 _TYPED_CHARS: Final = 200
 """Longer than any id."""
 _FILES_S: Final = 0.3
-"""For so long the files are looked at; after that the records alone are offered."""
+"""The time for reading the files; after that only the records are offered."""
 _PLAIN: Final = re.compile(r"[\w^][\w.,@/:+=%^-]*")
 """A value that means the same to every shell: some evaluate what they are offered, and the store holds any text."""
 

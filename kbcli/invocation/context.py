@@ -39,7 +39,7 @@ _MAX_ACTOR_CHARS: Final = 100
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """The branch that a command speaks of, with its store and the files of its worktree."""
+    """The branch that a command uses, with its store and the files of its worktree."""
 
     workspace: Workspace
     store: BranchStore
@@ -122,7 +122,7 @@ class Session:
     def start(self) -> Path:
         """Return the folder that the command runs in, as if started there.
 
-        Raises: ``InvalidQuery`` when ``-C`` names no folder, or the one that the command runs in is gone.
+        Raises: ``InvalidQuery`` when ``-C`` names no folder, or the current folder no longer exists.
         """
         try:
             here = Path.cwd()
@@ -210,7 +210,7 @@ class Session:
             store.publish_when_due()
 
     def begin_request(self, *, writes: bool) -> None:
-        """Note whether what is asked for now writes: the failures of one that only reads do not speak of writing."""
+        """Note whether the request writes: the failures of one that only reads do not mention writing."""
         self.writes = writes
         self.signals.work.only_reads = not writes
 
@@ -269,7 +269,7 @@ class Session:
         return WorktreeFiles()
 
     def tell_files(self, branch: str, state: FileState) -> None:
-        """Say that an answer has what files say beside the records, or why it has not; the same only once in a row."""
+        """Say that an answer includes changed files, or why it does not; the same only once in a row."""
         from kbcli.messages.lines import files_line
 
         said = files_line(branch, state)
@@ -331,7 +331,7 @@ class Session:
         return exits.tell(self.output, error, writes=self.writes)
 
     def tell_notices(self) -> None:
-        """Warn of what reading the stores came upon, at the end of the command: of each thing once.
+        """Warn of problems found while reading the stores, at the end of the command: of each once.
 
         A command that reads no store warns of what is missing from the one that is meant.
         """
@@ -346,7 +346,7 @@ class Session:
                 self.output.warn(escaped_sentence(notice))
 
     def _losses(self) -> list[str]:
-        """Return what is missing from the store that is meant, where a repository with a KB was looked at."""
+        """Return what is missing from the selected store, where a repository with a KB was opened."""
         if "workspace" not in self.__dict__ and not self._has_looked:
             return []
         try:
@@ -415,8 +415,8 @@ class Session:
             return None
 
     def close(self) -> None:
-        """Let go of every view."""
-        if "_pool" in self.__dict__:  # what nobody asked for was never made
+        """Release every view."""
+        if "_pool" in self.__dict__:  # a pool that was not used was never made
             self._pool.close()
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DONE: Final = 0
 VIOLATIONS: Final = 1
-"""``kb check`` found violations, or ``kb verify`` or ``kb doctor`` something that no error stands for."""
+"""``kb check`` found violations, or ``kb verify`` or ``kb doctor`` something that no error class reports."""
 USAGE: Final = 2
 UNREADABLE: Final = 3
 """``kb sync --strict`` met files that it could not read whole."""
@@ -32,7 +32,7 @@ READER_GONE: Final = 141
 
 USAGE_CODE: Final = "usage"
 BUG_CODE: Final = "internal_error"
-"""Codes of the two failures that no error class stands for."""
+"""Codes of the two failures that have no error class."""
 
 _ALIKE: Final = 5
 """The most lines that list problems of one code at one place of several items."""
@@ -78,7 +78,7 @@ def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
 
 
 def _remedy(error: KBError) -> str:
-    """Return the remedy to end with: that of the only problem goes before the one for all errors of its class."""
+    """Return the remedy to end with: that of the only problem is used before the one of its class."""
     is_of_problem = len(error.details) == 1 and not error.has_own_remedy
     return (error.details[0].hint if is_of_problem else "") or error.hint
 
@@ -86,7 +86,7 @@ def _remedy(error: KBError) -> str:
 def _details(error: KBError, remedy: str) -> Iterator[str]:
     """Return the problems as lines; of many of one code at one place of several items the first ones, and a count.
 
-    Problems with a field that only KB sets are alike whatever the field: an export has several in each item.
+    Problems with a field that only KB sets are equal whatever the field: an export has several in each item.
     """
     from kbcore.model.changeset import SET_BY_KB
 

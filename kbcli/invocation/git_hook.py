@@ -24,7 +24,7 @@ _SQUASH = "1"
 
 
 def is_event(words: Sequence[str]) -> bool:
-    """Return whether these are an event of git's and its arguments, and no request for help."""
+    """Return whether these are an event of git and its arguments, and no request for help."""
     return bool(words) and words[0] in _EVENTS and not {"-h", "--help"} & set(words)
 
 
@@ -92,7 +92,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
 def _is_wanted(session: Session) -> bool:
     """Return whether there is a KB, and a branch checked out.
 
-    On the way through history, as in a bisection, a store for each commit would help nobody.
+    While git walks through history, as in a bisection, a store for each commit would be useless.
     """
     from kbcore.errors import NotARepository
 
@@ -152,7 +152,7 @@ def _tell(session: Session, answer: SyncAnswer) -> None:
 
 
 def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
-    """Say of each branch that was merged just now how much of what clients wrote is in its store alone."""
+    """Report for each branch that was merged just now how much of what clients wrote is only in its store."""
     if words[0] not in {POST_MERGE, POST_COMMIT}:
         return
     workspace = session.workspace

@@ -172,7 +172,7 @@ def make_plain(parameters: list[Any]) -> None:
 
 
 def check_once(command: Any, ctx: Any, words: list[str]) -> None:
-    """Refuse an option that takes one value and is given several times: the last would count, and nobody hear of it.
+    """Refuse an option that takes one value and is given several times: the last would count, without any warning.
 
     Raises: ``typer.BadParameter``, or what else is wrong with the words.
     """
@@ -209,7 +209,7 @@ def _check_text(value: Any, param: Parameter, ctx: Any) -> None:
 
 
 class _Plain:
-    """Turns the texts of one parameter into its values."""
+    """Converts the texts of one parameter to its values."""
 
     def __init__(self, parameter: Parameter) -> None:
         descriptor = parameter.type_descriptor

@@ -32,7 +32,7 @@ class ReadOnlyFs:
         self.refusal_to_write = fs.refusal_to_write
         self.listdir = fs.listdir
         self.flock = fs.flock
-        """Changes no file: it tells who writes. ``lock.held`` opens its file for writing, and is refused there."""
+        """Changes no file: it only names the writer. ``lock.held`` opens its file for writing, and is refused there."""
         self._open = fs.open
 
     def open(self, path: Path, flags: int, mode: int = 0o666) -> int:

@@ -1,6 +1,6 @@
 """The end of a command after a signal: within two seconds in any case, and with a clean shutdown where possible.
 
-``Signals`` is for every command, ``Ending`` for one that goes on until it is interrupted.
+``Signals`` is for every command, ``Ending`` for one that runs until it is interrupted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Signals:
     def __init__(self) -> None:
         self.work = CurrentWork()
         self.number = 0
-        """The signal that came, 0 for none."""
+        """The signal that arrived, 0 for none."""
         self._goes_on = False
 
     @property
@@ -135,7 +135,7 @@ class _Pipe:
         self._reads_fd = reads_fd
 
     def next(self, wait_s: float | None) -> int | None:
-        """Return the next signal that ends a process: 0 when the time is over, None when nobody listens any more."""
+        """Return the next signal that ends a process: 0 when the time is over, None when the listener has ended."""
         while select.select((self._reads_fd,), (), (), wait_s)[0]:
             [*noted] = os.read(self._reads_fd, 1)
             if not noted:
@@ -152,8 +152,8 @@ class _Pipe:
 class Deadline:
     """Lets SIGINT and SIGTERM end a block in good order; a second signal, also the other one, ends it at once.
 
-    Whoever reads what the block says may have stopped, so that it can say no more: a while after the signal, what
-    nobody takes goes nowhere.
+    The reader of the output may have stopped, so that writes block: a while after the signal, unread output is
+    dropped.
     """
 
     def __init__(self) -> None:

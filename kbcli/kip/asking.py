@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def carried_out(session: Session, request: KipRequest) -> tuple[KipAnswer, str]:
-    """Return the answer to a request, and the branch that it speaks of.
+    """Return the answer to a request, and the branch that it is about.
 
     A branch gets its store for its first record; settings and schema are those in force now.
 
@@ -57,7 +57,7 @@ def names(session: Session) -> tuple[list[str], list[str]]:
 
 
 def status_of(answer: KipAnswer) -> int:
-    """Return the exit status of an answer: that of the error of KB's that it tells, else that of what KIP refuses."""
+    """Return the exit status of an answer: that of KB's error in it, else that of a refusal by KIP."""
     from kbcli.invocation import exits
 
     if not answer.is_error:

@@ -33,7 +33,7 @@ def load(readline: Any, path: Path | None) -> None:
 
 
 def save(readline: Any, path: Path | None) -> None:
-    """Keep the last lines that were typed, for this user alone."""
+    """Keep the last lines that were typed, readable only for this user."""
     if path:
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)

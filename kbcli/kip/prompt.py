@@ -1,4 +1,4 @@
-"""The prompt of ``kb kip``: reads commands line by line until they are whole, carries them out, and goes on.
+"""The prompt of ``kb kip``: reads commands line by line until they are complete, runs them, and repeats.
 
 Nothing that is typed ends the prompt but the wish to leave it: a refusal is shown, what is interrupted is dropped.
 """
@@ -91,7 +91,7 @@ class _Prompt:
             self._session.output.flush()
             with contextlib.suppress(KeyboardInterrupt, Stopped):  # the next command publishes it
                 self._session.publish_views()
-            # Whoever interrupts what is typed next interrupts no write.
+            # An interruption of the next input interrupts no write.
             self._session.signals.renew()
 
     def _take(self, line: str) -> None:

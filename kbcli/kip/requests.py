@@ -58,7 +58,7 @@ def request_of(text: str, parameters: Mapping[str, Any], *, dry_run: bool) -> Ki
 
 
 def pieces_of(text: str) -> list[tuple[str, int]]:
-    """Return the commands of a text, each behind as many blanks as give it the line and column that it has there.
+    """Return the commands of a text, each after as many blanks as give it the line and column that it has there.
 
     How many blanks that are comes with it. Raises: ``KipRefused``.
     """
@@ -77,9 +77,9 @@ def pieces_of(text: str) -> list[tuple[str, int]]:
 
 
 def is_whole(text: str) -> bool:
-    """Return whether a text is whole commands; False where more of it could make it so.
+    """Return whether a text is complete commands; False where more text could complete it.
 
-    Raises: ``KipRefused`` for what nothing behind it can mend.
+    Raises: ``KipRefused`` for a fault that no further text can correct.
     """
     try:
         spans(text, most_bytes=MAX_CHANGESET_BYTES)

@@ -33,7 +33,7 @@ def outcome_line(outcome: Outcome) -> str:
 
 
 def has_changes(outcome: Outcome) -> bool:
-    """Return whether any entity or edge changed, as opposed to what is known of files."""
+    """Return whether any entity or edge changed, as opposed to notes on files."""
     return bool(changes_of(outcome))
 
 
@@ -87,7 +87,7 @@ def files_line(branch: str, state: FileState) -> str:
 
 
 def ensured_line(ensured: Ensured) -> str:
-    """Return what is to be said of a branch whose store was looked for: where a new one came from, or nothing."""
+    """Return the message on a branch whose store was opened: the origin of a new one, or nothing."""
     copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
     return escaped_sentence(ensured.notice or copied)
 
@@ -126,7 +126,7 @@ def left_out_words(branch: str, other: str) -> str:
 
 
 def hook_line(result: HookResult) -> str:
-    """Return how one git hook stands."""
+    """Return the state of one git hook."""
     done = "" if result.action in {"none", "kept"} else f", {result.action}"
     return escape_controls(f"Hook {result.event}: {result.state}{done} ({hook_place(result)})")
 

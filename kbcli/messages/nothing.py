@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Filter]) -> list[str]:
-    """Return why a query has no answer: nothing stood then, or which filters keep everything out.
+    """Return why a query has no answer: there was nothing then, or which filters exclude everything.
 
-    ``seq`` is what the answer speaks of, and ``at`` the point that was asked for.
+    ``seq`` is that of the answer, and ``at`` the point that was asked for.
     """
     if not seq:
         return [nothing_stands(at)]

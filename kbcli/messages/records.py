@@ -35,7 +35,7 @@ def rows(records: Iterable[Json]) -> Iterator[tuple[str, ...]]:
 
 
 def why(record: Json) -> str:
-    """Return the message of a record, and what was found and mended when it was written."""
+    """Return the message of a record, and what was found and repaired when it was written."""
     repair = f"[{record['repair']}]" if record.get("repair") else ""
     return f"{record['message']} {repair}".strip()
 

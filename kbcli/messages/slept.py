@@ -61,7 +61,7 @@ def _rows(done: Done) -> Iterator[tuple[str, ...]]:
 
 
 def _tell_issues(output: Output, report: CycleReport) -> None:
-    """Tell sentences whole: a table would cut them where the terminal is narrow."""
+    """Write sentences uncut: a table would cut them where the terminal is narrow."""
     issues = dict.fromkeys(issue for done in report.phases for issue in done.issues)
     lines = [line for issue in issues for line in output.wrapped(escape_controls(issue))]
     if lines:

@@ -1,4 +1,4 @@
-"""The line that shows why a search found an entity: a part of its text, the hits marked, the first one in sight."""
+"""The line that shows why a search found an entity: a part of its text, the hits marked, the first one visible."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARK: Final = re.compile("[«»]")
 
 
 def snippet_line(output: Output, field: str, text: str) -> str:
-    """Return a snippet in one line, its first hit in sight: by its style, between marks where there is none.
+    """Return a snippet in one line, its first hit visible: by its style, between marks where there is none.
 
     ``text`` has every hit between ``«`` and ``»``, and these nowhere else.
     """
@@ -35,7 +35,7 @@ def snippet_line(output: Output, field: str, text: str) -> str:
 
 
 def _cut(pieces: list[tuple[str, bool]], room: int) -> list[tuple[str, bool]]:
-    """Return the pieces of a snippet in so many columns; what stands before the first hit gives way to it."""
+    """Return the pieces of a snippet in so many columns; the text before the first hit is cut first."""
     before = "".join(text for text, _ in itertools.takewhile(lambda one: not one[1], pieces))
     rest = list(itertools.dropwhile(lambda one: not one[1], pieces))
     if width_of(before) > room // 2 and rest:

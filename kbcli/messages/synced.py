@@ -1,6 +1,6 @@
 """The result of a sync, in words. Pure.
 
-Every line says no more than was done: a file that could not be read is not among those taken in.
+Every line says no more than was done: a file that could not be read is not among those recorded.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def waiting_line(answer: SyncAnswer) -> str:
 
 
 def note_line(note: CountedNote) -> str:
-    """Return what is to be said of one file, or of many alike with one of them as the example."""
+    """Return the line on one file, or on many equal ones with one of them as the example."""
     line = problem_line(note.path, note.line, note.message, note.hint)
     return line if note.count == 1 else f"{note.count:,} notes ({note.code}) such as {line}"
 
 
 def elsewhere_line(problems: int, unresolved: int) -> str:
-    """Return what there is beside the named paths, or nothing."""
+    """Return a line on other files than the named paths, or nothing."""
     found = [
         *([pluralize(problems, "problem")] if problems else []),
         *([pluralize(unresolved, "unresolved link")] if unresolved else []),

@@ -30,14 +30,14 @@ _NAMED: Final = 4
 """The number of ids that are named in the line of a change."""
 
 _NARROW: Final = 60
-"""A narrower terminal has a violation in several lines: the place alone fills one."""
+"""A narrower terminal has a violation in several lines: the place fills one."""
 
 _SHOWN: Final = 20
 """The number of new or fixed violations that are listed at once, and of problems of files."""
 
 
 class MarkedLine(NamedTuple):
-    """One line for people; ``mark`` is what stands before it, in its colour."""
+    """One line for people; ``mark`` is written before it, in its colour."""
 
     text: str
     mark: str = ""
@@ -70,7 +70,7 @@ class WatchMessages:
         return list(_lines(event))
 
     def _not_reported(self, event: Checked) -> Checked:
-        """Return what was not reported yet, with what is mended in words that go with what was reported."""
+        """Return what was not reported yet, with fixed violations worded to match what was reported."""
         unread = {
             one.source
             for one in event.new
@@ -121,7 +121,7 @@ def as_json(event: Event) -> dict[str, Any]:
 
 
 def screen(last: Sequence[str], standing: Sequence[Violation], width: int, height: int) -> list[str]:
-    """Return the lines of a whole screen: the violations that stand, and below them the last that was said.
+    """Return the lines of a whole screen: the current violations, and below them the last messages.
 
     There is one line less than fits: each line is ended, and what the last one ends would scroll the first one away.
     """

@@ -25,7 +25,7 @@ _HOUR_S: Final = 60 * _MINUTE_S
 
 
 class ProgressStep(NamedTuple):
-    """One step of the work: how much is done, of how much, of what, and for how long it goes on."""
+    """One step of the work: how much is done, of how much, of what, and its duration."""
 
     done: int
     total: int
@@ -96,7 +96,7 @@ class Bar:
                 self._title, self._since_s = before
 
     def clear(self) -> None:
-        """Make room for other text; the work is shown again when it goes on."""
+        """Make room for other text; the work is shown again when it continues."""
         with self._lock:
             self._latest = None
             self._erase()

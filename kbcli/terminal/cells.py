@@ -25,7 +25,7 @@ def width_of(text: str) -> int:
 
 
 def letters(text: str) -> Iterator[tuple[str, int]]:
-    """Yield what a reader sees as one letter, with its width: an accent, a joined emoji or a flag is not cut apart."""
+    """Yield what a reader sees as one letter, with its width: an accent, a joined emoji or a flag is not split."""
     from rich.cells import get_character_cell_size
 
     held, held_width = "", 0
@@ -53,7 +53,7 @@ def padded(text: str, width: int) -> str:
 
 
 def shortened(text: str, width: int, *, keeps_end: bool = False) -> str:
-    """Return text in at most so many columns; an ellipsis stands for what was cut off, at its end or its beginning."""
+    """Return text in at most so many columns; an ellipsis replaces what was cut off, at its end or its beginning."""
     if len(text) * _WIDE <= width or width_of(text) <= width:
         return text
     if keeps_end:

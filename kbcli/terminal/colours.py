@@ -1,6 +1,6 @@
 """The meaning of colours, and when they are used. A colour only repeats what a word says.
 
-Green is well, yellow is on its way or deserves a look, red is wrong or gone, dim is out of the way.
+Green is good, yellow is in progress or suspicious, red is wrong or removed, dim is inactive.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class EditedText:
         create_file(self.place, text.encode())
         self.is_there = True
         editor = next((self._env[name] for name in ("GIT_EDITOR", "VISUAL", "EDITOR") if self._env.get(name)), "vi")
-        # By way of the shell, as git runs it: the command may hold options.
+        # Through the shell, as git runs it: the command may have options.
         words = ["sh", "-c", f'{editor} "$@"', editor, str(self.place)]
         status = subprocess.run(words, env=dict(self._env), check=False).returncode
         if status:

@@ -1,6 +1,6 @@
 """Sentences in lines that fit a terminal. Pure.
 
-They are broken between words alone. What is there to be copied is never broken: the terminal itself goes on in its next
+They are broken between words only. Text that is to be copied is never broken: the terminal itself continues in its next
 line with a path, or a command, that is wider than it is, and knows that it is one.
 """
 
@@ -22,7 +22,7 @@ _BESIDE: Final = "  "
 def flowed(text: str, width: int) -> list[str]:
     """Return a line of text in lines of so many columns where that is possible; the later ones are indented.
 
-    A colour that goes on in the next line is taken up there again: pagers end it with the line.
+    A colour that continues in the next line is set there again: pagers end it with the line.
     """
     if _width(text) <= width:
         return [text]

@@ -150,7 +150,7 @@ class Output:
             self._keep_order()
 
     def note(self, text: str) -> None:
-        """Tell people something on standard error that is no part of the answer; after it, where a pager shows it."""
+        """Write a note on standard error that is no part of the answer; after it, where a pager shows it."""
         if not self.is_quiet:
             self.note_always(text)
 
@@ -168,7 +168,7 @@ class Output:
         self._to_stderr(f"{self.styled('warning:', 'yellow', on_stderr=True)} {text}")
 
     def fault(self, severity: Literal["error", "warning"], text: str) -> None:
-        """Write what is wrong in a file on standard error, also with ``--quiet``; the command goes on."""
+        """Write what is wrong in a file on standard error, also with ``--quiet``; the command continues."""
         self._keep_order()
         colour: Style = "red" if severity == "error" else "yellow"
         self._to_stderr(f"{self.styled(f'{severity}:', colour, on_stderr=True)} {text}")
@@ -242,7 +242,7 @@ class Output:
 
     @staticmethod
     def _draw(text: str) -> None:
-        # Nobody can hear that standard error is gone.
+        # It cannot be reported that standard error is closed.
         with contextlib.suppress(OutputClosed, OutputFailed):
             write_all(sys.stderr, text)
 
@@ -264,7 +264,7 @@ def _flowed(text: str, width: int | None) -> str:
 def write_all(stream: TextIO | None, text: str) -> None:
     """Write every character to a stream, also to a pipe that takes only a part at a time.
 
-    Raises: ``OutputClosed`` when the reader is gone, ``OutputFailed`` for any other refusal.
+    Raises: ``OutputClosed`` when the reader has closed it, ``OutputFailed`` for any other refusal.
     """
     if stream is None:
         raise OutputFailed("it is closed")

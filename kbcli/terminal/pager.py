@@ -18,7 +18,7 @@ def show(text: str, env: Mapping[str, str]) -> bool:
     program = next((env[name] for name in ("GIT_PAGER", "PAGER") if name in env), "less").strip()
     if program in {"", "cat"} or not _exists(program, env):
         return False
-    # By way of the shell, as git runs it: PAGER may hold options and pipes.
+    # Through the shell, as git runs it: PAGER may have options and pipes.
     with subprocess.Popen(["sh", "-c", program], stdin=subprocess.PIPE, env={**_DEFAULTS, **env}) as pager:  # noqa: S607 - found on PATH, as git finds it
         pager.communicate(text.encode("utf-8", "backslashreplace"))  # a reader who has seen enough may break the pipe
     return True

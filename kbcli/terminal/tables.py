@@ -18,14 +18,14 @@ from kbcore.text.escaping import escape_controls, escape_lines
 
 _GAP: Final = "  "
 _LEAST: Final = 6
-"""A column of text is made no narrower than this many columns of the terminal: the last of them goes instead."""
+"""A column of text is made no narrower than this many columns of the terminal: the last of them is left out instead."""
 _COMFORT: Final = 24
 """Columns that are left out where there is little room go before one of text becomes narrower than this."""
 _MODEST: Final = 16
 """Columns that may be left out take no more than this where others are cut."""
 _LEAST_ID: Final = 8
 _ID_SHARE: Final = 3
-"""Ids get at most the width divided by this before they stand on a line of their own."""
+"""Ids get at most the width divided by this before they are put on a line of their own."""
 
 Paint = Callable[[str, Style], str]
 
@@ -35,7 +35,7 @@ class TableColumn(NamedTuple):
 
     ``kind``: text is cut at its end, and a path at its beginning; an id is never cut, nor is what is whole; a number is
     whole and aligned to the right. ``is_extra``: a terminal that has too little room does without the column, and any
-    terminal where it is empty. ``gives_way``: it is cut, and goes, before other text is.
+    terminal where it is empty. ``gives_way``: it is cut, and left out, before other text is.
     """
 
     kind: Literal["text", "path", "id", "whole", "number"] = "text"
@@ -196,7 +196,7 @@ class _Drawn:
 
 
 def pairs(rows: Iterable[tuple[str, str]], width: int | None = None, indent: str = "  ") -> list[str]:
-    """Return lines of names and what belongs to them, which is wrapped beside its name."""
+    """Return lines of names and what belongs to them, which is wrapped next to its name."""
     safe = [(escape_controls(name), escape_controls(text)) for name, text in rows]
     names = max((width_of(name) for name, _ in safe), default=0)
     room = None if width is None else max(_COMFORT, width - len(indent) - names - len(_GAP))

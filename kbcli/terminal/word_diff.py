@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|[^
 _MAX_WORDS: Final = 2_000
 """Longer texts are compared as a whole: marking them takes time that grows with the square."""
 _LEAST_ALIKE: Final = 0.3
-"""Texts that are less alike than this have nothing in common worth showing."""
+"""Texts that are less similar than this are shown without common parts."""
 _KEPT_CHARS: Final = 40
 """The number of equal units that are kept before and after a difference, when a text is long."""
 
@@ -24,7 +24,7 @@ _KEPT_CHARS: Final = 40
 def marked(before: str, after: str, removed: Mark, added: Mark) -> tuple[str, str]:
     """Return both texts with what differs marked; texts that have nothing in common are not marked.
 
-    Long stretches that are the same are shortened to what stands beside a difference.
+    Long equal parts are shortened to the text next to a difference.
     """
     old, new = _WORD.findall(before), _WORD.findall(after)
     if len(old) + len(new) > _MAX_WORDS:
@@ -42,7 +42,7 @@ def _marked(side: Sequence[Stretch], mark: Mark) -> str:
 
 
 def _around(text: str, *, is_first: bool, is_last: bool) -> str:
-    """Return what is the same, as far as it stands beside a difference."""
+    """Return the equal part, as far as it is next to a difference."""
     if len(text) <= 3 * _KEPT_CHARS:
         return text
     start = "" if is_first else text[:_KEPT_CHARS].rpartition(" ")[0] + " "

@@ -102,7 +102,7 @@ def _document(report: CoverageReport) -> dict[str, Any]:
 
 
 def _is_cut(head: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> bool:
-    """Return whether a table is too wide for what it is about: the names of the aspects, and the total of each."""
+    """Return whether a table is too wide for its main content: the names of the aspects, and the total of each."""
     shown = tables.laid_out(head, rows, width)
     at = head.index(_ASPECT_HEAD[0])
     numbers = slice(at, at + len(_ASPECT_HEAD))
@@ -180,7 +180,7 @@ def _columns(report: CoverageReport) -> tuple[tuple[str, ...], list[list[str]]]:
 
 
 def _named(name: str | None) -> str:
-    """Return what a group is called; one that is called like the rest stands in quotation marks."""
+    """Return the name of a group; one that is named like the rest is in quotation marks."""
     return _NONE if name is None else in_quotes(name) if name == _NONE else name
 
 

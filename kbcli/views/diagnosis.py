@@ -140,7 +140,7 @@ def _memory(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     try:
         found = workspace.store(choice.branch).read(lambda view: due(workspace, view))
     except Damaged:
-        return  # what the store's own findings tell, with the way out
+        return  # reported by the store's own findings, with the remedy
     if found and found.reasons:
         yield DoctorFinding("memory", "warning", "sleep_due", " ".join(found.reasons), "Run `kb sleep`.", choice.branch)
     elif found:

@@ -1,4 +1,4 @@
-"""``kb show ID`` for people: an entity with its fields, its edges both ways, what is wrong with it, and its history."""
+"""``kb show ID`` for people: an entity with its fields, its edges in both directions, violations and history."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 EDGES: Final = 20
-"""Edges each way that the page shows."""
+"""Edges in each direction that the page shows."""
 RECORDS: Final = 5
 """Records of its history that the page shows."""
 VIOLATIONS: Final = 10
 NAMED: Final = 3
 """Edges that are named of what one record changed."""
 _HEADING: Final = frozenset({"stale", "stale_files", "status"})
-"""Members that stand in the heading, or below it."""
+"""Members that are in the heading, or below it."""
 _INDENT: Final = "  "
 _HEAD: Final = ("EDGE", "ID", "STATUS", "TITLE", "CONFIDENCE", "STATED IN")
 

@@ -20,7 +20,7 @@ from kbcore.limits import KIB, MIB
 PAGE_ROWS: Final = 5_000
 """Rows that a whole list reads from the view at once."""
 _IN_MEMORY_BYTES: Final = 8 * MIB
-"""More than this goes into a file without a name, which ends with the process."""
+"""More than this is written to a file without a name, which ends with the process."""
 _READ_BYTES: Final = 256 * KIB
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -48,7 +48,7 @@ class Rows:
         self._count += 1
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rows; each reader goes at its own pace."""
+        """Yield the rows; each reader has a position of its own."""
         place = 0
         while True:
             self._file.seek(place)

@@ -177,7 +177,7 @@ class _Table:
     """The result as a table: its head, and its rows, which can be read again.
 
     With ``has_all`` there is every column that a query of that kind can have, for other programs; a reader gets
-    those that hold something. ``with_snippets`` adds what a terminal has no room for beside the rest. Where fields are
+    those that hold something. ``with_snippets`` adds what does not fit on a terminal with the rest. Where fields are
     asked for, they are the columns.
     """
 

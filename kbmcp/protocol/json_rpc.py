@@ -1,6 +1,6 @@
 """Reads one line of input as a JSON-RPC message, as a batch of messages, or as the error to answer with.
 
-Whoever waits for an answer gets one, however broken, deep or long the request is: with the id of the request where it
+Every request gets an answer, however broken, deep or long it is: with the id of the request where it
 can be found, else with the id null, as JSON-RPC 2.0 says.
 """
 
@@ -68,7 +68,7 @@ Pairs = Iterable[tuple[str, Any]]
 
 
 class RefusedLine(msgspec.Struct, frozen=True):
-    """A line that is no message. ``answer`` is None where nobody waits for one: then ``note`` says what it was."""
+    """A line that is no message. ``answer`` is None where the client expects none: then ``note`` says what it was."""
 
     answer: types.JSONRPCError | None
     note: str = ""
@@ -119,7 +119,7 @@ def refuse_repeated(request: types.JSONRPCRequest) -> RefusedLine:
 def error_answer(
     code: int, message: str, key: types.RequestId | None, error: KBError | None = None
 ) -> types.JSONRPCError:
-    """Return an error as the answer to the request of this id; ``error`` is the one of KB's that it tells of."""
+    """Return an error as the answer to the request of this id; ``error`` is the error of KB in it."""
     if error is None:
         return types.JSONRPCError(jsonrpc="2.0", id=key, error=types.ErrorData(code=code, message=message))
     data = types.ErrorData(code=code, message=message, data={"error": error.as_json()})
@@ -178,7 +178,7 @@ class LineOutline:
 
 
 def _is_whole(message: Message, members: Mapping[str, Any]) -> bool:
-    """Return whether a message is what its members say.
+    """Return whether a message matches its members.
 
     With an id that is none, a request reads as a notification; with the members of an answer, it is two messages.
     """

@@ -1,7 +1,7 @@
 """Carries MCP messages over two descriptors, one JSON message to a line.
 
 Only whole messages are written, one after the other. When the client closes its end, or the process is asked to stop,
-no more is read, the requests in hand are answered, and the streams end: within two seconds, so that requests that take
+no more is read, the open requests are answered, and the streams end: within two seconds, so that requests that take
 longer are stopped, and say so. Requests that last until then hear of it.
 """
 
@@ -91,7 +91,7 @@ class _Output:
         threading.Thread(target=self._run, name="kb-mcp output", daemon=True).start()
 
     async def write(self, data: bytes) -> None:
-        """Wait until a message is handed over; when this is cancelled it goes on. Raises: as ``write_at_once``."""
+        """Wait until a message is passed on; a cancellation does not stop that. Raises: as ``write_at_once``."""
         loop, done = asyncio.get_running_loop(), anyio.Event()
         failed: list[Exception] = []
 
@@ -114,7 +114,7 @@ class _Output:
                 select.select((), (self._fd,), ())
 
     def end(self) -> None:
-        """Let the thread end when it has handed over what it got."""
+        """Let the thread end when it has passed on its messages."""
         self._todo.put(None)
 
     def _run(self) -> None:
@@ -156,7 +156,7 @@ class Pipes:
         self._output = _Output(writes_fd)
 
     def stop(self) -> None:
-        """Read no more; what is in hand is finished."""
+        """Read no more; open requests are finished."""
         self._listening.cancel()
 
     @asynccontextmanager
@@ -171,7 +171,7 @@ class Pipes:
                 tasks.start_soon(self._write, taken)
                 yield incoming, outgoing
                 self.stop()
-                # The client may never read what is still under way.
+                # The client may never read what is still being sent.
                 tasks.cancel_scope.deadline = anyio.current_time() + LAST_WORDS_S
         finally:
             self._output.end()
@@ -187,7 +187,7 @@ class Pipes:
                         with anyio.CancelScope(shield=True):  # a message is taken whole or not at all
                             await self._take(line, found, tasks)
             except anyio.BrokenResourceError:
-                return  # the server has ended; nobody takes messages any more
+                return  # the server has ended; messages are not read any more
             self._on_end()
             for most_s, request in ((FINISH_S, END_OF_INPUT if self._lasting else ""), (STOPPED_S, STOP)):
                 with anyio.move_on_after(most_s):
@@ -250,7 +250,7 @@ class Pipes:
     def _refuse(self, refused: RefusedLine, tasks: TaskGroup) -> None:
         if refused.answer is None:
             _note(f"left out: {refused.note}")
-        else:  # reading goes on, and can be ended, whether or not the client reads
+        else:  # reading continues, and can be ended, whether or not the client reads
             tasks.start_soon(self._put, refused.answer)
 
     async def _hand_on(self, message: Message, found: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
@@ -305,7 +305,7 @@ class Pipes:
                     self._output.write_at_once(data)
                 else:
                     await self._output.write(data)
-        except OSError as error:  # the client is gone: nobody waits for anything any more
+        except OSError as error:  # the client has disconnected: no answer is expected any more
             self._give_up(f"the client no longer reads: {error.strerror}")
         except Exception as error:  # noqa: BLE001 - reported here; the client may have got a part of the message
             known = exhausted(error, may_be_written=False)
@@ -325,7 +325,7 @@ class Pipes:
     def _takes_at_once(self, length_bytes: int) -> bool:
         """Return whether so many bytes can be written without any wait, so that no thread is needed for it.
 
-        A pipe that is ready takes ``PIPE_BUF`` bytes, as POSIX says of poll and write; nobody else writes to this one.
+        A pipe that is ready takes ``PIPE_BUF`` bytes, as POSIX says of poll and write; this one has no other writer.
         """
         return length_bytes <= self._at_once_bytes and bool(select.select((), (self._writes_fd,), (), 0)[1])
 

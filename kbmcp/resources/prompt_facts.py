@@ -1,6 +1,6 @@
 """The facts that a prompt brings along: what is known now of what it is about, within a budget of characters.
 
-They are the answers of the tools, so that an agent goes on with the same words, and never more than a page of them.
+They are the answers of the tools, so that an agent continues with the same words, and never more than a page of them.
 ``seq`` is that of the head before anything was read: what is written meanwhile may be in the facts, but a write that
 expects this seq is refused then, and cannot undo what its author has not seen.
 """
@@ -156,7 +156,7 @@ def entity(call: Call, key: str) -> Payload:
 
 
 def _cut(shown: Payload, call: Call) -> Payload:
-    """Return the answer about one entity within its budget: its edges by name alone, and long values cut."""
+    """Return the answer about one entity within its budget: only the names of its edges, and long values cut."""
     if length_of(shown) <= ENTITY_CHARS:
         return shown
     whole = {name: value for name, value in shown["entities"][0].items() if name != "edges"}
@@ -221,7 +221,7 @@ def _since(call: Call, asked: Asked) -> int | None:
 
 
 def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Payload:
-    """Return the facts as one document that says what it speaks of, cut to so many characters."""
+    """Return the facts as one document that names its branch and seq, cut to so many characters."""
     shown = {"repository": call.repository, "branch": call.branch, "seq": seq, "asked": dict(asked), **facts}
     lists: list[tuple[str, Payload]] = [(name, shown) for name in facts if isinstance(facts[name], list)]
     lists += [("first", gap) for gap in facts.get("gaps", [])]

@@ -131,13 +131,13 @@ def listed(service: Service) -> list[types.Prompt]:
 
 
 def is_offered(service: Service, prompt: Prompt) -> bool:
-    """Return whether this server offers a prompt: one that only reads has none that is all writing."""
+    """Return whether this server offers a prompt: one that only reads has none for writing."""
     is_wanted = _toolset_of(prompt) in service.options.toolsets
     return is_wanted and not (prompt.writes and service.options.is_read_only)
 
 
 def _toolset_of(prompt: Prompt) -> str:
-    """Return the toolset that a prompt belongs to: it calls tools of that one alone."""
+    """Return the toolset that a prompt belongs to: it calls only tools of that one."""
     return TOOLSET if prompt.guide else "core"
 
 
@@ -156,7 +156,7 @@ def find(service: Service, name: str) -> Prompt:
 
 
 async def get(service: Service, client: Client, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
-    """Return the messages of a prompt when the turn of this request has come.
+    """Return the messages of a prompt when this request is admitted.
 
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
@@ -233,7 +233,7 @@ class _AskedPrompt(NamedTuple):
     prompt: Prompt
     arguments: Asked
     room: int
-    """Characters that are left beside the guidance."""
+    """Characters that are left besides the guidance."""
 
 
 def _blocks(call: Call, asked_prompt: _AskedPrompt, _: Sequence[Problem]) -> Payload:

@@ -1,7 +1,7 @@
 """The resources: what each is called, says of itself and holds; and how a URI is read.
 
-A resource holds what a tool would answer, for clients that show or pin documents: the tools alone suffice. Nothing that
-is stored changes a name, a description or a URI.
+A resource holds what a tool would answer, for clients that show or pin documents: the tools are sufficient. Nothing
+that is stored changes a name, a description or a URI.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def templates() -> list[types.ResourceTemplate]:
 
 
 def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
-    """Return what a URI stands for on a server of these toolsets, whether or not there is such an entity.
+    """Return the resource that a URI names on a server of these toolsets, whether or not there is such an entity.
 
     Raises: ``NotFound``, which names what the server offers, or what it must be started with to offer this one.
     """
@@ -184,7 +184,7 @@ def _is_offered(toolset: str, toolsets: Collection[str]) -> bool:
 
 
 def _decoded(text: str) -> str:
-    """Return the id in a URI, or the empty text where it cannot be one. What is not encoded stands for itself."""
+    """Return the id in a URI, or the empty text where it cannot be one. Characters that are not encoded are literal."""
     try:
         return _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), text.encode()).decode()
     except UnicodeError:
@@ -192,7 +192,7 @@ def _decoded(text: str) -> str:
 
 
 async def read(service: Service, client: Client, uri: str, protocol: str) -> types.ReadResourceResult:
-    """Return what a resource holds when the turn of this request has come.
+    """Return the content of a resource when this request is admitted.
 
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """

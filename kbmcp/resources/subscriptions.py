@@ -1,6 +1,6 @@
 """Subscriptions to resources, and notifications when they have changed.
 
-Nothing runs while nobody follows anything. What is followed has a mark from before its subscription was confirmed, so
+Nothing runs without subscriptions. A subscribed resource has a mark from before its subscription was confirmed, so
 that no change after that is missed; several changes between two looks are reported as one.
 """
 
@@ -49,10 +49,10 @@ _TOOLS: Final = RequestedResource("tools")
 
 
 class Updates(Protocol):
-    """Whom to tell of an update, in the revisions of the protocol with a handshake."""
+    """The receiver of updates, in the revisions of the protocol with a handshake."""
 
     async def send_resource_updated(self, uri: str) -> None:
-        """Tell the client that a resource has changed."""
+        """Notify the client that a resource has changed."""
 
 
 class Subscriptions:
@@ -81,7 +81,7 @@ class Subscriptions:
             await self._is_wanted.wait()
             try:
                 await self._look()
-            except Exception as error:  # noqa: BLE001 - a bug: reported in full on standard error, and nobody waits in vain
+            except Exception as error:  # noqa: BLE001 - a bug: reported in full on standard error, and every waiting request ends
                 if exhausted(error, may_be_written=False):  # the next look may get what this one did not
                     await anyio.sleep(_LONGEST_S)
                     continue
@@ -167,7 +167,7 @@ class Subscriptions:
         self._is_wanted.set()
 
     async def _look(self) -> None:
-        """See what has changed since it was last looked at, and tell of it."""
+        """Find what has changed since the last check, and notify the client."""
         async with self._turn:
             followed, began_s = self._followed(), anyio.current_time()
             snapshot, marks = await anyio.to_thread.run_sync(self._seen, set(followed.values()), self._snapshot)

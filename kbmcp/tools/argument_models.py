@@ -207,9 +207,9 @@ _EXPECTED: Final = {
 
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:
-    """Return the arguments, and everything that is wrong with them. A null stands for an absent argument.
+    """Return the arguments, and everything that is wrong with them. A null means an absent argument.
 
-    What is wrong is left out of the arguments, so that the rest can be looked at as well; None where they make no
+    Wrong arguments are left out, so that the rest can be checked as well; None where they make no
     sense without it.
     """
     present = {name: value for name, value in given.items() if value is not None}

@@ -42,7 +42,7 @@ T = TypeVar("T")
 _MAX_CLIENT_CHARS: Final = 80
 _MAX_REPOSITORY_CHARS: Final = 60
 _CALLS_AT_ONCE: Final = 24
-"""Threads for calls. Only a call that has its turn at its branch holds one for long: a writer and
+"""Threads for calls. Only a call that is admitted at its branch keeps one for long: a writer and
 ``MAX_VIEWS`` readers."""
 PUBLISH_AFTER_S: Final = 0.2
 """The delay before a view that is due is published: the answer of the call that found this is sent first."""
@@ -160,7 +160,7 @@ class Service:
         self._shared: tuple[Machine, StorePool] | None = None
         self._files: WorktreeFiles | None = None
         self._last: Path | None = None
-        """The store of the call before: what git has left beside a store is looked for when calls come to it anew."""
+        """The store of the call before: when it changes, files that git has left next to the store are searched for."""
         self._moved: list[str] = []
         """Notices on stores of an older layout that this process moved."""
         self._reported_doubts: set[str] = set()
@@ -185,14 +185,14 @@ class Service:
 
     @contextmanager
     def open(self, client: Client, arrival: Arrival, *, writes: bool, dry_run: bool) -> Iterator[Call]:
-        """Give the surroundings of a call that has its turn at its branch.
+        """Yield the context of a call that is admitted at its branch.
 
         A call that only reads makes no store: it is answered from what that of the branch will be copied from. On the
         same is planned what a call writes, and the store is made for its first record; a dry run makes none.
 
         Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
         first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
-        in force now that the turn has come.
+        in force now that the call is admitted.
 
         Raises: what opening a branch raises.
         """
@@ -208,7 +208,7 @@ class Service:
         used = workspace.answering(choice.branch)
         with ExitStack() as stack:
             if used != choice.branch:
-                # It has a store, so nobody who has its turn waits for another.
+                # It has a store, so no admitted call waits for another.
                 stack.enter_context(self.queue.taken(workspace.folders.directory_of(used), reads=True))
             yield Call(
                 workspace=workspace,
@@ -225,7 +225,7 @@ class Service:
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:
-        """Return what git has left beside the store of a branch, asked when calls come to it from another."""
+        """Return a notice on files that git has left next to a store, when the call before used another."""
         from kbcore.store import branches
 
         with self._gate:
@@ -268,7 +268,7 @@ class Service:
             return self._files
 
     def place(self) -> dict[str, Any]:
-        """Return the repository and the branch that a call now speaks of, and its seq, as far as they can be known."""
+        """Return the repository and the branch that a call is about, and its seq, as far as they can be known."""
         from kbcore.store import branches
 
         found: dict[str, Any] = {}
@@ -280,9 +280,9 @@ class Service:
         return found
 
     def news(self, call: Call) -> str:
-        """Return what is to be said beside the answer of a call.
+        """Return the notices to the answer of a call.
 
-        That is how the branch got its store, what this answer is to be read with, and what reading the store came upon
+        That is how the branch got its store, what this answer depends on, and problems found while reading the store
         and was not said before. What is missing from the store is said with every answer.
         """
         with self._gate:

@@ -167,7 +167,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     if not (asked.ids or asked.paths):
         idle = [f"{one.path}: {one.message} {one.remedy}".rstrip() for one in idle_suppressions(call.workspace, view)]
         notes.append(_first(idle, _NOTE_CHARS // 3))
-    # Named in a check, because nothing else reads what lies there.
+    # Named in a check, because nothing else reads the files there.
     notes.append(" ".join(map(str, unread.find_unread(call.workspace.folders)))[: _NOTE_CHARS // 2])
     if said := " ".join(filter(None, notes)):
         shown["note"] = said
@@ -249,7 +249,7 @@ def _listed(call: Call, asked: CheckArguments, view: View, report: CheckReport, 
 
 
 def _mark(call: Call, asked: CheckArguments) -> str:
-    """Return what stands for the call in its cursors."""
+    """Return the identity of the call in its cursors."""
     return cursors.request_mark((call.branch, asked.rules, asked.ids, asked.paths, asked.severity))
 
 

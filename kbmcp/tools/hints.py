@@ -84,12 +84,12 @@ def spelled(key: str, *, is_dotted: bool) -> str:
 
 
 def of_tools(text: str) -> str:
-    """Return the mark of a text for clients alone, as ``in_words`` takes it, to be put into a remedy or a note."""
+    """Return the mark of a text only for clients, as ``in_words`` takes it, to be put into a remedy or a note."""
     return by_front_end("", text)
 
 
 def in_words(text: str, *, is_dotted: bool) -> str:
-    """Return a text for clients, in which ``{kb_query}`` stands for the tool in the listed spelling."""
+    """Return a text for clients, in which ``{kb_query}`` is replaced by the tool in the listed spelling."""
     return _PLACE.sub(lambda found: spelled(f"kb.{found[1]}", is_dotted=is_dotted), text)
 
 
@@ -137,7 +137,7 @@ def _edge(one: Command) -> str:
 
 
 def _arguments(one: Command) -> str:
-    """Return what of the arguments of a command is said beside its tool."""
+    """Return the arguments of a command that are named with its tool."""
     first = one.args[0] if one.args else ""
     if one.name == "query":
         return ' with type "edge"' if first == "edge" else " with `text`" if "--text" in one.args else ""
@@ -161,7 +161,7 @@ def unwritable_hint(root: str) -> str:
 def hint_for(error: KBError, key: str, *, is_dotted: bool, has_core: bool = True) -> str:
     """Return the remedy for a client that called the tool with this key, for ``in_tool_words``.
 
-    A remedy of this very error goes before the one for all errors of its code; what only repeats one of several
+    A remedy of this error has precedence over the one for all errors of its code; what only repeats one of several
     problems is none.
     """
     own = error.remedy if error.has_own_remedy else ""

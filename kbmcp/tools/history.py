@@ -1,7 +1,7 @@
 """Carries out ``kb_history``: the log, one record, a comparison of two points, who wrote an entity, and undoing.
 
-History never changes, so a page goes on where the one before ended, whatever is written meanwhile. No more is read than
-a page shows; the first page counts all.
+History never changes, so a page continues where the one before ended, whatever is written meanwhile. No more is read
+than a page shows; the first page counts all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MOST_NAMED: Final = 10
 
 Rows = Iterable[tuple[int, str, Any]]
-"""The rows from where a page begins: the place after each, the key that it stands under, and itself."""
+"""The rows from where a page begins: the place after each, its key, and itself."""
 
 _WITH_FILES: Final = "Send it again with `files` true: it changes them back as well."
 _NOTE_CHARS: Final = 700
@@ -98,13 +98,13 @@ class _Wanted(NamedTuple):
     dry_run: bool
     files: bool
     mark: str
-    """Stands for what was asked for, in cursors: the texts of the points, not what they mean by now."""
+    """The identity of the request in cursors: the texts of the points, not what they mean by now."""
     begun: cursors.Cursor | None
     """The cursor that was sent."""
 
     @property
     def is_narrowed(self) -> bool:
-        """Return whether the records of one actor or session alone are meant."""
+        """Return whether only records of one actor or session are requested."""
         return bool(self.actor or self.session)
 
     def selection(self, low: int, high: int) -> Selection:
@@ -250,9 +250,9 @@ def _misfits(asked: HistoryArguments) -> Iterator[Problem]:
 
 
 def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Payload]) -> Payload:
-    """Return ``use(view)``; where only records are asked for that lie before a damage, also beside that damage.
+    """Return ``use(view)``; where only records before a damage are requested, also despite that damage.
 
-    None stands for the head. Raises: as ``use``; the journal's own error.
+    None means the head. Raises: as ``use``; the journal's own error.
     """
     from kbcore.errors import Damaged, HistoryPruned
     from kbcore.store.history.moment import read_at
@@ -267,7 +267,7 @@ def _reading(call: Call, seqs: Sequence[int | None], use: Callable[[View], Paylo
     try:
         return read_at(call.store, str(max(known)), lambda view, _: use(view))
     except HistoryPruned as error:
-        # The second error is about how everything stood at one seq, the first one about what was asked for.
+        # The second error is about the state at one seq, the first one about the request.
         raise (refused if isinstance(refused, HistoryPruned) else error) from None
 
 
@@ -314,7 +314,7 @@ class _Page:
         self.start = int(shown)
         self.place = int(place or shown)
         self.head = self._found.seq if self._found else head
-        """The head that the first page spoke of; what came later is on no page."""
+        """The head at the first page; later records are on no page."""
 
     def total(self, count: Callable[[], int]) -> int:
         """Return how many rows all pages have together, counted for the first of them."""

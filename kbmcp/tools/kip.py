@@ -1,6 +1,6 @@
 """The tools of KIP: what they take, and how an answer in KIP's own shape becomes a result of the protocol.
 
-Every failure is reported in KIP's envelope. What KIP has no place for, the branch and the seq, stands beside
+Every failure is reported in KIP's envelope. What KIP has no place for, the branch and the seq, is next to
 the answer in ``_meta``.
 """
 
@@ -57,7 +57,7 @@ READING_SCHEMA: Final = SCHEMA | {
 
 
 class KipCall(msgspec.Struct, frozen=True):
-    """A request as it was read. ``writes`` tells whether any of its commands begins as one that writes."""
+    """A request as it was read. ``writes`` says whether any of its commands begins as one that writes."""
 
     request: KipRequest
     writes: bool
@@ -77,13 +77,13 @@ def read(arguments: Mapping[str, Any]) -> tuple[KipCall, list[Problem]]:
 
 
 def read_only(arguments: Mapping[str, Any]) -> tuple[KipCall, list[Problem]]:
-    """Return what ``execute_kip_readonly`` is asked; a command that writes is refused when its turn comes."""
+    """Return what ``execute_kip_readonly`` is asked; a command that writes is refused when it is reached."""
     asked, problems = read(arguments)
     return KipCall(asked.request, writes=False), problems
 
 
 def execute(call: Call, asked: KipCall, _: list[Problem]) -> Payload:
-    """Carry out a request; what fails is reported in the answer, and what came before it stays."""
+    """Run a request; a failure is reported in the answer, and earlier commands stay applied."""
     return _carried_out(call, asked, is_read_only=call.is_read_only)
 
 

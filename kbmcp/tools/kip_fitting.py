@@ -1,6 +1,6 @@
 """Makes the answers of KIP fit into one result: a page that is too long is asked for again with fewer rows.
 
-What is left out is said in plain words in ``note``, with the way to the rest; nothing is passed off as whole.
+What is left out is named in ``note``, with the call for the rest; no part is shown as the whole.
 """
 
 from __future__ import annotations

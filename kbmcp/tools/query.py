@@ -45,13 +45,13 @@ _VALUE_CHARS: Final = 80
 """Of the filters that leave nothing so many are named, with so much of their values."""
 _ASK_BODY: Final = "`body` true adds the document; beside it, `fields` may name `body`."
 _UNREAD: Final = "?"
-"""Stands for the start of a walk that cannot be read: what needs one is not wrong for that."""
+"""A placeholder for the start of a walk that cannot be read: arguments that need one are not wrong."""
 
 
 def query(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> Payload:
     """Return a page of entities or edges, or a part of one value; with ``queries`` the answer to each of them.
 
-    Raises: as ``_page``, but with ``queries`` only where they are asked for in a wrong way.
+    Raises: as ``_page``, but with ``queries`` only where they are requested wrongly.
     """
     return _answers(call, asked, problems) if asked.queries else _page(call, asked, problems, _ROOM)
 
@@ -378,7 +378,7 @@ class _Pages:
         return unknown_ids(self._view, self._wanted)
 
     def _nothing(self) -> Iterator[str]:
-        """Yield why nothing matches: a filter names what nothing has, a walk goes the wrong way, or two do not meet."""
+        """Yield why nothing matches: an unknown value, a walk in a wrong direction, filters that exclude each other."""
         from kbcore.query.empty_result import filters_of
 
         filters = filters_of(self._view, self._wanted)

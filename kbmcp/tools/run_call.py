@@ -1,7 +1,7 @@
-"""Carries out what a client asks for in its branch's surroundings, and turns whatever happens into one JSON document.
+"""Runs the request of a client in the context of its branch, and converts every outcome to one JSON document.
 
 A failure never ends the server: what KB explains is reported with its remedy; a bug is reported as one, and in full on
-standard error. A client that asked for it is told how far its call has come: the latest note, a few times a second at
+standard error. A client that asked for it gets the progress of its call: the latest note, a few times a second at
 most, and none after the answer. A client that does not read holds up no work.
 """
 
@@ -57,7 +57,7 @@ def _finished(outcome: CallResult) -> types.CallToolResult:
 class Tool(msgspec.Struct, frozen=True):
     """One tool.
 
-    ``read`` takes the arguments apart before anything is opened. ``run`` gets what it returns: what is asked, without
+    ``read`` parses the arguments before anything is opened. ``run`` gets what it returns: what is asked, without
     the arguments that are wrong, and what is wrong with those; it adds what it finds itself, and refuses the call.
     """
 
@@ -90,7 +90,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
 
 async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
-    """Carry out a call of a tool when its turn has come, and return its result, whatever happens."""
+    """Run a call of a tool when it is admitted, and return its result, whatever happens."""
     read = partial(_read_arguments, service, tool, arguments)
     return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
 
@@ -119,13 +119,13 @@ def check_size(arguments: Mapping[str, Any]) -> None:
 async def run_call(
     service: Service, client: Client, key: str, read: Callable[[], ClientRequest], run: Run, *, writes: bool = False
 ) -> CallResult:
-    """Read a request, carry it out when its turn has come, and return what came of it, whatever happens.
+    """Read a request, run it when it is admitted, and return its result, whatever happens.
 
-    Requests of one branch that write are carried out in the order in which this was called, those that read beside
+    Requests of one branch that write are run in the order in which this was called, those that read in parallel to
     them (``CallQueue``). One that waits holds no thread, and one that is cancelled meanwhile gives its place back.
 
     ``read`` looks at what was asked before anything is opened, and refuses it by raising; ``writes`` says what is
-    known before that. ``key`` names the tool that remedies speak of.
+    known before that. ``key`` is the tool that remedies name.
     """
     async with service.queue.arrival() as ticket:
         attempt = _Attempt(service, client, key, read, run, writes=writes)
@@ -145,7 +145,7 @@ async def run_call(
 
 
 class _Attempt:
-    """One request on its way, and what is known of it should it fail. Runs in worker threads."""
+    """One request being processed, and what is known of it should it fail. Runs in worker threads."""
 
     def __init__(
         self, service: Service, client: Client, key: str, read: Callable[[], ClientRequest], run: Run, *, writes: bool
@@ -161,9 +161,9 @@ class _Attempt:
         self._around: Payload = {}
 
     def go_on(self, ticket: Ticket) -> CallResult | None:
-        """Do what can be done now: read the request, find its branch, carry it out; None where its turn has not come.
+        """Do what can be done now: read the request, find its branch, run it; None where it is not admitted yet.
 
-        It is called again when the turn has come.
+        It is called again when the request is admitted.
         """
         try:
             if self._ready is None:
@@ -303,7 +303,7 @@ class _Course:
         self._latest: tuple[int, int, str] | None = None
 
     def note(self, done: int, total: int, what: str) -> None:
-        """Take note of how far a step has come; one that begins anew is another step. Runs in the work's thread."""
+        """Note the progress of a step; one that restarts is another step. Runs in the work's thread."""
         if self._latest and (what != self._step[0] or done < self._step[1]):
             self._before = self._latest[0]
         self._step = (what, done)

@@ -68,12 +68,12 @@ class PartPlace(NamedTuple):
 
 
 def part_cursor(place: PartPlace) -> str:
-    """Return the cursor that goes on in a value at this place."""
+    """Return the cursor that continues a value at this place."""
     return f"part.{place.seq}.{place.offset}" + (f".{place.overlay}" if place.overlay else "")
 
 
 def read_part_cursor(cursor: str) -> PartPlace | None:
-    """Return the place of a cursor that goes on in a value, None for a cursor of pages.
+    """Return the place of a cursor that continues a value, None for a cursor of pages.
 
     Raises: ``InvalidQuery`` for one that is neither.
     """

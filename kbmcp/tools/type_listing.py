@@ -63,7 +63,7 @@ class Listing:
             return self._given
 
     def note(self, call: Call, answer: Mapping[str, Any]) -> None:
-        """Take in what the names are as of a call that read, and had this answer."""
+        """Store the names as of a call that read, and had this answer."""
         schema = call.workspace.schema
         with self._gate:
             if self._given is None:
@@ -80,7 +80,7 @@ class Listing:
                 self._as_of, self._latest = as_of, found
 
     def is_changed(self) -> bool:
-        """Return whether the client has another list than the one it would get now; it is asked once for each change."""
+        """Return whether the client has another list than the one it would get now; once for each change."""
         with self._gate:
             if self._given is None or self._latest in {None, self._given}:
                 return False

@@ -111,7 +111,7 @@ def _read(
 
 
 def _misfits_of_sync(request: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the arguments that a sync alone would pass over."""
+    """Yield the arguments that a sync without a changeset would ignore."""
     for name in _OF_CHANGESET:
         if request.get(name, "") not in ("", "upsert"):  # no set: the value may be a list or an object
             message = f"`{name}` applies to entities and edges, and `sync` comes without any."

@@ -1,4 +1,4 @@
-"""A report as commands to a GitHub workflow, which shows them beside the lines of a change, and as a job's summary.
+"""A report as commands to a GitHub workflow, which shows them next to the lines of a change, and as a job's summary.
 
 Escaping is as GitHub documents it for workflow commands: stored text ends neither a command nor one of its properties.
 """
