@@ -37,7 +37,7 @@ from kbcore.errors import ResourceLimit
 from kbcore.text.escaping import escape_controls
 from kbmcp.protocol.stdio import END_OF_INPUT, STOP, Pipes
 from kbmcp.resources import completion, prompts, resource_list
-from kbmcp.resources.instructions import instructions
+from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client, ServerOptions, Service

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcli.messages.snippets import snippet_line
 from kbcli.terminal import tables
+from kbcli.terminal.cells import shortened, width_of
 from kbcli.terminal.colours import STALE
 from kbcli.terminal.path_tables import laid_out_with_paths
 from kbcli.views.listing import Rows
@@ -31,6 +32,8 @@ _EDGE_HEAD: Final = ("FROM", "EDGE", "TO", "CONFIDENCE", "SOURCE")
 _ENTITY_COLUMNS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
 _WALK_COLUMNS: Final = ("depth", "path")
 _TEXT_COLUMNS: Final = ("score", "snippet")
+_LEAST_SNIPPET_COLUMNS: Final = 12
+_HIT_MARK: Final = re.compile("[«»]")
 _EDGE_COLUMNS: Final = (
     *("type", "from", "to", "kind", "confidence", *OBJECT_FIELDS),
     *("created_at", "created_by", "source", "sources", "version", "id"),
@@ -235,7 +238,41 @@ def _drawn(output: Output, answer: QueryAnswer, asked: Query) -> Iterator[str]:
     for lines, (item, _) in zip(blocks, answer.rows if asked.text else itertools.repeat(({}, "")), strict=False):
         yield from lines
         if snippet := item.get("snippet"):
-            yield snippet_line(output, snippet["field"], snippet["text"])
+            yield _snippet_line(output, snippet["field"], snippet["text"])
+
+
+def _snippet_line(output: Output, field: str, text: str) -> str:
+    """Return a snippet in one line, its first hit visible: by its style, between marks where there is none.
+
+    ``text`` has every hit between ``«`` and ``»``, and these nowhere else.
+    """
+    has_style = output.styled("x", "bold") != "x"
+    lead = f"    {field}: "
+    pieces = [(escape_controls(piece), place % 2 == 1) for place, piece in enumerate(_HIT_MARK.split(text))]
+    if not has_style:
+        pieces = [(f"«{piece}»" if is_hit else piece, is_hit) for piece, is_hit in pieces]
+    room = None if output.width is None else max(output.width - width_of(lead), _LEAST_SNIPPET_COLUMNS)
+    if room is not None:
+        pieces = _cut_before_hit(pieces, room)
+    return output.styled(lead, "dim") + "".join(
+        output.styled(text, "bold" if is_hit else "dim") for text, is_hit in pieces if text
+    )
+
+
+def _cut_before_hit(pieces: list[tuple[str, bool]], room: int) -> list[tuple[str, bool]]:
+    """Return the pieces of a snippet in so many columns; the text before the first hit is cut first."""
+    before = "".join(text for text, _ in itertools.takewhile(lambda one: not one[1], pieces))
+    rest = list(itertools.dropwhile(lambda one: not one[1], pieces))
+    if width_of(before) > room // 2 and rest:
+        words = before[-(room // 3) :].partition(" ")
+        before = f"… {words[2]}"
+    kept: list[tuple[str, bool]] = []
+    for text, is_hit in [(before, False), *rest]:
+        kept.append((shortened(text, room), is_hit))
+        room -= width_of(text)
+        if room <= 0:
+            break
+    return kept
 
 
 def _blocks(

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from kbcore.model.concepts import DEFINING
 from kbmcp.resources import prompts
-from kbmcp.resources.instructions import instructions
+from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.tools.call import Client
 from kbmcp.tools.type_listing import MOST_DEFINED, Listing
 from tests.mcp.agents import agent, direct, raw, spawned
