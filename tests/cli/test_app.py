@@ -36,7 +36,7 @@ def test_global_options_are_taken_before_and_after_the_command(kb, synced, words
         ["-C", ".", "status", "--json", "-C", "repo"],
     ],
 )
-def test_the_folder_to_start_in_can_stand_anywhere(kb, synced, place):
+def test_the_option_for_the_folder_can_be_anywhere(kb, synced, place):
     assert kb(*place, cwd=synced.parent).json["branch"] == "main"
 
 
@@ -274,7 +274,7 @@ def test_an_error_of_kb_shows_message_details_and_hint(kb, ready, broken):
     assert error["details"][0]["message"] == "is\x1b[31m red"
 
 
-def test_a_bug_saves_a_report_beside_the_store_and_shows_no_traceback(kb, ready, broken):
+def test_a_bug_saves_a_report_next_to_the_store_and_shows_no_traceback(kb, ready, broken):
     broken(ValueError("what\x1b now"))
     ran = kb("gc", "-q")
     assert (ran.status, ran.out) == (70, "")
@@ -394,7 +394,7 @@ def test_the_command_line_can_be_given_by_the_program(monkeypatch, capfd):
     assert capfd.readouterr().out.startswith("kb ")
 
 
-def test_a_folder_that_is_gone_is_named_and_another_one_works(synced: Path, tmp_path: Path) -> None:
+def test_a_deleted_folder_is_named_and_another_one_works(synced: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'

@@ -281,7 +281,7 @@ def test_hooks_are_installed_looked_at_and_removed(kb, ready):
     assert answer["hooks"][0]["path"] == str(ready / "hooks/post-checkout")
 
 
-def test_a_new_entity_is_told_alike_between_branches_and_between_seqs(kb, synced):
+def test_a_new_entity_is_shown_equally_between_branches_and_between_seqs(kb, synced):
     git(synced, "branch", "topic")
     kb("branch", "ensure", "topic")
     kb("apply", "-", "--branch", "topic", stdin='{"entities":[{"id":"A","type":"req","title":"T","status":"open"}]}')
@@ -320,7 +320,7 @@ def test_the_list_and_gc_name_a_branch_that_was_made_again_and_the_next_writer_p
     assert "\tmade again\t" not in kb("branch").out
 
 
-def test_a_branch_whose_reflog_is_gone_is_in_doubt(kb, synced):
+def test_a_branch_without_its_reflog_is_in_doubt(kb, synced):
     git(synced, "add", "-A")
     git(synced, "commit", "-qm", "one")
     git(synced, "switch", "-q", "-c", "topic")

@@ -150,7 +150,7 @@ def test_stored_text_in_a_message_is_shown_safely(kb, synced):
     assert "\x1b" not in ran.out + ran.err
 
 
-def test_only_what_came_since_a_point_is_told(kb, synced):
+def test_only_changes_since_a_point_are_reported(kb, synced):
     write(synced, UNRESOLVED)
     kb("sync")
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-3", "type": "req", "title": "t", "status": "open"}]}')
@@ -169,7 +169,7 @@ def test_only_what_came_since_a_point_is_told(kb, synced):
     assert kb("check", "--since", "2", "--fail-on", "warning").status == 1
 
 
-def test_only_what_is_staged_is_told_with_its_line(kb, synced):
+def test_only_what_is_staged_is_reported_with_its_line(kb, synced):
     git(synced, "add", "--all")
     git(synced, "commit", "--quiet", "-m", "documents")
     write(synced, UNRESOLVED)
@@ -191,7 +191,7 @@ def test_only_what_is_staged_is_told_with_its_line(kb, synced):
     assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"] * 2
 
 
-def test_a_comment_that_counts_without_being_a_fact_is_told(kb, synced):
+def test_a_comment_that_counts_without_being_a_fact_is_reported(kb, synced):
     git(synced, "add", "--all")
     git(synced, "commit", "--quiet", "-m", "documents")
     settings = json.loads((synced / ".kb/config.json").read_text())
@@ -393,7 +393,7 @@ def test_stored_text_of_a_rule_is_shown_safely(kb, synced):
     assert "\x1b" not in ran.out + ran.err
 
 
-def test_a_suspect_edge_is_told_with_the_command_that_confirms_it(kb, synced):
+def test_a_suspect_edge_is_reported_with_the_command_that_confirms_it(kb, synced):
     kb(
         "apply",
         "-",

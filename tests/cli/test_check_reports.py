@@ -238,7 +238,7 @@ def test_the_baseline_holds_what_is_old_and_lets_new_faults_through(kb, crowded)
     assert (answer["violations"], answer["in_baseline"]) == ([], 1)
 
 
-def test_the_baseline_goes_by_code_subject_field_and_values(kb, crowded):
+def test_the_baseline_matches_by_code_subject_field_and_values(kb, crowded):
     kb("check", "--write-baseline")
     kept = json.loads((crowded / ".kb/baseline.json").read_text())
     assert kept["violations"][0] == {"rule": "must-coverage", "id": "MUST", "values": ["specified_by"]}

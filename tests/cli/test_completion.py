@@ -130,7 +130,7 @@ def test_outside_of_a_repository_nothing_is_offered_and_nothing_is_said(kb, user
     assert (ran.status, ran.out.strip(), ran.err) == (0, "", "")
 
 
-def test_a_store_that_is_damaged_says_nothing_while_somebody_types(typed, synced):
+def test_a_damaged_store_gives_no_message_during_completion(typed, synced):
     journal = next(stores_at(synced).rglob("*.jsonl"))
     journal.write_bytes(b"nonsense\n")
     assert typed("kb show PAY") == []

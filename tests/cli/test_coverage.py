@@ -90,7 +90,7 @@ def test_a_percentage_of_nothing_that_matches_is_not_reached(kb, waived):
     assert "--fail-under has nothing to compare: no requirement matches." in ran.err
 
 
-def test_a_filter_that_no_requirement_knows_is_told_with_the_nearest(kb, waived):
+def test_a_filter_that_no_requirement_knows_is_reported_with_the_nearest(kb, waived):
     ran = kb("coverage", "--tag", "auht", "--status", "opne")
     assert ran.err.splitlines() == [
         "No requirement matches.",
@@ -145,7 +145,7 @@ def test_an_empty_answer_says_why(kb, ready):
     assert kb("coverage", "--at", "1", "--json").json["total"]["requirements"] == 0
 
 
-def test_a_file_that_gives_no_reason_is_told_so(kb, synced):
+def test_a_file_without_a_reason_is_reported_as_such(kb, synced):
     write(synced, {"docs/requirements/bought.md": BOUGHT.replace("by the vendor", "''")})
     assert "must say something at 'verified'" in kb("sync").err
     answer = {"id": "REQ-1", "attributes": {"not_applicable": {"tested": "x"}}}
@@ -154,7 +154,7 @@ def test_a_file_that_gives_no_reason_is_told_so(kb, synced):
     assert "there may be specified, verified, implemented" in refused.err
 
 
-def test_a_tag_that_is_called_like_the_rest_is_told_apart(kb, waived):
+def test_a_tag_that_is_named_like_the_rest_is_distinguished(kb, waived):
     write(waived, {"docs/requirements/odd.md": '---\nid: REQ-8\ntitle: Odd\ntags: ["(none)"]\n---\n'})
     kb("sync")
     rows = [line.split()[0] for line in kb("coverage", "--by", "tag", "--format", "table").out.splitlines()]

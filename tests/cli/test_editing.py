@@ -48,7 +48,7 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(kb, synced):
     assert kb("set", "REQ-1", "status=done", "--dry-run", "--json").json["files"][0]["path"] == DOCUMENT
 
 
-def test_a_field_of_a_client_is_set_in_the_store_beside_its_other_attributes(kb, synced):
+def test_a_field_of_a_client_is_set_in_the_store_with_its_other_attributes(kb, synced):
     client(kb, attributes={"size": 3, "team": "a"})
     assert kb("set", "REQ-9", "attributes.size:=4", "team=", "risk=low").status == 0
     assert shown(kb, "REQ-9")["attributes"] == {"size": 4, "risk": "low"}
@@ -88,7 +88,7 @@ def test_an_item_is_added_to_the_list_that_is_saved_between_two_reads(synced, mo
     assert (synced / DOCUMENT).read_text() == LOGIN.replace("[auth, web]", "[web, theirs, mine]")
 
 
-def test_edits_that_no_sync_saw_are_named_where_a_field_beside_them_is_set(kb, synced):
+def test_unsynced_edits_are_named_where_another_field_is_set(kb, synced):
     client(kb, "REQ-9")
     text = LOGIN.replace("Log in\nstatus", "Enter\nstatus").replace("web]", "web]\ndepends_on: [REQ-2]\nowner: bob")
     write(synced, {DOCUMENT: text})
@@ -253,7 +253,7 @@ def test_an_edge_made_suspect_by_a_change_that_no_record_has_yet_names_the_sync(
         (("kip", 'UPSERT { CONCEPT { {type: "Requirement", name: "REQ-7"} SET ATTRIBUTES { owner: "x" } } }'), ""),
     ],
 )
-def test_a_write_to_an_entity_whose_document_is_gone_is_refused_until_that_is_recorded(kb, synced, words, stdin):
+def test_a_write_to_an_entity_whose_document_was_deleted_is_refused_until_that_is_recorded(kb, synced, words, stdin):
     write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
     assert kb("sync").status == 0
     (synced / "docs/requirements/7.md").unlink()
@@ -264,7 +264,7 @@ def test_a_write_to_an_entity_whose_document_is_gone_is_refused_until_that_is_re
     assert len(records(kb)) == 2
 
 
-def test_a_status_that_nobody_stated_is_set_in_the_document(kb, synced):
+def test_a_status_that_was_not_stated_is_set_in_the_document(kb, synced):
     document = write_document(synced, "---\nid: REQ-7\ntitle: T\n---\n")
     assert kb("sync").status == 0
     ran = kb("set", "REQ-7", "status=done", "owner=ann")

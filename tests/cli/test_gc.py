@@ -176,7 +176,7 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     assert kb("branch", "restore", "gone").status == 62
 
 
-def test_a_store_left_behind_by_a_forced_rename_is_named_on_use_and_by_gc(kb, synced):
+def test_a_store_left_by_a_forced_rename_is_named_on_use_and_by_gc(kb, synced):
     commit_files(synced, {"x": "1"})
     git(synced, "switch", "-q", "-c", "feat")
     write(synced, {"change.json": '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'})

@@ -174,7 +174,7 @@ def beside(kb, root: Path) -> Path:
     return saved
 
 
-def test_doctor_adopts_stores_that_lie_beside_and_puts_those_in_use_into_the_trash(kb, kept):
+def test_doctor_adopts_other_stores_and_moves_those_in_use_to_the_trash(kb, kept):
     saved = beside(kb, kept)
     assert "--adopt .kb/branches" in kb("status").err
     assert "--adopt .kb/branches" in kb("check", "--fail-on", "never").err
@@ -250,7 +250,7 @@ def test_a_store_that_an_older_kb_begins_after_git_clean_is_named_with_both_ways
     assert ".kb/branches" not in kb("status").err
 
 
-def test_the_command_that_begins_an_empty_store_beside_tracked_ones_says_so(kb, kept, monkeypatch, tmp_path):
+def test_the_command_that_makes_an_empty_store_next_to_tracked_ones_says_so(kb, kept, monkeypatch, tmp_path):
     make_older(kept)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # an older KB noted nothing there
     old = facts(kept / ".kb/branches/main")
@@ -298,7 +298,7 @@ def relocated(root: Path) -> bool:
     return (root / ".kb/branches").is_symlink() or (root / ".kb/branches/.lock").is_dir()
 
 
-def test_doctor_adopts_no_links_and_nothing_that_is_damaged_unless_told_so(kb, kept):
+def test_doctor_adopts_no_links_and_no_damaged_store_without_the_option(kb, kept):
     saved = beside(kb, kept)
     (kept / ".kb/branches/main/quarantine").symlink_to("/etc")
     refused = kb("doctor", "--adopt", ".kb/branches", "--json")

@@ -77,7 +77,7 @@ def test_a_hook_asks_git_once_what_is_checked_out_where_only_git_can_say(kb, ref
     assert calls.read_text().count(" symbolic-ref ") == 1
 
 
-def test_a_git_that_cannot_read_the_repository_is_told_of_before_anything_is_made(kb, root):
+def test_a_git_that_cannot_read_the_repository_is_reported_before_anything_is_made(kb, root):
     git(root, "config", "core.repositoryformatversion", "1")
     git(root, "config", "extensions.somethingNew", "some-later-format")
     (root / ".git/HEAD").write_text("ref: refs/heads/.invalid\n")
@@ -125,7 +125,7 @@ def test_on_a_branch_from_before_kb_git_leaves_the_stores_alone(kb, root):
 
 
 @pytest.mark.parametrize("command", ["sync", "init --no-hooks"])
-def test_stores_that_an_earlier_release_made_are_told_and_kept_out_of_git_from_then_on(kb, synced, command):
+def test_stores_that_an_earlier_release_made_are_reported_and_kept_out_of_git_from_then_on(kb, synced, command):
     write(synced, {".kb/.gitignore": "/branches/\n/cache/\n"})
     assert "does not keep a link .kb/branches out of git" in kb("doctor").out
     git(synced, "switch", "--quiet", "-c", "other")
@@ -200,7 +200,7 @@ def calling(tmp_path, synced, user):
 
 
 @pytest.mark.parametrize("event", ["pre-commit", "post-commit"])
-def test_in_a_hook_of_a_linked_worktree_kb_speaks_of_that_worktree(kb, synced, calling, tmp_path, event):
+def test_in_a_hook_of_a_linked_worktree_kb_uses_that_worktree(kb, synced, calling, tmp_path, event):
     commit_files(synced, DOCUMENTS)
     linked = add_worktree(synced, tmp_path / "linked", "feature")
     calling(event, "status --json")

@@ -29,7 +29,7 @@ def test_the_whole_graph_is_cut_with_a_word(kb, synced):
     assert len(kb("graph", "--type", "req", "--follow", "verified_by", "--json").json["edges"]) == 0
 
 
-def test_more_edges_than_mermaid_draws_are_told(kb, synced):
+def test_more_edges_than_mermaid_draws_are_reported(kb, synced):
     tests = [{"id": f"T-{number}", "type": "test", "title": "t", "status": "active"} for number in range(600)]
     edges = [{"type": "verified_by", "from": "REQ-1", "to": one["id"]} for one in tests]
     assert kb("apply", "-", stdin=json.dumps({"entities": tests, "edges": edges})).status == 0

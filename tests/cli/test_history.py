@@ -101,7 +101,7 @@ def test_the_log_on_one_line_each_is_a_safe_table_that_says_when_there_is_more(k
     assert "There are more" not in kb("log", "--limit", "3").err
 
 
-def test_an_empty_log_and_unknown_names_are_told(kb, ready):
+def test_an_empty_log_and_unknown_names_are_reported(kb, ready):
     assert kb("log") == (
         *(0, ""),
         "Nothing was written yet: `kb sync` reads the documents, and `kb apply` a changeset.\n",
@@ -186,7 +186,7 @@ def test_a_record_is_shown_with_each_change_before_and_after(kb, told):
     assert r"\x1b[31m" in text
 
 
-def test_an_entity_that_is_gone_leads_to_the_record_that_removed_it(kb, told):
+def test_a_removed_entity_names_the_record_that_removed_it(kb, told):
     kb("delete", "SCN-1", "--cascade")
     ran = kb("show", "SCN-1")
     assert ran.status == 64
@@ -235,7 +235,7 @@ def test_branches_are_compared_from_the_first_to_the_second(kb, told):
     assert found["edges"][0]["change"] == "deleted"
     assert found["base"] == 3
     assert "+ SCN-1 (scenario) Known device" in kb("branch", "diff", "feature", "main").out
-    assert kb("branch", "diff", "main", "main").err == "main and main hold the same.\n"
+    assert kb("branch", "diff", "main", "main").err == "main and main have the same content.\n"
     assert kb("branch", "diff", "main", "nope").status == 62
 
 
@@ -248,7 +248,7 @@ def damage_last_record(root: Path) -> None:
     shutil.rmtree(caches_at(root) / "main")
 
 
-def test_what_lies_before_a_damage_of_the_journal_is_still_answered(kb, told):
+def test_records_before_a_damage_of_the_journal_are_still_answered(kb, told):
     questions = (("query", "--at", "2", "--json"), ("show", "2", "--json"), ("diff", "2", "1", "--json"))
     before = [kb(*words).out for words in questions]
     damage_last_record(told)
@@ -326,7 +326,7 @@ def test_a_record_out_of_reach_is_refused_as_a_record(kb, grown):
     assert missing.err.startswith("error: Record 7 is missing since the salvage that record 9 documents.")
 
 
-def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
+def test_pruned_history_is_reported_where_the_rest_is_listed(kb, pruned):
     note = "Records before seq 4 were pruned.\n"
     assert kb("log").err == kb("log", "--actor", "tester").err == kb("log", "SCN-1").err == note
     assert kb("log", "REQ-1").err == f"No record matches.\n{note}"
@@ -337,7 +337,7 @@ def test_what_was_given_up_is_told_where_the_rest_is_listed(kb, pruned):
     assert kb("log", "GONE").status == kb("show", "GONE").status == 64
 
 
-def test_what_lies_before_the_first_record_is_not_told_of_the_whole_branch(kb, told):
+def test_a_point_before_the_first_record_is_not_reported_for_the_whole_branch(kb, told):
     assert kb("query", "--at", "0").err == (
         "Seq 0 is before the first record; there was nothing.\n"
         "note: The answer is of the records of main as of seq 0, not of the files.\n"
@@ -384,7 +384,7 @@ def test_wrong_input_is_answered_with_one_line_and_what_to_do(kb, told, words, s
     assert hint in remedy
 
 
-def test_facts_that_a_bad_file_kept_are_told_on_the_page_of_the_entity(kb, told):
+def test_facts_that_a_bad_file_kept_are_reported_on_the_page_of_the_entity(kb, told):
     write(told, {"docs/requirements/login.md": LOGIN.replace("title: Log in", "title: [Log in")})
     kb("sync")
     stale = "\n  stale: may be older than docs/requirements/login.md, which could not be read completely\n"
@@ -401,7 +401,7 @@ def test_an_entity_with_a_long_history_names_the_command_that_lists_the_rest(kb,
     assert "  … 2 more: kb log SCN-1\n" in kb("show", "SCN-1").out
 
 
-def test_the_log_shows_what_was_found_and_mended(kb, told):
+def test_the_log_shows_what_was_found_and_repaired(kb, told):
     (journal,) = (stores_at(told) / "main").glob("journal-*")
     with journal.open("ab") as file:
         file.write(b"half a rec")

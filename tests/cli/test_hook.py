@@ -49,7 +49,7 @@ def test_help_imports_no_command(tmp_path):
     assert (found, "Find and show:" in written) == (["typer"], True)
 
 
-def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
+def test_a_switch_makes_the_store_and_reads_the_files(kb, synced, capfd):
     commit_files(synced, DOCUMENTS)
     git(synced, "switch", "-q", "-c", "feature")
     commit_files(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
@@ -61,7 +61,7 @@ def test_a_switch_makes_the_store_and_takes_in_the_files(kb, synced, capfd):
     assert [one["name"] for one in kb("branch", "list", "--json").json["branches"]] == ["feature", "main"]
 
 
-def test_a_merge_takes_in_the_files(kb, synced):
+def test_a_merge_reads_the_files(kb, synced):
     write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
     ran = kb("hook", "post-merge", "0")
     assert ran == (0, "", "kb: main at seq 2: 1 created from 1 of 4 files.\n")
@@ -195,7 +195,7 @@ def test_git_itself_keeps_the_store_in_step(kb, synced, hooked, tmp_path):
     assert listed()["side"] == 2
 
 
-def test_a_rebase_is_taken_in_once_it_is_through_and_an_amended_commit_too(kb, synced, hooked):
+def test_a_rebase_is_recorded_once_it_has_ended_and_an_amended_commit_too(kb, synced, hooked):
     def seq() -> int:
         return kb("status", "--json", "--branch", "feature").json["seq"]
 
@@ -214,7 +214,7 @@ def test_a_rebase_is_taken_in_once_it_is_through_and_an_amended_commit_too(kb, s
     assert done.stderr.count("kb: feature at seq 3: 1 created") == 1
 
 
-def test_of_several_commits_that_git_makes_the_last_one_is_taken_in(kb, synced, hooked):
+def test_of_several_commits_that_git_makes_the_last_one_is_recorded(kb, synced, hooked):
     git(synced, "switch", "-q", "-c", "feature")
     names = [f"docs/requirements/{number}.md" for number in (7, 8, 9)]
     for number, name in zip((7, 8, 9), names, strict=True):
@@ -230,7 +230,7 @@ def test_of_several_commits_that_git_makes_the_last_one_is_taken_in(kb, synced, 
     assert (done.stdout + done.stderr).count("kb: main at seq 4: 1 created") == 1
 
 
-def test_in_the_middle_of_a_rebase_nothing_is_taken_in(kb, synced, hooked):
+def test_in_the_middle_of_a_rebase_nothing_is_recorded(kb, synced, hooked):
     start_conflicting_rebase(synced)
     (synced / "same.txt").write_text("both\n")
     git(synced, "add", "same.txt")

@@ -31,11 +31,11 @@ def test_every_format_says_the_same(kb, synced):
 
 def test_what_affects_nothing_says_where_to_look(kb, synced):
     ran = kb("impact", "TEST-1", "--format", "table")
-    assert "affects nothing that is known here" in ran.out
+    assert "affects nothing that KB knows" in ran.out
     assert "`kb show TEST-1`" in ran.err
 
 
-def test_limits_are_told(kb, synced):
+def test_limits_are_reported(kb, synced):
     edges = [{"type": "depends_on", "from": f"REQ-{number}", "to": "REQ-2"} for number in (5, 6, 7)]
     nodes = [{"id": f"REQ-{number}", "type": "req", "title": "T", "status": "open"} for number in (5, 6, 7)]
     assert kb("apply", "-", stdin=json.dumps({"entities": nodes, "edges": edges})).status == 0

@@ -179,7 +179,7 @@ def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, ro
     assert kb("init", "--no-hooks").status == 0
 
 
-def test_a_store_that_is_damaged_or_was_taken_away_is_told(kb, synced):
+def test_a_store_that_is_damaged_or_was_taken_away_is_reported(kb, synced):
     kb("query")
     (stores_at(synced) / "main/head.json").unlink()
     assert kb("init", "--no-hooks").status == 42

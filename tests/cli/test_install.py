@@ -102,7 +102,7 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
 
 
 @pytest.mark.parametrize("client", KINDS)
-def test_each_client_is_told_which_toolsets_the_server_offers(kb, home, root, client):
+def test_each_client_gets_the_toolsets_that_the_server_offers(kb, home, root, client):
     plain = json.loads(kb("mcp", "install", client, "--json").out)["entry"]
     told = json.loads(kb("mcp", "install", client, "--toolsets", "core, kip", "--json").out)
     if client == "opencode":
@@ -357,7 +357,7 @@ def test_what_makes_no_sense_is_refused(kb, home, root, words, says):
     assert not (root / ".cursor").exists()
 
 
-def test_a_file_that_somebody_changes_meanwhile_is_not_written_over(tmp_path):
+def test_a_file_that_changes_meanwhile_is_not_overwritten(tmp_path):
     kind = KINDS["claude-code"]
     place = installing.ClientFile(tmp_path, file_of(kind, "project", "linux"))
     planned = installing.plan(kind, place, "kb", HERE)

@@ -146,7 +146,7 @@ def test_an_error_of_kb_ends_with_its_own_status(synced, kb):
     assert kb("kip", "DESCRIBE PRIMER").status == 63
 
 
-def test_all_that_stands_is_exported_and_applied_elsewhere(synced, kb, tmp_path, models):
+def test_the_current_state_is_exported_and_applied_elsewhere(synced, kb, tmp_path, models):
     assert "3 entities and" in kb("export", "all.json").out
     (synced / "all.json").write_text("of somebody")
     ran = kb("export", "all.json")
@@ -297,7 +297,7 @@ def test_ctrl_c_drops_what_is_typed_after_a_write_too(synced, tmp_path):
     assert at.leave() == 0
 
 
-def test_an_error_at_the_prompt_speaks_of_writing_only_after_a_command_that_writes(synced, tmp_path):
+def test_an_error_at_the_prompt_mentions_writing_only_after_a_command_that_writes(synced, tmp_path):
     upsert = 'UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n'
     at = Terminal(synced, tmp_path / "state")
     at.type(upsert)  # notes how far the store has got

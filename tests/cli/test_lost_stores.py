@@ -13,7 +13,7 @@ from tests.support.repository.places import stores_at
 from tests.support.repository.repos import git
 
 
-def test_a_store_that_is_gone_is_named_by_every_command_until_a_person_accepts_it(kb, synced):
+def test_a_lost_store_is_named_by_every_command_until_a_person_accepts_it(kb, synced):
     kb("query")
     shutil.rmtree(stores_at(synced) / "main")
     said = "The store of main is missing. seen: 1, now: no store; record 1 is missing."
@@ -164,7 +164,7 @@ def test_each_command_that_names_a_loss_says_what_to_do(kb, synced, command):
 
 
 @pytest.mark.parametrize("option", ["--rebuild-head", "--rebuild-snapshots", "--salvage"])
-def test_a_repair_of_a_store_that_is_gone_says_that_it_is_and_what_to_do(kb, synced, option):
+def test_a_repair_of_a_lost_store_says_so_and_what_to_do(kb, synced, option):
     kb("query")
     emptied(synced, "all")
     refused = kb("doctor", option, "--json").error
@@ -199,7 +199,7 @@ def test_a_damaged_store_in_the_trash_comes_back_only_by_the_option_and_is_named
     assert kb("query").status == 0
 
 
-def test_what_nobody_has_accepted_is_not_said_to_be(kb, synced, tmp_path):
+def test_a_loss_that_was_not_accepted_is_not_called_accepted(kb, synced, tmp_path):
     went_back(kb, synced, tmp_path / "kb.backup")
     refused = kb("doctor", "--new-epoch", "--json").error
     assert (refused["code"], "accepted" in refused["message"]) == ("invalid_query", False)

@@ -65,7 +65,7 @@ def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when
     assert kb("query", "edge", "--where", "from=REQ-3", "--json").json["edges"][0]["to"] == "REQ-4"
 
 
-def test_a_repeated_changeset_names_the_ids_of_several_series_or_none_where_they_cannot_be_told_apart(kb, synced):
+def test_a_repeated_changeset_names_the_ids_of_several_series_or_none_where_they_are_ambiguous(kb, synced):
     def sent(name, *keys):
         entities = [{"id": key, "type": "req", "title": "T", "status": "open"} for key in keys]
         stdin = json.dumps({"changeset_id": name, "entities": entities})
@@ -246,7 +246,7 @@ def test_an_option_of_new_that_would_be_ignored_is_refused(kb, synced):
     assert len(records(kb)) == 1
 
 
-def test_an_upsert_makes_no_entity_that_a_file_states_and_no_sync_has_taken_in(kb, synced):
+def test_an_upsert_makes_no_entity_that_only_an_unsynced_file_states(kb, synced):
     path = "docs/requirements/new.md"
     write(synced, {path: "---\nid: REQ-50\ntitle: New\nstatus: open\n---\n"})
     before = kb("status", "--json").json["seq"]

@@ -144,7 +144,7 @@ def test_two_users_of_a_shared_repository_write_in_turns_and_so_does_root(common
 
 
 @needs_root
-def test_a_second_user_is_told_whose_the_files_are_and_what_to_do(common: Path) -> None:
+def test_the_error_for_a_second_user_names_the_owner_and_the_remedy(common: Path) -> None:
     root = common / "repo"
     root.mkdir()
     os.chown(root, ALICE, ALICE)

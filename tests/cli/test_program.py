@@ -53,7 +53,7 @@ def test_a_long_answer_comes_whole_through_a_pipe(project):
     assert out.count(b"\n") == 1
 
 
-def test_a_reader_that_goes_away_ends_the_program_quietly(project):
+def test_a_reader_that_closes_the_pipe_ends_the_program_quietly(project):
     for words in (["query", "--limit", "1000", "--json"], ["query", "--limit", "1000", "--format", "jsonl"]):
         with start(project, *words) as running:
             assert running.stdout is not None
@@ -74,7 +74,7 @@ def test_head_and_a_slow_reader_see_no_message(project):
     assert int(shell.stdout[100:]) > 4 * 64 * 1024
 
 
-def test_a_full_or_closed_standard_output_is_a_failure_that_is_told(project):
+def test_a_full_or_closed_standard_output_is_a_failure_that_is_reported(project):
     for target, reason in (("> /dev/full", "No space left"), (">&-", "closed")):
         shell = subprocess.run(
             ["sh", "-c", f"{shlex.join(program())} query --json {target}"],
@@ -107,7 +107,7 @@ def test_answers_are_utf_8_in_every_locale(project, locale):
     assert "line 1 é" in json.loads(done.stdout.decode("utf-8"))["entities"][0]["attributes"]["note"]
 
 
-def test_with_an_unwritable_kb_reading_goes_on_and_writing_is_refused(tmp_path):
+def test_with_an_unwritable_kb_reading_works_and_writing_is_refused(tmp_path):
     root = make_repository(tmp_path / "repo")
     run_kb(root, "init", "--no-hooks")
     write(root, DOCUMENTS)
@@ -145,7 +145,7 @@ def test_as_a_module_it_is_the_same_program(project):
     assert done.stdout == installed.stdout
 
 
-def test_a_fork_and_what_stands_in_for_the_program_end_and_say_the_same(project):
+def test_a_fork_and_the_replacement_of_the_program_end_with_the_same_status(project):
     for words, status in ((("query", "--id", "REQ-1", "--json"), 0), (("query", "--id", "", "--é\udce9"), 2)):
         commands = ([*program(), *words], [stand_in("kb"), *words])
         ended = [

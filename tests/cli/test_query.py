@@ -150,7 +150,7 @@ def test_contradictions_are_refused(kb, synced, words):
     assert kb("query", *words).status == 2
 
 
-def test_all_faults_of_a_query_are_told_at_once_with_the_nearest_names(kb, synced):
+def test_all_faults_of_a_query_are_reported_at_once_with_the_nearest_names(kb, synced):
     error = kb("query", "rec", "--sort", "tags", "--lacks", "verified_bye", "--json").error
     assert error["code"] == "invalid_query"
     assert [problem["path"] for problem in error["details"]] == ["$.type", "$.lacks[0]", "$.sort"]
@@ -192,7 +192,7 @@ def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
     assert [row["stale"] for row in rows] == ["true", ""]
 
 
-def test_an_empty_answer_is_told_on_standard_error(kb, synced, root):
+def test_an_empty_answer_is_reported_on_standard_error(kb, synced, root):
     head = "FROM\tEDGE\tTO\tCONFIDENCE\tSOURCE\n"
     assert kb("query", "edge", "--where", "kind=x") == (
         0,
@@ -272,7 +272,7 @@ def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was
     assert kb("query", "--text", "—").err.startswith("error: The text contains no word.")
 
 
-def test_ids_that_begin_with_a_dash_come_behind_two_dashes_or_with_their_option(kb, synced):
+def test_ids_that_begin_with_a_dash_come_after_two_dashes_or_with_their_option(kb, synced):
     apply(kb, entities=[{"id": "-x", "type": "req", "title": "T", "status": "open"}])
     assert ids(kb("query", "--id", "-x", "--json")) == ["-x"]
     assert kb("delete", "--json", "--", "-x").json["deleted"] == ["-x"]
@@ -305,7 +305,7 @@ def test_a_refused_query_names_the_options_and_in_json_the_arguments(kb, synced)
     ("total", "ways"),
     [(2, "--limit 2, or --cursor C"), (20_000, "--limit 10000, or --cursor C")],
 )
-def test_the_way_to_more_is_one_that_can_be_gone(total, ways):
+def test_the_command_for_more_results_works(total, ways):
     assert ways_on(1, total, "C") == ways
     assert ways_on(10_000, 20_000, "C") == "--cursor C"
 

@@ -23,7 +23,7 @@ def read_slowly(descriptor: int, into: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("is_blocking", [True, False])
-def test_all_of_a_long_text_goes_through_a_pipe_whatever_it_takes_at_once(is_blocking):
+def test_a_long_text_is_written_completely_to_a_pipe_of_any_capacity(is_blocking):
     reads, writes = os.pipe()
     if not is_blocking:
         fcntl.fcntl(writes, fcntl.F_SETFL, fcntl.fcntl(writes, fcntl.F_GETFL) | os.O_NONBLOCK)
@@ -38,7 +38,7 @@ def test_all_of_a_long_text_goes_through_a_pipe_whatever_it_takes_at_once(is_blo
     assert b"".join(got).decode() == text
 
 
-def test_a_reader_that_is_gone_is_told_apart_from_a_full_disk():
+def test_a_closed_reader_is_distinguished_from_a_full_disk():
     reads, writes = os.pipe()
     os.close(reads)
     with os.fdopen(writes, "w", encoding="utf-8") as stream, pytest.raises(OutputClosed):

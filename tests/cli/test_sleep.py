@@ -56,7 +56,7 @@ def test_a_narrow_terminal_shows_all_counts_and_says_whole_why_a_task_failed(rem
     assert len(set(measures)) == 2, "they are told apart"
 
 
-def test_within_the_interval_nothing_is_done_and_the_way_to_insist_is_told(remembered, kb):
+def test_within_the_interval_nothing_is_done_and_the_option_to_force_is_named(remembered, kb):
     assert kb("sleep", "--quiet") == (0, "", "")
     ran = kb("sleep")
     assert (ran.status, "Nothing was done" in ran.out, "kb sleep --force" in ran.err) == (0, True, True)
@@ -103,7 +103,7 @@ def test_bounds_of_a_domain_that_cross_are_refused(ready, kb, members, key, boun
     assert bound in error["details"][0]["message"]
 
 
-def test_a_domain_that_is_not_there_is_told_once(remembered, kb):
+def test_a_domain_that_is_not_there_is_reported_once(remembered, kb):
     (remembered / ".kb" / "config.json").write_text('{"sleep": {"domainOfType": {"Person": "Nowhere"}}}')
     assert kb("sleep").out.count("The settings name the domain Nowhere, and there is none.") == 1
 

@@ -25,7 +25,7 @@ def everything(root: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
-def test_sync_takes_in_the_files_and_answers_in_the_fixed_shape(kb, ready):
+def test_sync_reads_the_files_and_answers_in_the_fixed_shape(kb, ready):
     write(ready, DOCUMENTS)
     answer = kb("sync", "--json").json
     assert set(answer) >= {"branch", "seq", "files", "created", "updated", "deleted", "edges", "unresolved", "problems"}
@@ -42,7 +42,7 @@ def test_unchanged_files_write_no_record(kb, synced):
     assert kb("sync", "--rebuild", "--json").json["seq"] == 1
 
 
-def test_a_changed_and_a_removed_file_are_told(kb, synced):
+def test_a_changed_and_a_removed_file_are_reported(kb, synced):
     write(synced, {"docs/requirements/login.md": LOGIN.replace("open", "done"), "docs/tests/login.md": None})
     assert kb("sync").out == "main at seq 2: 1 updated, 1 deleted; edges: 1 deleted from 1 of 2 files and 1 removed.\n"
 
@@ -55,7 +55,7 @@ def test_a_dry_run_says_what_would_change_and_leaves_the_store_as_it_is(kb, sync
     assert (answer["seq"], answer["freshness"], answer["pending_files"]) == (1, "overlay", 1)
 
 
-def test_only_the_named_paths_are_taken_in_relative_to_the_current_folder(kb, synced):
+def test_only_the_named_paths_are_recorded_relative_to_the_current_folder(kb, synced):
     more = {"docs/requirements/a.md": LOGIN.replace("REQ-1", "REQ-A"), "docs/tests/b.md": "---\nid: TEST-B\n---\n# B\n"}
     write(synced, more)
     assert kb("sync", "a.md", "--json", cwd=synced / "docs/requirements").json["created"] == 1
@@ -84,7 +84,7 @@ def test_a_path_at_which_there_is_nothing_is_refused_by_name(kb, synced):
     assert kb("sync", "docs/tests/login.md").out.endswith("1 deleted; edges: 1 deleted from 1 removed file.\n")
 
 
-def test_problems_beside_the_named_paths_are_counted(kb, synced):
+def test_problems_outside_the_named_paths_are_counted(kb, synced):
     bad = {f"docs/requirements/{name}.md": BAD for name in ("bad", "worse")}
     write(synced, bad | {"docs/tests/b.md": "---\nid: T-2\nlinks: [REQ-77]\n---\n# B\n"})
     kb("sync")
@@ -105,7 +105,7 @@ def test_what_is_said_of_many_files_alike_is_one_line_with_the_number(kb, ready)
     assert kb("sync").err.startswith("docs/tests/9.md:2: No status is stated")
 
 
-def test_a_file_that_could_not_be_read_does_not_count_as_taken_in(kb, synced):
+def test_a_file_that_could_not_be_read_does_not_count_as_recorded(kb, synced):
     write(synced, {"docs/requirements/login.md": BAD})
     ran = kb("sync")
     assert ran.out == "main at seq 2: no entity or edge changed, from 1 of 3 files, 1 of them not read completely.\n"
@@ -114,7 +114,7 @@ def test_a_file_that_could_not_be_read_does_not_count_as_taken_in(kb, synced):
     assert "from 2 of 3 files, 2 of them not read completely" in kb("sync").out
 
 
-def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_taken_in(kb, ready):
+def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_recorded(kb, ready):
     write(ready, DOCUMENTS | {"docs/requirements/bad.md": BAD})
     ran = kb("sync")
     assert ran.status == 0
@@ -126,7 +126,7 @@ def test_a_bad_file_is_reported_with_place_and_remedy_and_the_others_are_taken_i
     assert kb("sync", "--strict").status == 0
 
 
-def test_an_unresolved_link_is_told_until_its_target_comes(kb, synced):
+def test_an_unresolved_link_is_reported_until_its_target_exists(kb, synced):
     document = LOGIN.replace("tags", "links: [REQ-77]\ntags").replace("REQ-1", "REQ-9")
     write(synced, {"docs/requirements/new.md": document})
     ran = kb("sync")
@@ -217,7 +217,7 @@ def test_status_shows_bad_files_and_unresolved_links(kb, synced):
     assert "T-2 -> REQ-77" in kb("status").out
 
 
-def test_status_names_a_file_that_was_not_read_and_is_gone_once(kb, synced):
+def test_status_names_an_unread_and_deleted_file_once(kb, synced):
     write(synced, {"docs/requirements/bad.md": BAD})
     kb("sync")
     write(synced, {"docs/requirements/bad.md": None})
@@ -269,7 +269,7 @@ def test_status_does_not_count_a_file_that_waits_for_another_as_changed(kb, sync
     assert kb("sync", "--json").json["files"]["changed"] == 0
 
 
-def test_status_keeps_what_lies_below_a_folder_that_it_cannot_list(kb, synced, monkeypatch):
+def test_status_keeps_the_content_of_a_folder_that_it_cannot_list(kb, synced, monkeypatch):
     scandir = os.scandir
 
     def refusing(path):

@@ -116,7 +116,7 @@ def test_what_is_said_is_broken_between_words(project):
         assert [one for one in said if width_of(one) > 40 and "`" not in one and " " in one.strip()] == []
 
 
-def test_what_changed_and_how_it_stands_is_broken_between_words(project):
+def test_changes_and_the_state_are_broken_between_words(project):
     for words in (["diff", "0"], ["show", "1"], ["log"], ["status"], ["sync"], ["schema", "req"]):
         _, shown = at_terminal(project, [*words, "--no-color"], env={"COLUMNS": "20", "TERM": "dumb"})
         said = plain(shown).splitlines()

@@ -231,7 +231,7 @@ def test_the_doctor_finds_each_trouble_and_says_what_to_do(kb, synced, spoilt, c
     assert f"{severity.replace('_', ' '):11} {check}" in text.out
 
 
-def test_a_lost_head_is_made_anew_after_a_copy_and_with_a_word_on_what_is_unproven(kb, synced):
+def test_a_lost_head_is_rebuilt_after_a_copy_and_unproven_records_are_named(kb, synced):
     (store(synced) / "head.json").write_text("{}")
     assert kb("query").status == 42
     ran = kb("doctor", "--rebuild-head")
@@ -255,7 +255,7 @@ def test_the_rebuilt_head_is_answered_as_json(kb, synced):
     assert kb("log", "--limit", "1", "--json").json["records"][0]["repair"].startswith(answer["done"][0])
 
 
-def test_a_damaged_snapshot_is_told_once_with_a_repair_that_works_in_one_step(kb, synced):
+def test_a_damaged_snapshot_is_reported_once_with_a_repair_that_works_in_one_step(kb, synced):
     kb("compact")
     (path,) = store(synced).glob("snapshot-*.jsonl")
     path.write_bytes(path.read_bytes().replace(b"REQ-1", b"REQ-X", 1))

@@ -139,7 +139,7 @@ def test_it_sleeps_while_nothing_changes(synced: Path) -> None:
         assert watch.end() == (0, "")
 
 
-def test_it_ends_well_although_nobody_reads_what_it_says(synced: Path) -> None:
+def test_it_ends_cleanly_although_its_output_is_not_read(synced: Path) -> None:
     lone = "---\nid: REQ-{0}\ntitle: Lone {0}\nstatus: open\n---\n"
     write(synced, {f"docs/requirements/{number}.md": lone.format(number) for number in range(20, 220)})
     reading, writing = os.pipe()
@@ -239,7 +239,7 @@ def test_a_narrow_screen_says_what_is_wrong_and_not_only_where() -> None:
     ]
 
 
-def test_the_screen_is_drawn_anew_when_its_size_changes(synced: Path) -> None:
+def test_the_screen_is_redrawn_when_its_size_changes(synced: Path) -> None:
     screen, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     env = {name: value for name, value in environment().items() if name not in {"COLUMNS", "LINES"}}
@@ -270,7 +270,7 @@ def test_the_screen_is_drawn_anew_when_its_size_changes(synced: Path) -> None:
         os.close(screen)
 
 
-def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
+def test_problems_in_files_are_reported_once_and_in_limited_number() -> None:
     outcome = Outcome.unchanged_at("main", 3, dry_run=False)
     problems = tuple((f"{number}.md", FileProblem(2, "bad", "No.", "")) for number in range(30))
     answer = SyncAnswer(outcome, 30, 30, 0, 30, 30, problems, (), (), 0, 0)
@@ -288,7 +288,7 @@ def test_what_is_wrong_in_files_is_told_once_and_not_without_end() -> None:
     assert len(messages.lines_of(checked)) == 21
 
 
-def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -> None:
+def test_the_cause_of_an_unreadable_file_is_reported_once_and_its_end_is_worded_to_match() -> None:
     at, messages = "2026-01-02T03:04:05Z", watched.WatchMessages()
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
@@ -310,7 +310,7 @@ def test_what_hides_a_file_is_told_once_and_its_end_in_words_that_go_with_it() -
     assert "seq 3: 9 files read, nothing else changed (7 ms)" in messages.lines_of(Synced(at, many, 7))[0].text
 
 
-def test_it_says_that_it_goes_on() -> None:
+def test_it_says_that_it_has_resumed() -> None:
     at = "2026-01-02T03:04:05Z"
     assert watched.as_json(Resumed(at)) == {"event": "resumed", "at": at}
     assert watched.WatchMessages().lines_of(Resumed(at))[0].text.endswith(" resumed.")
@@ -350,7 +350,7 @@ def test_a_change_of_size_is_drawn_between_two_things_and_not_by_the_signal(caps
     assert signal.getsignal(signal.SIGWINCH) is before
 
 
-def test_it_ends_when_nobody_reads_any_more(synced: Path) -> None:
+def test_it_ends_when_its_output_is_not_read_any_more(synced: Path) -> None:
     kb = shlex.join(program())
     done = subprocess.run(
         ["sh", "-c", f"{kb} watch --json | head -n 1"], cwd=synced, env=environment(), capture_output=True, text=True,

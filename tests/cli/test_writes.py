@@ -60,7 +60,7 @@ def test_the_text_says_what_was_done(kb, synced):
     assert kb("apply", "c.json").out == "main at seq 2: nothing to change.\n"
 
 
-def test_problems_that_differ_in_numbers_alone_are_told_together(kb, synced):
+def test_problems_that_differ_in_numbers_alone_are_reported_together(kb, synced):
     entities = [{"id": f"REQ-{number}", "type": "req", "title": "T"} for number in range(10, 3000)]
     ran = kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "reqq", "title": "T"}, *entities]}))
     lines = ran.err.splitlines()
@@ -124,7 +124,7 @@ def test_an_empty_changeset_is_called_so(kb, synced):
         assert f"{shown} is empty." in ran.err
 
 
-def test_what_is_wrong_is_told_once(kb, synced):
+def test_what_is_wrong_is_reported_once(kb, synced):
     for text in ('{"entities": [{"id": "A", "type": "reqs", "title": "T", "status": "x"}]}', '{"entities": [1 2]}'):
         told = kb("apply", "-", stdin=text)
         words = told.json if told.out else told.err
@@ -265,7 +265,7 @@ def at_a_terminal(user, answer: str | Terminal, *words: str) -> tuple[int, str]:
     return app.main(list(words)), screen.getvalue()
 
 
-def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
+def test_a_terminal_is_asked_before_anything_is_removed(kb, synced, user):
     add_more(kb)
     status, screen = at_a_terminal(user, "n\n", "delete", "A")
     assert status == 130
@@ -281,7 +281,7 @@ def test_a_terminal_is_asked_before_anything_goes(kb, synced, user):
     assert "orphans (warning): C (req) is linked to nothing." in screen
 
 
-def test_a_terminal_is_shown_what_goes_and_only_that_goes(kb, synced, user):
+def test_a_terminal_shows_what_is_removed_and_only_that_is_removed(kb, synced, user):
     add_more(kb)
 
     def change() -> None:

@@ -56,7 +56,7 @@ def test_what_varies_is_not_compared_and_all_else_is(shown, output, is_same):
     assert (Ended(Step("x", 0, shown), 0, output).fault() == "") is is_same
 
 
-def test_a_status_is_written_behind_the_command():
+def test_a_status_is_written_after_the_command():
     [block] = blocks("```console\n$ kb check  # status 1\n$ kb log\nnothing\n```\n")
     assert steps(block) == [Step("kb check", 1, ""), Step("kb log", 0, "nothing")]
 

@@ -13,7 +13,7 @@ def test_a_generated_block_is_up_to_date(block):
     assert block.current() == block.expected(), f"docs/{block.page} is out of date; run: {COMMAND}"
 
 
-def test_no_page_has_a_block_that_nobody_generates():
+def test_every_generated_block_of_a_page_has_a_generator():
     known = {(block.page, block.name) for block in BLOCKS}
     for page in DOCS.rglob("*.md"):
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -22,7 +22,7 @@ def test_no_page_has_a_block_that_nobody_generates():
                 assert (page.relative_to(DOCS).as_posix(), name) in known
 
 
-def test_a_stale_block_is_seen_and_mended_without_touching_the_rest(tmp_path):
+def test_a_stale_block_is_found_and_corrected_without_changing_the_rest(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- generated: x -->\nold\n<!-- end of x -->\nafter\n", encoding="utf-8")
     block = Block(str(page), "x", lambda: "new")

@@ -156,7 +156,7 @@ def test_outside_of_a_repository_the_server_starts_and_the_tools_say_why_not(tmp
         assert found.call("kb_upsert", entities=[entity("A")])["created"] == ["A"]
 
 
-def test_a_folder_that_does_not_exist_is_told_by_the_tools(tmp_path):
+def test_a_folder_that_does_not_exist_is_reported_by_the_tools(tmp_path):
     with agent(tmp_path / "nowhere") as found:
         assert found.refused("kb_check")["code"] == "not_a_repository"
 

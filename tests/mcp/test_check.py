@@ -105,7 +105,7 @@ def test_a_cursor_belongs_to_its_request(kb):
     assert kb.refused("kb_check", limit=0)["code"] == "invalid_query"
 
 
-def test_pages_go_on_although_violations_are_mended_meanwhile(shared, kb):
+def test_pages_continue_although_violations_are_fixed_meanwhile(shared, kb):
     first = kb.call("kb_check", limit=3)
     mended = first["violations"][2]["id"]
     shared.apply(entities=[{"id": mended, "priority": "could"}])

@@ -68,7 +68,7 @@ def test_tags_actors_and_seqs_are_completed(told, each_era):
         (types.ResourceTemplateReference(uri="kb://entty/{id}"), "id", "Did you mean 'kb://entity/{id}'?"),
     ],
 )
-def test_what_cannot_be_completed_is_told_with_the_nearest(told, each_era, ref, name, says):
+def test_what_cannot_be_completed_is_reported_with_the_nearest(told, each_era, ref, name, says):
     with pytest.raises(MCPError) as caught:
         completed(each_era, ref, name)
     assert caught.value.error.code == -32602

@@ -12,14 +12,14 @@ from tests.mcp.agents import ROOT
 from tests.support.repository.project import Project
 
 
-def test_a_machine_without_npm_is_told_plainly(monkeypatch, capsys):
+def test_a_missing_npm_is_reported(monkeypatch, capsys):
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert runner.main() == 3
     assert "NOT RUN, npm is not on the PATH" in capsys.readouterr().err
     assert "NOT RUN" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_programs_that_npm_cannot_bring_are_told_likewise(monkeypatch, capsys, tmp_path):
+def test_programs_that_npm_cannot_install_are_reported(monkeypatch, capsys, tmp_path):
     program = tmp_path / "npm"
     program.write_text("#!/bin/sh\nexit 7\n")
     program.chmod(0o755)

@@ -36,7 +36,7 @@ def damage_last_record(root: Path) -> None:
     journal.write_bytes(b"".join(lines))
 
 
-def test_what_lies_before_a_damage_is_still_answered_and_the_rest_refused(three):
+def test_records_before_a_damage_are_still_answered_and_the_rest_refused(three):
     damage_last_record(three.root)
     with agent(three.root) as found:
         assert [one["id"] for one in found.call("kb_query", at=2)["entities"]] == ["A", "B"]
@@ -49,7 +49,7 @@ def test_what_lies_before_a_damage_is_still_answered_and_the_rest_refused(three)
         assert found.refused("kb_query")["code"] == "journal_corrupt"
 
 
-def test_a_missing_record_is_refused_as_a_record_and_not_as_what_stood_there(three):
+def test_a_missing_record_is_refused_as_a_record_and_not_as_a_state(three):
     three.apply(entities=[entity("D")])
     (journal,) = (three.root / BRANCHES / "main").glob("journal-*.jsonl")
     journal.write_bytes(journal.read_bytes().replace(b"Title of B", b"Title of X"))
@@ -64,7 +64,7 @@ def test_a_missing_record_is_refused_as_a_record_and_not_as_what_stood_there(thr
 
 
 @pytest.mark.parametrize("command", ["DESCRIBE PRIMER", 'UPSERT { CONCEPT { {type: "Person", name: "P"} } }'])
-def test_a_damage_is_told_in_kip_with_what_was_written_and_whom_to_ask(three, command):
+def test_a_damage_is_reported_in_kip_with_what_was_written_and_whom_to_ask(three, command):
     damage_last_record(three.root)
     with agent(three.root, "--toolsets", "kip") as found:
         result = found.result("execute_kip", {"command": command})

@@ -96,7 +96,7 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
         (f"See {kb('sync', '--dry-run')}.", "See kb_upsert with `sync` true and `dry_run` true."),
     ],
 )
-def test_a_remedy_is_told_in_the_words_of_the_tools(hint, told):
+def test_a_remedy_is_reported_in_the_words_of_the_tools(hint, told):
     assert in_tool_words(hint, is_dotted=False) == told
 
 
@@ -215,7 +215,7 @@ def test_no_answer_tells_an_agent_what_it_cannot_do(name, arguments, tools):
 
 
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
-def test_a_single_problem_is_told_once(name, arguments, tools):
+def test_a_single_problem_is_reported_once(name, arguments, tools):
     error = tools.answer(name, **arguments).get("error", {"details": []})
     if len(error["details"]) == 1:
         assert error["details"][0].keys() <= {"path", "code", "source"}

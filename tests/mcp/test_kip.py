@@ -78,7 +78,7 @@ def test_a_server_that_only_reads_offers_only_the_tool_that_reads(shared):
         assert error["code"] == "KIP_3004"
 
 
-def test_an_answer_is_kips_own_and_the_branch_stands_beside_it(shared, speaker):
+def test_an_answer_is_in_the_format_of_kip_with_the_branch_next_to_it(shared, speaker):
     result = speaker.result("execute_kip", {"command": PERSON, "parameters": {"name": "Alice"}})
     assert json.loads(text_of(result)) == {
         "result": {"blocks": 1, "upsert_concept_nodes": ["Person:Alice"], "upsert_proposition_links": []}
@@ -127,7 +127,7 @@ def test_what_is_no_request_is_refused_in_kips_envelope(speaker, arguments, said
     assert {"hint", "name", "data"} <= error.keys()
 
 
-def test_a_branch_that_another_process_writes_to_is_told_as_a_timeout(project):
+def test_a_branch_that_another_process_writes_to_is_reported_as_a_timeout(project):
     project.write({".kb/config.json": '{"lockWaitSeconds": 0}'})
     project.apply(entities=[{"id": "R", "type": "req", "title": "t", "status": "open"}])
     directory = project.workspace().folders.directory_of("main")
@@ -149,7 +149,7 @@ def test_only_a_request_that_writes_says_that_nothing_was_written(project):
     assert ("Nothing was written" in written["message"], "Nothing was written" in read["message"]) == (True, False)
 
 
-def test_outside_of_a_repository_a_call_is_told_why(tmp_path):
+def test_outside_of_a_repository_the_error_says_why(tmp_path):
     with agent(tmp_path, "--toolsets", "kip") as found:
         error = told(found, command="DESCRIBE PRIMER")["error"]
     assert (error["code"], error["data"]["kb_code"]) == ("KIP_4003", "not_a_repository")

@@ -175,7 +175,7 @@ def test_the_list_does_not_wait_for_a_view_that_is_long_in_the_making(project, m
         assert "Fact" in enums(found)[0]
 
 
-def test_a_client_with_a_handshake_is_told_once_that_the_list_has_changed(project):
+def test_a_client_with_a_handshake_is_notified_once_that_the_list_has_changed(project):
     with raw(project.root) as server:
         server.greet()
         server.call(1, "kb_upsert", {"entities": [concept("Early")]})

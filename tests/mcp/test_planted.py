@@ -75,7 +75,7 @@ def test_planted_folders_are_named_by_a_check_and_not_read(
     assert sorted((path, path.stat().st_mtime_ns) for path in (root / ".kb" / name).rglob("*")) == before
 
 
-def test_a_link_to_somebody_elses_stores_is_named_and_not_followed(project: Project, foreign: Path) -> None:
+def test_a_link_to_stores_of_another_user_is_named_and_not_followed(project: Project, foreign: Path) -> None:
     project.apply(entities=[entity("MINE")])
     shown = project.root / ".kb/branches"
     shutil.rmtree(shown, ignore_errors=True)

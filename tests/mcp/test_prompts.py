@@ -94,7 +94,7 @@ def test_a_feature_starts_from_its_requirement(told, each_era):
     assert {"kb_query", "kb_upsert", "kb_check"} <= {word.strip(".,:`") for word in text.split()}
 
 
-def test_a_decision_is_recorded_beside_the_others(told, each_era):
+def test_a_decision_is_recorded_next_to_the_others(told, each_era):
     _, held, facts = got(each_era, "record_decision", title=f" {EVIL} ", concerns="REQ-7")
     assert held["entities"][0]["id"] == "REQ-7"
     assert {one["id"] for one in facts["decisions"]} == {"ADR-0009", "ADR-0011"}
@@ -152,7 +152,7 @@ def test_gaps_are_counted_with_the_call_that_lists_them(told, each_era):
         ("find_gaps\x1b\n", {}, "There is no prompt"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_nearest(told, each_era, name, arguments, says):
+def test_what_is_wrong_is_reported_with_the_nearest(told, each_era, name, arguments, says):
     each_era.call("kb_upsert", entities=[entity("BY-AN-AGENT")])
     error = refused(each_era, name, **arguments)
     assert error.code == -32602
@@ -250,7 +250,7 @@ def test_prompts_name_the_tools_as_they_are_listed(told):
             assert "kb.query" in text or "kb.history" in text
 
 
-def test_the_lines_for_servers_that_read_and_write_are_told_apart():
+def test_the_lines_for_servers_that_read_and_write_are_distinguished():
     for prompt in OWN:
         steps = {"W": [], "R": []}
         for line in prompt.guidance.splitlines():

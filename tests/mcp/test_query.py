@@ -167,7 +167,7 @@ def test_a_cursor_that_is_none_is_refused(cursor, kb):
     assert kb.refused("kb_query", cursor=cursor)["code"] == "invalid_query"
 
 
-def test_a_walk_goes_along_edges_and_against_them(kb):
+def test_a_walk_follows_edges_in_both_directions(kb):
     assert kb.call("kb_query", from_="REQ-000", follow=["verified_by"])["total"] == 400
     assert [one["id"] for one in kb.call("kb_query", from_="T-007", reverse=True)["entities"]] == ["REQ-000"]
     error = kb.refused("kb_query", from_="NOPE")
@@ -370,7 +370,7 @@ class TestSeveralQueries:
         assert {one["field"] for one in answers[0]["cut"]} >= {"tags"}
         assert answers[1]["omitted"]["edges"] + len(answers[1]["edges"]) == 400
 
-    def test_arguments_beside_them_and_too_many_are_refused(self, kb):
+    def test_arguments_next_to_queries_and_too_many_queries_are_refused(self, kb):
         refused = kb.refused("kb_query", queries=[{"count": True}], type="req", from_="REQ-000")
         assert {one["path"] for one in refused["details"]} == {"$.type", "$.from"}
         assert kb.refused("kb_query", queries=[{"count": True}] * 11)["details"][0]["code"] == "too_many"

@@ -149,7 +149,7 @@ def test_an_interrupted_call_says_that_nothing_was_written_only_where_it_writes(
     assert (error["code"], error["message"]) == ("interrupted", f"The call was interrupted.{said}")
 
 
-def test_a_bug_is_told_as_one_and_the_next_call_works(project):
+def test_a_bug_is_reported_as_one_and_the_next_call_works(project):
     import anyio
 
     from kbmcp.tools.call import Client, ServerOptions, Service

@@ -68,7 +68,7 @@ def test_any_id_can_be_written_into_a_uri(shared, kb):
     assert read(kb, "kb://entity/a/b#c?d")["entities"][0]["id"] == "a/b#c?d"
 
 
-def test_the_head_says_where_the_branch_stands(shared, kb):
+def test_the_head_has_the_seq_of_the_branch(shared, kb):
     written = kb.call("kb_upsert", entities=[entity("HEAD-1")])
     head = shared.workspace().store("main").head()
     found = read(kb, "kb://head")

@@ -41,7 +41,7 @@ def asleep(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sleeper, 
     made.project.close()
 
 
-def test_every_item_is_answered_by_its_commands_and_is_gone_then(asleep):
+def test_every_item_is_answered_by_its_commands_and_then_disappears(asleep):
     _, speaker = asleep
     first = speaker.call("kb_sleep")
     assert [item["kind"] for item in first["items"]] == ["task", "duplicate", "event", "unsorted", "unsorted", "domain"]

@@ -101,7 +101,7 @@ def test_what_is_cancelled_is_not_waited_for_however_its_id_is_spelled(sent, can
     anyio.run(talk)
 
 
-def test_streams_that_somebody_made_non_blocking_are_waited_for(ends):
+def test_non_blocking_streams_are_waited_for(ends):
     """Whoever shares a pipe or a terminal with the server sets this for the server as well."""
 
     async def talk() -> None:

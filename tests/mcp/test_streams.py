@@ -201,7 +201,7 @@ def test_of_two_requests_with_one_id_at_a_time_the_second_is_refused(lasting):
         ({"name": 5}, "`params.name` must be a string"),
     ],
 )
-def test_a_call_of_a_tool_whose_parameters_are_wrong_is_told_which(params, wrong, lasting):
+def test_the_error_for_wrong_parameters_of_a_tool_names_them(params, wrong, lasting):
     lasting.send("tools/call", params, 22)
     error = lasting.reply(22)["error"]
     assert error == {"code": -32602, "message": f"The parameters of tools/call are invalid: {wrong}."}
@@ -249,7 +249,7 @@ PROMPT = {"type": "ref/prompt", "name": "kb-start"}
         ("initialize", {**HELLO, "capabilities": []}, "`params.capabilities` must be an object"),
     ],
 )
-def test_a_request_whose_parameters_are_wrong_is_told_which(method, params, wrong, lasting):
+def test_the_error_for_wrong_parameters_of_a_request_names_them(method, params, wrong, lasting):
     lasting.send(method, params, 23)
     error = lasting.reply(23)["error"]
     assert error == {"code": -32602, "message": f"The parameters of {method} are invalid: {wrong}."}
@@ -368,7 +368,7 @@ def test_a_client_that_does_not_read_cannot_keep_the_server(started):
         assert server.ended() == 0
 
 
-def test_a_client_that_is_gone_ends_the_server(started):
+def test_a_client_that_disconnects_ends_the_server(started):
     with raw(started.root, reads=False) as server:
         server.send("initialize", HELLO, 0)
         server.process.stdout.close()

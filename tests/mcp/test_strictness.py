@@ -77,11 +77,11 @@ def test_a_list_or_an_object_in_place_of_any_argument_is_no_internal_error(tool,
                 assert code != "internal_error", (name, value)
 
 
-def test_a_missing_choice_is_told_with_what_there_is_to_choose_from(kb):
+def test_a_missing_choice_is_reported_with_what_there_is_to_choose_from(kb):
     assert kb.refused("kb_history")["message"] == "`action` is missing: log, show, diff, who, revert or rollback."
 
 
-def test_a_wrong_kind_is_told_with_the_right_one(kb):
+def test_a_wrong_kind_is_reported_with_the_right_one(kb):
     error = kb.refused("kb_query", limit="2", at=[1])
     messages = {one["path"]: (one["message"], one.get("hint")) for one in error["details"]}
     assert messages["$.limit"] == ("`limit` must be a whole number, not text.", "Write 2 without quotes.")
@@ -195,7 +195,7 @@ def test_an_error_keeps_to_its_budget_whatever_is_wrong(kb):
         assert len(text_of(result)) <= 10_000
 
 
-def test_null_stands_for_an_absent_argument(kb):
+def test_null_means_an_absent_argument(kb):
     assert kb.call("kb_query", type=None, limit=None, at=None)["entities"] == []
 
 

@@ -126,7 +126,7 @@ def fast(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_only_what_changed_is_told(mode, started, fast):
+def test_only_changes_are_notified(mode, started, fast):
     with follower(started.root, mode) as found, found.following(A, B, CHECK, HEAD):
         started.apply(entities=[entity("A", priority="must")])
         assert found.told_until(HEAD) == [A, CHECK]
@@ -140,7 +140,7 @@ def test_only_what_changed_is_told(mode, started, fast):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_edge_is_told_to_both_ends_also_when_it_begins_to_stand(mode, started, fast):
+def test_an_edge_notifies_both_ends_also_when_it_becomes_resolved(mode, started, fast):
     with follower(started.root, mode) as found, found.following(A, B, "kb://entity/LATER", HEAD):
         started.apply(edges=[{"type": "depends_on", "from": "A", "to": "B"}])
         assert found.told_until(HEAD) == [A, B]
@@ -162,7 +162,7 @@ def test_a_file_that_can_no_longer_be_read_makes_its_entities_other_documents(mo
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_another_branch_is_told_to_whoever_follows_anything(mode, started, fast):
+def test_another_branch_notifies_every_subscription(mode, started, fast):
     with follower(started.root, mode) as found, found.following(A, SCHEMA, CHECK, HEAD):
         started.switch("feature", create=True)
         assert found.told_until(HEAD) == [A, SCHEMA, CHECK]
@@ -196,7 +196,7 @@ def test_a_server_that_only_reads_follows_what_it_answers_from(mode, started, fa
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_settings_are_told_to_whom_they_concern(mode, started, fast):
+def test_settings_notify_the_subscriptions_that_depend_on_them(mode, started, fast):
     with follower(started.root, mode) as found, found.following(A, CHECK, SCHEMA, tools=True):
         started.write({".kb/schema/own.yaml": "entities: {fact: {description: A fact}}\n"})
         assert found.told_until(SCHEMA) == [CHECK]
@@ -208,7 +208,7 @@ def test_settings_are_told_to_whom_they_concern(mode, started, fast):
         found.told_until(SCHEMA)
 
 
-def test_a_type_that_the_branch_defines_is_told_to_whom_the_schema_concerns(started, fast):
+def test_a_type_that_the_branch_defines_notifies_subscriptions_of_the_schema(started, fast):
     with follower(started.root, MODES[0]) as found, found.following(SCHEMA, HEAD):
         started.apply(entities=[entity("A", owner="ann")])
         assert found.told_until(HEAD) == []
@@ -216,7 +216,7 @@ def test_a_type_that_the_branch_defines_is_told_to_whom_the_schema_concerns(star
         assert {*found.told_until(SCHEMA), HEAD} == {HEAD}
 
 
-def test_a_type_that_the_branch_defines_is_told_to_whom_the_list_of_tools_concerns(started, fast):
+def test_a_type_that_the_branch_defines_notifies_subscriptions_of_the_list_of_tools(started, fast):
     with follower(started.root, "2026-07-28") as found, found.following(HEAD, tools=True):
         started.apply(entities=[entity("A", owner="ann")])
         assert found.told_until(HEAD) == []
@@ -227,7 +227,7 @@ def test_a_type_that_the_branch_defines_is_told_to_whom_the_list_of_tools_concer
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_damage_and_its_end_are_told(mode, started, fast):
+def test_damage_and_its_end_are_notified(mode, started, fast):
     head = started.workspace().folders.directory_of("main") / "head.json"
     whole = head.read_bytes()
     with follower(started.root, mode) as found, found.following(A, HEAD):
@@ -238,7 +238,7 @@ def test_damage_and_its_end_are_told(mode, started, fast):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_followed_no_more_is_not_told(mode, started, fast):
+def test_an_ended_subscription_is_not_notified(mode, started, fast):
     with follower(started.root, mode) as found, found.following(HEAD):
         with found.following(A):
             pass
@@ -247,7 +247,7 @@ def test_what_is_followed_no_more_is_not_told(mode, started, fast):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_runs_while_nobody_follows_anything(mode, started, fast, monkeypatch):
+def test_nothing_runs_without_subscriptions(mode, started, fast, monkeypatch):
     looks = []
     look = resource_digests.read_snapshot
     monkeypatch.setattr(resource_digests, "read_snapshot", lambda service: looks.append(mode) or look(service))

@@ -60,7 +60,7 @@ def test_many_steps_are_few_notices_and_a_client_that_does_not_read_holds_up_not
     assert len(sent) <= 1
 
 
-def test_a_call_that_is_over_soon_is_told_nothing(monkeypatch):
+def test_a_short_call_sends_no_progress(monkeypatch):
     sent = []
 
     async def report(*note) -> None:
@@ -83,7 +83,7 @@ def grown(tmp_path_factory):
 
 @pytest.mark.sliced(1)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_first_fold_and_a_check_are_told_of_in_both_eras(grown, mode, monkeypatch):
+def test_a_first_fold_and_a_check_send_progress_in_both_eras(grown, mode, monkeypatch):
     monkeypatch.setattr(run_call, "EVERY_S", 0.001)
     cache = caches_at(grown.root)
     cache.rename(cache.with_name(f"cache-{mode}"))

@@ -315,7 +315,7 @@ def test_an_edge_of_a_client_that_a_rename_in_files_moves_is_said_to_be_no_files
     assert error["hint"] == "Call kb_upsert with `sync` true first."
 
 
-def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_goes_on_to_mean_it(kb):
+def test_an_entity_is_renamed_alone_in_a_call_and_its_former_id_still_names_it(kb):
     kb.call("kb_upsert", entities=[entity("OLD-1")])
     assert kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, dry_run=True)["applied"] is False
     answer = kb.call("kb_upsert", rename={"OLD-1": "NEW-1"}, message="why")

@@ -25,7 +25,7 @@ from kbcore.text.json_edit import with_member
         (None, "[kb]\n", ["+[kb]"]),
     ],
 )
-def test_only_what_goes_and_what_comes_is_shown(before, after, shown):
+def test_only_removed_and_added_text_is_shown(before, after, shown):
     assert difference("file", before, after)[3:] == shown
 
 
@@ -36,7 +36,7 @@ def test_no_lines_are_shown_where_nothing_changes():
 @pytest.mark.parametrize(
     "text", ['{"k":"sekret","m":{}}', '{"m": {}, "k": "sekret"}', '{\n"m": {"k": "sekret"}}', '{"k":["sekret"]}']
 )
-def test_a_key_of_the_user_is_in_no_line_wherever_it_stands(text):
+def test_a_key_of_the_user_is_in_no_line_wherever_it_is(text):
     lines = difference("file", text, with_member(text, ("m", "kb"), {"command": "kb-mcp", "args": ["sek"]}))
     assert "sekret" not in "".join(lines)
     assert "kb-mcp" in "".join(lines)

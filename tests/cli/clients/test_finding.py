@@ -45,7 +45,7 @@ def test_a_client_that_can_start_the_server_is_well(synced, own):
     assert one.message == f"VS Code, kb in .vscode/mcp.json: `{own}` starts and answers."
 
 
-def test_a_command_that_is_not_there_is_told_with_how_to_mend_it(root, tmp_path):
+def test_a_missing_command_is_reported_with_its_remedy(root, tmp_path):
     entry(root, command="kb-mcp")
     (one,) = found(root, PATH=str(tmp_path))
     assert (one.severity, one.code) == ("warning", "client_command")
@@ -83,7 +83,7 @@ def test_this_very_program_is_started_to_serve_and_for_nothing_else(synced, own)
         ("kb", ["mcp", "serve"], "the server takes no `serve`"),
     ],
 )
-def test_arguments_with_which_it_cannot_serve_are_told(root, own, name, args, told):
+def test_arguments_with_which_it_cannot_serve_are_reported(root, own, name, args, told):
     entry(root, command=str(Path(own).with_name(name)), args=args)
     (one,) = found(root)
     assert (one.severity, one.code) == ("warning", "client_arguments")
@@ -97,7 +97,7 @@ def test_arguments_with_which_it_cannot_serve_are_told(root, own, name, args, to
         ({"command": "kb-mcp", "args": "-C ."}, "its `args` are no list of texts"),
     ],
 )
-def test_an_entry_that_starts_nothing_is_told(root, members, told):
+def test_an_entry_that_starts_nothing_is_reported(root, members, told):
     entry(root, **members)
     (one,) = found(root)
     assert (one.code, one.message) == ("client_entry", f"Claude Code, kb in .mcp.json: {told}.")
@@ -107,27 +107,27 @@ def test_an_entry_that_starts_nothing_is_told(root, members, told):
     assert found(root) == []
 
 
-def test_an_entry_where_another_client_would_read_it_is_told(root):
+def test_an_entry_where_another_client_would_read_it_is_reported(root):
     entry(root, table="servers", command="kb-mcp")
     (one,) = found(root)
     assert one.message == "Claude Code, kb in .mcp.json: it stands under `servers`, and Claude Code reads `mcpServers`."
 
 
-def test_a_folder_that_is_not_there_is_told(root, own):
+def test_a_folder_that_is_not_there_is_reported(root, own):
     entry(root, ".cursor/mcp.json", command=own, args=["-C", "gone"])
     (one,) = found(root)
     assert (one.code, "gone" in one.message, "cursor" in one.remedy) == ("client_folder", True, True)
 
 
 @pytest.mark.parametrize("text", ["{", "\xff", "[]", '{"mcpServers": []}', '{"mcpServers": {"kb": 3}}', ""])
-def test_a_file_that_cannot_be_read_is_told_and_one_without_servers_is_not(root, text):
+def test_a_file_that_cannot_be_read_is_reported_and_one_without_servers_is_not(root, text):
     (root / ".mcp.json").write_bytes(text.encode("latin-1"))
     told = found(root)
     assert [one.code for one in told] == (["client_file"] if text in {"{", "\xff"} else [])
     assert all(".mcp.json" in one.message and one.remedy for one in told)
 
 
-def test_a_file_behind_a_link_is_not_followed(root, tmp_path):
+def test_a_link_to_a_file_is_not_followed(root, tmp_path):
     (tmp_path / "elsewhere").write_text("{}")
     (root / ".mcp.json").symlink_to(tmp_path / "elsewhere")
     assert [one.code for one in found(root)] == ["client_file"]

@@ -52,7 +52,7 @@ def test_a_server_that_answers_is_well_and_is_ended(tmp_path):
         ("print('{\"error\": {}}', flush=True)", 'it answered something else: {"error": {}}'),
     ],
 )
-def test_what_goes_wrong_is_told(tmp_path, script, said):
+def test_failures_are_reported(tmp_path, script, said):
     assert tried(tmp_path, script).startswith(said)
 
 
@@ -68,6 +68,6 @@ def test_a_server_that_keeps_silent_is_given_up(tmp_path):
     assert found.startswith("it gave no answer within 0.3 s")
 
 
-def test_a_program_that_cannot_be_started_is_told(tmp_path):
+def test_a_program_that_cannot_be_started_is_reported(tmp_path):
     found = try_to_start([str(tmp_path / "none")], tmp_path, environment(), SystemClock())
     assert found == "it cannot be started: No such file or directory"

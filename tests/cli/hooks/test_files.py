@@ -83,14 +83,14 @@ def test_a_kb_that_crashes_does_not_make_git_fail(root, tmp_path, body):
     assert run_git(root, "merge", "feature", env=env_with(broken.parent)).returncode == 0
 
 
-def test_a_kb_that_is_gone_costs_nothing_and_says_nothing(root, program):
+def test_a_deleted_kb_costs_nothing_and_gives_no_message(root, program):
     install(root, fallback=program)
     program.unlink()
     done = run_git(root, "switch", "--quiet", "-c", "feature", env=NO_KB)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_fallback_whose_interpreter_is_gone_does_not_make_git_fail(root, program):
+def test_a_fallback_without_its_interpreter_does_not_make_git_fail(root, program):
     program.write_text("#!/nowhere/python\n")
     install(root, fallback=program)
     assert run_git(root, "switch", "--quiet", "-c", "feature", env=NO_KB).returncode == 0
@@ -208,7 +208,7 @@ def test_what_the_system_refuses_is_a_result_and_not_a_crash(root):
     assert uninstall(root)[0].state == "absent"
 
 
-def test_a_refused_write_leaves_the_old_hook_and_nothing_beside_it(root, monkeypatch):
+def test_a_refused_write_leaves_the_old_hook_and_no_other_file(root, monkeypatch):
     path = hook(root, content=b"#!/bin/sh\necho mine\n")
     before = sorted(path.parent.iterdir())
 

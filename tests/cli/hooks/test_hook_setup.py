@@ -87,7 +87,7 @@ def test_files_give_way_to_the_configuration_and_come_back_with_an_older_git(roo
     assert "kb-post" not in config_of(root)
 
 
-def test_what_is_there_both_ways_is_said_and_mended(root, newer):
+def test_hooks_in_both_places_are_reported_and_corrected(root, newer):
     install(root, newer)
     lines = (root / ".git/config").read_bytes()
     install_in_files(root)

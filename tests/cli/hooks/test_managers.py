@@ -41,7 +41,7 @@ def take_over(root: Path, event: str, script: str, aside: str) -> Path:
 
 @pytest.mark.parametrize("name", CHAINING)
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_program_that_goes_on_running_what_was_there_lets_kb_run_in_either_order(root, program, name, is_first):
+def test_a_program_that_still_runs_the_earlier_script_lets_kb_run_in_either_order(root, program, name, is_first):
     script = CHAINING[name] + RUN_LEGACY
     if not is_first:
         install(root)
@@ -63,7 +63,7 @@ def test_a_program_that_goes_on_running_what_was_there_lets_kb_run_in_either_ord
     assert not legacy.exists()
 
 
-def test_what_was_set_aside_and_is_somebody_s_own_is_given_back(root):
+def test_a_renamed_script_of_the_user_is_restored(root):
     take_over(root, "post-checkout", CHAINING["prek"] + RUN_LEGACY, "")
     legacy = hook(root, "post-checkout.legacy", b"#!/bin/sh\necho mine\n")
     assert outcome(install(root))[0] == ("post-checkout", "active", "added")
@@ -113,7 +113,7 @@ def test_a_configuration_that_is_no_yaml_runs_nothing(root):
     assert "lefthook runs nothing until that is corrected." in seen.remedy
 
 
-def test_lines_that_lefthook_set_aside_are_told_and_uninstalled(root):
+def test_lines_that_lefthook_renamed_are_reported_and_uninstalled(root):
     install(root)
     take_over(root, "post-checkout", LEFTHOOK, ".old")
     (found, *_) = status(root)
@@ -125,7 +125,7 @@ def test_lines_that_lefthook_set_aside_are_told_and_uninstalled(root):
     assert sorted(path.name for path in hook(root).parent.iterdir()) == ["post-checkout"]
 
 
-def test_a_program_that_deletes_what_it_does_not_name_is_told_what_to_name(root):
+def test_the_remedy_for_a_program_that_deletes_unknown_hooks_names_the_entry_to_add(root):
     (root / "package.json").write_text('{"simple-git-hooks": {"pre-commit": "true"}}')
     results = install(root)
     assert outcome(results) == [(event, "managed", "none") for event in EVENTS]
@@ -157,7 +157,7 @@ def test_a_package_that_does_not_configure_its_hooks_changes_nothing(root, text)
     assert outcome(install(root)) == [(event, "active", "created") for event in EVENTS]
 
 
-def test_a_line_that_somebody_added_by_hand_counts_and_is_not_added_to(root):
+def test_a_line_that_was_added_by_hand_counts_and_is_not_extended(root):
     content = b'#!/bin/sh\nkb hook post-checkout "$@" || :\n'
     hook(root, content=content)
     hook(root, "post-merge", b'#!/usr/bin/env python3\nos.system("kb hook post-merge 0")\n')

@@ -92,7 +92,7 @@ def test_an_empty_hooks_path_does_not_put_hooks_where_git_does_not_look(root):
     assert sorted(root.iterdir()) == before
 
 
-def test_a_hooks_folder_that_is_not_there_is_told_and_once(root, tmp_path):
+def test_a_missing_hooks_folder_is_reported_once(root, tmp_path):
     install(root)
     git(root, "config", "core.hooksPath", tmp_path / "gone")
     remedy = status(root)[0].remedy
@@ -197,7 +197,7 @@ def test_a_submodule_gets_hooks_of_its_own(root, tmp_path):
     assert status(root)[0].state == "absent"
 
 
-def test_the_kb_beside_the_running_python_is_the_fallback_if_there_is_one(tmp_path, monkeypatch):
+def test_the_kb_next_to_the_running_python_is_the_fallback_if_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bin" / "python3"))
     assert hooks.own_program() is None
     program = make_program(tmp_path / "bin", "")

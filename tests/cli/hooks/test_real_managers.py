@@ -65,7 +65,7 @@ def add_by_hand(name: str, root: Path, env: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
 @pytest.mark.parametrize("name", INSTALLS)
-def test_kb_is_run_beside_the_program_and_taken_out_again(root, program, tmp_path, name, is_first):
+def test_kb_is_run_with_the_program_and_removed_again(root, program, tmp_path, name, is_first):
     home = tmp_path / "home"
     home.mkdir()
     env = ENV | {"HOME": str(home), "PATH": f"{program.parent}:{PLACES}:{ENV['PATH']}"}

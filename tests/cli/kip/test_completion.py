@@ -24,7 +24,7 @@ NAMES = KipNames(["Person", "Preference", "Requirement"], ["prefers", "verified_
         ("WHERE { ?p {name: :", "na", []),
     ],
 )
-def test_a_word_is_completed_by_what_can_stand_there(before, word, found):
+def test_a_word_is_completed_by_words_that_are_valid_there(before, word, found):
     assert not before or before[-1] in BREAKS, "the terminal divides a line there"
     assert not {*word} & {*BREAKS}
     assert candidates(before, word, NAMES) == found

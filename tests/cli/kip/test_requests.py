@@ -28,7 +28,7 @@ def test_each_command_keeps_the_line_and_column_that_it_has():
     assert not request_of("", {}, dry_run=False).is_batch
 
 
-def test_what_stands_before_a_command_is_no_part_of_its_length():
+def test_text_before_a_command_is_no_part_of_its_length():
     long = 'UPSERT { CONCEPT { {type: "Person", name: "A"} SET ATTRIBUTES { d: "%s" } } } ' % ("x" * 60_000)
     commands = request_of((long + "DESCRIBE PRIMER ") * 6, {}, dry_run=True).commands
     assert len(commands) == 12

@@ -52,7 +52,7 @@ def test_rules_places_and_levels_are_those_of_the_report(told):
     assert [one["level"] for one in run["results"]] == ["error", "error", "error", "warning", "warning"]
 
 
-def test_fingerprints_stay_and_tell_results_apart(told):
+def test_fingerprints_are_stable_and_differ_between_results(told):
     def marks(text: str) -> list[str]:
         return [one["partialFingerprints"]["kbViolation/v3"] for one in json.loads(text)["runs"][0]["results"]]
 

@@ -70,7 +70,7 @@ def test_work_that_counts_nothing_is_named(screen):
     assert screen.at(9) == ""
 
 
-def test_the_line_is_gone_before_anything_else_is_written(screen):
+def test_the_line_is_cleared_before_anything_else_is_written(screen):
     with screen.bar.named("Checking"):
         assert screen.at(2) != ""
         screen.bar.clear()

@@ -60,7 +60,7 @@ def test_a_shortened_text_fits_and_says_so(text, width, keeps_end):
     assert (short == text) == (width_of(text) <= width)
 
 
-def test_what_is_one_letter_to_a_reader_is_not_cut_apart():
+def test_a_visible_letter_is_not_split():
     assert shortened(f"{FAMILY}{FLAG}abc", 5) == f"{FAMILY}{FLAG}…"
     assert shortened(f"{FAMILY}{FLAG}abc", 4) == f"{FAMILY}…"
     assert shortened(f"abc{FAMILY}{FLAG}", 4, keeps_end=True) == f"…{FLAG}"

@@ -35,7 +35,7 @@ def test_a_command_is_never_broken():
     ]
 
 
-def test_a_colour_that_goes_on_is_taken_up_in_the_next_line():
+def test_a_colour_that_continues_is_set_again_in_the_next_line():
     assert flowed("\x1b[31mone two\x1b[0m three", 6) == ["\x1b[31mone\x1b[0m", "  \x1b[31mtwo\x1b[0m", "  three"]
 
 

@@ -15,7 +15,7 @@ def test_a_path_is_a_column_where_it_fits():
     assert lines[1] == "B   Title  A → depends_on → B"
 
 
-def test_a_path_stands_below_its_row_where_it_does_not_fit_and_is_whole():
+def test_a_path_that_does_not_fit_is_below_its_row_and_complete():
     assert with_paths(HEAD, ROWS, 26) == [
         "ID  TITLE",
         "B   Title",

@@ -81,7 +81,7 @@ def test_a_table_of_many_columns_fits_a_narrow_terminal(width, chars, head):
     assert len(lines) == 1 + len(rows)
 
 
-def test_columns_get_narrow_before_the_last_one_goes():
+def test_columns_get_narrow_before_the_last_one_is_left_out():
     row = ("REQ-1", *["x" * 20] * 5)
     head = (*COVERAGE[0][:-1], "NOTE")
     assert tables.aligned(head, [row], 37)[0] == "ID     SPECI…  VERIF…  IMPLE…  NOTE"
@@ -89,7 +89,7 @@ def test_columns_get_narrow_before_the_last_one_goes():
     assert tables.aligned(("ID", "AT", "TITLE"), [("A", "x" * 28, "y" * 9)], 30) == ["ID  AT", "A   " + "x" * 28]
 
 
-def test_a_title_is_cut_and_goes_before_other_text_is():
+def test_a_title_is_cut_and_left_out_before_other_text():
     row = ("REQ-001", "SCN-001", "TEST-001", "of.a.page", "must", "A recipient sees where the parcel is")
     assert tables.aligned(COVERAGE[0], [row], 54)[1] == "REQ-001  SCN-001    TEST-001  of.a.page    A recipien…"
     assert tables.aligned(COVERAGE[0], [row], 50)[1] == "REQ-001  SCN-001    TEST-001  of.a.page    A reci…"
@@ -105,7 +105,7 @@ def test_the_message_of_a_record_stays_when_who_and_how_much_has_no_room():
     assert tables.aligned(head, [row], 40)[1] == "  3  2026-11-22T06:52:10Z  REQ-4 has a…"
 
 
-def test_a_title_that_is_short_stays_beside_wide_text():
+def test_a_short_title_stays_next_to_wide_text():
     assert tables.aligned(("ID", "A", "B", "TITLE"), [("X", "a" * 30, "b" * 30, "title")], 60)[0].endswith("TITLE")
 
 
@@ -132,7 +132,7 @@ def test_colours_change_no_width_and_follow_the_status():
     assert shown[4] == plain[4]
 
 
-def test_names_stand_beside_what_belongs_to_them_wrapped():
+def test_values_are_wrapped_next_to_their_names():
     assert tables.pairs([("tags", "auth, web"), ("title", "one two three four five six seven")], 34) == [
         "  tags   auth, web",
         "  title  one two three four five",

@@ -26,7 +26,7 @@ def test_texts_that_have_nothing_in_common_are_not_marked():
     assert marks("one two three", "alpha, beta!") == ("one two three", "alpha, beta!")
 
 
-def test_what_is_the_same_is_shortened_to_what_stands_beside_a_difference():
+def test_equal_text_is_shortened_to_the_part_next_to_a_difference():
     same = "word " * 200
     before, after = marks(f"{same}old {same}", f"{same}new {same}")
     assert before == f"… {'word ' * 7}[-old-] {'word ' * 7}…"
