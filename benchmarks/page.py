@@ -23,5 +23,5 @@ def replaced(text: str, figures: str) -> str:
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
-        raise ValueError(f"{PAGE} must hold {_BEGIN.strip()} and {_END}")
+        raise ValueError(f"{PAGE} must contain {_BEGIN.strip()} and {_END}")
     return f"{before}{begin}\n{figures.strip()}\n\n{end}{after}"

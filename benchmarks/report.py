@@ -37,7 +37,7 @@ def noise(figures: Sequence[Figure]) -> str:
     if not spreads:
         return ""
     return (
-        f"Noise: the middle half of the runs of one figure lies within {statistics.median(spreads):.0%} of its median "
+        f"Noise: the middle half of the runs of one figure is within {statistics.median(spreads):.0%} of its median "
         f"for half of the figures, and within {spreads[-1]:.0%} for all of them."
     )
 

@@ -64,7 +64,7 @@ def _saved(document: Edited) -> Sample:
     end_s = time.monotonic() + _PATIENCE_S
     while document.seq() == before:
         if time.monotonic() > end_s:
-            raise ProcessFailed(f"nobody noticed that {document.name} was saved")
+            raise ProcessFailed(f"no process noticed that {document.name} was saved")
         time.sleep(_POLL_S)
     taken_ns = document.head.stat().st_mtime_ns - saved_ns
     time.sleep(_PAUSE_S)

@@ -161,7 +161,7 @@ def test_a_report_has_the_noise_and_a_table_for_each_kind_of_figure():
     assert text.startswith("A machine. Load after the run")
     words = text.partition("\n\n")[0]
     assert max(map(len, words.splitlines())) <= 120
-    assert "Noise: the middle half of the runs of one figure lies within 15% of its median" in words.replace("\n", " ")
+    assert "Noise: the middle half of the runs of one figure is within 15% of its median" in words.replace("\n", " ")
     assert "| 0.25 " in text
 
 

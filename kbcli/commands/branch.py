@@ -84,7 +84,7 @@ def ensure(
         typer.Option("--from", metavar="BRANCH", help="Copy the store of this branch, which may be in the trash."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="With --from: a store that is there goes to the trash.")
+        bool, typer.Option("--replace", help="With --from: an existing store is moved to the trash.")
     ] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="The store that is there is right, also where git made the branch after it.")

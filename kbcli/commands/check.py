@@ -41,7 +41,7 @@ def run(
     ] = None,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="POINT", help="Only what came since a commit, branch, seq or time."),
+        typer.Option("--since", metavar="POINT", help="Only what changed since a commit, branch, seq or time."),
     ] = None,
     actor: Annotated[
         str,
@@ -62,20 +62,20 @@ def run(
         Literal["error", "warning"] | None, typer.Option("--severity", help="Only violations of this severity.")
     ] = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", help="So many of each rule at most. [default: the first few]")
+        int | None, typer.Option("--limit", metavar="N", help="At most so many of each rule. [default: the first few]")
     ] = None,
     statistics: Annotated[bool, typer.Option("--statistics", help="Only how often each rule is broken.")] = False,
     write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help="Accept what is there now: write .kb/baseline.json.")
     ] = False,
-    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Report what the baseline holds too.")] = False,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Report what is in the baseline too.")] = False,
     fail_on: Annotated[
         Literal["error", "warning", "never"], typer.Option("--fail-on", help="What makes the status 1.")
     ] = "error",
     require_synced: Annotated[
         bool, typer.Option("--require-synced", help="End with status 19 when records lack what files say.")
     ] = False,
-    recorded: Annotated[bool, typer.Option("--recorded", help="Judge the records alone, not what files say.")] = False,
+    recorded: Annotated[bool, typer.Option("--recorded", help="Check only the records, not what files say.")] = False,
     explain: Annotated[str | None, typer.Option("--explain", metavar="RULE", help="Describe one rule instead.")] = None,
     test_rules: Annotated[
         bool, typer.Option("--test-rules", help="Run the tests of the project's rules instead.")
@@ -91,7 +91,7 @@ def run(
     session = session_of(ctx)
     check_format(format_, {"text", "json"}, is_json=session.output.is_json)
     if (actor or session_) and since is None:
-        raise typer.BadParameter("--actor and --session select among what came since a point; add --since.")
+        raise typer.BadParameter("--actor and --session select among changes since a point; add --since.")
     asked = _Asked(
         rule or [],
         since,
@@ -142,7 +142,7 @@ def _check_limit(asked: _Asked) -> None:
     if asked.limit is not None and asked.statistics:
         raise typer.BadParameter("--statistics counts every violation; leave out --limit.")
     if (asked.limit is not None or asked.statistics) and asked.format in {"sarif", "junit", "github"}:
-        raise typer.BadParameter(f"--format {asked.format} is whole; leave out --limit and --statistics.")
+        raise typer.BadParameter(f"--format {asked.format} shows all; leave out --limit and --statistics.")
 
 
 def _check_states(asked: _Asked) -> None:
@@ -280,11 +280,11 @@ def _judged(
 
     def on(view: View, files: FileState) -> tuple[ReportContent, dict[str, Any], FileState]:
         if files.freshness == "unknown" and not (asked.staged or asked.only_records):
-            hint = "`--recorded` judges the records alone." if files.is_asked else ""
+            hint = "`--recorded` checks only the records." if files.is_asked else ""
             raise FilesUnknown(f"The files cannot be judged, so no rule was run. {files.reason}", hint=hint)
         if asked.requires_synced and files.freshness != "current":
             why = files.reason or f"{pluralize(files.pending_files or 0, 'file')} not as recorded."
-            raise NotSynced(f"The records of {opened.branch} do not hold what its files say: {why}")
+            raise NotSynced(f"The records of {opened.branch} differ from its files: {why}")
         told, more = look.at(view, asked)
         if idle is not None and not (asked.targets or asked.staged or asked.since):
             idle[:] = idle_suppressions(opened.workspace, view)
@@ -293,7 +293,7 @@ def _judged(
         return msgspec.structs.replace(told, seq=files.seq, pending_files=files.pending_files or 0), more, files
 
     if asked.staged or asked.only_records:
-        reason = "What is staged is judged, not the files." if asked.staged else "The records alone are judged."
+        reason = "What is staged is checked, not the files." if asked.staged else "Only the records are checked."
         return opened.store.read(lambda view: on(view, records_alone(reason, seq=view.seq)))
     return opened.files.read(opened.workspace, opened.branch, on, time_s=FILES_CHECK_S)
 

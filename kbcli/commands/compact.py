@@ -55,4 +55,4 @@ def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> No
     for name in done.stuck:
         output.warn(escape_controls(f"{name} could not be removed; the next `kb compact` tries again."))
     for name in done.unlisted:
-        output.warn(escape_controls(f"{name} holds records that the head does not name; KB does not delete it."))
+        output.warn(escape_controls(f"{name} has records that the head does not name; KB does not delete it."))

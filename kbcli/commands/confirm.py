@@ -23,7 +23,7 @@ def run(
 ) -> None:
     """Confirm suspect edges.
 
-    What they lead to has changed, and a person has looked: they still hold.
+    Their target has changed, and a person has checked that they are still correct.
 
     With an id alone all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
     lists them. Nothing else of the edges changes.

@@ -35,7 +35,7 @@ def run(
         bool, typer.Option("--cascade", help="Remove the edges of others to these entities too.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Remove entities or edges.
 

@@ -51,7 +51,7 @@ def run(
     yes: Annotated[
         bool,
         typer.Option(
-            "--yes", "-y", help="Confirm --new-epoch, or --salvage of a store that went back, without being asked."
+            "--yes", "-y", help="Confirm --new-epoch, or --salvage of a store that was reset, without a question."
         ),
     ] = False,
     salvage: Annotated[
@@ -68,7 +68,7 @@ def run(
     session.has_told_losses = True
     for option, is_given in (("--even-damaged", even_damaged), ("--replace", replace)):
         if is_given and adopt is None:
-            raise typer.BadParameter(f"{option} goes with --adopt.")
+            raise typer.BadParameter(f"{option} can only be used with --adopt.")
     asked = {
         "--adopt": adopt is not None,
         "--salvage": salvage,

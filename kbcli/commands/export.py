@@ -88,10 +88,9 @@ def _warn_of_unrecorded(opened: Opened) -> None:
     state = opened.files.state(opened.workspace, opened.branch, time_s=FILES_S)
     if count := state.pending_files:
         differ = "differs" if count == 1 else "differ"
-        said = (
-            f"{pluralize(count, 'file')} {differ} from the records of {opened.branch}, and the export is of the records"
-        )
-        opened.session.output.warn(escape_controls(f"{said} alone. Run `kb sync` first."))
+        where = f"from the records of {opened.branch}, and the export is only of the records"
+        said = f"{pluralize(count, 'file')} {differ} {where}"
+        opened.session.output.warn(escape_controls(f"{said}. Run `kb sync` first."))
 
 
 def _format_of(file: str) -> str:
@@ -142,7 +141,7 @@ def _names(file: str, count: int) -> list[str]:
     if file == _STDOUT:
         from kbcore.errors import LimitExceeded
 
-        message = f"The branch takes {count} changesets, and standard output holds one."
+        message = f"The branch takes {count} changesets, and standard output takes one."
         raise LimitExceeded(message, hint="Name a file, or use --format jsonl.")
     path = Path(file)
     return [str(path.with_name(f"{path.stem}.{at}{path.suffix}")) for at in range(1, count + 1)]

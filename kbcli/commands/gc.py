@@ -157,7 +157,7 @@ def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
     for one in emptied.deleted:
         ended = "" if one.seq is None else f", at seq {one.seq}"
         output.say(
-            escape_controls(f"{would} the store of {one.branch} that came to the trash on {one.moved_at}{ended}")
+            escape_controls(f"{would} the store of {one.branch} that was moved to the trash on {one.moved_at}{ended}")
         )
     for one in emptied.kept:
         why = f"acknowledged records of {one.branch} are missing, and it may have them; `kb doctor` says what to do"
@@ -175,7 +175,7 @@ def _lost_sight_of(one: Trashed, default: str) -> str:
         return ""
     name = shlex.quote(one.name)
     if one.records is None:
-        said = f"{one.name} holds a damaged journal"
+        said = f"{one.name} has a damaged journal"
     elif one.facts is None:
         said = f"It is not known whether clients wrote on {one.name} what {default} has not"
     else:

@@ -61,7 +61,9 @@ def run(
     ctx: typer.Context,
     id_: Annotated[
         str | None,
-        typer.Argument(metavar="ID|A..B", help="Only what changed this entity or its edges, or came after A up to B."),
+        typer.Argument(
+            metavar="ID|A..B", help="Only what changed this entity or its edges, or was recorded after A up to B."
+        ),
     ] = None,
     *,
     limit: Annotated[
@@ -85,7 +87,7 @@ def run(
     format_: Annotated[
         Literal["table", "tsv"] | None, typer.Option("--format", help="How to write the table of --oneline.")
     ] = None,
-    before: Annotated[int | None, typer.Option("--before", metavar="SEQ", help="Only what came before it.")] = None,
+    before: Annotated[int | None, typer.Option("--before", metavar="SEQ", help="Only records before it.")] = None,
 ) -> None:
     """Show what changed, newest first: when, who, through what, and why.
 

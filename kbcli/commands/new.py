@@ -37,7 +37,9 @@ def run(
     from kbcore.text.escaping import escape_controls
 
     if key and prefix:
-        raise InvalidQuery("--id is the whole id, and --prefix how a free one begins.", hint="Leave one of them out.")
+        raise InvalidQuery(
+            "--id is the full id, and --prefix the beginning of a free one.", hint="Leave one of them out."
+        )
     session = session_of(ctx)
     session.writes = True
     wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)

@@ -40,7 +40,7 @@ Has = Annotated[
     typer.Option("--has", metavar="EDGE[:ID]", help="Has such an edge, with ^EDGE an incoming one; twice means both."),
 ]
 Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")]
-Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Holds the words, best first.")]
+Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Contains the words, best first.")]
 From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
 Follow = Annotated[
     Texts,

@@ -217,7 +217,7 @@ def _read(path: Path) -> _Hook:
     content = path.read_bytes()
     foreign = "" if script.is_shell(content) else "is no shell script"
     if script.is_mangled(content):
-        foreign = "holds a part of KB's lines without their end"
+        foreign = "has a part of KB's lines without their end"
     return _Hook(path=path, exists=True, content=content, mode=stat.S_IMODE(found.st_mode), foreign=foreign)
 
 

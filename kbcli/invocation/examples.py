@@ -15,7 +15,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "status": (("kb status", "see whether a sync would find something"),),
     "query": (
         ("kb query req --lacks verified_by", "requirements without a test"),
-        ("kb query --text 'log in' --status open", "what is open and speaks of it"),
+        ("kb query --text 'log in' --status open", "what is open and mentions it"),
         ("kb query --where 'priority=must OR priority=should' --count", "how many are one or the other"),
         ("kb query --from REQ-1 --depth 2", "what can be reached from there in two steps"),
     ),
@@ -106,7 +106,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "restore": (
         ("kb restore ../kb.backup --dry-run", "prove a backup, and see what would be done"),
-        ("kb restore ../kb.backup --only main --replace", "one branch; the present store goes to the trash"),
+        ("kb restore ../kb.backup --only main --replace", "one branch; the present store is moved to the trash"),
     ),
     "verify": (("kb verify", "prove every record, for example before a backup"),),
     "doctor": (("kb doctor", "find out why something does not work"),),
@@ -119,7 +119,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb config set extractors.manifest.paths '[\"docs/symbols.yaml\"]'", "a list, as JSON"),
     ),
     "config unset": (("kb config unset rules.orphans", "the default of the rule again"),),
-    "schema": (("kb schema req", "what a requirement may hold"),),
+    "schema": (("kb schema req", "the fields of a requirement"),),
     "demo": (("kb demo --into kb-demo", "set up an example project, and explore it"),),
 }
 """By the full name of the command: a line, and what it is for."""
@@ -168,7 +168,7 @@ SYNONYMS: Final[dict[str, str]] = {
 """Words that other programs have for a command, and the commands that do it here."""
 INSTEAD: Final[dict[str, str]] = {
     "version": "`kb --version` shows it.",
-    "merge": "Git merges the files, and `kb sync` reads them; `kb branch diff` shows what else a branch holds.",
+    "merge": "Git merges the files, and `kb sync` reads them; `kb branch diff` shows what else a branch has.",
     "clone": "Git clones the repository, and `kb sync` reads its files.",
     "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
     "completion": "`kb --install-completion` sets it up for the shell.",

@@ -116,6 +116,8 @@ def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
         raise missing(view, id_)
     near = nearest_id(view.rows, id_)
     hint = (
-        f"Did you mean {in_quotes(near)}?" if near not in {"", id_} else f"`kb log {id_}` shows when it came and went."
+        f"Did you mean {in_quotes(near)}?"
+        if near not in {"", id_}
+        else f"`kb log {id_}` shows when it was created and removed."
     )
     raise NotFound(f"There was no entity {in_quotes(id_)} at seq {seq}.", hint=hint)

@@ -128,7 +128,7 @@ def _searched(output: Output, tree: s.SearchCommand, result: Sequence[Json]) -> 
         output.note("Nothing was found.")
         return []
     if any(one.get("partial") for one in result):
-        output.note("No concept holds all of the words; these are the best partial matches.")
+        output.note("No concept has all of the words; these are the best partial matches.")
     if tree.is_whole:
         return _elements(output, result)
     keys = ("type", "name") if tree.of == "CONCEPT" else ("subject", "predicate", "object")

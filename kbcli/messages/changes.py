@@ -61,7 +61,7 @@ def field_lines(output: Output, change: Json) -> Iterator[str]:
         for name, sides in fields.items():
             old, new = (sides[key] for key in (("from", "to") if "from" in sides else ("before", "after")))
             stated = sides.get("stated_by")
-            note = f" (now stated by {stated['after'] or 'nobody'})" if stated else ""
+            note = f" (now stated by {stated['after'] or 'no one'})" if stated else ""
             yield from _sides(output, name, (old, new), note)
     elif "path" not in change:
         yield from map(escape_controls, element_lines(after or before or {}))

@@ -82,7 +82,7 @@ def files_line(branch: str, state: FileState) -> str:
     if state.is_past:
         return f"The answer is of the records of {branch} as of seq {state.seq}, not of the files."
     if state.freshness == "unknown":
-        return f"The answer is of the records of {branch} alone, not of the files. {state.reason}"
+        return f"The answer is only of the records of {branch}, not of the files. {state.reason}"
     return ""
 
 

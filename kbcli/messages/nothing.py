@@ -31,7 +31,7 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
 def nothing_stands(at: str | None) -> str:
     """Return why there is nothing at seq 0. ``at`` is the point that was asked for, None for the head."""
     if at is None:
-        return "The branch holds nothing yet: `kb sync` reads documents, and `kb apply` a changeset."
+        return "The branch is empty: `kb sync` reads documents, and `kb apply` a changeset."
     return "Seq 0 is before the first record; there was nothing."
 
 

@@ -125,7 +125,7 @@ RESOURCES: Final[dict[What, Resource]] = {
         toolset=TOOLSET,
     ),
     "entity": Resource(
-        _ENTITY + "{id}", "Entity", "One entity, with its edges both ways; percent-encode the id.", _entity
+        _ENTITY + "{id}", "Entity", "One entity, with its edges in both directions; percent-encode the id.", _entity
     ),
 }
 

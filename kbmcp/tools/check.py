@@ -46,7 +46,7 @@ _NAMED: Final = 5
 _ONLY_COUNTS: Final = "`statistics` counts every violation."
 _LATER: Final = (
     "If git has begun something, `git status` says how to end it; call this tool again then. Until then, "
-    f"{kb('check', '--recorded', lead='run')} to judge the records alone."
+    f"{kb('check', '--recorded', lead='run')} to check only the records."
 )
 
 

@@ -41,7 +41,9 @@ def _fitted(piece: Piece, room: int) -> Response:
         return piece.response
     if room < _LEAST:
         note = (
-            "There is no room left; send it alone." if isinstance(piece.tree, Reading) else "Written; no room for more."
+            "There is no room left; send it separately."
+            if isinstance(piece.tree, Reading)
+            else "Written; no room for more."
         )
         return {"result": "…", "note": note}
     if isinstance(piece.tree, s.ExportCommand):
@@ -88,7 +90,7 @@ def _smaller_capsule(piece: Piece, room: int) -> Response:
         smaller = piece.again(count).response
         if length_of(smaller) + _NOTE_CHARS <= room:
             more = "Repeat the command with CURSOR and this next_cursor for the next capsule."
-            return smaller | {"note": f"The capsule holds as many elements as fit into one answer. {more}"}
+            return smaller | {"note": f"The capsule has as many elements as fit into one answer. {more}"}
         count //= 2
     message = f"The capsule has {size} characters; one answer takes {room}."
     hint = f"Export less at a time with LIMIT, or {kb('kip', lead='run')} with this command, which writes all of it."

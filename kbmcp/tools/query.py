@@ -43,7 +43,7 @@ _BESIDE: Final = "Put it into each of the queries that it belongs to."
 _MOST_FILTERS: Final = 5
 _VALUE_CHARS: Final = 80
 """Of the filters that leave nothing so many are named, with so much of their values."""
-_ASK_BODY: Final = "`body` true adds the document; beside it, `fields` may name `body`."
+_ASK_BODY: Final = "`body` true adds the document; with it, `fields` may name `body`."
 _UNREAD: Final = "?"
 """A placeholder for the start of a walk that cannot be read: arguments that need one are not wrong."""
 
@@ -65,7 +65,7 @@ def _answers(call: Call, asked: QueryArguments, problems: Sequence[Problem]) -> 
     found = [
         *problems,
         *(
-            Problem(f"$.{name.rstrip('_')}", "beside_queries", f"`{name.rstrip('_')}` is beside `queries`.", _BESIDE)
+            Problem(f"$.{name.rstrip('_')}", "beside_queries", f"`{name.rstrip('_')}` is next to `queries`.", _BESIDE)
             for name in others
         ),
     ]
@@ -430,7 +430,7 @@ class _Pages:
                 f"Long values are cut, as listed in `cut`: {of_tools('{kb_query}')} with the one id in `ids` and the "
                 "one field in "
                 "`fields` gives such a value in full, in parts if needed"
-                + (', the document with `body` beside `fields` ["body"].' if self._more.has_body else ".")
+                + (', the document with `body` and `fields` ["body"].' if self._more.has_body else ".")
             )
         if shown.get("omitted"):
             notes.append(

@@ -60,7 +60,7 @@ def _unused(asked: QueryArguments) -> Iterator[Problem]:
     if asked.count:
         for name in ("body", "edges", "fields", "provenance"):
             if getattr(asked, name):
-                message = f"`count` answers with the number alone, so `{name}` does not apply."
+                message = f"`count` answers only with the number, so `{name}` does not apply."
                 yield Problem(f"$.{name}", "not_for_count", message, f"Leave out `count` or `{name}`.")
     elif asked.provenance and asked.fields and (asked.type == EDGE or not asked.edges):
         hint = "Name `source`, `created_at`, `updated_at` among the fields, or leave `fields` out."

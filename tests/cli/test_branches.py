@@ -171,7 +171,7 @@ def test_status_says_first_what_the_next_command_does_with_the_store_of_a_delete
     assert not (stores_at(synced) / ".trash").exists()
     assert kb("branch", "ensure", "other").err.startswith("warning: git deleted other and made it again")
     assert kb("query", "--branch", "other").err == (
-        "note: The answer is of the records of other alone, not of the files. "
+        "note: The answer is only of the records of other, not of the files. "
         "main is checked out: its files do not belong to other.\n"
     )
     assert kb("branch", "ensure", "other", "--keep").out == "other: was there, at seq 1\n"

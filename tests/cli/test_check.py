@@ -443,7 +443,7 @@ def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_bu
 def test_an_answer_of_the_records_alone_says_so(kb, synced):
     assert "not of the files" not in kb("check").err
     git(synced, "checkout", "-q", "-b", "topic")
-    said = "note: The answer is of the records of main alone, not of the files. topic is checked out"
+    said = "note: The answer is only of the records of main, not of the files. topic is checked out"
     for words in (("query", "req"), ("impact", "REQ-1")):
         assert said in kb("--branch", "main", *words).err, words
     for options in ((), ("--statistics",), ("--quiet",), ("--require-synced",)):

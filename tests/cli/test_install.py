@@ -97,7 +97,7 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
     assert [line[1:] for line in written.out.splitlines()[3:]] == added
     assert KINDS[client].then in written.err
     again = kb(*words, "--write")
-    assert (again.status, again.out) == (0, f"{path} holds it already.\n")
+    assert (again.status, again.out) == (0, f"{path} has it already.\n")
     assert path.read_text() == golden(client, scope, root)
 
 

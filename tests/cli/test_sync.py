@@ -349,6 +349,6 @@ def test_an_edge_that_does_not_fit_is_said_to_be_left_out(kb, synced):
 def test_an_export_warns_of_files_that_are_not_recorded(kb, ready):
     write(ready, DOCUMENTS)
     ran = kb("export", "-")
-    assert "3 files differ from the records of main, and the export is of the records alone." in ran.err
+    assert "3 files differ from the records of main, and the export is only of the records." in ran.err
     kb("sync")
     assert kb("export", "-").err == ""

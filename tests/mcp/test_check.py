@@ -194,7 +194,7 @@ def test_a_check_in_an_unfinished_merge_says_how_it_ends_and_how_records_are_jud
     with direct(project.root) as found:
         error = found.answer("kb_check")["error"]
     assert (error["code"], "`git status`" in error["hint"]) == ("files_unknown", True)
-    assert "sk the user to run `kb check --recorded` to judge the records alone" in error["hint"], error["hint"]
+    assert "sk the user to run `kb check --recorded` to check only the records" in error["hint"], error["hint"]
 
 
 def test_a_similar_id_is_looked_for_of_the_first_unknown_ids_only(project):

@@ -101,7 +101,7 @@ def test_a_body_is_that_of_the_document_and_a_long_one_comes_in_parts(project):
         assert text == body
         cut = found.call("kb_query", ids=["B"], body=True)
         assert [one["field"] for one in cut["cut"]] == ["body"]
-        assert '`body` beside `fields` ["body"]' in cut["note"]
+        assert '`body` and `fields` ["body"]' in cut["note"]
 
 
 def test_of_a_page_with_long_bodies_no_more_is_read_than_fits(project):

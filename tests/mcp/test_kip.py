@@ -212,7 +212,7 @@ def test_an_answer_to_the_longest_batch_fits_and_says_what_is_left_out(large):
     results = told(large, commands=['DESCRIBE PROPOSITION TYPE "mentions"'] * 256)["result"]
     assert len(results) == 256
     assert results[0]["result"]["name"] == "mentions"
-    assert results[-1] == {"result": "…", "note": "There is no room left; send it alone."}
+    assert results[-1] == {"result": "…", "note": "There is no room left; send it separately."}
     people = " ".join(f'CONCEPT {{ {{type: "Person", name: "{"p" * 90}{n}"}} }}' for n in range(8))
     results = told(large, commands=[f"UPSERT {{ {people} }}"] * 30)["result"]
     assert len(results[0]["result"]["upsert_concept_nodes"]) == 8

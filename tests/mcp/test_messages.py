@@ -172,7 +172,7 @@ def test_an_integer_of_too_many_digits_is_named_in_the_answer_to_its_request(lin
     assert read.answer is not None
     assert (read.answer.error.code, read.answer.id) == (-32600, key)
     assert read.answer.error.message == (
-        "The request cannot be read: it holds an integer of 5000 digits; at most 4300 are read."
+        "The request cannot be read: it has an integer of 5000 digits; at most 4300 are read."
     )
 
 

@@ -186,7 +186,7 @@ def test_of_two_requests_with_one_id_at_a_time_the_second_is_refused(lasting):
         lasting.call(21, "kb_query")
     refused = lasting.reply(21)
     assert refused["error"]["code"] == -32600
-    assert "waits for its answer" in refused["error"]["message"]
+    assert "has no answer yet" in refused["error"]["message"]
     assert lasting.answer(21)["branch"] == "main"
     lasting.call(21, "kb_query")
     assert lasting.answer(21)["branch"] == "main"

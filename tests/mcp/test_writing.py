@@ -37,7 +37,7 @@ def test_an_agent_that_creates_what_another_one_created_is_refused_and_is_warned
         error = two.refused("kb_upsert", entities=[entity("OWNED", owner="two")], mode="create")
         assert error["code"] == "stale_base"
         assert "created by 'one" in error["message"]
-        assert ("`PREFIX-{n}`" in error["hint"], "send the request anew" in error["hint"]) == (True, False)
+        assert ("`PREFIX-{n}`" in error["hint"], "send the request again" in error["hint"]) == (True, False)
         new = two.call("kb_upsert", entities=[entity("OWNED-{n}")], mode="create")["created"]
         mixed = {"entities": [entity("OWNED"), entity(new[0])], "mode": "create"}
         assert "`PREFIX-{n}`" in two.refused("kb_upsert", **mixed)["hint"]

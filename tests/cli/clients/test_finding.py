@@ -110,7 +110,7 @@ def test_an_entry_that_starts_nothing_is_reported(root, members, told):
 def test_an_entry_where_another_client_would_read_it_is_reported(root):
     entry(root, table="servers", command="kb-mcp")
     (one,) = found(root)
-    assert one.message == "Claude Code, kb in .mcp.json: it stands under `servers`, and Claude Code reads `mcpServers`."
+    assert one.message == "Claude Code, kb in .mcp.json: it is under `servers`, but Claude Code reads `mcpServers`."
 
 
 def test_a_folder_that_is_not_there_is_reported(root, own):
