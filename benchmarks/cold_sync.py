@@ -1,4 +1,4 @@
-"""How long does the first sync of a repository take, against reading and YAML-parsing the same files?"""
+"""The time of the first sync of a repository, against reading and YAML-parsing the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does `kb log ID` take for an entity with a long history, against starting DuckDB?"""
+"""The time of `kb log ID` for an entity with a long history, against starting DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a query with several filters take, against starting DuckDB?"""
+"""The time of a query with several filters, against starting DuckDB."""
 
 from __future__ import annotations
 

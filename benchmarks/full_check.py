@@ -1,4 +1,4 @@
-"""How long does `kb check` take with every rule, against starting DuckDB?"""
+"""The time of `kb check` with every rule, against starting DuckDB."""
 
 from __future__ import annotations
 

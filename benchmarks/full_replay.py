@@ -1,4 +1,4 @@
-"""How long does a full replay take, against decoding the same lines with msgspec and loading them into DuckDB in bulk?
+"""The time of a full replay, against decoding the same lines with msgspec and loading them into DuckDB in bulk.
 
 A replay verifies each record against the one before, folds it into the state, and leaves a view with its history and
 its indexes on disk. The floor does none of that.

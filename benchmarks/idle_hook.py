@@ -1,4 +1,4 @@
-"""How long does a git hook take that has nothing to do, against importing msgspec?"""
+"""The time of a git hook that has nothing to do, against importing msgspec."""
 
 from __future__ import annotations
 

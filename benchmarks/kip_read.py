@@ -1,4 +1,4 @@
-"""How long does FIND take, in a process that has the view open, against the SQL that somebody would write by hand?
+"""The time of FIND, in a process that has the view open, against hand-written SQL.
 
 From the text of the command to its result, each over concepts with three links each; and the part of it that comes
 before the database is asked: reading the text and compiling it.

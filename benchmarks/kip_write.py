@@ -1,4 +1,4 @@
-"""How long does an UPSERT take, in a process that has the view open, against the same changeset by way of the library?
+"""The time of an UPSERT, in a process that has the view open, against the same changeset through the library.
 
 One concept and two links from the text of the command to its answer, durable; and a hundred such commands as one batch.
 """

@@ -1,4 +1,4 @@
-"""How much do eight servers write to one branch together, against one of them alone, and how evenly do they wait?
+"""The throughput of eight servers that write to one branch, against one server, and the spread of their waits.
 
 Both are measured alternately on one store. Each server sends the next changeset as soon as the last one was answered.
 """

@@ -1,4 +1,4 @@
-"""How long does a query for one entity take over MCP, against the SDK's own call of a tool that does nothing?"""
+"""The time of a query for one entity over MCP, against the SDK's own call of a tool that does nothing."""
 
 from __future__ import annotations
 

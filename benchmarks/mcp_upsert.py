@@ -1,4 +1,4 @@
-"""How long does one upsert take over MCP, against writing the same bytes durably, and does the store's size matter?"""
+"""The time of one upsert over MCP, against writing the same bytes durably, for several sizes of the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a new branch take the same time whatever the length of its history, apart from the active segment?
+"""The time of a new branch for histories of different lengths, with an active segment of the same size.
 
 The store of a new branch is a copy of the default branch's, history included; what is sealed is linked. The active
 segment is copied, synced and proven, so it has a row of its own: against copying and syncing the same bytes.

@@ -1,4 +1,4 @@
-"""How long does a sync of one changed document take, against `git add` of the same and starting DuckDB?"""
+"""The time of a sync of one changed document, against `git add` of the same and starting DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does it take to open a store that has a snapshot and a view, against starting DuckDB?
+"""The time to open a store that has a snapshot and a view, against starting DuckDB.
 
 Opened, and asked one question, by a whole process; the last records of the journal are in neither of the two.
 """

@@ -1,4 +1,4 @@
-"""How long does `kb query --id` take, against starting DuckDB?"""
+"""The time of `kb query --id`, against starting DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much work is the first sync of large manifests of symbols, against decoding the same bytes as JSON?"""
+"""The processor time of the first sync of large manifests of symbols, against decoding the same bytes as JSON."""
 
 from __future__ import annotations
 

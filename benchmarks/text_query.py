@@ -1,4 +1,4 @@
-"""How long does a search for words take?
+"""The time of a search for words.
 
 As a user types it, against `git grep` for the words in the titles of the same documents. And in a process that has the
 view open, on entities of fifty words: against the same look-up in tables that were made for it by hand, without scores,

@@ -1,4 +1,4 @@
-"""How long does a sync take that finds nothing new, against `git status` and importing DuckDB?"""
+"""The time of a sync without changes, against `git status` and importing DuckDB."""
 
 from __future__ import annotations
 

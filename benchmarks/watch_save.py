@@ -1,4 +1,4 @@
-"""How long is it from the save of a document to its record's sync while `kb watch` runs, against a bare durable write?
+"""The time from the save of a document to its record's sync under `kb watch`, against a plain durable write.
 
 Taken from the times that the file system keeps: that of the document, and that of the head which names the record. The
 head is written after the record was synced, and before the head's own name is.

@@ -93,7 +93,7 @@ def ensure(
     """Make the store of a branch, if it has none: a copy of the default branch's.
 
     A branch that git renamed takes its store along. One that git deleted and made again gets a new store; that of the
-    earlier branch goes to the trash.
+    earlier branch is moved to the trash.
     """
     import msgspec
 
@@ -131,9 +131,9 @@ def restore(
         bool, typer.Option("--even-damaged", help="Also bring back a store that fails the proof, unchanged.")
     ] = False,
 ) -> None:
-    """Bring back the store of a branch that came to the trash last, once it is proven.
+    """Bring back the store of a branch that was moved to the trash last, once it is proven.
 
-    A store that the branch has meanwhile goes to the trash instead; run it again to change them back.
+    A store that the branch has meanwhile is moved to the trash instead; run it again to swap them back.
     """
     import shlex
 
@@ -170,7 +170,7 @@ def trash(
 ) -> int:
     """List the stores in the trash, the newest first.
 
-    `kb branch restore` brings one back. `kb gc --empty-trash` deletes those that came there long ago.
+    `kb branch restore` brings one back. `kb gc --empty-trash` deletes those that have been there for a long time.
     """
     from kbcli.invocation import exits
     from kbcore.errors import JournalCorrupt

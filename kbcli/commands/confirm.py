@@ -25,7 +25,7 @@ def run(
 
     Their target has changed, and a person has checked that they are still correct.
 
-    With an id alone all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
+    With only an id, all suspect edges of this entity are confirmed, in both directions; `kb check --rule suspect-edge`
     lists them. Nothing else of the edges changes.
     """
     from kbcore.editing.confirming import confirm

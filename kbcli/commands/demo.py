@@ -42,7 +42,7 @@ _PROGRAMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class ShownStep(msgspec.Struct, frozen=True):
-    """A step as it ended; ``is_expected`` tells whether it ended as the tour expects."""
+    """A step as it ended; ``is_expected`` says whether it ended as the tour expects."""
 
     typed: str
     answer: str

@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
 
-    What one changeset cannot hold goes into several files, numbered in the order in which to apply them. jsonl has one
-    entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
+    More than one changeset can have is written to several files, numbered in the order in which to apply them. jsonl
+    has one entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
     `kb backup` keeps that.
 
     An export of everything is for an empty store. To bring what clients wrote from one branch to another, as before a

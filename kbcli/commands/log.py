@@ -187,7 +187,7 @@ def _read(store: BranchStore, view: View, asked: _Asked) -> _Read:
 
 
 def _named(view: View, asked: _Asked, seqs: Sequence[int], ids: Sequence[str]) -> dict[int, Any]:
-    """Return what each of these records changed by name, as far as that is asked for; with ids of these alone."""
+    """Return what each of these records changed by name, as far as that is requested; with only these ids."""
     import msgspec
 
     from kbcli.messages.records import NAMED

@@ -30,7 +30,7 @@ def run(
     """Bring branches back from a backup, after it was proven.
 
     A store that is there is never overwritten: without --replace nothing is restored, and with it, the present store
-    goes to the trash. Unless it ended with the same record, the restored store gets a new id, and its log says so.
+    is moved to the trash. Unless it ended with the same record, the restored store gets a new id, and its log says so.
     """
     import shlex
 

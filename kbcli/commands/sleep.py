@@ -18,7 +18,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also within the interval since the last cycle.")] = False,
 ) -> None:
-    """Keep in order what agents remember by way of KIP, as far as that needs no judgement, and list what does.
+    """Maintain the memory of agents in KIP, as far as that needs no judgement, and list what does.
 
     A cycle has nine phases: look, tasks, Unsorted, what has no domain, old events, duplicates, confidence, domains, and
     the maintenance log. Each is one record, which `kb revert` can undo. Facts that files state are not changed. Only

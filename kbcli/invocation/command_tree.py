@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
     "kip": Listed("kip", "Run commands of KIP on the branch."),
-    "sleep": Listed("sleep", "Keep in order what agents remember."),
+    "sleep": Listed("sleep", "Maintain the memory of agents in KIP."),
     "new": Listed("new", "Make an entity with the next free id of its type."),
     "set": Listed("set", "Set fields of one entity, as one record."),
     "rename": Listed("rename", "Give an entity another id, wherever it is named."),

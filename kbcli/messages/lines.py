@@ -110,7 +110,7 @@ def missing_line(branch: str, other: str, missing: Export) -> str:
 
 
 def not_renamed_words(branch: str, other: str, missing: Export) -> list[str]:
-    """Return a sentence, without its full stop, for each entity of clients that is renamed on a branch alone."""
+    """Return a sentence, without its full stop, for each entity of clients that is renamed on one branch only."""
     said = [
         f"{now} is called {old} on {other}: `kb rename {old} {now} --branch {shlex.quote(other)}` renames it there too"
         for old, now in sorted(missing.renamed.items())

@@ -318,7 +318,7 @@ def _tidy(part: Schema, names: SchemaNames) -> Schema:
     if "x-items" in kept:
         kept["items"] = kept.pop("x-items")
     if "properties" in kept:
-        kept.pop("description", "")  # the docstring of the model, which speaks to its readers
+        kept.pop("description", "")  # the docstring of the model, which is for its readers
     return kept
 
 
