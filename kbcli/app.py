@@ -76,7 +76,7 @@ def _refused(words: list[str], error: ResourceLimit) -> int:
     output = Output(os.environ)
     output.is_json = _wants_json(words)
     try:
-        status = exits.tell(output, error)
+        status = exits.show(output, error)
         output.flush()
     except OutputClosed:
         _silence_stdout()
@@ -97,10 +97,10 @@ def _finished(words: list[str], signals: Signals) -> int:
     try:
         with output.progress():
             status = _ended(session, words)
-        session.tell_notices()
+        session.show_notices()
         output.flush()
         session.publish_views()
-        session.tell_notices()
+        session.show_notices()
     except OutputClosed:
         _silence_stdout()
         return exits.READER_GONE
@@ -131,13 +131,13 @@ def _ended(session: Session, words: list[str]) -> int:
     except KBError as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)  # it may have failed before the options were read
-        return session.tell_error(error)
+        return session.show_error(error)
     except typer.TyperException as error:
         output.forget()
         output.is_json = output.is_json or _wants_json(words)
         path = _path(error, words)
         shown = "lists the commands and options" if path == "kb" else "shows what it takes"
-        return exits.tell_usage(output, _said(error), f"`{path} --help` {shown}.")
+        return exits.show_usage(output, _said(error), f"`{path} --help` {shown}.")
     except (KeyboardInterrupt, Stopped, typer.Abort):
         output.forget()
         if session.signals.work.has_written:
@@ -151,10 +151,10 @@ def _ended(session: Session, words: list[str]) -> int:
         output.forget()
         known = exhausted(error, may_be_written=not session.signals.work.is_known_unwritten)
         if known:
-            return session.tell_error(known)
-        from kbcli.invocation.bug_report import tell_bug
+            return session.show_error(known)
+        from kbcli.invocation.bug_report import show_bug
 
-        return tell_bug(output, error, words, session.cache())
+        return show_bug(output, error, words, session.cache())
 
 
 def _run(session: Session, words: list[str]) -> int:

@@ -54,4 +54,4 @@ def run(
             follows_head=opened.choice.follows_head,
             read=opened.files.reading(opened.workspace, opened.branch),
         )
-    session.tell_outcome(outcome)
+    session.show_outcome(outcome)

@@ -118,7 +118,7 @@ def ensure(
     if session.output.is_json:
         session.output.document({**msgspec.to_builtins(done), "seq": seq})
         return
-    session.tell_ensured(done)
+    session.show_ensured(done)
     session.output.say(escape_controls(f"{done.branch}: {'made' if done.is_new else 'was there'}, at seq {seq}"))
 
 
@@ -236,7 +236,7 @@ def diff(
     b: Annotated[str, typer.Argument(metavar="B", help="Another branch.")],
 ) -> None:
     """Show what differs between two branches, going from the first to the second."""
-    from kbcli.messages.changes import tell_difference
+    from kbcli.messages.changes import show_difference
     from kbcore.store import branches
     from kbcore.store.history.compare import diff_branches
     from kbcore.text.escaping import escape_controls
@@ -245,7 +245,7 @@ def diff(
     stores = []
     for name in (a, b):
         store, _, ensured = branches.open_to_read(session.workspace, name)
-        session.tell_ensured(ensured)
+        session.show_ensured(ensured)
         session.watch(store)
         stores.append(store)
     found = stores[0].read(lambda first: stores[1].read(lambda second: diff_branches(first, second)))
@@ -253,6 +253,6 @@ def diff(
     if output.is_json:
         output.document({"branches": {"from": a, "to": b}, **found})
         return
-    tell_difference(output, found["entities"], found["edges"])
+    show_difference(output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         output.note(escape_controls(f"{a} and {b} have the same content."))

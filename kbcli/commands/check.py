@@ -230,7 +230,7 @@ def _check(session: Session, asked: _Asked) -> int:
 
         check_worktree(session.workspace, session.named_branch)
     opened = session.open_to_read()
-    session.tell_settings(opened.workspace)
+    session.show_settings(opened.workspace)
     for one in unread.find_unread(opened.workspace.folders):
         session.output.warn(escape_controls(str(one)))
     look = _Look(opened, asked)
@@ -238,8 +238,8 @@ def _check(session: Session, asked: _Asked) -> int:
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
         told, more, files = _judged(opened, look, asked, idle)
     for fault in idle[:_IDLE]:
-        tell = session.output.note if fault.code == IDLE_ID else session.output.warn
-        tell(problem_line(fault.path, 0, fault.message, fault.hint))
+        write = session.output.note if fault.code == IDLE_ID else session.output.warn
+        write(problem_line(fault.path, 0, fault.message, fault.hint))
     if more_idle := idle[_IDLE:]:
         session.output.note(f"{more_without_effect(len(more_idle))} `kb check --json` lists them all.")
     told = msgspec.structs.replace(
@@ -250,7 +250,7 @@ def _check(session: Session, asked: _Asked) -> int:
         command=asked.command_on(session.branch),
     )
     if session.output.is_json or asked.statistics:
-        _tell_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
+        _show_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
     else:
         _write(session, told, asked.format)
         if said := comments_line(told):
@@ -298,7 +298,7 @@ def _judged(
     return opened.files.read(opened.workspace, opened.branch, on, time_s=FILES_CHECK_S)
 
 
-def _tell_data(
+def _show_data(
     session: Session, told: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
 ) -> None:
     """Write a report as JSON, or how often each rule is broken."""
@@ -371,7 +371,7 @@ def _explain(session: Session, name: str) -> int:
     import msgspec
 
     from kbcli.invocation import exits
-    from kbcli.messages.rules import tell_rule
+    from kbcli.messages.rules import show_rule
     from kbcore.checks.explain import explain
     from kbcore.limits import FILES_CHECK_S
 
@@ -383,8 +383,8 @@ def _explain(session: Session, name: str) -> int:
     if session.output.is_json:
         session.output.document({"branch": opened.branch} | files.as_json() | {"rule": msgspec.to_builtins(found)})
     else:
-        tell_rule(session.output, f"{opened.branch} at seq {files.seq}", found)
-        session.tell_files(opened.branch, files)
+        show_rule(session.output, f"{opened.branch} at seq {files.seq}", found)
+        session.show_files(opened.branch, files)
     return exits.DONE if all(one.ok for one in found.tests) else exits.VIOLATIONS
 
 
@@ -393,7 +393,7 @@ def _test(session: Session, only: list[str]) -> int:
     import msgspec
 
     from kbcli.invocation import exits
-    from kbcli.messages.rules import tell_trials
+    from kbcli.messages.rules import show_trials
     from kbcore.checks.explain import try_rules
 
     with session.output.waiting("Testing the rules"):
@@ -402,7 +402,7 @@ def _test(session: Session, only: list[str]) -> int:
     if session.output.is_json:
         session.output.document({"ok": is_ok, "tests": msgspec.to_builtins(found)})
     else:
-        tell_trials(session.output, found)
+        show_trials(session.output, found)
     return exits.DONE if is_ok else exits.VIOLATIONS
 
 
@@ -482,7 +482,7 @@ class _Look:
         if found.unknown and not self._asked.staged:
             named = some_of([in_quotes(path) for path in found.unknown], _NAMED)
             self._opened.session.output.note(f"Not checked, as no fact comes from it: {named}.")
-        self._opened.session.tell_called(found.called)
+        self._opened.session.show_called(found.called)
         return [*found.ids, *found.unknown], found.paths
 
     def _narrowed(self, view: View, report: CheckReport) -> CheckReport:
@@ -536,14 +536,14 @@ class _Look:
 def _write(session: Session, told: ReportContent, format_: Format) -> None:
     output = session.output
     if format_ == "text":
-        from kbcli.views.reports.text import tell
+        from kbcli.views.reports.text import show
 
-        tell(output, told)
+        show(output, told)
         return
     if format_ == "short":
-        from kbcli.views.reports.text import tell_short
+        from kbcli.views.reports.text import show_short
 
-        tell_short(output, told)
+        show_short(output, told)
         return
     from kbcli.views.reports.report_content import summary
     from kbcli.views.reports.text import warn_of_rules

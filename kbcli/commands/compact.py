@@ -34,10 +34,10 @@ def run(
     if session.output.is_json:
         session.output.document(done.as_json())
     else:
-        _tell(session, done, prune_before)
+        _show(session, done, prune_before)
 
 
-def _tell(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
+def _show(session: Session, done: CompactAnswer, prune_before: int | None) -> None:
     from kbcli.messages.lines import size
     from kbcore.text.escaping import escape_controls, escaped_sentence
 

@@ -40,4 +40,4 @@ def run(
         one = (name, kind, to_id)
     target = session.open(dry_run=dry_run).target
     outcome = confirm(target, key, one, message=message, dry_run=dry_run)
-    session.tell_outcome(outcome)
+    session.show_outcome(outcome)

@@ -50,7 +50,7 @@ def run(
     from kbcli.invocation import exits
     from kbcli.invocation.bounds import check_format, table_format
     from kbcli.invocation.points import read_as_of
-    from kbcli.views.coverage import tell
+    from kbcli.views.coverage import show
     from kbcore.query import empty_problems, refuse
 
     session = session_of(ctx)
@@ -66,7 +66,7 @@ def run(
     )
     if session.output.is_terminal:
         report = _in_natural_order(report)
-    tell(session, opened.branch, report, files, table_format(format_, session.output))
+    show(session, opened.branch, report, files, table_format(format_, session.output))
     low = too_low(report.covered.total, thresholds)
     if thresholds and report.is_filtered and report.is_empty:
         low = ["--fail-under has nothing to compare: no requirement matches."]

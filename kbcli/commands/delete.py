@@ -75,7 +75,7 @@ def run(
         if not _confirmed(session, going, apply(request, is_dry=True)):
             session.output.note("Nothing was removed.")
             return exits.INTERRUPTED
-    session.tell_outcome(apply(request, is_dry=dry_run))
+    session.show_outcome(apply(request, is_dry=dry_run))
     return exits.DONE
 
 

@@ -168,11 +168,11 @@ class _Guide:
 
     def take(self, part: tour.Part) -> list[ShownStep]:
         """Take the steps of one part and return how they ended."""
-        self._tell("", self._output.styled(f"== {part.title} ==", "bold"))
+        self._show("", self._output.styled(f"== {part.title} ==", "bold"))
         ended = []
         for step in part.steps:
             if step.why:
-                self._tell("", self._output.styled(step.why, "cyan"))
+                self._show("", self._output.styled(step.why, "cyan"))
             if isinstance(step, tour.TourCommand):
                 ended.append(self._command(step))
             elif isinstance(step, tour.Edit):
@@ -189,12 +189,12 @@ class _Guide:
             self._output.document({"directory": str(self._home), "ok": not failures, "steps": steps})
             return
         if failures:
-            self._tell("", f"{len(failures)} of {len(self._done)} steps ended otherwise than they should:")
+            self._show("", f"{len(failures)} of {len(self._done)} steps ended otherwise than they should:")
             for step in failures:
                 self._output.error(escape_controls(step.typed))
             return
         place, kb = shlex.quote(str(self._home)), shlex.quote(self._program)
-        self._tell(
+        self._show(
             "",
             self._output.styled("That was it.", "bold") + " The project stays where it is, until you delete it:",
             f"  cd {place}",
@@ -206,38 +206,38 @@ class _Guide:
         )
 
     def _command(self, step: tour.TourCommand) -> ShownStep:
-        self._tell(f"$ {step.line}")
+        self._show(f"$ {step.line}")
         words = shlex.split(step.line)
         status, answer = _spawn([*_PROGRAMS.get(words[0], words[:1]), *words[1:]], self._home, self._env)
         self._answer(answer)
         is_expected = status == step.status and all(text in answer for text in step.shows)
         if status and status == step.status:
-            self._tell(f"(status {status})")
+            self._show(f"(status {status})")
         return self._shown(step.line, answer, is_expected, f"It ended with status {status}.")
 
     def _edit(self, step: tour.Edit) -> ShownStep:
         (self._home / step.path).write_text(step.text, encoding="utf-8")
-        self._tell(f"$ $EDITOR {step.path}")
+        self._show(f"$ $EDITOR {step.path}")
         self._answer(step.text)
         return self._shown(step.path, step.text, is_expected=True)
 
     def _talk(self, step: tour.Talk) -> list[ShownStep]:
         from kbcli.demo import client
 
-        self._tell(f"$ {step.line}")
+        self._show(f"$ {step.line}")
         program, *arguments = (*_PROGRAMS[step.line],)
         server = client.Server(program, tuple(arguments), self._env, self._home)
         calls = [client.ToolCall(call.tool, call.arguments) for call in step.calls]
         said = client.converse(server, tour.AGENT, calls)
-        self._tell(f"connected over stdio, MCP {said.protocol}; tools: {', '.join(said.tools)}")
+        self._show(f"connected over stdio, MCP {said.protocol}; tools: {', '.join(said.tools)}")
         before = [None, *step.calls]
         return [self._call(*one) for one in zip(step.calls, said.answers, before, strict=False)]
 
     def _call(self, call: tour.ToolCall, answer: client.ToolAnswer, before: tour.ToolCall | None) -> ShownStep:
         text = tour.shown_json(answer.document)
         is_again = before is not None and before.arguments == call.arguments
-        self._tell("", self._output.styled(call.why, "cyan"))
-        self._tell(f"--> {call.tool} {'(as before)' if is_again else tour.shown_json(call.arguments)}")
+        self._show("", self._output.styled(call.why, "cyan"))
+        self._show(f"--> {call.tool} {'(as before)' if is_again else tour.shown_json(call.arguments)}")
         self._answer(f"<-- {'error ' if answer.is_error else ''}{text}\n")
         is_expected = answer.is_error == call.is_error and all(part in text for part in call.shows)
         return self._shown(call.tool, text, is_expected, "The answer is not what it should be.")
@@ -249,9 +249,9 @@ class _Guide:
 
     def _answer(self, text: str) -> None:
         if text.strip():
-            self._tell(escape_lines(text.rstrip("\n")))
+            self._show(escape_lines(text.rstrip("\n")))
 
-    def _tell(self, *lines: str) -> None:
+    def _show(self, *lines: str) -> None:
         for line in lines:
             self._output.say_as_it_is(line)
         self._output.flush()

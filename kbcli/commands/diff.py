@@ -41,7 +41,7 @@ def run(
     a local one. `kb branch diff` compares branches.
     """
     from kbcli.invocation.points import Filters, open_range, refuse_empty
-    from kbcli.messages.changes import tell_difference
+    from kbcli.messages.changes import show_difference
     from kbcore.store.history.when import range_of
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
@@ -65,7 +65,7 @@ def run(
         return
     for said in found.get("points", ()):
         session.output.note(f"note: {escaped_sentence(said)}")
-    tell_difference(session.output, found["entities"], found["edges"])
+    show_difference(session.output, found["entities"], found["edges"])
     if not found["entities"] and not found["edges"]:
         between = f"between seq {found['from']} and seq {found['to']}"
         if filters.named():

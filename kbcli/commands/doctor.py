@@ -135,11 +135,11 @@ def _diagnose(session: Session) -> int:
     if session.output.is_json:
         session.output.document(found.as_json())
     else:
-        tell(session.output, found)
+        show(session.output, found)
     return exits.status_of(found.findings)
 
 
-def tell(output: Output, found: Diagnosis) -> None:
+def show(output: Output, found: Diagnosis) -> None:
     """Show a diagnosis: each finding, and its remedy where it has one."""
     from kbcore.text.escaping import escape_controls, escape_lines
     from kbcore.text.wording import pluralize

@@ -76,7 +76,7 @@ def run(
         texts = [json_text(why | part, 1) + "\n" for part in parts(exported)]
         _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
     if file != _STDOUT:
-        _tell(session, file, len(exported.entities), len(exported.edges))
+        _show(session, file, len(exported.entities), len(exported.edges))
 
 
 def _warn_of_unrecorded(opened: Opened) -> None:
@@ -123,7 +123,7 @@ def _missing_on(session: Session, opened: Opened, name: str) -> Export:
     if name == opened.branch:
         raise InvalidQuery(f"{name} has all that it has.", hint="Name another branch with --branch or with --not-on.")
     store, choice, ensured = branches.open_to_read(session.workspace, name)
-    session.tell_ensured(ensured)
+    session.show_ensured(ensured)
     session.watch(store)
     exported = branches.missing_between(session.workspace, choice.branch, opened.branch)
     if exported.waiting:
@@ -174,7 +174,7 @@ def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> No
     session.output.stream(text for name, text in texts if name == _STDOUT)
 
 
-def _tell(session: Session, file: str, entities: int, edges: int) -> None:
+def _show(session: Session, file: str, entities: int, edges: int) -> None:
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 

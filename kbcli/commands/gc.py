@@ -76,7 +76,7 @@ def run(
     swept = attempt(lambda: sweep(workspace, BUGS, dry_run=dry_run), RemovedFiles(0, 0))
     noted = workspace.place.sweep(now_ns, dry_run=dry_run)
     gone = noted.gone
-    warnings += _unjudged(noted.problems)
+    warnings += _unknown_repositories(noted.problems)
     output = session.output
     if output.is_json:
         output.document(
@@ -93,10 +93,10 @@ def run(
     for warning in warnings:
         output.warn(escaped_sentence(warning))
     would = "would remove" if dry_run else "removed"
-    _tell_emptied(output, emptied, "would delete" if dry_run else "deleted")
+    _show_emptied(output, emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
         output.say(escape_controls(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
-        if said := _lost_sight_of(one, workspace.default_branch):
+        if said := _unmerged_words(one, workspace.default_branch):
             output.warn(escaped_sentence(said))
     cached = {
         f"the text of {pluralize(documents, 'document')} from the cache of searches": documents,
@@ -108,10 +108,10 @@ def run(
         output.say(f"{would} {what}")
     kept = f"{pluralize(len(done.kept), 'store')} kept."
     output.say(kept if done.removed or any(cached.values()) else f"Nothing to remove; {kept}")
-    _tell_kept(output, done.reasons)
+    _show_kept(output, done.reasons)
 
 
-def _unjudged(problems: Sequence[str]) -> Iterator[str]:
+def _unknown_repositories(problems: Sequence[str]) -> Iterator[str]:
     """Yield a message for each note on a repository of which it is not known whether it still exists."""
     left = len(problems) - _SHOWN
     for problem in problems[:_SHOWN]:
@@ -123,7 +123,7 @@ def _unjudged(problems: Sequence[str]) -> Iterator[str]:
         yield f"So are {left} more."
 
 
-def _tell_kept(output: Output, reasons: Mapping[str, str]) -> None:
+def _show_kept(output: Output, reasons: Mapping[str, str]) -> None:
     """Say of the stores that are kept why, those of one reason together."""
     from kbcore.text.escaping import escape_controls
 
@@ -148,7 +148,7 @@ def _empty_trash(workspace: Workspace, days: int | None, *, dry_run: bool, is_wa
     return None
 
 
-def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
+def _show_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
     from kbcore.text.escaping import escape_controls
     from kbcore.text.wording import pluralize
 
@@ -165,7 +165,7 @@ def _tell_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
     output.say(f"{pluralize(emptied.left, 'store')} left in the trash.")
 
 
-def _lost_sight_of(one: Trashed, default: str) -> str:
+def _unmerged_words(one: Trashed, default: str) -> str:
     """Return what clients wrote on a deleted branch and the default branch does not have; "" where that is nothing."""
     import shlex
 

@@ -71,12 +71,12 @@ def run(
     if session.output.is_json:
         session.output.document({"branch": opened.branch, **files.as_json(), **_document(found)})
     else:
-        _tell(session, found, wanted, f"{opened.branch} at seq {files.seq}", format_)
-        session.tell_files(opened.branch, files)
+        _show(session, found, wanted, f"{opened.branch} at seq {files.seq}", format_)
+        session.show_files(opened.branch, files)
         if not found.nodes:
-            from kbcli.messages.nothing import nothing_stands
+            from kbcli.messages.nothing import no_content_message
 
-            session.output.note("No entity of that type." if seq and wanted.types else nothing_stands(at))
+            session.output.note("No entity of that type." if seq and wanted.types else no_content_message(at))
 
 
 def _check(
@@ -125,7 +125,7 @@ def _document(found: Section) -> dict[str, Any]:
     }
 
 
-def _tell(session: Session, found: Section, wanted: SectionRequest, where: str, format_: str | None) -> None:
+def _show(session: Session, found: Section, wanted: SectionRequest, where: str, format_: str | None) -> None:
     from kbcore.query.diagram import dot, mermaid
     from kbcore.text.wording import pluralize
 

@@ -70,11 +70,11 @@ def _told(session: Session, results: Sequence[HookResult]) -> int:
     if output.is_json:
         output.document({"hooks": [msgspec.to_builtins(result) for result in results]})
     else:
-        tell_hooks(output, results)
+        show_hooks(output, results)
     return exits.status_of_hooks(results)
 
 
-def tell_hooks(output: Output, results: Sequence[HookResult]) -> None:
+def show_hooks(output: Output, results: Sequence[HookResult]) -> None:
     """Show the state of the hooks; what the system refused also with ``--quiet``. A text for several comes once."""
     from kbcli.messages.lines import hook_line
     from kbcore.text.escaping import escape_lines

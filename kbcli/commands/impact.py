@@ -39,7 +39,7 @@ def run(
     """
     from kbcli.invocation.bounds import check_bounds, check_format, rows_of, table_format
     from kbcli.invocation.points import read_as_of
-    from kbcli.views.impact import tell
+    from kbcli.views.impact import show
     from kbcore.limits import MAX_AFFECTED
     from kbcore.query import empty_problems, refuse
     from kbcore.query.impact import impact_json
@@ -65,5 +65,5 @@ def run(
         shown = impact_json(found, depth=depth, limit=shown_rows)
         session.output.document({"branch": opened.branch} | files.as_json() | shown)
     else:
-        tell(session, found, depth=depth, limit=shown_rows, format_=table_format(format_, session.output))
-        session.tell_files(opened.branch, files)
+        show(session, found, depth=depth, limit=shown_rows, format_=table_format(format_, session.output))
+        session.show_files(opened.branch, files)

@@ -51,14 +51,14 @@ def run(
     if session.output.is_json:
         _answer(session, laid, seq, results)
     else:
-        _tell(session, laid, results)
+        _show(session, laid, results)
     return exits.status_of_hooks(results)
 
 
 def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -> None:
     import msgspec
 
-    session.tell_ensured(laid.ensured)
+    session.show_ensured(laid.ensured)
     workspace = laid.workspace
     session.output.document(
         {
@@ -73,8 +73,8 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
     )
 
 
-def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
-    from kbcli.commands.hooks import tell_hooks
+def _show(session: Session, laid: Laid, results: list[HookResult]) -> None:
+    from kbcli.commands.hooks import show_hooks
     from kbcore.store.kb_folder import KB
     from kbcore.text.escaping import escape_controls
 
@@ -86,8 +86,8 @@ def _tell(session: Session, laid: Laid, results: list[HookResult]) -> None:
         for path in paths:
             output.say(escape_controls(f"  {verb} {path}"))
     output.say(escape_controls(f"Default branch: {workspace.default_branch}"))
-    session.tell_ensured(laid.ensured)
-    tell_hooks(output, results)
+    session.show_ensured(laid.ensured)
+    show_hooks(output, results)
     if is_new and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
         output.say(escape_controls(f"Next: `kb sync` reads the documents; {add} keeps the settings with the project."))

@@ -49,7 +49,7 @@ def run(
     with placed(session.output, _OPTIONS, HINTS):
         said = message or f"link {from_id} {edge} {to_id}"
         request = {"edges": [asked], "message": said, "dry_run": dry_run}
-        session.tell_outcome(target.apply(changeset.parse(request)))
+        session.show_outcome(target.apply(changeset.parse(request)))
 
 
 def edge_named(from_id: str, edge: str, to_id: str) -> dict[str, Any]:

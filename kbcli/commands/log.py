@@ -127,7 +127,7 @@ def run(
     except NotFound as error:
         raise _with_range(opened, id_ or "", error) from error
     session.notes += found.warnings
-    session.tell_called(found.called)
+    session.show_called(found.called)
     if output.is_json:
         name = {"patch": "operations", "stat": "touched"}.get(detail)
         records = (record | ({name: changes} if name else {}) for record, changes in found.rows)
@@ -138,10 +138,10 @@ def run(
         output.note(f"note: {escaped_sentence(said)}")
     output.is_paged = True
     if oneline:
-        _tell_table(output, found)
+        _show_table(output, found)
     else:
-        _tell_pages(output, found, detail, session.machine.clock.now())
-    _tell_rest(output, found, given, limit)
+        _show_pages(output, found, detail, session.machine.clock.now())
+    _show_rest(output, found, given, limit)
 
 
 def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
@@ -199,7 +199,7 @@ def _named(view: View, asked: _Asked, seqs: Sequence[int], ids: Sequence[str]) -
     return {seq: msgspec.to_builtins(one) for seq, one in touched(view, seqs, limit=limit, ids=ids).items()}
 
 
-def _tell_table(output: Output, found: _Read) -> None:
+def _show_table(output: Output, found: _Read) -> None:
     from kbcli.messages.records import HEAD, rows
     from kbcli.terminal import tables
 
@@ -210,10 +210,10 @@ def _tell_table(output: Output, found: _Read) -> None:
         output.stream(f"{line}\n" for line in output.table(HEAD, shown))
 
 
-def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
+def _show_pages(output: Output, found: _Read, detail: str, now: str) -> None:
     import msgspec
 
-    from kbcli.messages.changes import tell_change
+    from kbcli.messages.changes import show_change
     from kbcli.messages.records import changed, page, summary
     from kbcore.store.history.touched import Touched
 
@@ -221,14 +221,14 @@ def _tell_pages(output: Output, found: _Read, detail: str, now: str) -> None:
         lines = page(output, record, head=found.head, now=now)
         if detail == "patch":
             for operation in changes:
-                lines += [*tell_change(output, operation), ""]
+                lines += [*show_change(output, operation), ""]
             lines.append(f"    {summary(record['summary'])}")
         else:
             lines += changed(output, record, msgspec.convert(changes, list[Touched]))
         output.data("\n" * (place > 0) + "".join(f"{output.flowed(line)}\n" for line in lines))
 
 
-def _tell_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
+def _show_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
     """Say why nothing is shown, and how to see what is not."""
     from kbcore.text.escaping import escape_controls
 

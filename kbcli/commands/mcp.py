@@ -115,18 +115,18 @@ def install(
         except KBError as error:
             if write:
                 raise
-            _tell_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
+            _show_entry(session, {**answer, "state": "unusable", "problem": error.message}, snippet)
             return
         if write and planned.state != "current":
             installing.write(planned)
     answer |= {"state": planned.state, "written": write and planned.state != "current", "diff": planned.diff}
     if not write:
-        _tell_entry(session, answer, snippet)
+        _show_entry(session, answer, snippet)
         return
-    _tell_written(session, answer, kind.then)
+    _show_written(session, answer, kind.then)
 
 
-def _tell_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> None:
+def _show_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> None:
     from kbcore.text.escaping import escape_controls, escape_lines
 
     output, path = session.output, escape_controls(answer["path"])
@@ -141,7 +141,7 @@ def _tell_entry(session: Session, answer: Mapping[str, Any], snippet: str) -> No
         output.note(f"This belongs in {path}; {then}.")
 
 
-def _tell_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
+def _show_written(session: Session, answer: Mapping[str, Any], then: str) -> None:
     from kbcore.text.escaping import escape_controls
 
     output = session.output

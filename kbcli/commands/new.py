@@ -58,4 +58,4 @@ def run(
     text.discard()
     if not session.output.is_json:
         session.output.data("".join(f"{escape_controls(one)}\n" for one in outcome.created))
-    session.tell_outcome(outcome, edits)
+    session.show_outcome(outcome, edits)

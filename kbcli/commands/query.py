@@ -139,7 +139,7 @@ def _answer(
 ) -> None:
     from kbcli.invocation.bounds import check_format, table_format
     from kbcli.messages.options import placed
-    from kbcli.views.query import tell, write_document
+    from kbcli.views.query import show, write_document
     from kbcore.errors import InvalidQuery
 
     session = session_of(ctx)
@@ -153,11 +153,11 @@ def _answer(
     if session.output.is_json:
         head = {"branch": opened.branch} | files.as_json()
         write_document(session.output, answer, head)
-        session.tell_settings(opened.workspace)
+        session.show_settings(opened.workspace)
     else:
         nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
-        tell(session, answer, table_format(format_, session.output), nothing)
-        session.tell_files(opened.branch, files)
+        show(session, answer, table_format(format_, session.output), nothing)
+        session.show_files(opened.branch, files)
 
 
 def _named(output: Output) -> Callable[[str], str]:
@@ -214,7 +214,7 @@ def _read(
             named=_named(opened.session.output),
         )
         asked, former = with_present_ids(view, asked, seq)
-        opened.session.tell_called(former, seq)
+        opened.session.show_called(former, seq)
         asked = msgspec.structs.replace(asked, at=seq)
 
         def page_of(query: Query) -> Page:

@@ -29,4 +29,4 @@ def run(
     target = session.open(dry_run=dry_run).target
     with session.output.waiting("Renaming"):
         outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)
-    session.tell_outcome(outcome, edits)
+    session.show_outcome(outcome, edits)

@@ -51,7 +51,7 @@ def run(
                 session.output.flush()
             if not (files or dry_run):
                 raise in_files(seqs[0], written.edits)
-            session.tell_outcome(written.outcome, written.edits)
+            session.show_outcome(written.outcome, written.edits)
             return
     else:
         for seq in seqs:
@@ -66,4 +66,4 @@ def run(
         outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
-    session.tell_outcome(outcome)
+    session.show_outcome(outcome)

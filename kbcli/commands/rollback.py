@@ -61,7 +61,7 @@ def run(
             session.output.flush()
         raise in_files_since(meant.seq, written.edits)
     if written is not None:
-        session.tell_outcome(written.outcome, written.edits, points)
+        session.show_outcome(written.outcome, written.edits, points)
         return
     with session.output.waiting("Going back"):
         outcome = rollback(
@@ -74,7 +74,7 @@ def run(
         )
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
-    session.tell_outcome(outcome, points=points)
+    session.show_outcome(outcome, points=points)
 
 
 def _meant(opened: Opened, text: str) -> Meant:

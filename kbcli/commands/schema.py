@@ -33,7 +33,7 @@ def run(
         if session.output.is_json:
             session.output.document(whole)
         else:
-            _tell_all(session, whole)
+            _show_all(session, whole)
         return
     if type_ in schema.entities:
         one = {"name": type_, "what": "entity", **entity_json(schema.entities[type_])}
@@ -45,7 +45,7 @@ def run(
     if session.output.is_json:
         session.output.document(one)
     else:
-        _tell_one(session, one)
+        _show_one(session, one)
 
 
 def _schema(session: Session, type_: str | None) -> Schema:
@@ -63,7 +63,7 @@ def _schema(session: Session, type_: str | None) -> Schema:
     return workspace.store(branch).read(lambda view: view.schema(project))
 
 
-def _tell_all(session: Session, whole: dict[str, Any]) -> None:
+def _show_all(session: Session, whole: dict[str, Any]) -> None:
     output = session.output
     entities: list[tuple[str, ...]] = [
         (name, one["description"], one["origin"]) for name, one in whole["entities"].items()
@@ -77,7 +77,7 @@ def _tell_all(session: Session, whole: dict[str, Any]) -> None:
     output.data("\n".join([*first, "", *second]) + "\n")
 
 
-def _tell_one(session: Session, one: dict[str, Any]) -> None:
+def _show_one(session: Session, one: dict[str, Any]) -> None:
     from kbcore.model.schema_text import IMPACT_WORDS
     from kbcore.text.escaping import escape_controls
 

@@ -35,4 +35,4 @@ def run(
     target = session.open(dry_run=dry_run).target
     with session.output.waiting("Setting"):
         outcome, edits = set_fields(target, key, assignments, message=message, dry_run=dry_run)
-    session.tell_outcome(outcome, edits)
+    session.show_outcome(outcome, edits)

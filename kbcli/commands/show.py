@@ -54,12 +54,12 @@ def run(
 
         session.output.is_paged = True
         session.output.data("".join(f"{line}\n" for line in lines(session.output, found, around)))
-        session.tell_files(opened.branch, files)
+        session.show_files(opened.branch, files)
         if at is None and opened.workspace.texts_in(RULES):
             # Each of them may take long, and no page waits for that.
             session.output.note("The project's own rules are run by `kb check` only.")
     else:
-        _tell_record(session, found, opened.store.head().seq)
+        _show_record(session, found, opened.store.head().seq)
 
 
 def _read(
@@ -94,7 +94,7 @@ def _read(
             return record_json(opened.store, view, found.seq), found.said
 
         shown, said = opened.store.read(record)
-        opened.session.tell_point(as_of(shown["seq"], said))
+        opened.session.show_point(as_of(shown["seq"], said))
         return (shown, None), records_alone("It is a record.")
     except (Damaged, HistoryPruned) as error:
         if not is_seq(subject):
@@ -161,7 +161,7 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     from kbcore.view.tables import files_of, is_link_to_page
 
     former = called(view, [subject])
-    opened.session.tell_called(former)
+    opened.session.show_called(former)
     subject = former.get(subject, subject)
     nodes = view.as_recorded(view.nodes([subject]))
     if not nodes and is_seq(subject):
@@ -229,9 +229,9 @@ def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: C
     )
 
 
-def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
+def _show_record(session: Session, record: dict[str, Any], head: int) -> None:
     from kbcli.messages import records
-    from kbcli.messages.changes import tell_change
+    from kbcli.messages.changes import show_change
     from kbcore.text.escaping import escape_controls
 
     output = session.output
@@ -245,5 +245,5 @@ def _tell_record(session: Session, record: dict[str, Any], head: int) -> None:
         line for one in notes for line in output.wrapped(escape_controls(one), "    ")
     ]
     for operation in record["operations"]:
-        lines += ["", *tell_change(output, operation)]
+        lines += ["", *show_change(output, operation)]
     output.data("".join(f"{output.flowed(line)}\n" for line in lines))

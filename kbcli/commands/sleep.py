@@ -38,4 +38,4 @@ def run(
     if session.output.is_json:
         session.output.document(report.as_json())
     elif not session.output.is_quiet:
-        slept.tell(session.output, report)
+        slept.show(session.output, report)

@@ -41,7 +41,7 @@ def run(ctx: typer.Context) -> None:
     if session.output.is_json:
         session.output.document(found)
     else:
-        _tell(session, found)
+        _show(session, found)
 
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
     return total
 
 
-def _tell(session: Session, found: dict[str, Any]) -> None:
+def _show(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
     from kbcore.sync.answer import not_read_line
     from kbcore.text.escaping import escape_controls, escaped_sentence

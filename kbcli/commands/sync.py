@@ -40,7 +40,7 @@ def run(
         session.output.document(answer.as_json())
     else:
         is_brief = answer.is_idle and not (paths or strict or rebuild)
-        _tell(session, answer, named=paths or [], is_strict=strict, is_brief=is_brief)
+        _show(session, answer, named=paths or [], is_strict=strict, is_brief=is_brief)
     return exits.UNREADABLE if strict and answer.bad else exits.DONE
 
 
@@ -64,7 +64,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
         return sync(workspace, opened.branch, session.author, options)
 
 
-def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
+def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
     from kbcli.messages import synced
     from kbcore.sync.answer import globs_line, not_read_line
     from kbcore.sync.pending import nothing_read, wanted
@@ -76,10 +76,10 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
         if said := _faults(session, answer, is_strict=False).line:
             output.note(said)
     else:
-        _tell_faults(session, answer, is_strict=is_strict)
+        _show_faults(session, answer, is_strict=is_strict)
     if not answer.is_idle and (left := not_read_line(answer.not_read)):
         output.note(escape_controls(left))
-    if waiting := synced.waiting_line(answer):
+    if waiting := synced.unresolved_line(answer):
         output.note(waiting)
     for warning in answer.outcome.warnings:
         output.warn(escaped_sentence(warning))
@@ -93,7 +93,7 @@ def _tell(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
             output.note(escaped_sentence(said))
 
 
-def _tell_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
+def _show_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> None:
     """List what is wrong in files, and what is only noted."""
     from kbcli.messages import lines, synced
 

@@ -29,4 +29,4 @@ def run(
     with placed(session.output, _OPTIONS, HINTS):
         said = message or f"unlink {from_id} {edge} {to_id}"
         request = {"edges": [edge_named(from_id, edge, to_id)], "message": said, "dry_run": dry_run}
-        session.tell_outcome(target.apply(changeset.parse_deletion(request)))
+        session.show_outcome(target.apply(changeset.parse_deletion(request)))

@@ -38,7 +38,7 @@ def run(ctx: typer.Context) -> int:
     if session.output.is_json:
         session.output.document(proof.as_json() | {"trash_not_proven": not_proven})
     else:
-        _tell(session, proof)
+        _show(session, proof)
         if not_proven:
             stores = pluralize(not_proven, "store")
             how = "`kb branch trash --verify` does it"
@@ -59,7 +59,7 @@ def _in_trash(session: Session) -> int | None:
         return None
 
 
-def _tell(session: Session, proof: Verified) -> None:
+def _show(session: Session, proof: Verified) -> None:
     from kbcli.invocation.exits import statuses
     from kbcore.text.escaping import escape_controls, problem_line
     from kbcore.text.wording import pluralize

@@ -43,7 +43,7 @@ def run(
     session, ending = session_of(ctx), Deadline()
     messages = watched.WatchMessages(lambda answer: _not_accepted(session.workspace, answer))
     screen = _Screen(session.output, messages) if check and session.output.is_terminal else None
-    tell = ending.watching(screen or _EventLines(session.output, messages, lists=check))
+    notify = ending.watching(screen or _EventLines(session.output, messages, lists=check))
     draw = ending.watching(screen.draw_when_due) if screen else None
 
     def rest() -> None:
@@ -51,7 +51,7 @@ def run(
             draw()
         session.publish_views()
 
-    watcher = Watcher(session.workspace, session.author, tell, rest=rest)
+    watcher = Watcher(session.workspace, session.author, notify, rest=rest)
     with (
         ending.by_signals(watcher.stop),
         screen.following_its_size() if screen else contextlib.nullcontext(),

@@ -37,7 +37,7 @@ class _Here(msgspec.Struct, frozen=True):
             return False
         return not (self.place.is_shared and files.look(self.place, event).state in _RUN)
 
-    def left_behind(self, event: str) -> list[HookResult]:
+    def remove_from_files(self, event: str) -> list[HookResult]:
         """Take KB's lines out of the hook files in git directories. Raises: ``OSError``."""
         is_other = self.place.folder != self.default.folder and not self.place.is_shared
         places = [self.place, self.default] if is_other else [self.default]
@@ -143,7 +143,7 @@ def _reason(here: _Here, error: OSError | GitUnusable) -> str:
 
 def _install(here: _Here, event: str) -> list[HookResult]:
     if here.is_configured(event):
-        return [configured.install(here.entries, event), *_done(here.left_behind(event))]
+        return [configured.install(here.entries, event), *_done(here.remove_from_files(event))]
     return [files.install(here.place, event), *_done([configured.uninstall(here.entries, event)])]
 
 

@@ -16,7 +16,7 @@ _BUG_HINT: Final = "What KB has acknowledged is safe. Please report it, with tha
 _LEFT_OUT: Final = "…"
 
 
-def tell_bug(output: Output, error: BaseException, arguments: Sequence[str], cache: Path | None) -> int:
+def show_bug(output: Output, error: BaseException, arguments: Sequence[str], cache: Path | None) -> int:
     """Save a report of an error that KB does not know, and say where it is."""
     kind = escape_controls(f"{type(error).__name__}: {error}")[:300]
     saved = write_report(error, arguments, cache)

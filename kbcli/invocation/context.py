@@ -236,7 +236,7 @@ class Session:
         from kbcore.store import branches
 
         def report(ensured: Ensured) -> None:
-            self.tell_ensured(ensured)
+            self.show_ensured(ensured)
             self.note_answering(workspace, choice.branch)
             self.watch(workspace.store(choice.branch))
 
@@ -256,7 +256,7 @@ class Session:
         return self._opened(*branches.open_to_read(self.workspace, branch or self.named_branch))
 
     def _opened(self, store: BranchStore, choice: Choice, ensured: Ensured) -> Opened:
-        self.tell_ensured(ensured)
+        self.show_ensured(ensured)
         self.note_answering(self.workspace, choice.branch)
         self.watch(store)
         return Opened(self.workspace, store, choice, self)
@@ -268,7 +268,7 @@ class Session:
 
         return WorktreeFiles()
 
-    def tell_files(self, branch: str, state: FileState) -> None:
+    def show_files(self, branch: str, state: FileState) -> None:
         """Say that an answer includes changed files, or why it does not; the same only once in a row."""
         from kbcli.messages.lines import files_line
 
@@ -277,9 +277,9 @@ class Session:
             self.output.note(f"note: {escaped_sentence(said)}")
         self._last_of_files = said
         if not state.point and state.freshness != "unknown":
-            self.tell_settings(self.workspace)
+            self.show_settings(self.workspace)
 
-    def tell_settings(self, workspace: Workspace) -> None:
+    def show_settings(self, workspace: Workspace) -> None:
         """Warn that an answer lacks what a configuration or an extractor is missing for."""
         from kbcore.sync.pending import faults_of
 
@@ -288,18 +288,18 @@ class Session:
                 self._faults_told.add(said)
                 self.output.warn(escaped_sentence(said))
 
-    def tell_point(self, state: FileState) -> None:
+    def show_point(self, state: FileState) -> None:
         """Say which record an answer is as of, where a time or a commit was asked for; JSON has it in its answer."""
         if not self.output.is_json and state.point:
             self.output.note(f"note: {escape_controls(state.point)}")
 
-    def tell_called(self, called: Mapping[str, str], at: int | None = None) -> None:
+    def show_called(self, called: Mapping[str, str], at: int | None = None) -> None:
         """Note what ids that were typed are called, now or as of a seq, to say it with the answer."""
         from kbcore.query.former import said
 
         self.called.update(dict.fromkeys(said(called, at) if called else ()))
 
-    def tell_ensured(self, ensured: Ensured) -> None:
+    def show_ensured(self, ensured: Ensured) -> None:
         """Say that a branch has just got its store, and warn when it had one before that is missed."""
         from kbcli.messages.lines import ensured_line
 
@@ -318,7 +318,7 @@ class Session:
         if store not in self._watched:
             self._watched.append(store)
 
-    def tell_error(self, error: KBError) -> int:
+    def show_error(self, error: KBError) -> int:
         """Report an error, and return the status to end with. A loss that it names is not warned of again."""
         from kbcli.invocation import exits
 
@@ -328,9 +328,9 @@ class Session:
             self.has_told_losses = True
             losses = [store.loss for store in self._watched]
             self._told |= {loss.warning() for loss in losses if loss and loss.branch == error.data.get("branch")}
-        return exits.tell(self.output, error, writes=self.writes)
+        return exits.show(self.output, error, writes=self.writes)
 
-    def tell_notices(self) -> None:
+    def show_notices(self) -> None:
         """Warn of problems found while reading the stores, at the end of the command: of each once.
 
         A command that reads no store warns of what is missing from the one that is meant.
@@ -381,7 +381,7 @@ class Session:
             return ""
         return answer.output.decode("utf-8", "replace").strip()
 
-    def tell_outcome(self, outcome: Outcome, edits: Sequence[FileEdit] = (), points: Sequence[str] = ()) -> None:
+    def show_outcome(self, outcome: Outcome, edits: Sequence[FileEdit] = (), points: Sequence[str] = ()) -> None:
         """Answer what a write did, and which files it edited; a dry run shows how it would edit them.
 
         ``points`` say which records are meant where a time or a commit was given.

@@ -62,7 +62,7 @@ def status_of_hooks(results: Iterable[HookResult]) -> int:
     return HOOKS_FAILED if any(result.state == "failed" for result in results) else DONE
 
 
-def tell(output: Output, error: KBError, *, writes: bool = False) -> int:
+def show(output: Output, error: KBError, *, writes: bool = False) -> int:
     """Report an error of KB's to a command that ``writes``, or only reads, and return the status to end with."""
     if output.is_json:
         output.document({"error": error.as_json(writes=writes)})
@@ -125,7 +125,7 @@ def _detail(problem: Problem, remedy: str, *, is_said: bool, is_request: bool) -
     return f"  at {place}{hint}" if hint or not is_place_said else ""
 
 
-def tell_usage(output: Output, message: str, hint: str) -> int:
+def show_usage(output: Output, message: str, hint: str) -> int:
     """Report a command line that cannot be understood."""
     if output.is_json:
         body = {

@@ -66,8 +66,8 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     try:
         clock.check()
         if _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
-            _tell(session, _answer_at_rest(session) or _take_in(session))
-            _tell_missing(session, words, env)
+            _show(session, _answer_at_rest(session) or _take_in(session))
+            _show_missing(session, words, env)
             session.publish_views()
     except NotInitialised:
         return
@@ -136,7 +136,7 @@ def _take_in(session: Session) -> SyncAnswer:
     return answer
 
 
-def _tell(session: Session, answer: SyncAnswer) -> None:
+def _show(session: Session, answer: SyncAnswer) -> None:
     from kbcli.messages import lines, synced
     from kbcore.sync.faults import about, faults
 
@@ -151,7 +151,7 @@ def _tell(session: Session, answer: SyncAnswer) -> None:
             _say(lines.unread(unread))
 
 
-def _tell_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
+def _show_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
     """Report for each branch that was merged just now how much of what clients wrote is only in its store."""
     if words[0] not in {POST_MERGE, POST_COMMIT}:
         return

@@ -44,7 +44,7 @@ def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) ->
         return use(view, found.seq), as_of(found.seq, found.said)
 
     answered, files = read_meant(opened.store, point, answer, notes=opened.session.notes)
-    opened.session.tell_point(files)
+    opened.session.show_point(files)
     return answered, files
 
 
@@ -106,7 +106,7 @@ def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:
 
     at = None if seq == view.seq else seq
     former = called(view, [id_], at)
-    session.tell_called(former, at)
+    session.show_called(former, at)
     found = find(view.rows, former.get(id_, id_), at)
     if found:
         return found

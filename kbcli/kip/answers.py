@@ -42,7 +42,7 @@ def write_answer(session: Session, request: KipRequest, answer: KipAnswer, branc
         )
         output.note(f"{escape_controls(told)}.")
     if answer.files is not None:
-        session.tell_files(branch, answer.files)
+        session.show_files(branch, answer.files)
     for warning in answer.warnings:
         output.warn(escaped_sentence(warning))
 

@@ -31,7 +31,7 @@ def carried_out(session: Session, request: KipRequest) -> tuple[KipAnswer, str]:
     else:
         open_ = branches.open_to_try if request.writes else branches.open_to_read
         store, choice, ensured = open_(workspace, session.named_branch)
-        session.tell_ensured(ensured)
+        session.show_ensured(ensured)
         session.note_answering(workspace, choice.branch)
         session.watch(store)
     around = KipContext(

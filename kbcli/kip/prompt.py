@@ -121,7 +121,7 @@ class _Prompt:
         try:
             answer, branch = carried_out(self._session, request)
         except KBError as error:
-            self._session.tell_error(error)
+            self._session.show_error(error)
             return
         write_answer(self._session, request, answer, branch)
 

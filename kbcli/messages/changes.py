@@ -35,7 +35,7 @@ def short_time(at: str) -> str:
     return f"{at.partition('.')[0]}Z" if "." in at else at
 
 
-def tell_change(output: Output, change: Json) -> Iterator[str]:
+def show_change(output: Output, change: Json) -> Iterator[str]:
     """Yield the lines of one change: of an entity, an edge, or a file that was read."""
     sign, colour = SIGNS[change["change"]]
     yield output.styled(escape_controls(f"{sign} {_name(change)}"), colour)
@@ -115,11 +115,11 @@ def value(found: Any) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"
 
 
-def tell_difference(output: Output, entities: Sequence[Json], edges: Sequence[Json]) -> None:
+def show_difference(output: Output, entities: Sequence[Json], edges: Sequence[Json]) -> None:
     """Write what differs, entities before edges, and at the end how much that is."""
     output.is_paged = True
     for change in (*entities, *edges):
-        output.data("".join(f"{output.flowed(line)}\n" for line in tell_change(output, change)))
+        output.data("".join(f"{output.flowed(line)}\n" for line in show_change(output, change)))
     counts = [_counted(changes, noun) for changes, noun in ((entities, "entity"), (edges, "edge")) if changes]
     if counts:
         output.say("\n" + "; ".join(counts))

@@ -20,7 +20,7 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
     ``seq`` is that of the answer, and ``at`` the point that was asked for.
     """
     if not seq:
-        return [nothing_stands(at)]
+        return [no_content_message(at)]
     if query.text:
         return [escape_controls(one.lacking()) for one in filters]
     if not filters:
@@ -28,7 +28,7 @@ def nothing_matches(query: Query, seq: int, at: str | None, filters: Sequence[Fi
     return [f"No {'edge' if query.is_edge else 'entity'} matches.", *map(escape_controls, _reasons(query, filters))]
 
 
-def nothing_stands(at: str | None) -> str:
+def no_content_message(at: str | None) -> str:
     """Return why there is nothing at seq 0. ``at`` is the point that was asked for, None for the head."""
     if at is None:
         return "The branch is empty: `kb sync` reads documents, and `kb apply` a changeset."

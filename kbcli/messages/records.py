@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 NAMED: Final = 6
 """The number of entities and edges of a record that are named in the log."""
 HEAD: Final = ("SEQ", "AT", "ACTOR", "SOURCE", "CHANGES", "MESSAGE")
-_BESIDE: Final = " " * 6
+_INDENT: Final = " " * 6
 """The column of the names, after the sign for the change."""
 _UNITS: Final = ((60, "minute"), (3600, "hour"), (86400, "day"), (604800, "week"), (2629800, "month"))
 _YEAR_S: Final = 31557600
@@ -73,8 +73,8 @@ def changed(output: Output, record: Json, named: Sequence[Touched]) -> Iterator[
     for verb, (sign, style) in SIGNS.items():
         names = [name(one) for one in named if one.change == verb]
         if names:
-            first, *rest = output.wrapped(escape_controls(", ".join(names)), _BESIDE)
-            yield f"    {output.styled(sign, style)} {first.removeprefix(_BESIDE)}"
+            first, *rest = output.wrapped(escape_controls(", ".join(names)), _INDENT)
+            yield f"    {output.styled(sign, style)} {first.removeprefix(_INDENT)}"
             yield from rest
     rest = sum(counts.values()) - len(named)
     yield f"    {summary(counts)}" + (f"; {rest} not named here: kb show {record['seq']}" if rest > 0 else "")

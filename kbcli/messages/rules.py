@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _INDENT = "  "
 
 
-def tell_rule(output: Output, where: str, rule: Explained) -> None:
+def show_rule(output: Output, where: str, rule: Explained) -> None:
     """Write everything about one rule."""
     output.is_paged = True
     lines = [
@@ -54,7 +54,7 @@ def _facts(rule: Explained, where: str) -> Iterator[tuple[str, str]]:
     yield "now", f"{found} in {where}{accepted}"
 
 
-def tell_trials(output: Output, trials: Sequence[TrialRun]) -> None:
+def show_trials(output: Output, trials: Sequence[TrialRun]) -> None:
     """Write the tests that failed, and how many there were."""
     failed = [one for one in trials if not one.ok]
     lines = [*_trial_lines(output, failed)]

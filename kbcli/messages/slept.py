@@ -31,7 +31,7 @@ _KINDS: Final = {
 _MANY: Final = {"similar pair": "similar pairs", "concept in Unsorted": "concepts in Unsorted"}
 
 
-def tell(output: Output, report: CycleReport) -> None:
+def show(output: Output, report: CycleReport) -> None:
     """Write a report."""
     if report.waits_hours:
         hours = f"{report.waits_hours:g} hours"
@@ -40,10 +40,10 @@ def tell(output: Output, report: CycleReport) -> None:
     else:
         rows = [row for done in report.phases for row in _rows(done)]
         _table(output, ("PHASE", "DONE", "COUNT", "SEQ"), rows)
-        _tell_issues(output, report)
+        _show_issues(output, report)
     head = ("MEASURE", "BEFORE", "AFTER", "TARGET", "")
     _table(output, head, [_measure(*both) for both in zip(report.before.metrics, report.after.metrics, strict=True)])
-    _tell_work(output, report)
+    _show_work(output, report)
     where = f"{report.branch} at seq {report.seq}"
     output.note(escape_controls("Nothing was written: this was a dry run." if report.dry_run else f"{where}."))
 
@@ -60,7 +60,7 @@ def _rows(done: Done) -> Iterator[tuple[str, ...]]:
         yield ("" if at else f"{done.phase} {done.name}", what, count, "" if at else seq)
 
 
-def _tell_issues(output: Output, report: CycleReport) -> None:
+def _show_issues(output: Output, report: CycleReport) -> None:
     """Write sentences uncut: a table would cut them where the terminal is narrow."""
     issues = dict.fromkeys(issue for done in report.phases for issue in done.issues)
     lines = [line for issue in issues for line in output.wrapped(escape_controls(issue))]
@@ -73,7 +73,7 @@ def _measure(before: Metric, after: Metric) -> tuple[str, ...]:
     return (_MEASURES[after.name], *values, after.target, "" if after.is_met else "not met")
 
 
-def _tell_work(output: Output, report: CycleReport) -> None:
+def _show_work(output: Output, report: CycleReport) -> None:
     counts = report.work.counts
     if not counts:
         output.say("Nothing is left for judgement.")

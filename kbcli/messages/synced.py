@@ -36,7 +36,7 @@ def _from(answer: SyncAnswer) -> str:
     return f"from {answer.changed} of {files}{removed}{unread}"
 
 
-def waiting_line(answer: SyncAnswer) -> str:
+def unresolved_line(answer: SyncAnswer) -> str:
     """Return how many of the edges that a sync created are links to pages that are no entity, or nothing."""
     count = answer.waiting_mentions
     if not count:

@@ -16,7 +16,7 @@ _NO_COLOUR: Final = "\x1b[0m"
 _UNIT: Final = re.compile(r"( *)((?:echo '.*' \| kb apply -|`[^`]*`|--[a-z-]+ [^ ]|[^ ])+)")
 """A unit that is not broken: a word, an option with its value, and a command with its spaces; before it, its distance.
 Other blanks than the plain one, as of a fixed or a wide space, are characters of a word."""
-_BESIDE: Final = "  "
+_INDENT: Final = "  "
 
 
 def flowed(text: str, width: int) -> list[str]:
@@ -35,7 +35,7 @@ def flowed(text: str, width: int) -> list[str]:
             lines[-1:] = [longer]
         else:
             lines[-1] += _NO_COLOUR * bool(colour)
-            lines.append(f"{indent}{_BESIDE}{colour}{unit}")
+            lines.append(f"{indent}{_INDENT}{colour}{unit}")
         colour = _left_on(unit, colour)
     return lines
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcli.messages.nothing import nothing_stands
+from kbcli.messages.nothing import no_content_message
 from kbcli.terminal import tables
 from kbcore.model.schema import ASPECTS
 from kbcore.query.coverage import By, CoverageGroup, Covered, Requirement, Tally, Unknown, groups, lacking
@@ -62,7 +62,7 @@ class CoverageReport(msgspec.Struct, frozen=True):
         return [one for one in found if all(one.tallies[name].no for name in self.lacked)]
 
 
-def tell(session: Session, branch: str, report: CoverageReport, files: FileState, format_: str) -> None:
+def show(session: Session, branch: str, report: CoverageReport, files: FileState, format_: str) -> None:
     """Write a report for people, or in the format of another program."""
     output = session.output
     output.is_paged = format_ == "table"
@@ -74,7 +74,7 @@ def tell(session: Session, branch: str, report: CoverageReport, files: FileState
     elif format_ == "tsv":
         columns, values = _columns(report)
         output.stream(f"{line}\n" for line in tables.tab_separated([name.upper() for name in columns], values))
-        _tell_rest(session, report, has_rows=bool(values))
+        _show_rest(session, report, has_rows=bool(values))
     else:
         head, rows = _rows(report)
         if rows and format_ == "markdown":
@@ -83,8 +83,8 @@ def tell(session: Session, branch: str, report: CoverageReport, files: FileState
             if _is_cut(head, rows, output.width):
                 head, rows = _rows(report, is_short=True)
             output.data("".join(line + "\n" for line in output.table(head, rows)))
-        _tell_rest(session, report, has_rows=bool(rows))
-    session.tell_files(branch, files)
+        _show_rest(session, report, has_rows=bool(rows))
+    session.show_files(branch, files)
 
 
 def _document(report: CoverageReport) -> dict[str, Any]:
@@ -189,10 +189,10 @@ def _numbers(tallies: Sequence[Tally]) -> list[str]:
     return ["" if value is None else str(value) for value in values]
 
 
-def _tell_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> None:
+def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> None:
     covered, output = report.covered, session.output
     if not report.seq:
-        output.note(nothing_stands(report.at))
+        output.note(no_content_message(report.at))
     elif report.is_empty:
         output.note("No requirement matches." if report.is_filtered else _NO_REQUIREMENTS)
         for one in report.unknown:

@@ -38,13 +38,13 @@ class _Section(NamedTuple):
     total: int
 
 
-def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: str) -> None:
+def show(session: Session, found: Impact, *, depth: int, limit: int, format_: str) -> None:
     """Write the impact for people, on a terminal or as Markdown."""
     output = session.output
     output.is_paged = format_ == "table"
     if format_ == "tsv":
         output.stream(f"{line}\n" for line in tables.tab_separated(_TSV_HEAD, _tsv_rows(found, limit)))
-        _tell_limits(session, found, depth=depth, limit=limit)
+        _show_limits(session, found, depth=depth, limit=limit)
         return
     start = found.start
     title = escape_controls(f"{start.id} ({start.type}) {start.title}").rstrip()
@@ -57,7 +57,7 @@ def tell(session: Session, found: Impact, *, depth: int, limit: int, format_: st
         heading = f"{section.title} ({section.total}{more})"
         output.data(f"\n## {heading}\n\n" if is_markdown else f"\n{output.styled(heading, 'bold')}\n")
         output.stream(tables.markdown(section.head, section.rows) if is_markdown else _table(output, section))
-    _tell_limits(session, found, depth=depth, limit=limit)
+    _show_limits(session, found, depth=depth, limit=limit)
 
 
 def _sentence(found: Impact) -> str:
@@ -114,7 +114,7 @@ def _ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_SHOWN_IDS]) + more
 
 
-def _tell_limits(session: Session, found: Impact, *, depth: int, limit: int) -> None:
+def _show_limits(session: Session, found: Impact, *, depth: int, limit: int) -> None:
     output = session.output
     most = max(len(found.people), *(len(getattr(found, name)) for name, _ in _PARTS))
     if most > limit:

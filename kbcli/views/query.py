@@ -123,13 +123,13 @@ def _entities(page: Page, asked: Query) -> list[dict[str, Any]]:
     return shown
 
 
-def tell(session: Session, answer: QueryAnswer, format_: str, nothing: Sequence[str]) -> None:
+def show(session: Session, answer: QueryAnswer, format_: str, nothing: Sequence[str]) -> None:
     """Write an answer for people, or in the format of another program; ``nothing`` says why it is empty, if it is."""
     output, asked = session.output, answer.asked
     output.is_paged = format_ == "table"
     if asked.count:
         output.data(f"{answer.first.total}\n")
-        _tell_rest(session, answer, nothing)
+        _show_rest(session, answer, nothing)
         return
     items = (item for item, _ in answer.rows)
     if format_ == "jsonl":
@@ -152,7 +152,7 @@ def tell(session: Session, answer: QueryAnswer, format_: str, nothing: Sequence[
         if len(answer.edges):
             output.data("\n")
             output.stream(_lines(_fitted(output, _EDGE_HEAD, _EdgeRows(answer.edges))))
-    _tell_rest(session, answer, nothing)
+    _show_rest(session, answer, nothing)
 
 
 def _entity_columns(asked: Query) -> tuple[str, ...]:
@@ -289,7 +289,7 @@ def _fitted(output: Output, head: Sequence[str], rows: Iterable[Sequence[str]]) 
     return (line for lines in _blocks(output, head, rows) for line in lines)
 
 
-def _tell_rest(session: Session, answer: QueryAnswer, nothing: Sequence[str]) -> None:
+def _show_rest(session: Session, answer: QueryAnswer, nothing: Sequence[str]) -> None:
     output, page, shown = session.output, answer.first, len(answer.rows)
     for sentence in page.found.sentences(page.total) if page.found else ():
         output.note(sentence)

@@ -72,7 +72,7 @@ class CallQueue:
         with self._gate:
             return place.is_admitted
 
-    def look(self, line: Path) -> None:
+    def admit_due(self, line: Path) -> None:
         """Admit the calls that may run because time has passed."""
         with self._gate:
             self._due_s.pop(line, None)
@@ -127,10 +127,10 @@ class CallQueue:
             return
         self._due_s[name] = due_s
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._look_at, name, due_s)
+            self._loop.call_soon_threadsafe(self._admit_at, name, due_s)
 
-    def _look_at(self, name: Path, due_s: float) -> None:
-        asyncio.get_running_loop().call_later(due_s - self._now_s(), self.look, name)
+    def _admit_at(self, name: Path, due_s: float) -> None:
+        asyncio.get_running_loop().call_later(due_s - self._now_s(), self.admit_due, name)
 
     def length(self, line: Path) -> int:
         """Return the number of calls in a queue, admitted and waiting ones."""

@@ -95,11 +95,11 @@ class _Output:
         loop, done = asyncio.get_running_loop(), anyio.Event()
         failed: list[Exception] = []
 
-        def tell(error: Exception | None) -> None:
+        def report(error: Exception | None) -> None:
             failed[:] = [error] if error else []
             loop.call_soon_threadsafe(done.set)
 
-        self._todo.put((data, tell))
+        self._todo.put((data, report))
         await done.wait()
         if failed:
             raise failed[0]
@@ -119,14 +119,14 @@ class _Output:
 
     def _run(self) -> None:
         while (todo := self._todo.get()) is not None:
-            data, tell = todo
+            data, report = todo
             error: Exception | None = None
             try:
                 self.write_at_once(data)
             except Exception as failure:  # noqa: BLE001 - raised by `write`, which waits for it
                 error = failure
             try:
-                _retried_without_memory(lambda: tell(error))  # noqa: B023 - called here
+                _retried_without_memory(lambda: report(error))  # noqa: B023 - called here
             except RuntimeError:
                 return  # the loop has ended meanwhile
 

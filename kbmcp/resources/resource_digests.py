@@ -97,7 +97,7 @@ def _defined(service: Service, snapshot: BranchSnapshot) -> Mark:
     if snapshot.error_text:
         return ()
     try:
-        return service.look(lambda view: tuple(view.definitions().items()))
+        return service.read_view(lambda view: tuple(view.definitions().items()))
     except KBError as error:
         return ((error.code, error.message),)
 
@@ -106,7 +106,7 @@ def _entity_marks(service: Service, snapshot: BranchSnapshot, ids: Collection[st
     if snapshot.error_text:
         return dict.fromkeys(ids, ())
     try:
-        return service.look(lambda view: _digests(view, sorted(ids)))
+        return service.read_view(lambda view: _digests(view, sorted(ids)))
     except KBError as error:
         return dict.fromkeys(ids, (error.code, error.message))
 

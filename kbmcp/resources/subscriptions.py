@@ -80,7 +80,7 @@ class Subscriptions:
         while True:
             await self._is_wanted.wait()
             try:
-                await self._look()
+                await self._check()
             except Exception as error:  # noqa: BLE001 - a bug: reported in full on standard error, and every waiting request ends
                 if exhausted(error, may_be_written=False):  # the next look may get what this one did not
                     await anyio.sleep(_LONGEST_S)
@@ -166,7 +166,7 @@ class Subscriptions:
             self._marks |= marks
         self._is_wanted.set()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         """Find what has changed since the last check, and notify the client."""
         async with self._turn:
             followed, began_s = self._followed(), anyio.current_time()
@@ -176,7 +176,7 @@ class Subscriptions:
             self._snapshot, self._marks = snapshot, {one: before[one] for one in followed.values()} | marks
             for uri, wanted in followed.items():
                 if before[wanted] != self._marks[wanted]:
-                    await self._tell(uri, wanted)
+                    await self._notify(uri, wanted)
 
     def _seen(
         self, wanted: set[RequestedResource], known: BranchSnapshot | None = None
@@ -185,7 +185,7 @@ class Subscriptions:
         snapshot = resource_digests.read_snapshot(self._service)
         return snapshot, {} if snapshot == known else resource_digests.marks_of(self._service, snapshot, wanted)
 
-    async def _tell(self, uri: str, wanted: RequestedResource) -> None:
+    async def _notify(self, uri: str, wanted: RequestedResource) -> None:
         if uri in self._subscribed:
             await self._subscribed[uri][1].send_resource_updated(uri)
         await self._bus.publish(ToolsListChanged() if wanted == _TOOLS else ResourceUpdated(uri))

@@ -246,7 +246,7 @@ class Service:
         self._served(workspace, branches.Choice(branch, follows_head=False), writes=False, dry_run=False)
         return workspace.answering(branch)
 
-    def look(self, use: Callable[[View], T]) -> T:
+    def read_view(self, use: Callable[[View], T]) -> T:
         """Return ``use(view)`` on a view of what answers now, with what its files say; makes no store.
 
         Raises: as opening a workspace, ``answering`` and reading a store.

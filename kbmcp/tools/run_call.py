@@ -287,7 +287,7 @@ async def reporting(report: Report | None) -> AsyncIterator[None]:
         return
     course = _Course()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(course.tell, report)
+        tasks.start_soon(course.send, report)
         with progress.listener(course.note):
             yield
         tasks.cancel_scope.cancel()
@@ -309,7 +309,7 @@ class _Course:
         self._step = (what, done)
         self._latest = (self._before + done, self._before + total, f"{what}: {done} of {total}")
 
-    async def tell(self, report: Report) -> None:
+    async def send(self, report: Report) -> None:
         """Report the latest note again and again, until cancelled."""
         sent = -1
         while True:

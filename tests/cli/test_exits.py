@@ -57,7 +57,7 @@ FILE = Problem("$.entities[0].title", "derived_fact", "`title` is stated by a.md
 def test_each_problem_and_each_remedy_is_reported_once(
     capfd: pytest.CaptureFixture[str], error: KBError, lines: list[str]
 ) -> None:
-    assert exits.tell(Output({}), error) == error.exit_status
+    assert exits.show(Output({}), error) == error.exit_status
     assert capfd.readouterr().err.splitlines() == lines
 
 

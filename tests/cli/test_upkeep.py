@@ -139,7 +139,7 @@ def test_a_long_remedy_that_several_findings_have_is_shown_once(capsys):
     found = [DoctorFinding("stores", "error", "x", "Bad.", remedy, branch) for branch in ("one", "two", "three")]
     found.append(DoctorFinding("git", "ok", "version", "Well."))
     output = Output({})
-    doctor.tell(output, Diagnosis(tuple(found), ()))
+    doctor.show(output, Diagnosis(tuple(found), ()))
     output.flush()
     out = capsys.readouterr().out
     assert out.count("Do all of this.") == 10

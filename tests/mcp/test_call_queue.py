@@ -188,7 +188,7 @@ def test_readers_run_together_and_writers_in_order_of_arrival(tmp_path):
     assert not queue.is_admitted(second)
     assert not queue.is_admitted(patient)
     now_s[0] += AFTER_WRITES_S
-    queue.look(one)
+    queue.admit_due(one)
     assert admitted == ["r2"]
     late = enqueue("r3", reads=True)
     queue.leave(writer)
@@ -217,16 +217,16 @@ def test_slow_readers_do_not_block_others_up_to_the_number_of_views(tmp_path):
 
     slow = [enqueue() for _ in range(MAX_READERS)]
     next_one = enqueue()
-    queue.look(tmp_path)
+    queue.admit_due(tmp_path)
     assert not queue.is_admitted(next_one)
     now_s[0] += SLOW_READ_S
-    queue.look(tmp_path)
+    queue.admit_due(tmp_path)
     assert queue.is_admitted(next_one)
     assert len(admitted) == 1
     slow += [next_one, *(enqueue() for _ in range(MAX_VIEWS - MAX_READERS - 1))]
     now_s[0] += SLOW_READ_S
     too_many = enqueue()
-    queue.look(tmp_path)
+    queue.admit_due(tmp_path)
     assert [queue.is_admitted(place) for place in slow] == [True] * MAX_VIEWS
     assert not queue.is_admitted(too_many)
 

@@ -24,7 +24,7 @@ def shown(violations: Sequence[Violation], limit: int | None) -> list[Violation]
     return [one.first for group in grouped(violations, limit) for one in group.shown]
 
 
-def tell(output: Output, told: ReportContent) -> None:
+def show(output: Output, told: ReportContent) -> None:
     """Write the report; rules that could not run are warnings on standard error."""
     output.is_paged = True
     for group in grouped(told.report.violations, told.limit):
@@ -40,7 +40,7 @@ def tell(output: Output, told: ReportContent) -> None:
     output.say(escape_controls(summary(told)))
 
 
-def tell_short(output: Output, told: ReportContent) -> None:
+def show_short(output: Output, told: ReportContent) -> None:
     """Write one line for each violation."""
     output.is_paged = True
     violations = told.report.violations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kbcli.messages.synced import waiting_line
+from kbcli.messages.synced import unresolved_line
 from kbcore.checks import run_checks
 from kbcore.query.impact import impact
 from kbcore.query.subject import find
@@ -86,9 +86,11 @@ def test_pages_that_are_no_entity_are_in_no_report(project: Project) -> None:
     answer = project.sync({A: LINKS_TO_B, "docs/guide.md": "# Guide"})
     assert (answer.unresolved, answer.problems, answer.unresolved_elsewhere) == ((), (), 0)
     assert (answer.outcome.edges.created, answer.waiting_mentions, answer.as_json()["waiting_mentions"]) == (2, 2, 2)
-    assert waiting_line(answer) == "2 of the edges are links in texts to pages that are no entity; they are unresolved."
+    assert (
+        unresolved_line(answer) == "2 of the edges are links in texts to pages that are no entity; they are unresolved."
+    )
     again = project.sync()
-    assert (again.outcome.applied, again.changed, again.problems, waiting_line(again)) == (False, 0, (), "")
+    assert (again.outcome.applied, again.changed, again.problems, unresolved_line(again)) == (False, 0, (), "")
     view = project.view()
     assert unresolved_links(view) == ()
     assert checked(project, "unresolved-reference").violations == []
