@@ -86,7 +86,7 @@ MEMORY_GUIDES: Final = {
         "kb://kip/sleeping", "The sleeping mind", "How an agent keeps the memory in order by way of KIP.", SLEEPING
     ),
 }
-"""By the name of the prompt, and of the resource."""
+"""By the name of the prompt, and of the resource. The waking and the sleeping mind are terms of KIP."""
 
 REFERENCE: Final = MemoryGuide(
     "kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX
