@@ -116,8 +116,8 @@ def _row(name: str, count: int, kb: Series, floor: Series, peak_bytes: int | Non
 def main(root: str, rounds: int) -> None:
     """Print the seconds of each question, by KIP and by hand, those of compiling, and the peak of memory."""
     store = opened(root).store("main")
-    told = store.read(lambda view: _measured(view, rounds))
-    print(json.dumps({**told, "peak_bytes": own_peak_bytes()}))
+    figures = store.read(lambda view: _measured(view, rounds))
+    print(json.dumps({**figures, "peak_bytes": own_peak_bytes()}))
 
 
 def _measured(view: Any, rounds: int) -> dict[str, Any]:

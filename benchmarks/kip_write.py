@@ -58,8 +58,8 @@ def main(root: str, rounds: int) -> None:
             partial(call, partial(_repeated, by_kip)), partial(call, partial(_repeated, by_hand)), rounds=batch
         ),
     }
-    told: dict[str, Any] = {name: [series.walls_s for series in found] for name, found in taken.items()}
-    print(json.dumps({**told, "peak_bytes": own_peak_bytes()}))
+    figures: dict[str, Any] = {name: [series.walls_s for series in found] for name, found in taken.items()}
+    print(json.dumps({**figures, "peak_bytes": own_peak_bytes()}))
 
 
 def _people(view: Any) -> list[tuple[str]]:

@@ -112,8 +112,8 @@ def main(root: str, rounds: int) -> None:
     store.read(_indexed)
     found = [in_turns(partial(ask, text), partial(on_view, _looked_up), rounds=rounds) for text in _SEARCHES]
     searches = [[wall_s for pair in found for wall_s in pair[side].walls_s] for side in (0, 1)]
-    told = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": own_peak_bytes()}
-    print(json.dumps(told))
+    figures = {"search": searches, "build": [series.walls_s for series in build], "peak_bytes": own_peak_bytes()}
+    print(json.dumps(figures))
 
 
 def _counted(view: View) -> None:

@@ -236,31 +236,31 @@ def _check(session: Session, asked: _Asked) -> int:
     look = _Look(opened, asked)
     idle: list[Problem] = []
     with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
-        told, more, files = _judged(opened, look, asked, idle)
+        content, more, files = _judged(opened, look, asked, idle)
     for fault in idle[:_IDLE]:
         write = session.output.note if fault.code == IDLE_ID else session.output.warn
         write(problem_line(fault.path, 0, fault.message, fault.hint))
     if more_idle := idle[_IDLE:]:
         session.output.note(f"{more_without_effect(len(more_idle))} `kb check --json` lists them all.")
-    told = msgspec.structs.replace(
-        told,
+    content = msgspec.structs.replace(
+        content,
         fail_on=asked.fail_on,
         limit=asked.limit,
         targets=tuple(asked.targets),
         command=asked.command_on(session.branch),
     )
     if session.output.is_json or asked.statistics:
-        _show_data(session, told, asked, {"branch": told.branch, **files.as_json()}, more)
+        _show_data(session, content, asked, {"branch": content.branch, **files.as_json()}, more)
     else:
-        _write(session, told, asked.format)
-        if said := comments_line(told):
+        _write(session, content, asked.format)
+        if said := comments_line(content):
             session.output.note(escaped_sentence(said))
-        if not (told.seq or told.pending_files):
+        if not (content.seq or content.pending_files):
             empty_note = nothing_read(opened.workspace) if files.freshness == "current" else ""
             session.output.note(
                 escape_controls(empty_note) or "There is nothing to check yet: `kb sync` reads documents."
             )
-    return exits.DONE if told.report.passes(asked.fail_on) else exits.VIOLATIONS
+    return exits.DONE if content.report.passes(asked.fail_on) else exits.VIOLATIONS
 
 
 def _judged(
@@ -285,12 +285,12 @@ def _judged(
         if asked.requires_synced and files.freshness != "current":
             why = files.reason or f"{pluralize(files.pending_files or 0, 'file')} not as recorded."
             raise NotSynced(f"The records of {opened.branch} differ from its files: {why}")
-        told, more = look.at(view, asked)
+        content, more = look.at(view, asked)
         if idle is not None and not (asked.targets or asked.staged or asked.since):
             idle[:] = idle_suppressions(opened.workspace, view)
             named = [{"path": one.path, "code": one.code, "message": one.message, "hint": one.hint} for one in idle]
             more["idle_suppressions"] = named
-        return msgspec.structs.replace(told, seq=files.seq, pending_files=files.pending_files or 0), more, files
+        return msgspec.structs.replace(content, seq=files.seq, pending_files=files.pending_files or 0), more, files
 
     if asked.staged or asked.only_records:
         reason = "What is staged is checked, not the files." if asked.staged else "Only the records are checked."
@@ -299,7 +299,7 @@ def _judged(
 
 
 def _show_data(
-    session: Session, told: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
+    session: Session, content: ReportContent, asked: _Asked, head: dict[str, Any], more: dict[str, Any]
 ) -> None:
     """Write a report as JSON, or how often each rule is broken."""
     from kbcli.views.reports.report_content import summary
@@ -307,9 +307,9 @@ def _show_data(
     from kbcore.checks.grouping import statistics
     from kbcore.text.escaping import escape_controls
 
-    output, report = session.output, told.report.as_json()
+    output, report = session.output, content.report.as_json()
     if asked.statistics:
-        rows = statistics(told.report.violations)
+        rows = statistics(content.report.violations)
         if output.is_json:
             del report["violations"]
             found = [{"rule": rule, "severity": severity, "count": count} for rule, severity, count in rows]
@@ -317,8 +317,8 @@ def _show_data(
             return
         lines = output.list_lines(("RULE", "SEVERITY", "COUNT"), [(*names, str(count)) for *names, count in rows])
         output.stream(f"{line}\n" for line in lines)
-        warn_of_rules(output, told)
-        output.note(escape_controls(summary(told)))
+        warn_of_rules(output, content)
+        output.note(escape_controls(summary(content)))
         return
     if asked.limit is not None:
         report["total"] = len(report["violations"])
@@ -351,13 +351,13 @@ def _write_baseline(session: Session, asked: _Asked) -> int:
     opened = session.open_to_read()
     workspace, output = opened.workspace, session.output
     with output.waiting("Checking"):
-        told, _, _ = _judged(opened, _Look(opened, asked), asked)
+        content, _, _ = _judged(opened, _Look(opened, asked), asked)
     path = f"{workspace.settings_name}/{BASELINE}"
-    count = write_baseline(workspace, told.report)
+    count = write_baseline(workspace, content.report)
     if output.is_json:
         output.document({"path": path, "violations": count})
         return exits.DONE
-    warn_of_rules(output, told)
+    warn_of_rules(output, content)
     output.say(
         escape_controls(
             f"{pluralize(count, 'violation')} written to {path}; commit it. `kb check` reports only others."
@@ -444,8 +444,11 @@ class _Look:
         report, mended, point = self._narrowed(view, since.found.report), since.found.mended, since.point
         opened.session.notes += point.notes
         report = self._with_lines_now(view, report)
-        told = ReportContent(opened.branch, view.seq, report, against=point.said, mended=len(mended))
-        return told, {"since": {"seq": point.seq, "commit": point.commit}, "mended": [one.as_json() for one in mended]}
+        content = ReportContent(opened.branch, view.seq, report, against=point.said, mended=len(mended))
+        return content, {
+            "since": {"seq": point.seq, "commit": point.commit},
+            "mended": [one.as_json() for one in mended],
+        }
 
     def staged(self, view: View) -> tuple[ReportContent, dict[str, Any]]:
         """Look at what a commit of the index would introduce."""
@@ -459,10 +462,10 @@ class _Look:
         report, mended = self._narrowed(view, found.found.report), found.found.mended
         report = self._with_lines(report, found.facts)
         against = "staged changes" if found.staged else "nothing is staged"
-        told = ReportContent(opened.branch, view.seq, report, against=against, mended=len(mended))
-        told = msgspec.structs.replace(told, comments=found.comments)
+        content = ReportContent(opened.branch, view.seq, report, against=against, mended=len(mended))
+        content = msgspec.structs.replace(content, comments=found.comments)
         comments = msgspec.to_builtins(found.comments)
-        return told, {"staged": found.staged, "mended": [one.as_json() for one in mended], "comments": comments}
+        return content, {"staged": found.staged, "mended": [one.as_json() for one in mended], "comments": comments}
 
     def _targets(self, view: View) -> tuple[list[str], list[str]]:
         """Return the ids to look at, and the paths of files and folders. Raises: ``NotFound``, ``InvalidQuery``."""
@@ -533,28 +536,28 @@ class _Look:
         return msgspec.structs.replace(report, violations=violations)
 
 
-def _write(session: Session, told: ReportContent, format_: Format) -> None:
+def _write(session: Session, content: ReportContent, format_: Format) -> None:
     output = session.output
     if format_ == "text":
         from kbcli.views.reports.text import show
 
-        show(output, told)
+        show(output, content)
         return
     if format_ == "short":
         from kbcli.views.reports.text import show_short
 
-        show_short(output, told)
+        show_short(output, content)
         return
     from kbcli.views.reports.report_content import summary
     from kbcli.views.reports.text import warn_of_rules
     from kbcore.text.escaping import escape_controls
 
-    output.data(_text(session, told, format_))
-    warn_of_rules(output, told)
-    output.note(escape_controls(summary(told)))
+    output.data(_text(session, content, format_))
+    warn_of_rules(output, content)
+    output.note(escape_controls(summary(content)))
 
 
-def _text(session: Session, told: ReportContent, format_: Format) -> str:
+def _text(session: Session, content: ReportContent, format_: Format) -> str:
     """Return the report as another program reads it."""
     import msgspec
 
@@ -562,13 +565,13 @@ def _text(session: Session, told: ReportContent, format_: Format) -> str:
         from kbcli.views.reports import sarif
         from kbcore.checks import descriptions
 
-        return sarif.text(msgspec.structs.replace(told, descriptions=descriptions(session.workspace)))
+        return sarif.text(msgspec.structs.replace(content, descriptions=descriptions(session.workspace)))
     if format_ == "junit":
         from kbcli.views.reports import junit
 
-        return junit.text(told)
+        return junit.text(content)
     from kbcli.views import step_summary
     from kbcli.views.reports import github
 
-    step_summary.append(session, github.markdown(told))
-    return github.commands(told)
+    step_summary.append(session, github.markdown(content))
+    return github.commands(content)

@@ -181,5 +181,5 @@ def _show(session: Session, file: str, entities: int, edges: int) -> None:
     if session.output.is_json:
         session.output.document({"path": file, "entities": entities, "edges": edges})
     else:
-        told = f"{pluralize(entities, 'entity')} and {pluralize(edges, 'edge')}"
-        session.output.say(f"{told} written to {escape_controls(file)}.")
+        counts = f"{pluralize(entities, 'entity')} and {pluralize(edges, 'edge')}"
+        session.output.say(f"{counts} written to {escape_controls(file)}.")

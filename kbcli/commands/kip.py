@@ -69,11 +69,11 @@ def _refuse(session: Session, error: KipRefused) -> int:
     from kbcli.kip import answers
     from kbcore.kip.errors import envelope
 
-    told = envelope(error)
+    body = envelope(error)
     if session.output.is_json:
-        session.output.document(told)
+        session.output.document(body)
     else:
-        answers.write_error(session.output, told["error"])
+        answers.write_error(session.output, body["error"])
     return error.exit_status
 
 

@@ -37,10 +37,10 @@ def write_answer(session: Session, request: KipRequest, answer: KipAnswer, branc
         write_result(output, tree, response)
         has_written = has_written or isinstance(tree, s.Upserts | s.Delete | s.Update | s.Merge)
     if has_written:
-        told = (
+        message = (
             "Nothing was written: this was a dry run" if request.dry_run else f"Branch {branch} is at seq {answer.seq}"
         )
-        output.note(f"{escape_controls(told)}.")
+        output.note(f"{escape_controls(message)}.")
     if answer.files is not None:
         session.show_files(branch, answer.files)
     for warning in answer.warnings:
@@ -164,8 +164,8 @@ def _primer(output: Output, _: s.DescribePrimer, result: Json) -> Iterable[str]:
     outside = result["outside_domains"]
     if outside:
         yield ""
-        told = ", ".join(f"{name} {count}" for name, count in outside.items())
-        yield from output.wrapped(escape_controls(f"In no domain: {told}"))
+        counts = ", ".join(f"{name} {count}" for name, count in outside.items())
+        yield from output.wrapped(escape_controls(f"In no domain: {counts}"))
 
 
 _KEYS: Final = ("key_concept_types", "key_proposition_types")
@@ -208,11 +208,11 @@ def _neighbour_row(one: Json) -> list[str]:
 
 
 def _member_row(name: str, one: Any) -> list[str]:
-    told: Json = one if isinstance(one, dict) else {"description": cell(one)}
-    values = told.get("enum")
+    member: Json = one if isinstance(one, dict) else {"description": cell(one)}
+    values = member.get("enum")
     what = f" ({', '.join(map(str, values))})" if isinstance(values, list) else ""
-    kind, description = cell(told.get("type", "")), f"{told.get('description', '')}{what}".strip()
-    return [name, kind, "yes" if told.get("required") is True else "", description]
+    kind, description = cell(member.get("type", "")), f"{member.get('description', '')}{what}".strip()
+    return [name, kind, "yes" if member.get("required") is True else "", description]
 
 
 def _written(output: Output, _: Any, result: Json) -> Iterable[str]:
@@ -238,8 +238,8 @@ def _side(side: Json) -> str:
 
 
 def _exported(output: Output, _: s.ExportCommand, result: Json) -> Iterable[str]:
-    told = f"{pluralize(result['concepts'], 'concept')}, {pluralize(result['propositions'], 'proposition')}"
-    output.note(f"{told} in the capsule.")
+    counts = f"{pluralize(result['concepts'], 'concept')}, {pluralize(result['propositions'], 'proposition')}"
+    output.note(f"{counts} in the capsule.")
     return escape_lines(result["capsule"]).splitlines()
 
 

@@ -179,11 +179,11 @@ def _synced(event: Following | Synced) -> Iterator[MarkedLine]:
         yield MarkedLine(escaped_sentence(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
     else:
         yield MarkedLine(escape_controls(f"{where}{_what(answer)} ({event.took_ms} ms)"))
-    told = [one for one in answer.problems if one[1].severity != "note"]
-    for path, problem in told[:_SHOWN]:
+    problems = [one for one in answer.problems if one[1].severity != "note"]
+    for path, problem in problems[:_SHOWN]:
         yield MarkedLine(problem_line(path, problem.line, problem.message, problem.hint), "!", "yellow")
-    if len(told) > _SHOWN:
-        yield MarkedLine(f"and {len(told) - _SHOWN} more; `kb sync` lists them all", "!", "yellow")
+    if len(problems) > _SHOWN:
+        yield MarkedLine(f"and {len(problems) - _SHOWN} more; `kb sync` lists them all", "!", "yellow")
     if isinstance(event, Following):
         for note in answer.notes:
             yield MarkedLine(note_line(note))

@@ -181,8 +181,8 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
         parts.append(types.EmbeddedResource(type="resource", resource=held))
     known = blocks["facts"]
     note = " ".join(one["note"] for one in (blocks, known) if "note" in one)
-    told = text_of(known | ({"note": note} if note else {}))
-    parts.append(types.TextContent(type="text", text=fenced(told)))
+    facts = text_of(known | ({"note": note} if note else {}))
+    parts.append(types.TextContent(type="text", text=fenced(facts)))
     messages = [types.PromptMessage(role="user", content=part) for part in parts]
     return types.GetPromptResult(description=prompt.description, messages=messages)
 

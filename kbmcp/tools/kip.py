@@ -113,10 +113,12 @@ def _carried_out(call: Call, asked: KipCall, *, is_read_only: bool) -> Payload:
     if seq is None:
         with suppress(KBError):  # the store may be what the command failed of
             seq = call.store.head().seq
-    told = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": seq}
-    told |= {name: value for name, value in (answer.files.as_json() if answer.files else {}).items() if name != "seq"}
+    payload = {"response": response, "is_error": answer.is_error, "branch": call.branch, "seq": seq}
+    payload |= {
+        name: value for name, value in (answer.files.as_json() if answer.files else {}).items() if name != "seq"
+    }
     note = " ".join(answer.warnings)
-    return told | ({"note": in_tool_words(note, is_dotted=call.is_dotted, has_core=call.has_core)} if note else {})
+    return payload | ({"note": in_tool_words(note, is_dotted=call.is_dotted, has_core=call.has_core)} if note else {})
 
 
 def _say(is_dotted: bool, is_read_only: bool, has_core: bool) -> Callable[[str], str]:
@@ -139,14 +141,14 @@ def finished(outcome: CallResult) -> types.CallToolResult:
 
     What KIP's own shape has no place for (that stored text is data, a warning of a write) is a text after the answer.
     """
-    told = outcome.payload
-    response, is_error = told.get("response"), bool(told.get("is_error"))
+    payload = outcome.payload
+    response, is_error = payload.get("response"), bool(payload.get("is_error"))
     if response is None:
         response, is_error = _failure(outcome), True
     blocks: list[types.ContentBlock] = [types.TextContent(type="text", text=text_of(response))]
-    beside = DATA_NOTE | ({"note": str(told["note"])} if told.get("note") else {})
-    blocks.append(types.TextContent(type="text", text=text_of(beside)))
-    place = {f"kb/{name}": told[name] for name in _PLACE if told.get(name) is not None}
+    further = DATA_NOTE | ({"note": str(payload["note"])} if payload.get("note") else {})
+    blocks.append(types.TextContent(type="text", text=text_of(further)))
+    place = {f"kb/{name}": payload[name] for name in _PLACE if payload.get(name) is not None}
     return types.CallToolResult(content=blocks, structured_content=response, is_error=is_error, _meta=place or None)
 
 

@@ -41,8 +41,8 @@ def explain(
     """
     body = error.as_json(writes=writes)
     body["hint"] = in_tool_words(hint, is_dotted=is_dotted, has_core=has_core)
-    for told, problem in zip(body["details"], error.details, strict=True):
-        told["hint"] = in_tool_words(problem.remedy, is_dotted=is_dotted, has_core=has_core)
+    for detail, problem in zip(body["details"], error.details, strict=True):
+        detail["hint"] = in_tool_words(problem.remedy, is_dotted=is_dotted, has_core=has_core)
     if len(body["details"]) == 1:
         only = body["details"][0]
         problem = only.pop("message")

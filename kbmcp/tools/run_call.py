@@ -176,8 +176,8 @@ class _Attempt:
             return self._carry_out(*self._ready)
         except Stopped:
             stopped = _interrupted(may_be_written=interrupting.may_have_written())
-            told = {"error": stopped.as_json(writes=self._writes)} | self._around
-            return CallResult(self._service.options, told, stopped, self._writes)
+            body = {"error": stopped.as_json(writes=self._writes)} | self._around
+            return CallResult(self._service.options, body, stopped, self._writes)
         except KBError as error:
             return self.refused(error)
         except Exception as error:  # noqa: BLE001 - a bug: reported to the client as such, and in full on standard error
@@ -212,8 +212,8 @@ class _Attempt:
         options = self._service.options
         around = self._around or ({} if is_in_loop else self._service.place())
         hint = hints.hint_for(error, self._key, is_dotted=options.is_dotted, has_core=options.has_core)
-        told = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
-        return CallResult(options, told, error, self._writes)
+        body = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
+        return CallResult(options, body, error, self._writes)
 
 
 def _interrupted(*, may_be_written: bool) -> Interrupted:

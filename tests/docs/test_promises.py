@@ -19,8 +19,8 @@ def rows(section: str) -> list[list[str]]:
     ]
 
 
-PROMISED = [row for row in rows("Which tests hold the promises") if row[0][0].isdigit()]
-TESTS = {row[0]: re.findall(r"`([^`]+)`", row[2]) for row in rows("Which tests hold the promises") if len(row) == 3}
+PROMISED = [row for row in rows("Tests of the promises") if row[0][0].isdigit()]
+TESTS = {row[0]: re.findall(r"`([^`]+)`", row[2]) for row in rows("Tests of the promises") if len(row) == 3}
 
 
 def marked() -> dict[str, set[str]]:

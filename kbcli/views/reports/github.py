@@ -16,10 +16,10 @@ _MAX_ROWS: Final = 200
 _MARKED: Final = re.compile(r"([\\`*_{}\[\]<>()#+\-!|~@:])")
 
 
-def commands(told: ReportContent) -> str:
+def commands(content: ReportContent) -> str:
     """Return one workflow command a line: an annotation for each violation, and for each rule that could not run."""
-    lines = [_command(one) for one in told.report.violations]
-    lines += [_of_rule(run) for run in told.report.rules if run.status == "not_run"]
+    lines = [_command(one) for one in content.report.violations]
+    lines += [_of_rule(run) for run in content.report.rules if run.status == "not_run"]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -41,11 +41,11 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def markdown(told: ReportContent) -> str:
+def markdown(content: ReportContent) -> str:
     """Return the report as Markdown, for the summary of a job."""
-    report = told.report
+    report = content.report
     rows = [_row(one) for one in report.violations[:_MAX_ROWS]]
-    parts = [f"### kb check\n\n{_marked(summary(told))}\n"]
+    parts = [f"### kb check\n\n{_marked(summary(content))}\n"]
     if rows:
         head = "| | rule | place | what |\n|---|---|---|---|\n"
         parts.append(head + "".join(rows))

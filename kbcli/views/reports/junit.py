@@ -20,25 +20,25 @@ _NO_XML: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\ufff
 """Characters that XML 1.0 cannot represent, even after escaping."""
 
 
-def text(told: ReportContent) -> str:
+def text(content: ReportContent) -> str:
     """Return the report as one XML document."""
-    found: dict[str, list[Violation]] = {run.id: [] for run in told.report.rules}
-    for one in told.report.violations:
+    found: dict[str, list[Violation]] = {run.id: [] for run in content.report.rules}
+    for one in content.report.violations:
         found[one.rule].append(one)
-    suites = [_suite(told, run, found[run.id]) for run in told.report.rules]
+    suites = [_suite(content, run, found[run.id]) for run in content.report.rules]
     top = ET.Element("testsuites", {"name": "kb check", **_totals(suites)})
     top.extend(suites)
     ET.indent(top)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(top, encoding="unicode")}\n'
 
 
-def _suite(told: ReportContent, run: RuleRun, violations: list[Violation]) -> ET.Element:
+def _suite(content: ReportContent, run: RuleRun, violations: list[Violation]) -> ET.Element:
     cases = []
     named: Counter[str] = Counter()
     for one in violations:
         name = _safe(one.sentence)[:_NAME_CHARS]
         named[name] += 1
-        cases.append(_case(told, one, name if named[name] == 1 else f"{name} ({named[name]})"))
+        cases.append(_case(content, one, name if named[name] == 1 else f"{name} ({named[name]})"))
     if not cases:
         cases = [_whole(run)]
     tags = Counter(outcome.tag for case in cases for outcome in case)
@@ -55,14 +55,14 @@ def _totals(suites: list[ET.Element]) -> dict[str, str]:
     return totals | {"time": "0"}
 
 
-def _case(told: ReportContent, one: Violation, name: str) -> ET.Element:
+def _case(content: ReportContent, one: Violation, name: str) -> ET.Element:
     case = ET.Element("testcase", {"classname": f"kb.{one.rule}", "name": name, "time": "0"})
     if one.source:
         case.set("file", _safe(one.source))
     if one.line:
         case.set("line", str(one.line))
     said = {"message": _safe(one.message), "type": one.severity}
-    outcome = ET.SubElement(case, "failure" if told.counts(one) else "skipped", said)
+    outcome = ET.SubElement(case, "failure" if content.counts(one) else "skipped", said)
     place = f"{one.source}:{one.line}" if one.line else one.source
     outcome.text = "\n".join(_safe(part) for part in (place, one.sentence, one.hint) if part)
     return case

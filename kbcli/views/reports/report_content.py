@@ -46,36 +46,36 @@ class ReportContent(msgspec.Struct, frozen=True):
         return self.fail_on != "never" and violation.severity in {"error", self.fail_on}
 
 
-def summary(told: ReportContent) -> str:
+def summary(content: ReportContent) -> str:
     """Return the last line: where, how many errors and warnings, and how many rules ran."""
-    report = told.report
+    report = content.report
     runs = [run.status for run in report.rules]
     how = f"{pluralize(runs.count('ran'), 'rule')} ran"
     how += f", {runs.count('not_run')} could not run" if "not_run" in runs else ""
     how += f", {runs.count('not_applicable')} not applicable" if "not_applicable" in runs else ""
     errors = sum(one.severity == "error" for one in report.violations)
     warnings = len(report.violations) - errors
-    new = "new " if told.against else ""
+    new = "new " if content.against else ""
     found = [pluralize(errors, f"{new}error")] * bool(errors) + [pluralize(warnings, f"{new}warning")] * bool(warnings)
-    mended = f", {told.mended} fixed" if told.mended else ""
+    mended = f", {content.mended} fixed" if content.mended else ""
     mended += f", {report.in_baseline} in the baseline" if report.in_baseline else ""
     mended += f", {report.of_other_severity} of another severity not shown" if report.of_other_severity else ""
     mended += f", {report.suppressed} suppressed" if report.suppressed else ""
-    where = f"{told.branch} at seq {told.seq}"
-    where += f" with {pluralize(told.pending_files, 'pending file')}" if told.pending_files else ""
-    where += f", {told.against}" if told.against else ""
-    where += f", of what concerns {some_of(told.targets, _TARGETS_SHOWN)}" if told.targets else ""
+    where = f"{content.branch} at seq {content.seq}"
+    where += f" with {pluralize(content.pending_files, 'pending file')}" if content.pending_files else ""
+    where += f", {content.against}" if content.against else ""
+    where += f", of what concerns {some_of(content.targets, _TARGETS_SHOWN)}" if content.targets else ""
     least = "at least " if is_cut(report.violations) else ""
     return f"{where}: {least}{', '.join(found) or f'no {new}violations'}{mended} ({how})"
 
 
-def comments_line(told: ReportContent) -> str:
+def comments_line(content: ReportContent) -> str:
     """Return what was read of comments, where, and that KB does not know it; nothing where nothing was."""
-    if not told.comments:
+    if not content.comments:
         return ""
-    named = some_of([f"{one.file}:{one.line} ({one.id})" for one in told.comments], _COMMENTS_SHOWN)
-    verb = "counts" if len(told.comments) == 1 else "count"
-    said = f"{pluralize(len(told.comments), 'comment')} `kb: implements` {verb} for this check only: {named}."
+    named = some_of([f"{one.file}:{one.line} ({one.id})" for one in content.comments], _COMMENTS_SHOWN)
+    verb = "counts" if len(content.comments) == 1 else "count"
+    said = f"{pluralize(len(content.comments), 'comment')} `kb: implements` {verb} for this check only: {named}."
     return f"{said} `kb coverage` and `kb impact` do not know of them; an `implements` edge in a manifest is a fact."
 
 

@@ -26,27 +26,27 @@ _FINGERPRINT: Final = "kbViolation/v3"
 _DIGITS: Final = 32
 
 
-def text(told: ReportContent) -> str:
+def text(content: ReportContent) -> str:
     """Return the report as one SARIF log with one run."""
-    rules = {run.id: index for index, run in enumerate(told.report.rules)}
-    not_run = [run for run in told.report.rules if run.status == "not_run"]
+    rules = {run.id: index for index, run in enumerate(content.report.rules)}
+    not_run = [run for run in content.report.rules if run.status == "not_run"]
     invocation: dict[str, Any] = {"executionSuccessful": not not_run}
     if not_run:
         invocation["toolExecutionNotifications"] = [_notification(run, rules) for run in not_run]
-    driver = {"name": "KB", "version": __version__, "rules": [_rule(run, told) for run in told.report.rules]}
+    driver = {"name": "KB", "version": __version__, "rules": [_rule(run, content) for run in content.report.rules]}
     run = {
         "tool": {"driver": driver},
         "invocations": [invocation],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The top of the repository."}}},
         "columnKind": "unicodeCodePoints",
-        "results": _results(told, rules),
-        "properties": {"branch": escape_controls(told.branch), "seq": told.seq, "mended": told.mended},
+        "results": _results(content, rules),
+        "properties": {"branch": escape_controls(content.branch), "seq": content.seq, "mended": content.mended},
     }
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
 
 
-def _rule(run: RuleRun, told: ReportContent) -> dict[str, Any]:
-    description = escape_controls(told.descriptions.get(run.id, "")) or run.id
+def _rule(run: RuleRun, content: ReportContent) -> dict[str, Any]:
+    description = escape_controls(content.descriptions.get(run.id, "")) or run.id
     return {
         "id": run.id,
         "shortDescription": {"text": description},
@@ -62,10 +62,10 @@ def _notification(run: RuleRun, rules: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _results(told: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]:
+def _results(content: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     found = []
-    for one in told.report.violations:
+    for one in content.report.violations:
         mark = _fingerprint(one)
         seen[mark] += 1
         # Two that say the same are distinguished by their order.

@@ -24,35 +24,35 @@ def shown(violations: Sequence[Violation], limit: int | None) -> list[Violation]
     return [one.first for group in grouped(violations, limit) for one in group.shown]
 
 
-def show(output: Output, told: ReportContent) -> None:
+def show(output: Output, content: ReportContent) -> None:
     """Write the report; rules that could not run are warnings on standard error."""
     output.is_paged = True
-    for group in grouped(told.report.violations, told.limit):
+    for group in grouped(content.report.violations, content.limit):
         colour: Literal["red", "yellow"] = "red" if group.severity == "error" else "yellow"
         count = f"{'at least ' * group.is_cut}{group.total}"
         output.data(f"{output.styled(group.severity, colour)} {escape_controls(group.rule)}: {count}\n")
         for one in group.shown:
             said = placed_line(one.first) + escape_controls(_alike(one))
             output.data("".join(f"{part}\n" for part in output.wrapped(said, _INDENT)))
-        if rest := _rest(group, told.command):
+        if rest := _rest(group, content.command):
             output.data("".join(f"{part}\n" for part in output.wrapped(escape_controls(rest), _INDENT)))
-    warn_of_rules(output, told)
-    output.say(escape_controls(summary(told)))
+    warn_of_rules(output, content)
+    output.say(escape_controls(summary(content)))
 
 
-def show_short(output: Output, told: ReportContent) -> None:
+def show_short(output: Output, content: ReportContent) -> None:
     """Write one line for each violation."""
     output.is_paged = True
-    violations = told.report.violations
-    if told.limit is not None:
-        violations = [one for found in by_rule(violations).values() for one in found[: told.limit]]
+    violations = content.report.violations
+    if content.limit is not None:
+        violations = [one for found in by_rule(violations).values() for one in found[: content.limit]]
     elif output.is_terminal:
         violations = violations[: FEW * FEW]
     output.stream(f"{short_line(one)}\n" for one in violations)
-    warn_of_rules(output, told)
-    output.note(escape_controls(summary(told)))
-    if len(violations) < len(told.report.violations):
-        output.note_always(f"{len(violations)} of {len(told.report.violations)} shown; for more: --limit N")
+    warn_of_rules(output, content)
+    output.note(escape_controls(summary(content)))
+    if len(violations) < len(content.report.violations):
+        output.note_always(f"{len(violations)} of {len(content.report.violations)} shown; for more: --limit N")
 
 
 def _alike(alike: Alike) -> str:
@@ -74,15 +74,15 @@ def _rest(group: RuleGroup, command: str) -> str:
     return f"{f'{hidden:,} more; ' if hidden else ''}each one: {command} --rule {group.rule} {every}"
 
 
-def warn_of_rules(output: Output, told: ReportContent) -> None:
+def warn_of_rules(output: Output, content: ReportContent) -> None:
     """Warn of each rule that could not run; note which took long, and which had nothing to look at, by reason."""
     idle: dict[str, list[str]] = {}
-    for run in told.report.rules:
+    for run in content.report.rules:
         if run.status == "not_run":
             output.warn(escape_controls(f"the rule {run.id} could not run: {run.reason}"))
         elif run.status == "not_applicable":
             idle.setdefault(run.reason, []).append(run.id)
-    slow = sorted((run for run in told.report.rules if run.is_slow), key=lambda run: -run.seconds)
+    slow = sorted((run for run in content.report.rules if run.is_slow), key=lambda run: -run.seconds)
     if slow:
         output.note(
             escape_controls(f"Rules that took longest: {', '.join(f'{run.id} {run.seconds:.1f} s' for run in slow)}.")
