@@ -64,7 +64,7 @@ def test_figures_of_a_part_or_of_small_sizes_are_not_written_down(capsys):
         with pytest.raises(SystemExit) as ended:
             main(["--write", *arguments])
         assert ended.value.code == 2
-    assert "whole run" in capsys.readouterr().err
+    assert "complete run" in capsys.readouterr().err
 
 
 def test_a_peer_that_is_not_installed_is_reported_with_what_installs_it(tmp_path, capsys):
@@ -235,7 +235,7 @@ def test_new_figures_replace_the_old_ones_and_nothing_else():
     new = "before\n<!-- measured: figures -->\n\nnew\n\n<!-- end of figures -->\nafter\n"
     assert page.replaced(old, "new") == new
     assert page.replaced(new, "new") == new
-    with pytest.raises(ValueError, match="must hold"):
+    with pytest.raises(ValueError, match="must contain"):
         page.replaced("no place for figures", "new")
 
 
