@@ -83,10 +83,10 @@ def _read(
     request = {name: arguments[name] for name in arguments if name in inside and arguments[name] is not None}
     changeset = parse_items(request)
     if model is argument_models.UpsertArguments:
-        problems = [
+        reworded = [
             msgspec.structs.replace(one, remedy=_ANY) if one.code == "empty" else one for one in changeset.problems
         ]
-        changeset = msgspec.structs.replace(changeset, problems=tuple(problems))
+        changeset = msgspec.structs.replace(changeset, problems=tuple(reworded))
     syncs = bool(around and getattr(around, "sync", False))
     if syncs and changeset.dry_run:
         problems.append(Problem("$.sync", "contradiction", _NO_DRY_SYNC, "Leave out `sync` or `dry_run`."))

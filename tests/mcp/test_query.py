@@ -129,7 +129,7 @@ def test_an_entity_too_long_is_cut_and_every_cut_is_named(kb):
     assert len(entity["attributes"]["body"]) == cut["attributes.body"]["shown"] + 1
     assert entity["attributes"]["small"] == 1
     assert entity["owner"] == "ann"
-    assert "`fields` gives such a value whole" in answer["note"]
+    assert "`fields` gives such a value in full" in answer["note"]
 
 
 @pytest.mark.parametrize("field", ["attributes.body", "attributes.list", "tags", "attributes"])
