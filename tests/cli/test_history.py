@@ -190,7 +190,7 @@ def test_a_removed_entity_names_the_record_that_removed_it(kb, told):
     kb("delete", "SCN-1", "--cascade")
     ran = kb("show", "SCN-1")
     assert ran.status == 64
-    assert "gone since seq 4" in ran.err
+    assert "was removed at seq 4" in ran.err
     assert "kb show 4" in ran.err
     assert "- SCN-1 (scenario) Known device" in kb("show", "4").out
 

@@ -186,7 +186,7 @@ def test_a_folder_that_leads_out_of_the_repository_gets_no_document(kb, synced, 
     (tmp_path / "outside").mkdir()
     (synced / "docs/adr").symlink_to(tmp_path / "outside")
     err = kb("new", "adr", "--title", "T").err
-    assert f"the link docs/adr leads to {os.path.realpath(tmp_path / 'outside')}" in err
+    assert f"the link docs/adr points to {os.path.realpath(tmp_path / 'outside')}" in err
     assert "hint: KB writes no file outside the repository. Replace docs/adr with" in err
     assert "system log" not in err
     assert list((tmp_path / "outside").iterdir()) == []

@@ -58,8 +58,8 @@ def missing(told: Any, wanted: Any, where: str = "") -> str:
     """Return the first thing that an answer of then has and that of now has not, or ""; new members are welcome."""
     if isinstance(wanted, dict) and isinstance(told, dict):
         # A cursor is for the next page, and for no later release. A newer version of an extractor reads each file once
-        # more before the first sync: then the files count as not recorded, whatever they say.
-        names = wanted.keys() - {"next_cursor", "freshness", "pending_files"}
+        # more before the first sync: then the files count as not recorded, whatever they say. A reason is a sentence.
+        names = wanted.keys() - {"next_cursor", "freshness", "pending_files", "freshness_reason"}
         return next((what for name in sorted(names) if (what := _member(told, wanted, name, where))), "")
     if isinstance(wanted, list) and isinstance(told, list) and len(wanted) == len(told):
         pairs = enumerate(zip(told, wanted, strict=True))
