@@ -34,6 +34,7 @@ from kbcore.editing.documents import (
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
 from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, NotSynced, Problem
 from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.ids import is_link_id
 from kbcore.model.changeset import parse
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
 from kbcore.model.renames import joined
@@ -44,6 +45,7 @@ from kbcore.query import former
 from kbcore.query.known import near_ids
 from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
+from kbcore.store.planning.findings import edge_words
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.locate import SYNC_FIRST
@@ -255,8 +257,31 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         warnings.append(
             f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
         )
+    if outcome.applied and "type" in values:
+        warnings += _unfit_edges(target, schema, node.id)
     outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings))
     return SetResult(with_called(outcome, called), edits)
+
+
+def _unfit_edges(target: WriteTarget, schema: Schema, key: str) -> list[str]:
+    """Return a warning of the edges of an entity that its type does not allow, if there are any."""
+
+    def on(view: View) -> list[str]:
+        links = [link for link in view.touching([key]) if link.is_resolved]
+        ends = {end for link in links for end in (link.from_id, link.to_id) if not is_link_id(end)}
+        types = {node.id: node.type for node in view.nodes(sorted(ends))}
+        unfit = [
+            edge_words(link)
+            for link in links
+            if link.from_id in types
+            and link.to_id in types
+            and not schema.fits(link.type, types[link.from_id], types[link.to_id])
+        ]
+        check = kb("check", "--rule", "endpoint-types")
+        return [f"The types do not fit of {some_of(unfit, _MOST_NAMED)}. {check} says what to do."] if unfit else []
+
+    found: list[str] = target.workspace.store(target.branch).read(on)
+    return found
 
 
 def _check_moved(target: WriteTarget, node: Node) -> None:

@@ -81,7 +81,7 @@ def check_withdrawn(read: Reading, recorded: Reading, changeset: Changeset) -> N
 
     Raises: ``NotSynced``.
     """
-    edges: list[EdgeWrite | EdgeDelete] = [*changeset.edges, *changeset.edge_deletes]
+    edges = changeset.edges  # an edge to it may be removed: nothing of that is lost
     places = {edge.to_id: f"{edge.path}.to" for edge in edges} | {edge.from_id: f"{edge.path}.from" for edge in edges}
     places |= {item.id: f"{item.path}.id" for item in changeset.entities}
     places |= {item.id: f"{item.path}.id" for item in changeset.entity_deletes}

@@ -346,6 +346,24 @@ def test_a_default_status_that_changes_with_the_type_is_no_other_change(kb, sync
     assert (ran.status, "not recorded yet" in ran.err) == (0, False)
 
 
+def test_a_type_that_edges_do_not_allow_is_set_with_a_warning(kb, synced):
+    write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    assert kb("link", "REQ-1", "depends_on", "REQ-7").status == 0
+    ran = kb("set", "REQ-7", "type=adr")
+    assert (ran.status, "The types do not fit of REQ-1 depends_on REQ-7." in ran.err) == (0, True)
+    assert "endpoint-types" in kb("check").out
+    assert "do not fit" not in kb("set", "REQ-7", "type=req").err
+
+
+def test_an_edge_to_an_entity_whose_document_is_gone_can_be_removed(kb, synced):
+    document = write_document(synced, "---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync", "--quiet").status == 0
+    assert kb("link", "REQ-1", "depends_on", "REQ-7").status == 0
+    document.unlink()
+    assert kb("unlink", "REQ-1", "depends_on", "REQ-7").status == 0
+
+
 def write_document(root, text):
     path = root / "docs/requirements/7.md"
     path.write_text(text, encoding="utf-8")
