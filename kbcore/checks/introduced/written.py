@@ -57,7 +57,7 @@ def apply_changeset(
     Raises: what ``store.apply.apply_changeset`` raises; ``NotSynced``. What stops the rules is a warning.
     """
     drafts: list[Draft] = []
-    if read is not None and not changeset.problems:
+    if read is not None and not changeset.problems and read(lambda view: bool(view.overlay_mark)):
         recorded = workspace.store(branch).read
         check_unrecorded(read, recorded, changeset)
         check_withdrawn(read, recorded, changeset)
