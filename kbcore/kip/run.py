@@ -232,6 +232,8 @@ class _Attempt:
         def overlaid(use: Callable[[View], Any]) -> Any:
             return read(lambda view, _: use(view))
 
+        if not places or not overlaid(lambda view: bool(view.overlay_mark)):
+            return
         said = {
             key: locate.unrecorded_words(in_quotes(key), path)
             for key, path in locate.unrecorded(overlaid, places).items()
