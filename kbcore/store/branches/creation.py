@@ -1,4 +1,4 @@
-"""Creation of a branch's store: on first use, copied on demand, and not at all for who only reads.
+"""Creation of a branch's store: on first use, and copied on demand.
 
 A copy holds one head of what it was copied from. A renamed branch takes its store along: a commit under the former
 name is in the new store, or finds the branch moved.
@@ -6,16 +6,15 @@ name is in the new store, or finds the branch moved.
 
 from __future__ import annotations
 
-import secrets
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from kbcore.errors import GitUnusable, InvalidQuery
-from kbcore.remedies import typed
-from kbcore.storage import branchdir, files, gitref, scratch
+from kbcore.errors import InvalidQuery
+from kbcore.remedies import shell
+from kbcore.storage import branchdir, gitref
 from kbcore.storage.gitref import Verdict
 from kbcore.store import pointer, unread
 from kbcore.store.branch_store import BranchStore
@@ -63,12 +62,12 @@ def ensure(
         raise workspace.unmovable
     workspace.read_on.pop(branch, None)
     if workspace.folders.has_store(branch) and (verdict := workspace.verdict_on(branch)) != "made_again":
-        return _found(workspace, branch, verdict)
+        return existing(workspace, branch, verdict)
     note_gone(workspace)
     with repository_lock(workspace, accepts_loss=accepts_loss):
         has_former = workspace.folders.has_store(branch)
         if has_former and (verdict := workspace.verdict_on(branch)) != "made_again":
-            return _found(workspace, branch, verdict)
+            return existing(workspace, branch, verdict)
         if not accepts_loss or has_former:
             lost.refuse(workspace, branch)
         seen = workspace.ref_seen(branch)
@@ -97,7 +96,7 @@ def note_ref(workspace: Workspace, branch: str) -> None:
     gitref.write(workspace.machine.fs, workspace.folders.directory_of(branch), workspace.ref_seen(branch))
 
 
-def _found(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool = True) -> Ensured:
+def existing(workspace: Workspace, branch: str, verdict: Verdict, *, notes_ref: bool = True) -> Ensured:
     """Return what to say of a store that is there; with ``notes_ref`` note what git has of its branch."""
     if verdict == "same":
         return Ensured(branch, is_new=False)
@@ -154,9 +153,9 @@ def _doubt(workspace: Workspace, branch: str) -> Suspicion:
     else:
         reason = f"git may have made {branch} again since its store was last used"
     remedy = (
-        f"If so, {typed('branch', 'ensure', name, '--from', workspace.default_branch, '--replace')} puts it in the "
+        f"If so, {shell('branch', 'ensure', name, '--from', workspace.default_branch, '--replace')} puts it in the "
         f"trash and copies that of {workspace.default_branch}; if it is right, "
-        f"{typed('branch', 'ensure', name, '--keep')}."
+        f"{shell('branch', 'ensure', name, '--keep')}."
     )
     return Suspicion(f"{reason}: the store may be that of an earlier branch of this name.", remedy, is_doubted=True)
 
@@ -173,7 +172,7 @@ def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ens
         gitref.write(workspace.machine.fs, workspace.folders.directory_of(heir), seen)
         made = _made(workspace, branch, follows_head=follows_head, accepts_loss=False)
         return msgspec.structs.replace(made, notice=f"{moved.notice} {_begins(made)} {made.notice}".rstrip())
-    origin = _origin(workspace, branch, follows_head=follows_head)
+    origin = origin_of(workspace, branch, follows_head=follows_head)
     if origin is None:
         lost.refuse(workspace, workspace.default_branch)
         made = _empty(workspace, branch)
@@ -183,7 +182,7 @@ def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ens
     lost.note_store(workspace, branch)
     said = (
         f"git deleted {branch} and made it again since its store was last used: that store is in the trash. "
-        f"{_begins(made)} {typed('branch', 'restore', branch)} brings the other back."
+        f"{_begins(made)} {shell('branch', 'restore', branch)} brings the other back."
     )
     notice = f"{said} {origin.notice if origin else ''}".rstrip()
     return msgspec.structs.replace(made, notice=notice, is_warning=True)
@@ -197,7 +196,7 @@ def _begins(made: Ensured) -> str:
 
 def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool) -> Ensured:
     """Make the store of a branch that has none. The caller holds the repository lock."""
-    origin = _origin(workspace, branch, follows_head=follows_head)
+    origin = origin_of(workspace, branch, follows_head=follows_head)
     if origin is None:
         if not accepts_loss:
             lost.refuse(workspace, workspace.default_branch)
@@ -241,7 +240,7 @@ def copy_from(workspace: Workspace, branch: str, source: str, *, replaces: bool 
         if workspace.folders.has_store(branch) and not replaces:
             raise InvalidQuery(
                 f"{branch} has a store already.",
-                hint=f"With --replace, that store goes to the trash; {typed('branch', 'restore')} brings it back.",
+                hint=f"With --replace, that store goes to the trash; {shell('branch', 'restore')} brings it back.",
             )
         lost.refuse(workspace, branch)
         if found:
@@ -260,177 +259,10 @@ def open_branch(workspace: Workspace, named: str | None) -> tuple[BranchStore, C
     """
     choice = choose(workspace, named)
     ensured = ensure(workspace, choice.branch, follows_head=choice.follows_head)
-    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
+    return workspace.store(choice.branch), choice, with_left_over(workspace, ensured)
 
 
-def open_to_read(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
-    """Return a store that answers for the branch that a request means; never to be written to.
-
-    Where a branch has no store of its own, that is the one that it will be copied from; the choice names the branch
-    that is meant.
-
-    Raises: as ``choose`` and ``for_reading``.
-    """
-    choice = choose(workspace, named)
-    ensured = for_reading(workspace, choice)
-    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
-
-
-def for_reading(workspace: Workspace, choice: Choice) -> Ensured:
-    """Have ``workspace`` give what answers for a choice; see ``open_to_read``. Nothing is written to the stores.
-
-    A branch without a store is answered from the one that its store will be copied from, as ``answering`` of the
-    workspace says. Where there is none, that is an empty store which only this process has. The store of an earlier
-    branch of this name, which git has deleted since, stays where it is: only a writer puts it in the trash.
-
-    Raises: ``StoreWentBack`` where records are missing and nothing else answers; ``BranchMoved`` or ``UnknownBranch``
-    for a branch that git has renamed or deleted since it was chosen; ``GitUnusable``; what reading a head raises.
-    """
-    answering, ensured = _answering(workspace, choice)
-    if answering.branch != choice.branch:
-        workspace.read_on[choice.branch] = answering.branch
-    return ensured
-
-
-def open_to_try(workspace: Workspace, named: str | None) -> tuple[BranchStore, Choice, Ensured]:
-    """Return the store on which a dry run for the branch that a request means is planned; it takes no record.
-
-    Raises: as ``choose`` and ``for_trying``.
-    """
-    choice = choose(workspace, named)
-    ensured = for_trying(workspace, choice)
-    return workspace.store(choice.branch), choice, _remarked(workspace, ensured)
-
-
-def for_writing(workspace: Workspace, choice: Choice, report: Callable[[Ensured], None]) -> None:
-    """Have the store of a branch made for the first record of this request, once nothing refuses that.
-
-    Until then the request is planned on what the store will be copied from. Where there is nothing to copy, the branch
-    was renamed, or records are missing, the store is made at once. ``report`` is called when it is made.
-
-    Raises: as ``ensure``.
-    """
-    branch, origin = choice.branch, None
-
-    def make() -> None:
-        # What made it may be this workspace renewed.
-        workspace.tried_on.pop(branch, None)
-        workspace.makes.pop(branch, None)
-        report(_remarked(workspace, ensure(workspace, branch, follows_head=choice.follows_head)))
-
-    if (
-        workspace.unmovable is None
-        and not workspace.folders.has_store(branch)
-        and lost.loss_of(workspace, branch) is None
-    ):
-        origin = _origin(workspace, branch, follows_head=choice.follows_head)
-    if origin is None or origin.is_former:
-        make()
-        return
-    workspace.tried_on[branch], workspace.makes[branch] = origin.branch, make
-
-
-def for_trying(workspace: Workspace, choice: Choice) -> Ensured:
-    """Have the writes of a dry run planned on what answers for a choice; see ``for_reading``. Nothing is written.
-
-    The branch is still the one that is meant: where it has no store, ``workspace`` gives, for it, the one that its
-    store will be copied from.
-
-    Raises: as ``for_reading``.
-    """
-    answering, ensured = _answering(workspace, choice)
-    if answering.branch != choice.branch:
-        workspace.tried_on[choice.branch] = answering.branch
-    return ensured
-
-
-def _answering(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
-    has_store = workspace.folders.has_store(choice.branch)
-    if workspace.unmovable is not None and has_store:
-        notice = (
-            f"{workspace.unmovable.message}. The stores are read in {workspace.folders.branches_dir}, where they are."
-        )
-        return choice, Ensured(choice.branch, is_new=False, notice=notice)
-    if not has_store:
-        return _without_store(workspace, choice)
-    verdict = workspace.verdict_on(choice.branch)
-    if verdict == "made_again":
-        return _of_earlier(workspace, choice)
-    return choice, _found(workspace, choice.branch, verdict, notes_ref=False)
-
-
-def _of_earlier(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
-    """Return the branch that answers for one whose store is that of an earlier branch of its name.
-
-    Raises: ``StoreWentBack`` when records are missing from that store, and there is nothing else to read;
-    ``GitUnusable`` and what reading its head raises.
-    """
-    loss = lost.loss_of(workspace, choice.branch)
-    origin = find_origin(workspace, choice.branch)
-    if loss and origin is None:
-        raise lost.error_of(workspace, loss)
-    why = f"git deleted {choice.branch} and made it again since its store was last used"
-    then = "The next command that writes makes a new store, and puts that of the earlier branch in the trash."
-    if origin is None:
-        notice = f"{why}: this is the store of the earlier branch. {then}"
-        return choice, Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
-    notice = f"{why}: this is {origin.branch}, from which a new store will be copied. {then}"
-    if loss:
-        error = lost.error_of(workspace, loss)
-        notice = f"{error.message} This is {origin.branch}. {error.remedy}"
-    ensured = Ensured(choice.branch, is_new=False, notice=notice, is_warning=True)
-    return Choice(origin.branch, follows_head=False), ensured
-
-
-def _without_store(workspace: Workspace, choice: Choice) -> tuple[Choice, Ensured]:
-    """Return the branch that answers for one that has no store.
-
-    Raises: as ``for_reading``.
-    """
-    branch = choice.branch
-    loss = lost.loss_of(workspace, branch)
-    try:
-        origin = _origin(workspace, branch, follows_head=choice.follows_head)
-        remembered = trash.remembered(workspace, branch)
-        if origin is None:
-            loss = lost.blocking(workspace, branch, lost.losses(workspace), is_copied=False)
-    except GitUnusable as error:
-        raise (lost.error_of(workspace, loss) if loss else error) from error
-    if origin is None and loss:
-        raise lost.error_of(workspace, loss)
-    if origin is None:
-        return choice, _read_as_empty(workspace, branch)
-    if loss:
-        missed = lost.error_of(workspace, loss)
-        said = f"{missed.message} This is {origin.branch}. {missed.remedy}"
-    elif origin.is_former:
-        said = f"git renamed {origin.branch} to {branch}: this is the store of {origin.branch}, which goes to {branch}"
-        said += " at its first write."
-    else:
-        said = f"{branch} has no store yet: this is {origin.branch}, from which the first write copies it."
-        said = f"{said} {origin.notice}".rstrip()
-    ensured = Ensured(branch, is_new=False, notice=f"{said} {remembered}".rstrip(), is_warning=bool(loss))
-    return Choice(origin.branch, follows_head=False), ensured
-
-
-def _read_as_empty(workspace: Workspace, branch: str) -> Ensured:
-    """Have a branch without a store read as an empty one, in the private folder of this process.
-
-    Raises: ``GitUnusable``; ``StorageError`` and its kin when that folder cannot be written.
-    """
-    machine, place = workspace.machine, workspace.folders.directory_of(branch)
-    notice, is_warning = _said_of_empty(workspace, branch)
-    if place not in workspace.pool.empty_stores:
-        with files.explained(place, "make"):
-            folder = Path(scratch.made_private_folder(), f"empty-{secrets.token_hex(8)}")
-        files.make_directory(machine.fs, folder)
-        directory = folder / place.name
-        branchdir.create(machine.fs, directory, machine.clock, branch=branch)
-        workspace.pool.empty_stores[place] = directory
-    return Ensured(branch, is_new=False, notice=notice, is_warning=is_warning)
-
-
-def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> BranchOrigin | None:
+def origin_of(workspace: Workspace, branch: str, *, follows_head: bool) -> BranchOrigin | None:
     """Return what the store of a branch is made from, once git is not about to call it otherwise.
 
     Raises: ``BranchMoved`` or ``UnknownBranch`` when there is no such branch any more.
@@ -447,7 +279,7 @@ def _origin(workspace: Workspace, branch: str, *, follows_head: bool) -> BranchO
     return settling.settled(workspace, ask, is_doubtful)[0]
 
 
-def _remarked(workspace: Workspace, ensured: Ensured) -> Ensured:
+def with_left_over(workspace: Workspace, ensured: Ensured) -> Ensured:
     """Return the same with what git has left next to a store that was there before."""
     if ensured.is_new or ensured.notice:
         return ensured
@@ -485,7 +317,7 @@ def _put(workspace: Workspace, branch: str, make: Callable[[Path], object]) -> N
 
 def _empty(workspace: Workspace, branch: str) -> Ensured:
     machine = workspace.machine
-    notice, is_warning = _said_of_empty(workspace, branch)
+    notice, is_warning = said_of_empty(workspace, branch)
 
     def create(place: Path) -> None:
         branchdir.create(machine.fs, place, machine.clock, branch=branch, features=workspace.folders.store_features)
@@ -494,7 +326,7 @@ def _empty(workspace: Workspace, branch: str) -> Ensured:
     return Ensured(branch, is_new=True, notice=notice, is_warning=is_warning)
 
 
-def _said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
+def said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
     """Return what to say of a branch that starts empty, and whether that is a warning.
 
     Raises: ``GitUnusable``; ``StorageError`` and its kin.
@@ -507,7 +339,7 @@ def _said_of_empty(workspace: Workspace, branch: str) -> tuple[str, bool]:
         notice = notice or f"{branch} starts empty."
         notice += (
             f" There are stores of other branches ({', '.join(others[:3])}); if one of them was renamed: "
-            f"{typed('branch', 'ensure', branch, '--from', 'NAME', '--replace')}."
+            f"{shell('branch', 'ensure', branch, '--from', 'NAME', '--replace')}."
         )
     if not_read:
         notice = f"{notice or f'{branch} starts empty.'} {not_read}"

@@ -26,7 +26,7 @@ from kbcore.remedies import by_front_end, kb
 from kbcore.store.history.broken import Base, BrokenEdge, broken_by, edges_before, types_of
 from kbcore.store.history.names import RenamesSince
 from kbcore.store.history.shown import edge_name
-from kbcore.store.history.undone import RENAMED, Conflict, files_of
+from kbcore.store.history.undo_units import RENAMED, Conflict, files_of
 from kbcore.store.planning.findings import edge_words
 from kbcore.text.wording import more_problems, shortened, some_of
 from kbcore.view.view import View

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kbcore.kip.compile.statement import SqlStatement
+from kbcore.kip.sql.statement import SqlStatement
 
 NOTHING = "(select 1)"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip import algebra
-from kbcore.kip.compile.relation import Bound, SqlRelation, closed
-from kbcore.kip.compile.statement import SqlStatement
+from kbcore.kip.sql.relation import Bound, SqlRelation, closed
+from kbcore.kip.sql.statement import SqlStatement
 from kbcore.kip.vocabulary import PREDICATES
 from kbcore.model.concepts import DEFINING, DOMAIN, SCHEMA_DOMAIN
 

@@ -1,9 +1,9 @@
-"""Which files git keeps: a path is there when it is a file or a folder, also by way of a link."""
+"""The files that git keeps: a path is there when it is a file or a folder, also by way of a link."""
 
 from __future__ import annotations
 
 from kbcore.git import Blob, blobs
-from kbcore.git.kept import TrackedFiles
+from kbcore.git.tracked_paths import TrackedFiles
 
 TREE = {
     "src/a.py": Blob("100644", "1"),

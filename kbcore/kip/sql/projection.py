@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.matching import link_of, node_of
-from kbcore.kip.compile.relation import Bound, SqlRelation, read
-from kbcore.kip.compile.statement import SqlStatement
-from kbcore.kip.compile.values import HUGE, Operand, only_where, value
+from kbcore.kip.sql.matching import link_of, node_of
+from kbcore.kip.sql.relation import Bound, SqlRelation, read
+from kbcore.kip.sql.statement import SqlStatement
+from kbcore.kip.sql.values import HUGE, Operand, only_where, value
 from kbcore.view import tables
 
 _SHORT_LIST: Final = 64

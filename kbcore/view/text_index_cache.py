@@ -1,4 +1,4 @@
-"""Text search of one branch: its index, kept in the cache and updated to the seq of the view.
+"""The text index of one branch: kept in the cache and updated to the seq of the view.
 
 The index is built by the first search that needs it, never by a write. It is published as the view is: under a
 temporary name, then renamed, and never changed after. Losing it costs time, and a damaged one is deleted.
@@ -25,7 +25,7 @@ BODIES: Final = ".bodies.duckdb"
 
 _TAIL_ROWS: Final = 32
 _SHARE: Final = 100
-"""What was taken in since the published index is worth publishing from so many entities on, and from a hundredth of a
+"""Entities taken in since the published index are worth publishing from so many on, and from a hundredth of a
 large index on: every process that begins splits the words of all of them again."""
 _FEW_BODIES: Final = 1000
 """With so many kept documents a new one is kept at once, of more when they are a hundredth of the rest."""

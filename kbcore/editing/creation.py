@@ -9,23 +9,17 @@ import os
 import posixpath
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kbcore.editing import document_lock
-from kbcore.editing.documents import FileEdit, WriteTarget, commit, facts_of, framed, read_file, require_checked_out
+from kbcore.editing.assignments import FieldChange, assignment, values_of
+from kbcore.editing.documents import WriteTarget, commit, facts_of, framed, require_checked_out
+from kbcore.editing.file_edits import FileEdit, read_file
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.editing.setting import (
-    FRONT_MATTER_HOLDS,
-    FieldChange,
-    SetResult,
-    assignment,
-    check_status,
-    client_request,
-    is_writable,
-    values_of,
-)
+from kbcore.editing.setting import FRONT_MATTER_HOLDS, SetResult, check_status, client_request, is_writable
 from kbcore.errors import IntegrityViolation, InvalidChangeset, InvalidQuery, Problem
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.extract.markdown import NAME as MARKDOWN
@@ -40,6 +34,8 @@ from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
+from kbcore.sync.ids_elsewhere import NotSeen, SeenId, ids_elsewhere, in_use_elsewhere
+from kbcore.sync.locate import check_free
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import wanted_at
 from kbcore.text.escaping import in_quotes
@@ -56,9 +52,9 @@ _MAX_NAME_BYTES: Final = 200
 _MARK: Final = re.compile(r"\{(id|title|status|type)\}")
 _FILE_NAME: Final = re.compile(r"[\w$.-]+")
 _PLAIN_TEMPLATE: Final = "---\nid: new\ntitle: new\nstatus: new\n---\n\n# {title}\n"
-_FOLDERS: Final = """
-select path from node where type = ? and path <> '' and path in (select path from source where extractor like ?)
-order by path
+_PATHS: Final = """
+select path, bool_or(status = $3) from node
+where type = $1 and path <> '' and path in (select path from source where extractor like $2) group by path order by path
 """
 _GLOB: Final = re.compile(r"[*?\[{]")
 
@@ -77,7 +73,15 @@ def type_named(view: View, workspace: Workspace, kind: str) -> EntityType:
     return known[kind]
 
 
-def take_id(target: WriteTarget, kind: str, prefix: str = "", *, dry_run: bool = False) -> str:
+class TakenId(NamedTuple):
+    """A free id, the one with the highest number of its series, and what was not looked at for it."""
+
+    id: str
+    last: SeenId | None
+    not_seen: tuple[NotSeen, ...]
+
+
+def take_id(target: WriteTarget, kind: str, prefix: str = "", *, dry_run: bool = False) -> TakenId:
     """Return the next free id of a type, reserved for an hour unless it is a dry run.
 
     Without ``prefix`` it is that of most entities of the type.
@@ -90,10 +94,15 @@ def take_id(target: WriteTarget, kind: str, prefix: str = "", *, dry_run: bool =
         return _series(view, kind, prefix)
 
     begin, last = target.read(series)
+    there = ids_elsewhere(target.workspace, target.branch, [begin])
+    highest = there.highest.get(begin)
+    if last and (highest is None or numbering.next_id(begin, [last, highest.id]) == numbering.next_id(begin, [last])):
+        highest = SeenId(last, "branch", target.branch)
+    used = [highest.id] if highest else []
     if dry_run:
-        return id_allocation.known_next(target.workspace, begin, [last])
-    with id_allocation.reserved(target.workspace, [(begin, [last])]) as [key]:
-        return key
+        return TakenId(id_allocation.known_next(target.workspace, begin, used), highest, there.not_seen)
+    with id_allocation.reserved(target.workspace, [(begin, used)]) as [key]:
+        return TakenId(key, highest, there.not_seen)
 
 
 def _series(view: View, kind: str, prefix: str) -> tuple[str, str]:
@@ -146,7 +155,9 @@ class _Plan:
         self.schema: Schema = view.schema(workspace.schema)
         self.begin, self.last = _series(view, wish.kind, wish.prefix)
         self.path = _normal(workspace, wish.path) if wish.path else ""
-        self.folder = "" if wish.in_store or wish.path else _folder(view, workspace, wish.kind)
+        self.values = _values(self, wish)
+        status = str(self.values["status"])
+        self.folder = "" if wish.in_store or wish.path else _folder(view, workspace, wish.kind, status)
         _check_free(view, [wish.key] if wish.key else [])
 
 
@@ -161,7 +172,7 @@ def make(
     """
     workspace = target.workspace
     plan: _Plan = target.read(lambda view: _Plan(view, workspace, wish))
-    values = _values(plan, wish)
+    values = plan.values
     if not (plan.folder or plan.path):
         if edit is not None:
             hint = f"{kb('new')} makes it without an editor." if "title" in values else "Give its title."
@@ -170,13 +181,14 @@ def make(
     require_checked_out(target)
     if edit is None:
         _check_required(plan.definition, values)
+    used = [] if wish.key else [plan.last, *in_use_elsewhere(workspace, target.branch, [plan.begin])]
     with ExitStack() as stack:
         if wish.key:
             key = wish.key
         elif dry_run:
-            key = id_allocation.known_next(workspace, plan.begin, [plan.last])
+            key = id_allocation.known_next(workspace, plan.begin, used)
         else:
-            [key] = stack.enter_context(id_allocation.reserved(workspace, [(plan.begin, [plan.last])]))
+            [key] = stack.enter_context(id_allocation.reserved(workspace, [(plan.begin, used)]))
         path = plan.path or f"{plan.folder}/{_file_name(key, str(values.get('title', '')))}"
         wished = {"id": key, **values}
         text = _text(workspace, path, plan.definition, wished)
@@ -273,21 +285,34 @@ def _normal(workspace: Workspace, path: str) -> str:
     return normal
 
 
-def _folder(view: View, workspace: Workspace, kind: str) -> str:
-    """Return the folder of a type's documents: that of the last one, else the first one that is configured.
+def _folder(view: View, workspace: Workspace, kind: str, status: str) -> str:
+    """Return the folder of a type's documents: that of more than half of them, else the first one that is configured.
 
-    "" where no documents define the type.
+    Where none in that folder has the status of the new one, and several others have, these count alone: a project may
+    have a folder for what is done. Where none is configured it is that of most of them, and "" where no documents
+    define the type.
     """
     wants = wanted(workspace)
-    used = [posixpath.dirname(str(path)) for (path,) in reversed(view.rows(_FOLDERS, [kind, f"{MARKDOWN}/%"]))]
+    rows = view.rows(_PATHS, [kind, f"{MARKDOWN}/%", status])
+    count = Counter(posixpath.dirname(str(path)) for path, _ in rows)
+    alike = Counter(posixpath.dirname(str(path)) for path, is_alike in rows if is_alike)
+    main = _most(count)
+    if main and not alike[main[0]] and alike.total() > 1:
+        count, main = alike, _most(alike)
+    used = [folder for folder, _ in count.most_common()]
     globs = [glob for want in wants if want.extractor.name == MARKDOWN for glob, of in want.globs if of == kind]
     configured = [posixpath.dirname(_GLOB.split(glob, maxsplit=1)[0]) for glob in globs]
-    for folder in filter(None, dict.fromkeys([*used, *configured])):
+    for folder in filter(None, dict.fromkeys([*main, *configured, *used])):
         found = wanted_at(wants, f"{folder}/new.md")
         # A document may name its type, so that a folder that has some may be configured for another type.
         if found and found.wanted.extractor.name == MARKDOWN and (folder in used or found.type == kind):
             return folder
     return ""
+
+
+def _most(count: Counter[str]) -> list[str]:
+    """Return the folder of more than half of the documents, if there is one."""
+    return [folder for folder, number in count.most_common(1) if number * 2 > count.total()]
 
 
 def _file_name(key: str, title: str) -> str:
@@ -390,6 +415,7 @@ def _written(
             raise InvalidChangeset(f"{edit.path} would not be read.", hint="Choose another id or another place.")
         return draft
 
+    check_free(target.read, workspace.store(target.branch).read, key)
     with document_lock.held(workspace, command=target.author.tool, dry_run=dry_run):
         if os.path.lexists(workspace.repo.worktree / edit.path):
             hint = "Name another file."

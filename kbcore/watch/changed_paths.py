@@ -1,7 +1,7 @@
 """Changed paths of a worktree, queried in one thread: for a process that answers questions.
 
 The kernel notes a change before the call that made it returns: whatever was saved before a question is in the answer.
-Changes through a memory map, through another name of a file, and behind a link are not noted.
+Changes through a memory map, through another name of a file, and at the end of a link are not noted.
 """
 
 from __future__ import annotations

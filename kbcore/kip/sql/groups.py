@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kbcore.kip import algebra
-from kbcore.kip.compile.conditions import truth
-from kbcore.kip.compile.matching import match_link, match_node, walk
-from kbcore.kip.compile.relation import Bound, SqlRelation, closed, read, wider
-from kbcore.kip.compile.statement import SqlStatement
+from kbcore.kip.sql.conditions import truth
+from kbcore.kip.sql.matching import match_link, match_node, walk
+from kbcore.kip.sql.relation import Bound, SqlRelation, closed, read, wider
+from kbcore.kip.sql.statement import SqlStatement
 
 Beginning = Callable[[], SqlRelation]
 """Makes the relation that a group begins with, each time a new one."""

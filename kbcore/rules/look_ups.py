@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from kbcore.model.graph import Link, Node, SourceFile
-from kbcore.model.schema import Schema
+from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Change, Changes
 from kbcore.model.statuses import RETIRED, is_status
 from kbcore.rules.stale_edges import StaleEdge
@@ -33,6 +33,12 @@ class Edge(NamedTuple):
     version: int
 
 
+def is_link_to_page(edge: Edge) -> bool:
+    """Return whether an edge is only a link in a text to a page that is no entity: ``tables.IS_LINK_TO_PAGE``."""
+    is_mention = edge.type == MENTIONS and bool(edge.files)
+    return is_mention and not edge.is_resolved and edge.to_id.lower().endswith((".md", ".markdown"))
+
+
 def edge_of(link: Link) -> Edge:
     """Return what rules look at of a link."""
     files = sorted(files_of(link))
@@ -49,13 +55,10 @@ class Side(Protocol):
         """Return the links with these ids, as far as they exist."""
 
     def out_of(self, ids: Collection[str], type_: str = "") -> list[Edge]:
-        """Return the links that lead from these ids, standing or not; of one type, or of any."""
+        """Return the links that lead from these ids, resolved or not; of one type, or of any."""
 
     def into(self, ids: Collection[str], type_: str = "") -> list[Edge]:
-        """Return the links that lead to these ids, standing or not; of one type, or of any."""
-
-    def has_edges(self) -> bool:
-        """Return whether any link is resolved."""
+        """Return the links that lead to these ids, resolved or not; of one type, or of any."""
 
     def sources(self, paths: Collection[str]) -> list[SourceFile]:
         """Return the source files with these paths, as far as they were read."""
@@ -71,12 +74,15 @@ class Look(msgspec.Struct, frozen=True):
     """A side, what changed between the two sides, and the schema of the branch.
 
     ``suspect`` returns the edges that the change made suspect: that depends on the history of both sides.
+    ``has_or_had_edges`` returns whether the state after the change, or one before it, has an edge that is no link in
+    the text of a document.
     """
 
     side: Side
     changes: Changes
     schema: Schema
     suspect: Callable[[], list[StaleEdge]]
+    has_or_had_edges: Callable[[], bool]
 
     def came_or_went(self) -> set[str]:
         """Return the ids of the nodes that exist on one side alone."""

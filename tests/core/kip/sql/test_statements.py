@@ -1,4 +1,4 @@
-"""What commands become in SQL: one SELECT where that can be, and nothing that the answer does not need."""
+"""Commands as SQL: one SELECT where that can be, and nothing that the answer does not need."""
 
 from __future__ import annotations
 

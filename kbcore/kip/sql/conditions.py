@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.relation import Bound
-from kbcore.kip.compile.statement import SqlStatement
-from kbcore.kip.compile.values import compared, constant, is_member, operand
+from kbcore.kip.sql.relation import Bound
+from kbcore.kip.sql.statement import SqlStatement
+from kbcore.kip.sql.values import compared, constant, is_member, operand
 
 _SIGNS: Final = {"==": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TESTS: Final = {

@@ -12,9 +12,9 @@ from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused, ResourceLimit, StatementTimeout
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.statement import LINKS, NODES, CompileContext
 from kbcore.kip.errors import NOT_FOUND, RESOURCE, SYNTAX, TIMEOUT, refused
 from kbcore.kip.names import TypeNames
+from kbcore.kip.sql.statement import LINKS, NODES, CompileContext
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model.schema import Schema
 from kbcore.query.former import called, said

@@ -1,4 +1,4 @@
-"""The input history of the prompt of ``kb kip``, kept in the user's state folder; never in ``.kb``.
+"""The input history of a prompt, kept in the user's state folder; never in ``.kb``.
 
 It is only a courtesy: where it cannot be read or written, the prompt works without it.
 """
@@ -14,14 +14,13 @@ from kbcore.storage.scratch import user_folder
 
 MAX_LINES: Final = 1000
 _FOLDER: Final = "kb"
-_NAME: Final = "kip-history"
 _PRIVATE: Final = 0o700
 
 
-def place(env: Mapping[str, str]) -> Path | None:
-    """Return where the history is kept: below XDG_STATE_HOME, else ``~/.local/state``; None where there is no home."""
+def place(env: Mapping[str, str], name: str) -> Path | None:
+    """Return where a history is kept: below XDG_STATE_HOME, else ``~/.local/state``; None where there is no home."""
     state = user_folder(env, "XDG_STATE_HOME", ".local/state")
-    return state / _FOLDER / _NAME if state else None
+    return state / _FOLDER / name if state else None
 
 
 def load(readline: Any, path: Path | None) -> None:

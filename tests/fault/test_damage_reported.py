@@ -1,4 +1,4 @@
-"""D1: each kind of damage is told with its place, its reach and a way out that works, by every front end."""
+"""D1: each kind of damage is reported with its place, its reach and a way out that works, by every front end."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def in_bytes(text: object, length: int) -> str:
 def measured(kind: Kind, length: int) -> Kind:
     """Return a kind with bytes for numbers of records."""
     file, line, offset = kind.found
-    told = tuple(re.sub("<(.*?)>", lambda found: in_bytes(found[1], length), one) for one in kind.told)
-    return kind._replace(told=told, found=(file, line, int(in_bytes(offset, length))))
+    reported = tuple(re.sub("<(.*?)>", lambda found: in_bytes(found[1], length), one) for one in kind.reported)
+    return kind._replace(reported=reported, found=(file, line, int(in_bytes(offset, length))))
 
 
 @contextlib.contextmanager
@@ -78,8 +78,8 @@ def agent(root: Path) -> Iterator[Callable[..., dict[str, Any]]]:
 def check_error(root: Path, kind: Kind, wanted: tuple[str, int], words: tuple[str, ...], stdin: str = "") -> None:
     """Insist on how a command fails, as text and as JSON."""
     code, status = wanted
-    shown, told = kb(root, *words, "--json", stdin=stdin), kb(root, *words, stdin=stdin)
-    assert (shown.status, told.status) == (status, status), (shown, told)
+    shown, reported = kb(root, *words, "--json", stdin=stdin), kb(root, *words, stdin=stdin)
+    assert (shown.status, reported.status) == (status, status), (shown, reported)
     assert shown.err == "", shown
     assert shown.error["code"] == code
     assert shown.error["applied"] == "no"
@@ -87,9 +87,9 @@ def check_error(root: Path, kind: Kind, wanted: tuple[str, int], words: tuple[st
     assert shown.error["file"] == str(root / STORE / file)
     if line > 0:
         assert (shown.error["line"], shown.error["offset"]) == (line, offset)
-    assert shown.error["message"].rstrip(".") in told.err
-    assert file in told.err
-    assert f"hint: {shown.error['hint']}" in told.err
+    assert shown.error["message"].rstrip(".") in reported.err
+    assert file in reported.err
+    assert f"hint: {shown.error['hint']}" in reported.err
     assert len(shown.error["hint"]) > 40
 
 
@@ -98,11 +98,11 @@ def check_diagnosis(root: Path, kind: Kind) -> None:
     before = tree(root)
     note = {CACHES_NAME, f"{CACHES_NAME}/main", f"{CACHES_NAME}/main/damaged.json"}
     for command in ("verify", "doctor"):
-        told, shown = kb(root, command), kb(root, command, "--json")
-        assert (told.status, shown.status) == (kind.verify, kind.verify), told
+        reported, shown = kb(root, command), kb(root, command, "--json")
+        assert (reported.status, shown.status) == (kind.verify, kind.verify), reported
         assert shown.json["ok"] is (kind.verify == 0)
-        text = re.sub(r"\n +", " ", told.out + told.err)
-        for pattern in kind.told:
+        text = re.sub(r"\n +", " ", reported.out + reported.err)
+        for pattern in kind.reported:
             is_note = pattern.startswith(("note", "Every", "No record is known", "The records", "good and", "but what"))
             if command == "doctor" or not is_note:
                 assert re.search(pattern, text), (pattern, text)
@@ -150,7 +150,7 @@ EVERYDAY = {kind.row: name for name, kind in reversed(KINDS.items())}.values()
 @pytest.mark.sliced(5)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("name", [name for name in KINDS if tries(name in EVERYDAY, 1)])
-def test_damage_is_told_with_its_place_and_a_way_out_that_works(name: str, models, harmed, tally) -> None:
+def test_damage_is_reported_with_its_place_and_a_way_out_that_works(name: str, models, harmed, tally) -> None:
     length = (models / "plain" / STORE / FIRST).stat().st_size // 5
     kind = measured(KINDS[name], length)
     root = harmed(kind)
@@ -182,7 +182,7 @@ def warned(root: Path, keys: str) -> str:
 
 
 @pytest.mark.fault("D1")
-def test_what_a_write_mends_is_told_in_its_answer_and_in_the_log(harmed, tally) -> None:
+def test_what_a_write_repairs_is_reported_in_its_answer_and_in_the_log(harmed, tally) -> None:
     torn = harmed(KINDS["torn tail"])
     tally.tried()
     assert "23 bytes of an unfinished write were cut from" in warned(torn, "Q")
@@ -193,12 +193,12 @@ def test_what_a_write_mends_is_told_in_its_answer_and_in_the_log(harmed, tally) 
 
 
 @pytest.mark.fault("D1")
-def test_an_old_head_is_told_loudly_when_it_is_mended(harmed, tally) -> None:
+def test_an_old_head_is_reported_when_it_is_repaired(harmed, tally) -> None:
     root = harmed(KINDS["old head"])
     tally.tried()
-    told = warned(root, "Q")
-    assert "records 6 to 8 were complete, and now count" in told
-    assert "The head file was older than the journal: a person or a tool restored an old one." in told
+    reported = warned(root, "Q")
+    assert "records 6 to 8 were complete, and now count" in reported
+    assert "The head file was older than the journal: a person or a tool restored an old one." in reported
     tally.done()
 
 
@@ -207,14 +207,15 @@ def test_a_head_without_the_beginning_says_what_is_gone(harmed, tally) -> None:
     root = harmed(KINDS["sealed file missing"])
     tally.tried()
     (root / STORE / "head.json").unlink()
-    told = done(kb(root, "doctor", "--rebuild-head")).err
-    assert "The records before 6 are not there: a snapshot replaces them" in told
+    reported = done(kb(root, "doctor", "--rebuild-head")).err
+    assert "The records before 6 are not there: a snapshot replaces them" in reported
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_foreign_write_is_told_truthfully(when: str, harmed, monkeypatch, tally) -> None:
+def test_a_foreign_write_is_reported_truthfully(when: str, harmed, monkeypatch, tally) -> None:
     root = harmed(KINDS["torn tail"]._replace(harm=lambda _: None))
     tally.tried()
     with monkeypatch.context() as patch:
@@ -255,6 +256,7 @@ def intruding(path: Path, when: str) -> Callable[[RealFs, int, bytes], int]:
     return writing
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D1")
 def test_a_lock_that_is_held_names_its_holder(harmed, tally) -> None:
     root = harmed(KINDS["torn tail"]._replace(harm=lambda _: None))
@@ -266,7 +268,7 @@ def test_a_lock_that_is_held_names_its_holder(harmed, tally) -> None:
         fcntl.flock(holder, fcntl.LOCK_EX)
         os.pwrite(holder, lock.describe(SystemClock(), "kb sync"), 0)
         shown = kb(root, "apply", "-", "--json", stdin=changeset("Q"))
-        told = kb(root, "apply", "-", stdin=changeset("Q"))
+        reported = kb(root, "apply", "-", stdin=changeset("Q"))
         assert ids(root) == "ABCDE"
         assert done(kb(root, "verify", "--json")).json["ok"]
         assert kb(root, "doctor").status == 0
@@ -274,13 +276,14 @@ def test_a_lock_that_is_held_names_its_holder(harmed, tally) -> None:
         os.close(holder)
     assert (shown.error["code"], shown.status) == ("lock_timeout", 20)
     assert shown.error["retryable"]
-    assert f"is held by kb sync (process {os.getpid()} on {os.uname().nodename}, since 20" in told.err
-    assert "hint: Wait for the named process, or end it; the lock is freed when it dies." in told.err
+    assert f"is held by kb sync (process {os.getpid()} on {os.uname().nodename}, since 20" in reported.err
+    assert "hint: Wait for the named process, or end it; the lock is freed when it dies." in reported.err
     assert documented("a lock that is held") == {("lock_timeout", 20)}
     put(root, "Q")
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize(
     ("code", "wanted"),
@@ -290,7 +293,7 @@ def test_a_lock_that_is_held_names_its_holder(harmed, tally) -> None:
         (errno.EDQUOT, ("storage_full", 22)),
     ][: tries(2, 3)],
 )
-def test_a_disk_that_takes_nothing_is_told_and_queries_go_on(code: int, wanted, harmed, monkeypatch, tally) -> None:
+def test_a_disk_that_takes_nothing_is_reported_and_queries_go_on(code: int, wanted, harmed, monkeypatch, tally) -> None:
     root = harmed(KINDS["torn tail"]._replace(harm=lambda _: None))
     before = (root / STORE / FIRST).read_bytes()
     tally.tried()

@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.matching import link_of, name_of, node_of
-from kbcore.kip.compile.relation import Bound
-from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import BEGINNINGS, GIVEN, LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, PROGRAMS
+from kbcore.kip.sql.matching import link_of, name_of, node_of
+from kbcore.kip.sql.relation import Bound
+from kbcore.kip.sql.statement import SqlStatement
 from kbcore.model.values import normal_time
 from kbcore.text.escaping import in_quotes
 

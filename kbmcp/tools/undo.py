@@ -1,0 +1,93 @@
+"""Carries out the actions revert and rollback of ``kb_history``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import some_of
+from kbmcp.tools.answers import Payload
+from kbmcp.tools.call import Call
+from kbmcp.tools.hints import of_tools
+from kbmcp.tools.history_request import HistoryRequest
+from kbmcp.tools.write import answer_of
+
+if TYPE_CHECKING:
+    from kbcore.editing.documents import WriteTarget
+    from kbcore.store.history.log import Selection
+    from kbcore.view.view import View
+
+_MOST_NAMED: Final = 10
+_WITH_FILES: Final = "Send it again with `files` true: it changes them back as well."
+
+
+def revert_records(call: Call, asked: HistoryRequest) -> Payload:
+    """Undo one record, or all that an actor or a session wrote, with the files where a record renamed an entity.
+
+    Raises: as ``undoing.undo`` and ``undo.revert``; ``DerivedFact`` for files that would change and may not.
+    """
+    from kbcore.editing.undoing import LargerRecord, in_files, in_steps, undo
+
+    if asked.is_narrowed:
+        return _revert_all(call, asked)
+    only_shown = asked.dry_run or not asked.files
+    written = undo(_target(call), asked.seq, message=asked.message, dry_run=only_shown)
+    if isinstance(written, LargerRecord):
+        error = in_steps(written, [asked.seq])
+        ids = [f"{in_quotes(now)} the id {in_quotes(before)}" for now, before in written.renames.items()]
+        then = " Then the revert of the record undoes the rest." if written.rest else ""
+        error.remedy = f"{of_tools('{kb_upsert}')} with `rename` gives {some_of(ids, _MOST_NAMED)} back.{then}"
+        raise error
+    if written is not None:
+        if asked.files:
+            return answer_of(call, written.outcome, [edit.path for edit in written.edits])
+        error = in_files(asked.seq, written.edits)
+        error.remedy = _WITH_FILES
+        raise error
+    return _undone(call, [asked.seq], asked.message, dry_run=asked.dry_run)
+
+
+def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
+    """Undo as one record all that clients wrote and that an actor or a session selects."""
+    from kbcore.editing.undoing import refuse_renames
+    from kbcore.store.history.undo import message_of, records_of
+
+    def selected(view: View) -> tuple[Selection, list[int]]:
+        selection = asked.selection(asked.seq, view.recorded_seq if asked.to is None else asked.to)
+        return selection, records_of(view, selection)
+
+    selection, seqs = call.store.read(selected)
+    refuse_renames(_target(call), seqs)
+    message = asked.message or message_of(selection, len(seqs))
+    return _undone(call, seqs, message, dry_run=asked.dry_run)
+
+
+def _undone(call: Call, seqs: Sequence[int], message: str, *, dry_run: bool) -> Payload:
+    from kbcore.store.history.undo import UndoOptions
+
+    return answer_of(call, _target(call).revert(seqs, UndoOptions(message=message, dry_run=dry_run)))
+
+
+def roll_back_to(call: Call, asked: HistoryRequest) -> Payload:
+    """Go back to the state at a seq. Raises: as ``undoing.roll_back`` and ``undo.rollback``; as ``revert_records``."""
+    from kbcore.editing.undoing import in_files_since, roll_back
+    from kbcore.store.history.undo import UndoOptions
+
+    to_seq = asked.to or 0
+    options = UndoOptions(message=asked.message, dry_run=asked.dry_run)
+    shown = UndoOptions(message=asked.message, dry_run=asked.dry_run or not asked.files)
+    written = roll_back(_target(call), to_seq, shown)
+    if written is not None:
+        if asked.files:
+            return answer_of(call, written.outcome, [edit.path for edit in written.edits])
+        error = in_files_since(to_seq, written.edits)
+        error.remedy = _WITH_FILES
+        raise error
+    return answer_of(call, _target(call).roll_back(to_seq, options))
+
+
+def _target(call: Call) -> WriteTarget:
+    from kbcore.editing.documents import WriteTarget
+
+    return WriteTarget(call.workspace, call.branch, call.author, call.read, call.follows_head)
