@@ -1,0 +1,74 @@
+"""The clauses of a text that are nested too deeply: an engine reads brackets inside of each other by recursion.
+
+A text is split into clauses and brackets only: comments, character codes and quoted texts are skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from kbcore.limits import MAX_CLAUSE_NESTING
+
+TOO_DEEP: Final = f"The clause is nested too deeply; the limit is {MAX_CLAUSE_NESTING:,} brackets inside of each other."
+_SYMBOL: Final = r"[#$&*+\-./:<=>?@^~\\]"
+_STOP: Final = rf"(?<!{_SYMBOL})\.(?=[\s%]|\Z)"
+_OPAQUE: Final = rf"""
+      %[^\n]*
+    | (?<!{_SYMBOL})/\*.*?(?:\*/|\Z)
+    | (?<!\w)0'(?:\\x[0-9a-fA-F]+\\?|\\[0-7]+\\?|\\.|''?|[^\\])
+    | (?<!\w)[1-9][0-9]?'(?=\w)
+    | '(?:[^'\\]|\\.|'')*+(?:'|\Z)
+    | "(?:[^"\\]|\\.|"")*+(?:"|\Z)
+    | `(?:[^`\\]|\\.|``)*+(?:`|\Z)"""
+"""Comments, character codes, numbers with a base, and quoted texts: brackets in them are none."""
+_CLAUSE: Final = re.compile(rf"(?:[^0-9.%/'\"`]++|{_OPAQUE}|(?!{_STOP}).)*+(?:{_STOP}|\Z)", re.VERBOSE | re.DOTALL)
+_BRACKET: Final = re.compile(rf"(?P<open>[(\[{{{{])|(?P<close>[)\]}}}}])|{_OPAQUE}", re.VERBOSE | re.DOTALL)
+_LAYOUT: Final = re.compile(r"(?:\s|%[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_NO_BREAK: Final = re.compile(r"[^\n]")
+
+
+class DeepClause(msgspec.Struct, frozen=True):
+    """The place of a clause: the characters from ``start`` to ``end``, and the line of the first, from 1."""
+
+    start: int
+    end: int
+    line: int
+
+
+def deep_clauses(text: str) -> list[DeepClause]:
+    """Return the clauses with more brackets inside of each other than a clause may have, in their order."""
+    if sum(map(text.count, "([{")) <= MAX_CLAUSE_NESTING:
+        return []
+    found: list[DeepClause] = []
+    for clause in _CLAUSE.finditer(text):
+        begin, end = clause.span()
+        if end - begin > MAX_CLAUSE_NESTING and _depth(text, begin, end) > MAX_CLAUSE_NESTING:
+            layout = _LAYOUT.match(text, begin)
+            start = layout.end() if layout else begin
+            found.append(DeepClause(start, end, text.count("\n", 0, start) + 1))
+    return found
+
+
+def _depth(text: str, begin: int, end: int) -> int:
+    depth = deepest = 0
+    for token in _BRACKET.finditer(text, begin, end):
+        if token["open"]:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token["close"]:
+            depth = max(0, depth - 1)
+    return deepest
+
+
+def without(text: str, clauses: Sequence[DeepClause]) -> str:
+    """Return a text with a comment in place of each of these clauses: all others keep their places and lines."""
+    parts, begin = [], 0
+    for one in clauses:
+        blank = _NO_BREAK.sub(" ", text[one.start + 2 : one.end - 2])
+        parts += [text[begin : one.start], "/*", blank, "*/"]
+        begin = one.end
+    return "".join([*parts, text[begin:]])

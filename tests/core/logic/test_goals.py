@@ -1,0 +1,326 @@
+"""Texts, answers and errors of goals and clauses are read and shown alike by each engine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import PrologFailed
+from kbcore.logic.engine import available
+from kbcore.logic.engine.installation import PROLOG_FOLDER
+from tests.support.logic.engines import engine_variables
+from tests.support.logic.workspaces import LogicProject
+from tests.support.repository.repos import git_env
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("goal", "answer"),
+    [
+        ("term_to_atom(X, 'a #= b')", "(a#=b)"),
+        ("atom_to_term('A #= b', _ #= X, _)", "b"),
+        ('term_string(X, "a #= b")', "(a#=b)"),
+        ('term_string(X, "a #= b", [])', "(a#=b)"),
+        ("term_to_atom(a #= b, X)", "'a#=b'"),
+        ("format(atom(X), '~w ~q ~p', [a #= b, a #= b, a #= b])", "'a#=b a#=b a#=b'"),
+        ("with_output_to(string(X), (print(a #= b), write(a in b)))", '"a#=ba in b"'),
+        ("X = (in - ins)", "(in)-(ins)"),
+    ],
+)
+def test_texts_in_a_goal_have_the_operators_of_the_libraries(logic: LogicProject, goal: str, answer: str) -> None:
+    assert logic.values(goal, "X") == [answer]
+
+
+@pytest.mark.parametrize("text", ["", " ", "% a comment", "/* another */"])
+def test_a_query_that_has_no_goal_is_a_syntax_error_that_says_so(logic: LogicProject, text: str) -> None:
+    error = logic.failure(text)
+    assert (error.data["kind"], error.message) == (
+        "syntax_error",
+        "Syntax error: a query is expected, and there is none.",
+    )
+
+
+@pytest.mark.sliced
+def test_a_library_that_is_loaded_later_brings_its_operators(logic: LogicProject) -> None:
+    assert logic.failure("term_to_atom(X, '~ a')").data["kind"] == "syntax_error"
+    logic.add(":- use_module(library(clpb)).")
+    assert logic.values("term_to_atom(X, '~ a'), X = ~(Y)", "Y") == ["a"]
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("goal", "bindings", "residual"),
+    [
+        ("X = [a|X]", {"X": "[a|X]"}, []),
+        ("X = f(X, Y, Z), Y = g(Y, Z)", {"X": "f(X, Y, Z)", "Y": "g(Y, Z)"}, []),
+        ("X = f(X, _), Y = X", {"X": "f(X, _A)", "Y": "X"}, []),
+        ("X = f(_Z), _Z = [_Z|W]", {"X": "f(_Z)"}, ["_Z=[_Z|W]"]),
+        ("findall(X, X = [X], L)", {"L": "[_A]"}, ["_A=[_A]"]),
+        ("A = f(A), dif(X, g(A))", {"A": "f(A)"}, ["dif(X, g(A))"]),
+        ("X = [Y, Y], Y = g(h), Z = [X, Z]", {"X": "[g(h), g(h)]", "Y": "g(h)", "Z": "[[g(h), g(h)], Z]"}, []),
+    ],
+)
+def test_a_cyclic_term_contains_the_name_that_it_has(
+    logic: LogicProject, goal: str, bindings: dict[str, str], residual: list[str]
+) -> None:
+    [answer] = logic.answers(goal)
+    assert (answer["bindings"], answer.get("residual", [])) == (bindings, residual)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("/* no end", 1),
+        ("a.\n\n/* no end\n\n", 3),
+        ("a.\np :-\n  q, /* an end */\n  r /* none\n\n.", 4),
+        ("p('/*', \"/*\", 0'/) :- % /*\n  /* /* */ q,\n  `/*` = X, /* none /*\n /*", 3),
+        ("a. % /*\n% /*\n\n /* none", 4),
+    ],
+)
+def test_a_comment_without_an_end_is_reported_at_the_line_where_it_begins(
+    logic: LogicProject, text: str, line: int
+) -> None:
+    wrong = logic.add(text).outcomes[-1]
+    assert (wrong.line, wrong.message) == (line, "Syntax error: End of file in /* ... */ comment.")
+
+
+@pytest.mark.parametrize(
+    ("goal", "output"),
+    [
+        ("format('~~@')", "~@"),
+        ("format('~a~~@~~W', [x])", "x~@~W"),
+        ("format('~`~t~3|@')", "~~~@"),
+        ("format('~*c@W', [2, 0'x])", "xx@W"),
+    ],
+)
+def test_a_format_that_calls_nothing_is_accepted(logic: LogicProject, goal: str, output: str) -> None:
+    assert logic.answers(goal) == [{"bindings": {}, "output": output}]
+
+
+@pytest.mark.parametrize("text", ["~@", "~~~@", "~~~~~W", "~a~@", "~3@", "~*@", "~:@", "~`@t~W"])
+def test_a_format_that_calls_a_goal_is_refused(logic: LogicProject, text: str) -> None:
+    assert logic.failure(f"format('{text}', [true, true])").data["kind"] == "refused"
+
+
+OWN_NAMES = (
+    "list_to_assoc([], []). list_to_assoc([X | Xs], [y(X) | Ys]) :- list_to_assoc(Xs, Ys).",
+    "all(L) :- list_to_assoc([1, 2], L).",
+)
+"""Clauses of a predicate that has the name of one of library(assoc), which is not loaded, and a caller."""
+
+
+@pytest.mark.parametrize("texts", [OWN_NAMES, OWN_NAMES[::-1], [" ".join(OWN_NAMES[::-1])]])
+def test_clauses_of_one_request_may_call_each_other_in_any_order(logic: LogicProject, texts: tuple[str, ...]) -> None:
+    assert [one.message for one in logic.add(*texts).outcomes] == ["", "", ""]
+    assert logic.values("all(L)", "L") == ["[y(1), y(2)]"]
+    logic.reset()
+    assert logic.prolog.import_file(logic.source(), "a.pl", "\n".join(texts)).errors == ()
+    assert logic.values("all(L)", "L") == ["[y(1), y(2)]"]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    ["put_assoc(a, b) --> put_assoc(c, d).", ":- dynamic put_assoc/4.", "workspace:put_assoc(1, 2, 3, 4)."],
+)
+def test_a_grammar_rule_and_a_declaration_define_a_name_as_well(logic: LogicProject, definition: str) -> None:
+    assert logic.add("p :- put_assoc(a, b, c, d).", definition).succeeded == 2
+
+
+def test_a_clause_that_is_refused_defines_nothing_for_the_others_of_its_request(logic: LogicProject) -> None:
+    found = logic.add("a :- get_assoc(1, 2, 3).", "get_assoc(1, 2, 3) :- put_assoc(1, 2, 3, 4), halt.", "b.").outcomes
+    assert [one.status for one in found] == ["error", "error", "success"]
+    assert found[0].message.startswith("`get_assoc/3` needs library(assoc), which is not loaded.")
+    assert logic.failure("get_assoc(1, 2, 3)").data["reason"] == "library"
+
+
+def test_a_library_that_one_text_of_a_request_loads_is_there_for_all(logic: LogicProject) -> None:
+    texts = ["p(X) :- list_to_assoc([], X).", "q(~ a).", ":- use_module(library(assoc))."]
+    assert [one.status for one in logic.add(*texts, ":- use_module(library(clpb)).").outcomes] == ["success"] * 4
+    assert logic.values("p(X)", "X") == ["t"]
+
+
+@pytest.mark.sliced(3)
+@pytest.mark.parametrize(
+    ("goal", "hint"),
+    [
+        ("wines(X)", "Did you mean 'wine/1'?"),
+        ("wine(X, Y)", "Did you mean 'wine/1'?"),
+        ("entitty(A, B, C, D)", "Did you mean 'entity/4'?"),
+        ("edge(A, B)", "Did you mean 'edge/3' or 'edge/4'?"),
+        ("appendd(A, B)", "Did you mean 'append/2' or 'append/3'?"),
+        ("lenght(A, B)", "Did you mean 'length/2'?"),
+        ("memberr(A, B)", "Did you mean 'member/2'?"),
+        ("vintage(A)", ""),
+        ("person(A, B)", ""),
+        ("p(A)", ""),
+        ("colour(A, B)", ""),
+    ],
+)
+def test_an_unknown_predicate_is_compared_with_own_ones_before_those_of_the_system(
+    logic: LogicProject, goal: str, hint: str
+) -> None:
+    logic.add("wine(red).")
+    failure = logic.failure(goal)
+    assert failure.data["kind"] == "unknown_predicate"
+    assert failure.hint == (hint or PrologFailed.default_hint)
+
+
+@pytest.mark.parametrize(
+    ("goal", "residual"),
+    [
+        ("dif(X, workspace:a)", ["dif(X, workspace:a)"]),
+        ("dif(X, kb_guard:run(a))", ["dif(X, kb_guard:run(a))"]),
+        ("freeze(X, p(workspace:a))", ["freeze(X, p(workspace:a))"]),
+        ("freeze(X, workspace:p(a))", ["freeze(X, p(a))"]),
+        ("freeze(X, (G, write(workspace:a)))", ["freeze(X, (G, write(workspace:a)))"]),
+        ("when(ground(X), maplist(G, [workspace:a]))", ["when(ground(X), maplist(G, [workspace:a]))"]),
+        ("freeze(X, findall(Y, (G ; \\+ H), Z))", ["freeze(X, findall(Y, (G;\\+H), Z))"]),
+    ],
+)
+def test_a_constraint_shows_the_data_and_the_goals_of_the_user(
+    logic: LogicProject, goal: str, residual: list[str]
+) -> None:
+    [answer] = logic.answers(goal)
+    assert answer["residual"] == residual
+
+
+def test_a_clause_shows_the_data_and_the_goals_of_the_user(logic: LogicProject) -> None:
+    logic.add("p(X) :- call(X), q(workspace:a), findall(Y, X, Y), format('~w', kb_guard:run(b)).")
+    body = "(A, q(workspace:a), findall(B, A, B), format('~w', kb_guard:run(b)))"
+    assert logic.values("clause(p(A), (_, _, findall(B, _, _), _)), clause(p(A), Body)", "Body") == [
+        body.replace("findall(B, A, B)", "findall(_A, A, _A)")
+    ]
+    assert logic.answers("portray_clause(p(workspace:a))")[0]["output"] == "p(workspace:a).\n"
+    assert logic.values("dif(X, workspace:a), copy_term(X, a, Goals)", "Goals") == ["[dif(a, workspace:a)]"]
+
+
+@pytest.mark.parametrize(
+    "goal", ["halt()", "call(halt())", "findall(X, halt(), L)", "G = halt(), call(G)", "p, halt()"]
+)
+def test_a_goal_with_empty_parentheses_is_refused_by_its_name(logic: LogicProject, goal: str) -> None:
+    logic.add("p.")
+    assert logic.failure(goal).data == {"kind": "refused", "name": "halt/0", "reason": "not_allowed"}
+
+
+def test_a_goal_with_empty_parentheses_is_none(logic: LogicProject) -> None:
+    logic.add("p.")
+    assert logic.failure("p()").data["kind"] == "type_error"
+    assert "`halt/0` is refused" in logic.add("q :- halt().").outcomes[0].message
+
+
+@pytest.mark.sliced
+def test_a_library_is_named_by_its_path_and_one_that_is_loaded_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    program = available(git_env(engine_variables("native"))).required().command[0]
+    asked = tmp_path / "asked.pl"
+    asked.write_text(
+        f":- use_module({str(PROLOG_FOLDER / 'guard.pl')!r}).\n"
+        "show(Name) :-\n"
+        "    absolute_file_name(library(Name), Path, [file_type(prolog), access(read)]),\n"
+        "    kb_guard:library_of(Path, Library),\n"
+        "    print(Library), nl.\n"
+        "reason :- kb_guard:refusal(list_to_assoc(_, _), list_to_assoc, 2, Reason), print(Reason), nl.\n"
+        ":- show(assoc), show(dcg/basics), show(clpfd), show(dcg/high_order).\n"
+        ":- reason, assertz(kb_guard:loaded_library(assoc)), reason.\n",
+        encoding="utf-8",
+    )
+    command = [program, "-f", "none", "-g", "halt", str(asked)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    said = ["assoc", "dcg/basics", "clpfd", "dcg/high_order", "library(assoc)", "not_allowed"]
+    assert (done.stdout.split(), done.stderr) == (said, "")
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("goal", "error"),
+    [
+        ("call(1)", "type_error(callable, 1)"),
+        ("call((fail, 1))", "type_error(callable, (fail, 1))"),
+        ("call((true ; 1))", "type_error(callable, (true;1))"),
+        ("call(1, a)", "type_error(callable, 1)"),
+        ("\\+ 1", "type_error(callable, 1)"),
+        ("findall(X, 1, _)", "type_error(callable, 1)"),
+        ("setof(X, Y^1, _)", "type_error(callable, 1)"),
+        ("maplist(1, [a])", "type_error(callable, 1)"),
+        ("forall(true, 1)", "type_error(callable, 1)"),
+        ("catch(1, never, true)", "type_error(callable, 1)"),
+    ],
+)
+def test_a_goal_can_catch_that_what_it_calls_is_none(logic: LogicProject, goal: str, error: str) -> None:
+    assert logic.values(f"catch({goal}, error(E, _), true)", "E") == [error]
+    assert logic.add(f"k(E) :- catch({goal}, error(E, _), true).").succeeded == 1
+    assert logic.values("k(E)", "E") == [error]
+    assert logic.failure(goal).data["kind"] == "type_error"
+
+
+@pytest.mark.parametrize(
+    "goal", ["call((shell(ls), 1))", "G = (1, shell(ls)), call(G)", "catch(call((1, shell(ls))), _, fail)"]
+)
+def test_a_goal_of_which_a_part_is_none_runs_no_other_part(logic: LogicProject, goal: str) -> None:
+    try:
+        assert logic.answers(goal) == []
+    except PrologFailed as error:
+        assert error.data["kind"] in {"refused", "type_error"}  # noqa: PT017 - one goal fails
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize(
+    ("goal", "residual"),
+    [("X = f(X), freeze(Y, X)", "freeze(Y, X)"), ("X = f(X), freeze(Y, (p, X = 1))", "freeze(Y, (p, X=1))")],
+)
+def test_a_constraint_with_a_cyclic_term_is_shown_as_it_was_typed(
+    logic: LogicProject, goal: str, residual: str
+) -> None:
+    assert logic.first(goal)["residual"] == [residual]
+    copied = logic.first(f"{goal}, copy_term(Y, Y1, Goals)")["bindings"]["Goals"]
+    assert "kb_" not in copied
+    assert copied.startswith("[freeze(Y1, ")
+
+
+@pytest.mark.sliced
+@pytest.mark.parametrize("text", ["d(X) :- Y = _{v: 3}, X = Y.v.", "a(1).b(2).", "p('.'(a, b))."])
+def test_a_full_stop_inside_of_a_clause_is_a_syntax_error_that_says_so(logic: LogicProject, text: str) -> None:
+    [before, wrong, after] = logic.add(f"c(1).\n{text}\nc(2).").outcomes
+    assert (before.status, wrong.status, after.status, wrong.line) == ("success", "error", "success", 2)
+    assert wrong.message.startswith("Syntax error: a full stop needs a space or the end of the line after it")
+    assert logic.failure("Y = _{v: 3}, X = Y.v").data["kind"] == "syntax_error"
+    assert logic.values("X = '.', atom(X)", "X") == ["'.'"]
+
+
+@pytest.mark.parametrize("text", ["X = 'a\\x0\\b'", 'X = "\\x0\\"'])
+def test_a_nul_in_a_term_is_shown_by_its_escape(logic: LogicProject, text: str) -> None:
+    [value] = logic.values(text, "X")
+    assert ("\0" in value, "\\u0000" in value) == (False, True)
+
+
+@pytest.mark.sliced(1)
+def test_a_term_that_is_cut_in_a_message_has_the_same_mark(logic: LogicProject) -> None:
+    message = logic.failure(f"atom_length({'f(' * 40}x{')' * 40}, _)").message
+    assert ("..." in message, "\u2026" in message) == (True, False)
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "process_create/3", "call_with_time_limit/2", "alarm/3", "message_queue_create/1", "tcp_socket/1",
+        "thread_exit/1", "(:=)/2", "await/2", "fetch/3", "js_run_script/1",
+    ],
+)  # fmt: skip
+def test_a_predicate_that_not_every_engine_has_is_refused_by_its_name(logic: LogicProject, name: str) -> None:
+    functor, _, arity = name.rpartition("/")
+    goal = f"{functor.strip('()')}({', '.join('a' * int(arity))})"
+    assert logic.failure(goal).data == {"kind": "refused", "name": name, "reason": "not_allowed"}
+
+
+def test_a_predicate_of_a_user_may_have_the_name_of_one_of_a_library_that_another_engine_has(
+    logic: LogicProject,
+) -> None:
+    logic.add("alarm(X, Y, Z) :- X = Y, Y = Z.", "ring(X) :- alarm(X, X, 1).")
+    assert logic.values("ring(X)", "X") == ["1"]
+
+
+def test_a_format_predicate_that_is_refused_is_named_and_is_not_suggested(logic: LogicProject) -> None:
+    assert logic.failure("sformat(X, a, b)").data["name"] == "sformat/3"
+    assert "sformat" not in logic.failure("sformat(a)").hint
