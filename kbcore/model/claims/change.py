@@ -1,0 +1,274 @@
+"""A change: the claims that one changeset of a client makes, and an id that is the same in every clone. Plain data.
+
+A claim says something of one field of an entity, of one member of a set, or of one edge. It names the claims that its
+writer saw there, so the order of changes follows from the changes alone, and not from clocks or from the order in which
+they arrive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.model.graph import CLIENT
+
+FORMAT: Final = 1
+"""The form of what the id of a change is taken of. Another form gets another number."""
+
+SUFFIX: Final = ".jsonl"
+"""The ending of the names of change files."""
+
+ID_CHARS: Final = 32
+"""Hexadecimal digits of the id of a change: 128 bits."""
+
+MAX_SEEN: Final = 64
+"""Claims that one claim names, the nearest first. One more than these that are missing leave a conflict."""
+
+SELF: Final = "@"
+"""The creation of an entity that the change itself creates: its own id cannot be part of what the id is taken of."""
+
+DOCUMENT: Final = CLIENT
+"""In place of a creation: the entity is the one that a document states."""
+
+_OF_DOCUMENT: Final = (DOCUMENT,)
+
+
+class EntityRef(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="is", tag="entity"
+):
+    """An entity as a change names it: the id that it had for the writer, and what it came from.
+
+    ``of`` has the creations of the entity (``creation_of``), ``SELF``, or ``DOCUMENT``. It has several where two clones
+    created one id.
+    """
+
+    id: str
+    of: tuple[str, ...] = _OF_DOCUMENT
+
+    def __post_init__(self) -> None:
+        """Spell an entity of a document in one way."""
+        if self.of == _OF_DOCUMENT:
+            msgspec.structs.force_setattr(self, "of", _OF_DOCUMENT)
+
+
+class EdgeRef(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="is",
+    tag="edge",
+    rename={"from_end": "from", "to_end": "to"},
+):
+    """An edge as a change names it: by its ends, of which each may be an edge."""
+
+    type: str
+    from_end: Ref
+    to_end: Ref
+    kind: str = ""
+
+
+Ref = EntityRef | EdgeRef
+
+
+class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
+    """The base of all claims: the way they are written."""
+
+
+class _Valued(_Claim, frozen=True):
+    """A claim with a value, which a redaction can take away: then ``hash`` stands for ``now`` and ``salt``.
+
+    ``was`` is the value before, for people who review a change. It decides nothing and is no part of the id.
+    """
+
+    on: Ref
+    field: str
+    was: Any = msgspec.UNSET
+    now: Any = msgspec.UNSET
+    salt: str = ""
+    hash: str = ""
+
+    @property
+    def is_redacted(self) -> bool:
+        """Tell whether the value was taken away."""
+        return bool(self.hash)
+
+
+class Create(_Claim, frozen=True, tag="create"):
+    """An entity comes into being."""
+
+    id: str
+
+
+class SetField(_Valued, frozen=True, tag="set"):
+    """A field of an entity or an edge has a value: ``title``, ``attributes.KEY``, ``metadata.KEY``, ``confidence``."""
+
+    after: tuple[str, ...] = ()
+
+
+class UnsetField(_Claim, frozen=True, tag="unset"):
+    """A field of an entity or an edge has no value."""
+
+    on: Ref
+    field: str
+    was: Any = msgspec.UNSET
+    after: tuple[str, ...] = ()
+
+
+class AddMember(_Valued, frozen=True, tag="add"):
+    """A set, such as ``tags``, has a member."""
+
+
+class RemoveMember(_Valued, frozen=True, tag="remove"):
+    """The additions that ``removes`` names (``claim_name``) are taken away, whatever their member is."""
+
+    removes: tuple[str, ...] = ()
+
+
+class Delete(_Claim, frozen=True, tag="delete"):
+    """An entity goes. ``after`` are all changes with a claim on it that the writer saw."""
+
+    on: EntityRef
+    after: tuple[str, ...] = ()
+
+
+class Keep(_Claim, frozen=True, tag="keep"):
+    """An entity stays, in spite of the deletions that ``after`` names."""
+
+    on: EntityRef
+    after: tuple[str, ...] = ()
+
+
+class Rename(_Claim, frozen=True, tag="rename"):
+    """An entity is called ``now``; its earlier ids go on to mean it."""
+
+    on: EntityRef
+    now: str
+    after: tuple[str, ...] = ()
+
+
+class AddEdge(_Claim, frozen=True, tag="link"):
+    """An edge is stated."""
+
+    on: EdgeRef
+
+
+class RemoveEdge(_Claim, frozen=True, tag="unlink"):
+    """The additions that ``removes`` names (``claim_name``) are taken away, however the edge is called now."""
+
+    on: EdgeRef
+    removes: tuple[str, ...] = ()
+
+
+Claim = Create | SetField | UnsetField | AddMember | RemoveMember | Delete | Keep | Rename | AddEdge | RemoveEdge
+_VALUED: Final = (SetField, AddMember, RemoveMember)
+
+
+class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One change. ``id`` is that of ``identified``; the other members are those of the record that committed it.
+
+    ``message_hash`` stands for a message that was redacted, with its salt.
+    """
+
+    id: str
+    at: str
+    actor: str
+    tool: str
+    claims: tuple[Claim, ...]
+    message: str = ""
+    salt: str = ""
+    message_hash: str = ""
+    session: str = ""
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def identified(change: Change) -> Change:
+    """Return the change with its id: 128 bits of SHA-256 of its header and of a digest of each claim.
+
+    The digest of a value is taken with its salt, and that of a claim with the digest of its value. So a redacted copy
+    has the id of the whole one, and nobody can find a redacted value by guessing. ``was`` is left out.
+    """
+    header = (
+        "kb-change", FORMAT, change.at, change.actor, change.tool, change.session, _message_hash(change)
+    )  # fmt: skip
+    content = (header, [_claim_hash(claim) for claim in change.claims])
+    return msgspec.structs.replace(change, id=hashlib.sha256(_encode(content)).hexdigest()[:ID_CHARS])
+
+
+def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = ()) -> Change:
+    """Return the change without its message, and without the values of the claims at these positions. The id stays."""
+    hidden = set(claims)
+    kept = tuple([_without_value(one) if at in hidden else one for at, one in enumerate(change.claims)])
+    if message:
+        change = msgspec.structs.replace(change, message="", salt="", message_hash=_message_hash(change))
+    return msgspec.structs.replace(change, claims=kept)
+
+
+def union(copies: Iterable[Change]) -> dict[str, Change]:
+    """Return each change once, by id. Of several copies of one, what any of them redacted is redacted."""
+    found: dict[str, Change] = {}
+    for one in copies:
+        other = found.get(one.id)
+        found[one.id] = one if other is None or other == one else _more_redacted(other, one)
+    return found
+
+
+def creation_of(change_id: str, entity_id: str) -> str:
+    """Return the name of the creation of an entity by a change."""
+    return f"{change_id}:{entity_id}"
+
+
+def claim_name(change_id: str, at: int) -> str:
+    """Return the name of the claim at a position of a change, counted from 0."""
+    return f"{change_id}.{at}"
+
+
+def named_by(change_id: str, ref: Ref) -> Any:
+    """Return a reference of a change as other changes name the same, with the creation in place of ``SELF``."""
+    if isinstance(ref, EdgeRef):
+        ends = named_by(change_id, ref.from_end), named_by(change_id, ref.to_end)
+        return EdgeRef(ref.type, *ends, ref.kind)
+    return EntityRef(ref.id, tuple([creation_of(change_id, ref.id) if one == SELF else one for one in ref.of]))
+
+
+def value_key(value: Any) -> bytes:
+    """Return the canonical JSON of a value: two values are the same where these are."""
+    return _encode(value)
+
+
+def _claim_hash(claim: Claim) -> str:
+    if isinstance(claim, _VALUED):
+        digest = claim.hash or _digest(claim.salt, claim.now)
+        claim = msgspec.structs.replace(claim, now=msgspec.UNSET, salt="", hash=digest, was=msgspec.UNSET)
+    elif isinstance(claim, UnsetField):
+        claim = msgspec.structs.replace(claim, was=msgspec.UNSET)
+    return hashlib.sha256(_encode(claim)).hexdigest()
+
+
+def _message_hash(change: Change) -> str:
+    return change.message_hash or _digest(change.salt, change.message)
+
+
+def _digest(salt: str, value: Any) -> str:
+    return hashlib.sha256(_encode((salt, value))).hexdigest()
+
+
+def _without_value(claim: Claim) -> Claim:
+    if isinstance(claim, UnsetField):
+        return msgspec.structs.replace(claim, was=msgspec.UNSET)
+    if not isinstance(claim, _VALUED) or claim.is_redacted:
+        return claim
+    hidden = {"now": msgspec.UNSET, "salt": "", "hash": _digest(claim.salt, claim.now), "was": msgspec.UNSET}
+    return msgspec.structs.replace(claim, **hidden)
+
+
+def _more_redacted(one: Change, other: Change) -> Change:
+    """Return one of two copies of a change, redacted where either is."""
+    pairs = zip(one.claims, other.claims, strict=True)
+    claims = tuple([second if isinstance(second, _VALUED) and second.is_redacted else first for first, second in pairs])
+    return msgspec.structs.replace(one if one.message_hash else other, claims=claims)

@@ -1,0 +1,245 @@
+"""Change files: the changes of one writer as lines of JSON, and back. Pure.
+
+There is one spelling of a file. Its name has a digest of its content, each line the id of its change, and that id is a
+digest of what the change says: a file that was edited, cut short or merged as text never passes for a change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, NoReturn
+
+import msgspec
+
+from kbcore import limits
+from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, Change, Claim, identified
+from kbcore.text import conflict_markers
+from kbcore.text.escaping import has_unsafe, in_quotes
+from kbcore.text.problems import FileProblem
+
+_BASE_32: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's alphabet, in small letters: the digits of a ULID (github.com/ulid/spec)."""
+_ULID_CHARS: Final = 26
+_CHANCE_HEX: Final = 20
+"""Digits of the id of a change in its ULID: 80 bits, after 48 bits of its time."""
+_DIGEST_CHARS: Final = 8
+_LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
+_UPDATE: Final = "Update KB, or ask the writer of the file to use the same version."
+ATTRIBUTES: Final = "changes/** -text -filter"
+"""The line of git's attributes in ``.kb``: line endings stay, and no filter keeps the content of a file elsewhere."""
+_FILTERED: Final = (
+    (b"version https://git-lfs.github.com/", "Git LFS has put a pointer in the place of the file"),
+    (b"\0GITCRYPT\0", "git-crypt has encrypted the file"),
+)
+"""What filters of git leave in the place of a file begins so."""
+_UNFILTERED: Final = (
+    f"Put the line `{ATTRIBUTES}` into .kb/.gitattributes, after those that set a filter, and commit the file again as "
+    "its writer has it."
+)
+_RESTORE: Final = "Bring back the file as it was committed; KB never edits one."
+
+
+class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The first line of a change, without its id. ``claims`` is the number of lines that follow."""
+
+    kb: int
+    at: str
+    actor: str
+    tool: str
+    session: str = ""
+    message: str = ""
+    salt: str = ""
+    message_hash: str = ""
+    claims: int = -1
+
+
+class ReadChanges(NamedTuple):
+    """The changes of a file; or none, and why the whole file is refused."""
+
+    changes: tuple[Change, ...] = ()
+    problem: FileProblem | None = None
+
+
+class _RefusedError(Exception):
+    """The file is not as KB writes it."""
+
+    def __init__(self, line: int, code: str, message: str, hint: str = _RESTORE) -> None:
+        super().__init__(message)
+        self.problem = FileProblem(line, code, message, hint)
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_decode_header = msgspec.json.Decoder(_Header).decode
+_decode_claim: Final[Callable[[str], Claim]] = msgspec.json.Decoder(Claim).decode
+_decode_version = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def encode(changes: Sequence[Change]) -> bytes:
+    """Return the content of the file that holds these changes, in this order."""
+    return b"".join([b"%b\n" % line for change in changes for line in _lines(change)])
+
+
+def path_of(changes: Sequence[Change], data: bytes) -> str:
+    """Return the path of a file with these changes from the folder of change files: ``2026-11/ULID-DIGEST.jsonl``.
+
+    The ULID is that of the first change: its time in UTC, and the first 80 bits of its id. The digest is 32 bits of the
+    SHA-256 of the content.
+    """
+    first = changes[0]
+    number = _milliseconds(first.at) << 80 | int(first.id[:_CHANCE_HEX], 16)
+    ulid = "".join([_BASE_32[number >> 5 * at & 31] for at in reversed(range(_ULID_CHARS))])
+    return f"{first.at[:7]}/{ulid}-{hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]}{SUFFIX}"
+
+
+def decode(data: bytes, path: str) -> ReadChanges:
+    """Return the changes of a file, by its content and its path from the folder of change files.
+
+    Lines that end with a carriage return, as a checkout on Windows may make them, are read as those without.
+    """
+    try:
+        return ReadChanges(_decoded(data.replace(b"\r\n", b"\n"), path))
+    except _RefusedError as error:
+        return ReadChanges(problem=error.problem)
+
+
+def _lines(change: Change) -> Iterator[bytes]:
+    begin = b'{"change":"%b",' % change.id.encode()
+    header = _Header(
+        kb=FORMAT,
+        at=change.at,
+        actor=change.actor,
+        tool=change.tool,
+        session=change.session,
+        message=change.message,
+        salt=change.salt,
+        message_hash=change.message_hash,
+        claims=len(change.claims),
+    )
+    for part in (header, *change.claims):
+        yield begin + _encode(part)[1:]
+
+
+def _milliseconds(at: str) -> int:
+    return int(datetime.fromisoformat(at).timestamp() * 1000)
+
+
+def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
+    if len(data) > limits.MAX_CHANGE_FILE_BYTES:
+        message = f"the file is larger than {limits.MAX_CHANGE_FILE_BYTES // limits.MIB} MiB"
+        raise _RefusedError(
+            0, "too_long", message, "KB writes no such file: remove it, or bring back the one that was committed."
+        )
+    for begin, message in _FILTERED:
+        if data.startswith(begin):
+            raise _RefusedError(0, "filtered", message, _UNFILTERED)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        place = data.count(b"\n", 0, error.start) + 1
+        raise _RefusedError(place, "not_utf8", f"byte {error.start} is no UTF-8") from error
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        if conflict_markers.is_left_over(line):
+            raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _RESTORE)
+    if lines.pop() or not lines:
+        raise _RefusedError(len(lines) + 1, "truncated", "the file ends within a line")
+    changes = tuple(_changes(lines))
+    _check_text(changes)
+    written = encode(changes)
+    if written != data:
+        pairs = zip(lines, written.decode().split("\n"), strict=False)
+        number = next((at for at, (one, other) in enumerate(pairs, start=1) if one != other), len(lines))
+        raise _RefusedError(number, "not_canonical", "the line is not as KB writes it")
+    if path != (expected := path_of(changes, data)):
+        message = f"the name is not that of the content, which is {in_quotes(expected)}"
+        raise _RefusedError(0, "wrong_name", message)
+    return changes
+
+
+def _changes(lines: Sequence[str]) -> Iterator[Change]:
+    at = 0
+    while at < len(lines):
+        key, rest = _parts(lines, at)
+        header = _header(rest, at + 1)
+        if header.claims < 0 or at + header.claims >= len(lines):
+            raise _RefusedError(len(lines), "truncated", f"of {header.claims} claims of a change not all are there")
+        claims = []
+        for number in range(at + 1, at + 1 + header.claims):
+            other, rest = _parts(lines, number)
+            if other != key:
+                raise _RefusedError(
+                    number + 1, "not_canonical", "the line is of another change than the lines before it"
+                )
+            claims.append(_claim(rest, number + 1))
+        change = Change(
+            key,
+            header.at,
+            header.actor,
+            header.tool,
+            tuple(claims),
+            header.message,
+            header.salt,
+            header.message_hash,
+            header.session,
+        )
+        _check_id(change, at + 1)
+        yield change
+        at += 1 + header.claims
+
+
+def _parts(lines: Sequence[str], at: int) -> tuple[str, str]:
+    """Return the id of the change that a line belongs to, and the rest of it as an object."""
+    found = _LINE.fullmatch(lines[at])
+    if not found:
+        raise _RefusedError(at + 1, "not_canonical", "the line does not begin with the id of a change")
+    return found[1], f"{{{found[2]}}}"
+
+
+def _header(text: str, line: int) -> _Header:
+    try:
+        version = _decode_version(text).get("kb")
+    except (msgspec.DecodeError, RecursionError) as error:
+        _refuse_json(line, error)
+    if isinstance(version, int) and version > FORMAT:
+        message = f"the file was written by a newer KB, in format {version}; this one reads formats up to {FORMAT}"
+        raise _RefusedError(line, "newer_format", message, _UPDATE)
+    try:
+        return _decode_header(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        _refuse_json(line, error)
+
+
+def _claim(text: str, line: int) -> Claim:
+    try:
+        return _decode_claim(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        _refuse_json(line, error)
+
+
+def _refuse_json(line: int, error: Exception) -> NoReturn:
+    raise _RefusedError(line, "not_canonical", f"the line is none that this KB knows: {error}") from error
+
+
+def _check_id(change: Change, line: int) -> None:
+    try:
+        _milliseconds(change.at)
+    except ValueError as error:
+        raise _RefusedError(line, "not_canonical", f"{in_quotes(change.at)} is no time") from error
+    if identified(change).id != change.id:
+        raise _RefusedError(line, "wrong_id", "the change does not say what it said when it got its id")
+
+
+def _check_text(changes: Sequence[Change]) -> None:
+    """Refuse characters that a reviewer does not see, or that change what is seen around them."""
+    line = 0
+    for change in changes:
+        for part in (msgspec.structs.replace(change, claims=()), *change.claims):
+            line += 1
+            if has_unsafe(msgspec.to_builtins(part)):
+                message = "the line holds characters that are not seen, or that change the direction of text"
+                raise _RefusedError(
+                    line, "unsafe_text", message, "Have the writer correct the value, and share that change."
+                )

@@ -1,0 +1,354 @@
+"""The change that a record of a client is. Pure.
+
+The records of a branch have one order, so a client has seen every change that was present before its record. What a
+claim names follows from that, and a record need not state it: the same journal gives the same changes, with the same
+ids, in every copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.ids import is_link_id, link_id
+from kbcore.model.claims import edits
+from kbcore.model.claims.change import (
+    DOCUMENT,
+    SELF,
+    AddEdge,
+    AddMember,
+    Change,
+    Claim,
+    Create,
+    EdgeRef,
+    EntityRef,
+    Ref,
+    RemoveEdge,
+    RemoveMember,
+    Rename,
+    SetField,
+    UnsetField,
+    identified,
+    value_key,
+)
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field, FoldedClaims
+from kbcore.model.graph import CLIENT, FORMER_IDS, contested_note, former_ids_of, is_contested_note
+from kbcore.model.record import (
+    EPOCH,
+    MERGE,
+    REPAIR,
+    SYNC,
+    DropNode,
+    Operation,
+    PutNode,
+    Record,
+    StateLink,
+    TakeChange,
+    WithdrawLink,
+)
+
+SETS: Final = frozenset({"tags"})
+"""The fields of which each member is claimed by itself."""
+
+_NO_CHANGE: Final = frozenset({SYNC, MERGE, REPAIR, EPOCH})
+_SALT_CHARS: Final = 16
+_NO_FIELD: Final = frozenset({FORMER_IDS, "source"})
+"""What is not claimed, beside what is contested: former ids follow from renames, the source is the change."""
+
+
+_MOVED_WITH: Final = frozenset({"created_at", "created_by", "updated_at"})
+"""What a rename writes again of an entity or an edge, although nobody states it."""
+
+
+def may_be_change(record: Record) -> bool:
+    """Tell whether a record may be a change of a client. One that brings changes with it is none beside these."""
+    is_of_others = record.source in _NO_CHANGE or any(isinstance(op, TakeChange) and not op.file for op in record.ops)
+    return not is_of_others and any(_is_of_client(op) for op in record.ops)
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """What operations of a client name: entities, those whose edges may all change, and the ends of single edges."""
+
+    entities: frozenset[str]
+    around: frozenset[str]
+    edges: tuple[frozenset[str], ...]
+
+
+def touched(ops: Iterable[Operation]) -> Touched:
+    """Return what a client's operations name."""
+    entities, around, edges = set[str](), set[str](), set[frozenset[str]]()
+    for op in ops:
+        if not _is_of_client(op):
+            continue
+        if isinstance(op, PutNode | DropNode):
+            entities.add(op.id)
+            if isinstance(op, DropNode) or op.base == 0:
+                around.add(op.id)
+        elif isinstance(op, StateLink | WithdrawLink):
+            ends = frozenset({op.from_id, op.to_id})
+            edges.add(ends)
+            entities |= {end for end in ends if not is_link_id(end)}
+    return Touched(frozenset(entities), frozenset(around), tuple(edges))
+
+
+def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:
+    """Return the change that a record is; None where it claims nothing.
+
+    ``chain`` is the hash of the record in its journal, which the salts are made of: nobody without the journal can
+    guess them. ``before`` is the state of the changes before it, of what ``touched`` names at least.
+    """
+    found = _Claims(record.ops, chain, before)
+    for op in record.ops:
+        if isinstance(op, PutNode) and op.src == CLIENT:
+            found.put(op)
+        elif isinstance(op, DropNode):
+            found.drop(op.id)
+        elif isinstance(op, StateLink) and op.src == CLIENT:
+            found.state_edge(op)
+        elif isinstance(op, WithdrawLink) and op.src == CLIENT:
+            found.withdraw_edge(op)
+    if not found.claims:
+        return None
+    return identified(
+        Change(
+            id="",
+            at=record.at,
+            actor=record.actor,
+            tool=record.tool,
+            claims=tuple(found.claims),
+            message=record.message,
+            salt=found.salt("message") if record.message else "",
+            session=record.session,
+        )
+    )
+
+
+class _Claims:
+    """The claims of one record, as its operations are read in their order."""
+
+    def __init__(self, ops: Iterable[Operation], chain: str, before: FoldedClaims) -> None:
+        self.claims: list[Claim] = []
+        self._chain = chain
+        self._before = before
+        ops = list(ops)
+        self._documented = {op.id for op in ops if isinstance(op, PutNode) and op.src != CLIENT and "type" in op.set}
+        self._earlier = _renamed(ops)
+        later = {old: new for new, old in self._earlier.items()}
+        last = {_key(op): op for op in ops if isinstance(op, StateLink | WithdrawLink) and op.src == CLIENT}
+        self._stays = {key for key, op in last.items() if isinstance(op, StateLink)}
+        self._moved: dict[str, str] = {}
+        """By the later id of an edge that only its ends' new ids move: its id before."""
+        for key, op in last.items():
+            moved = _later_id(key, before.edges, later)
+            if isinstance(op, WithdrawLink) and moved != key and moved in self._stays and key in before.edges:
+                self._moved[moved] = key
+        self._withdrawn = {key for key, op in last.items() if isinstance(op, WithdrawLink)} - {*self._moved.values()}
+        self._created: set[str] = set()
+        self._bound: set[str] = set()
+        """The edges of ``_bind_edges``."""
+        self._added: dict[str, EdgeRef] = {}
+
+    def salt(self, name: object) -> str:
+        """Return the salt of a value of this record."""
+        return hashlib.sha256(f"kb-salt:{self._chain}:{name}".encode()).hexdigest()[:_SALT_CHARS]
+
+    def put(self, op: PutNode) -> None:
+        """Claim what an operation sets and removes of an entity."""
+        old = self._earlier.get(op.id, op.id)
+        entity = self._before.entities.get(old)
+        self._place(op, old, entity)
+        on = self._entity(op.id)
+        known = None if op.id in self._created else entity
+        fields = known.fields if known else {}
+        for name, value in op.set.items():
+            if name in SETS:
+                self._set_members(on, known, name, value)
+            elif _is_claimed(name) and (old == op.id or name not in _MOVED_WITH):
+                self._set(on, fields, name, value, settles=contested_note(name) in op.unset)
+        for name in op.unset:
+            if name in SETS:
+                self._set_members(on, known, name, [])
+            elif _is_claimed(name):
+                self._unset(on, fields, name)
+        if entity is not None and contested_note(DELETED) in op.unset:
+            self.claims.append(edits.keep(self._before, old))
+        if entity is not None and old == op.id and contested_note(ID) in op.unset:
+            self.claims.append(Rename(EntityRef(old, _created(entity)), old, entity.names.seen))
+
+    def _place(self, op: PutNode, old: str, entity: Entity | None) -> None:
+        """Claim that an entity is there, or its new id."""
+        created = _created(entity) if entity is not None else ()
+        if old != op.id and entity is not None and created:
+            self._bind_edges(old)
+            self.claims.append(Rename(EntityRef(old, created), op.id, entity.names.seen))
+        elif op.base == 0 and not created and op.id not in self._created and op.id not in self._documented:
+            self.claims.append(Create(op.id))
+            self._created.add(op.id)
+            self._bind_edges(op.id)
+
+    def drop(self, key: str) -> None:
+        """Claim that an entity goes, unless it gets another id."""
+        entity = self._before.entities.get(key)
+        if key in self._earlier.values() or entity is None or all(one == DOCUMENT for one in entity.of):
+            return
+        self._bind_edges(key)
+        self.claims.append(edits.delete(self._before, key))
+
+    def _bind_edges(self, key: str) -> None:
+        """Claim the edges at an id again whose claims name another entity that had it, or none.
+
+        Such an edge belongs to the entity from now on, and stays with it when its id changes or is given to another.
+        """
+        entity = self._before.entities.get(key)
+        of = {*entity.of} if entity else set[str]()
+        stale = [
+            edge
+            for edge in self._before.edges.values()
+            if edge.ref and edge.id not in self._withdrawn and edge.id not in self._bound
+            if any(end == key and not _is_of(ref, of) for end, ref in _ends(edge, edge.ref))
+        ]
+        while stale:
+            edge = stale.pop(0)
+            self._bound.add(edge.id)
+            stale += [one for one in self._before.edges.values() if edge.id in {one.from_id, one.to_id} and one.ref]
+            ref = EdgeRef(edge.type, self._end(edge.from_id), self._end(edge.to_id), edge.kind)
+            self._added[edge.id] = ref
+            self.claims.append(RemoveEdge(edge.ref or ref, edge.additions))
+            self.claims.append(AddEdge(ref))
+            for name, field in edge.fields.items():
+                if field.shown is not ABSENT:
+                    self.claims.append(
+                        SetField(ref, name, field.shown, field.shown, self._next_salt(), after=field.seen)
+                    )
+
+    def state_edge(self, op: StateLink) -> None:
+        """Claim an edge, and what an operation sets and removes of it."""
+        key = _key(op)
+        if key not in self._stays:
+            return
+        edge = self._before.edges.get(self._moved.get(key, key))
+        if key not in self._added and (edge is None or not edge.additions):
+            ref = EdgeRef(op.type, self._end(op.from_id), self._end(op.to_id), op.kind)
+            self._added[key] = ref
+            self.claims.append(AddEdge(ref))
+            waiting = self._before.unstated.get(key, {})
+            self.claims += [
+                UnsetField(ref, name, after=field.seen) for name, field in waiting.items() if name not in op.set
+            ]
+        on = self._added_edge(key) or (edge.ref if edge else None) or self._end(key)
+        fields = self._before.unstated.get(key, {}) if key in self._added else edge.fields if edge else {}
+        for name, value in op.set.items():
+            if _is_claimed(name) and (key not in self._moved or name not in _MOVED_WITH):
+                self._set(on, fields, name, value, settles=contested_note(name) in op.unset)
+        for name in op.unset:
+            if _is_claimed(name):
+                self._unset(on, fields, name)
+
+    def withdraw_edge(self, op: WithdrawLink) -> None:
+        """Claim that an edge is not stated any more, unless only its id changes with those of its ends."""
+        key = _key(op)
+        edge = self._before.edges.get(key)
+        if key in self._stays or key in self._moved.values() or edge is None or not edge.additions:
+            return
+        self.claims.append(RemoveEdge(edits.edge(self._before, key), edge.additions))
+
+    def _entity(self, key: str) -> EntityRef:
+        if key in self._created:
+            return EntityRef(key, (SELF,))
+        old = self._earlier.get(key, key)
+        return EntityRef(key, edits.entity(self._before, old).of)
+
+    def _end(self, key: str) -> Ref:
+        """Return how the change names an end of an edge; an edge of documents alone by its id."""
+        if added := self._added_edge(key):
+            return added
+        edge = self._before.edges.get(self._moved.get(key, key)) if is_link_id(key) else None
+        return edge.ref if edge and edge.ref else self._entity(key)
+
+    def _added_edge(self, key: str) -> EdgeRef | None:
+        return self._added.get(key) or self._added.get(self._moved.get(key, key))
+
+    def _set(self, on: Ref, fields: Mapping[str, Field], name: str, value: Any, *, settles: bool) -> None:
+        """Claim a value; the one that is shown already only where that settles a conflict."""
+        field = fields.get(name)
+        was = field.shown if field else ABSENT
+        if was is not ABSENT and value_key(was) == value_key(value) and not settles:
+            return
+        self.claims.append(SetField(on, name, was, value, self._next_salt(), after=_seen(field)))
+
+    def _unset(self, on: Ref, fields: Mapping[str, Field], name: str) -> None:
+        field = fields.get(name)
+        if field and field.values:
+            self.claims.append(UnsetField(on, name, field.shown, field.seen))
+
+    def _set_members(self, on: EntityRef, known: Entity | None, name: str, members: Iterable[str]) -> None:
+        there = known.sets.get(name, {}) if known else dict[str, tuple[str, ...]]()
+        wanted = dict.fromkeys(members)
+        for member in wanted:
+            if member not in there:
+                self.claims.append(AddMember(on, name, now=member, salt=self._next_salt()))
+        for member, additions in there.items():
+            if member not in wanted:
+                self.claims.append(RemoveMember(on, name, now=member, salt=self._next_salt(), removes=additions))
+
+    def _next_salt(self) -> str:
+        return self.salt(len(self.claims))
+
+
+def _created(entity: Entity) -> tuple[str, ...]:
+    """Return the creations of an entity, without the document that states it."""
+    return tuple([one for one in entity.of if one != DOCUMENT])
+
+
+def _is_of_client(op: Operation) -> bool:
+    return isinstance(op, DropNode) or (isinstance(op, PutNode | StateLink | WithdrawLink) and op.src == CLIENT)
+
+
+def _is_claimed(field: str) -> bool:
+    return field not in _NO_FIELD and not is_contested_note(field)
+
+
+def _ends(edge: Edge, ref: EdgeRef) -> Iterable[tuple[str, Ref]]:
+    """Return the id of each end of an edge, and how a claim names it."""
+    return ((edge.from_id, ref.from_end), (edge.to_id, ref.to_end))
+
+
+def _is_of(ref: Ref, of: Collection[str]) -> bool:
+    return isinstance(ref, EdgeRef) or any(one in of for one in ref.of)
+
+
+def _key(op: StateLink | WithdrawLink) -> str:
+    return link_id(op.type, op.kind, op.from_id, op.to_id)
+
+
+def _renamed(ops: Iterable[Operation]) -> dict[str, str]:
+    """Return the id that each entity had before, by the id that operations give it.
+
+    Of several that it takes over, it is the one that goes first (``renames.earlier_id``).
+    """
+    ops = list(ops)
+    dropped = dict.fromkeys(op.id for op in ops if isinstance(op, DropNode))
+    found: dict[str, str] = {}
+    for op in ops:
+        if isinstance(op, PutNode) and op.base == 0 and op.id not in found:
+            former = former_ids_of(op.set)
+            old = next((one for one in dropped if one in former), "")
+            if old:
+                found[op.id] = old
+                del dropped[old]
+    return found
+
+
+def _later_id(key: str, edges: Mapping[str, Edge], later: Mapping[str, str]) -> str:
+    edge = edges.get(key)
+    if key in later or edge is None:
+        return later.get(key, key)
+    ends = _later_id(edge.from_id, edges, later), _later_id(edge.to_id, edges, later)
+    return key if ends == (edge.from_id, edge.to_id) else link_id(edge.type, edge.kind, *ends)
+
+
+def _seen(field: Field | None) -> tuple[str, ...]:
+    return field.seen if field else ()

@@ -1,0 +1,409 @@
+"""The state that a set of changes comes to, beside what documents state. Pure: it depends on the set alone.
+
+A claim is superseded by a present claim on the same field that names it. What is left of a field is its value, or a
+conflict where the values differ. Nothing is left out in silence: each claim is shown, superseded, covered by a
+document, deleted by a change that saw it, or waits for the creation of its entity.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import zip_longest
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.ids import link_id
+from kbcore.model.claims.change import (
+    DOCUMENT,
+    MAX_SEEN,
+    SELF,
+    AddMember,
+    Change,
+    Claim,
+    Create,
+    Delete,
+    EdgeRef,
+    EntityRef,
+    Keep,
+    Ref,
+    RemoveEdge,
+    RemoveMember,
+    Rename,
+    SetField,
+    UnsetField,
+    claim_name,
+    creation_of,
+    named_by,
+    union,
+    value_key,
+)
+
+ID: Final = "id"
+"""The field of renames. No field of an entity has this name."""
+
+DELETED: Final = "deleted"
+"""In place of a field: whether the entity is there."""
+
+ABSENT: Final = msgspec.UNSET
+"""The value of a field that a claim unset."""
+
+
+class Documents(msgspec.Struct, frozen=True):
+    """What documents state: the fields of each entity, by former id what has it now, and edges, by id.
+
+    An edge is its type, its kind, and the ids of its two ends.
+    """
+
+    fields: Mapping[str, Mapping[str, Any]] = {}
+    former_ids: Mapping[str, str] = {}
+    edges: Mapping[str, tuple[str, str, str, str]] = {}
+
+
+NO_DOCUMENTS: Final = Documents()
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One value of a field, and the changes that claim it and that none supersedes, in the order of their ids."""
+
+    value: Any
+    changes: tuple[str, ...]
+
+
+class Field(msgspec.Struct, frozen=True):
+    """The values of a field, the one that is shown first; ``seen`` is what a new claim on it names.
+
+    ``stated`` is the value of a document, which covers them, or ``ABSENT``. ``missing`` are changes that claims on it
+    name and that are not present.
+    """
+
+    values: tuple[Value, ...]
+    seen: tuple[str, ...] = ()
+    stated: Any = ABSENT
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def shown(self) -> Any:
+        """Return the value that is shown, ``ABSENT`` for none."""
+        if self.stated is not ABSENT:
+            return self.stated
+        return self.values[0].value if self.values else ABSENT
+
+    @property
+    def is_contested(self) -> bool:
+        """Tell whether claims that no other supersedes have different values."""
+        return len(self.values) > 1 and self.stated is ABSENT
+
+
+class Entity(msgspec.Struct, frozen=True):
+    """An entity: all living creations of one id (``of``), and the document that states it (``DOCUMENT``).
+
+    ``sets`` has the additions of each member of a set, by field and member. ``claimed_by`` are the changes that a
+    deletion names. ``deletions`` are those that did not see all of it, so that it stays until somebody decides.
+    """
+
+    id: str
+    of: tuple[str, ...]
+    fields: Mapping[str, Field]
+    sets: Mapping[str, Mapping[str, tuple[str, ...]]]
+    names: Field
+    former_ids: tuple[str, ...]
+    claimed_by: frozenset[str]
+    deletions: tuple[str, ...]
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """An edge: its type and the ids of its ends, the claims that add it, and its fields.
+
+    ``ref`` is how the first of these claims names it; None where only documents state it.
+    """
+
+    id: str
+    type: str
+    kind: str
+    from_id: str
+    to_id: str
+    additions: tuple[str, ...]
+    fields: Mapping[str, Field]
+    ref: EdgeRef | None
+
+
+class FoldedClaims(msgspec.Struct, frozen=True):
+    """The state of a set of changes. ``deleted`` has, for each creation that is gone, the changes that deleted it.
+
+    ``waiting`` are the names of the claims whose entity or edge is not there; ``unstated`` has, for each edge that is
+    not there, the fields that they come to.
+    """
+
+    entities: Mapping[str, Entity]
+    edges: Mapping[str, Edge]
+    deleted: Mapping[str, tuple[str, ...]]
+    waiting: tuple[str, ...]
+    unstated: Mapping[str, Mapping[str, Field]] = {}
+
+
+Claims = Mapping[str, tuple[Any, tuple[str, ...]]]
+"""Claims on one field, by change: the value, and the changes whose claims it names."""
+
+EdgeClaim = tuple[str, str, SetField | UnsetField]
+"""A claim on a field of an edge: its name, its change, and the claim."""
+
+
+def fold(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
+    """Return the state of these changes, in whatever order and however often they are given."""
+    present = union(changes)
+    removed = {
+        name
+        for change in present.values()
+        for claim in change.claims
+        if isinstance(claim, RemoveEdge)
+        for name in claim.removes
+    }
+    subjects = _collected(present, documents)
+    deleted = subjects.deleted()
+    last_id = {key: subjects.name_of(key) for key in sorted(subjects.created_ids)}
+    groups: dict[str, list[str]] = {key: [creation_of(DOCUMENT, key)] for key in documents.fields}
+    for creation, key in last_id.items():
+        if creation not in deleted:
+            groups.setdefault(key, []).append(creation)
+    entities = {key: _entity(key, of, subjects, documents) for key, of in sorted(groups.items())}
+    ids = last_id | {creation_of(DOCUMENT, key): key for key in documents.fields}
+    edges, others = _edges(present, _Names(entities, ids, deleted, documents), documents, removed)
+    waiting = sorted([*subjects.waiting, *(name for found in others.values() for name, _, _ in found)])
+    unstated = {key: _fields_of_edge(found, present) for key, found in others.items()}
+    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated)
+
+
+class _Claimed(msgspec.Struct):
+    """The claims on one creation, or on the entity that a document states. ``changes`` made them, deletions aside."""
+
+    changes: set[str] = msgspec.field(default_factory=set)
+    fields: defaultdict[str, dict[str, tuple[Any, tuple[str, ...]]]] = msgspec.field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    names: dict[str, tuple[Any, tuple[str, ...]]] = msgspec.field(default_factory=dict)
+    members: dict[str, tuple[str, str]] = msgspec.field(default_factory=dict)
+    """By the name of the claim: the field and the member."""
+    removed: set[str] = msgspec.field(default_factory=set)
+    """The names of additions that are taken away here; another creation that they were made on may keep them."""
+    deletions: set[str] = msgspec.field(default_factory=set)
+    kept: set[str] = msgspec.field(default_factory=set)
+    """The deletions in spite of which it is to stay."""
+
+
+class _Subjects(msgspec.Struct):
+    """All that claims are made on, by creation. ``deletions`` are those of creations that are present."""
+
+    present: Mapping[str, Change]
+    claimed: dict[str, _Claimed]
+    created_ids: dict[str, str]
+    deletions: list[tuple[str, Delete, list[str]]]
+    waiting: list[str]
+
+    def name_of(self, creation: str) -> str:
+        """Return the id that a creation has, or had when it was deleted."""
+        shown = _field([self.claimed[creation].names], self.present).shown
+        return self.created_ids[creation] if shown is ABSENT else str(shown)
+
+    def deleted(self) -> dict[str, tuple[str, ...]]:
+        """Return the creations that are gone, with the changes that deleted them and had seen every claim on them."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for change, claim, creations in self.deletions:
+            whole = set[str]().union(*[self.claimed[one].changes for one in creations])
+            if whole <= {change, *claim.after}:
+                for one in creations:
+                    found[one].add(change)
+        return {key: tuple(sorted(changes)) for key, changes in found.items()}
+
+
+def _collected(present: Mapping[str, Change], documents: Documents) -> _Subjects:
+    created = {
+        creation_of(change.id, claim.id): claim.id
+        for change in present.values()
+        for claim in change.claims
+        if isinstance(claim, Create)
+    }
+    stated = [creation_of(DOCUMENT, key) for key in documents.fields]
+    found = _Subjects(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [])
+    for change in present.values():
+        for at, claim in enumerate(change.claims):
+            if isinstance(claim, Create):
+                found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
+                continue
+            if not isinstance(claim.on, EntityRef):
+                continue
+            creations = _meant(change.id, claim.on, found.claimed, documents)
+            if isinstance(claim, Delete | Keep | Rename):  # a document decides itself whether it is there and its id
+                creations = [key for key in creations if key in created]
+            if not creations:
+                found.waiting.append(claim_name(change.id, at))
+            elif isinstance(claim, Delete):
+                found.deletions.append((change.id, claim, creations))
+            _note([found.claimed[key] for key in creations], change.id, at, claim)
+    return found
+
+
+def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> None:
+    """Note a claim of a change at each creation that it is made on."""
+    for claimed in creations:
+        match claim:
+            case Delete():
+                claimed.deletions.add(change)
+                continue  # what a deletion did not see of an entity are changes of it
+            case SetField() | UnsetField():
+                claimed.fields[claim.field][change] = (_value_of(claim), claim.after)
+            case AddMember() if not claim.is_redacted:
+                claimed.members[claim_name(change, at)] = (claim.field, claim.now)
+            case RemoveMember():
+                claimed.removed.update(claim.removes)
+            case Rename():
+                claimed.names[change] = (claim.now, claim.after)
+            case Keep():
+                claimed.kept.update(claim.after)
+        claimed.changes.add(change)
+
+
+def _value_of(claim: SetField | UnsetField) -> Any:
+    return claim.now if isinstance(claim, SetField) and not claim.is_redacted else ABSENT
+
+
+def _meant(change: str, ref: EntityRef, present: Collection[str], documents: Documents) -> list[str]:
+    """Return the creations that a reference of a change names and that are present."""
+    found = []
+    for one in ref.of:
+        if one == SELF:
+            one = creation_of(change, ref.id)  # noqa: PLW2901
+        elif one == DOCUMENT:
+            key = ref.id if ref.id in documents.fields else documents.former_ids.get(ref.id, ref.id)
+            one = creation_of(DOCUMENT, key)  # noqa: PLW2901
+        if one in present:
+            found.append(one)
+    return found
+
+
+def _entity(key: str, of: list[str], subjects: _Subjects, documents: Documents) -> Entity:
+    parts = [subjects.claimed[one] for one in of]
+    created = [one for one in of if one in subjects.created_ids]
+    stated = documents.fields.get(key, {})
+    fields = {
+        name: _field(
+            [one.fields[name] for one in parts if name in one.fields], subjects.present, stated.get(name, ABSENT)
+        )
+        for name in sorted({*stated, *(name for one in parts for name in one.fields)})
+    }
+    sets: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one in parts:
+        for claim, (field, member) in one.members.items():
+            if claim not in one.removed:
+                sets[field][member].add(claim)
+    names = _field([one.names for one in parts], subjects.present)
+    earlier = {subjects.created_ids[one] for one in created} | {
+        str(name) for one in parts for name, _ in one.names.values()
+    }
+    kept = set[str]().union(*[one.kept for one in parts])
+    return Entity(
+        id=key,
+        of=tuple([one if one in subjects.created_ids else DOCUMENT for one in of]),
+        fields=fields,
+        sets={
+            field: {member: tuple(sorted(claims)) for member, claims in sorted(members.items())}
+            for field, members in sorted(sets.items())
+        },
+        names=names,
+        former_ids=tuple(sorted(earlier - {key})),
+        claimed_by=frozenset().union(*[subjects.claimed[one].changes for one in created]),
+        deletions=tuple(sorted(set[str]().union(*[one.deletions for one in parts]) - kept)),
+    )
+
+
+def _field(parts: Iterable[Claims], present: Collection[str], stated: Any = ABSENT) -> Field:
+    """Return what claims on one field come to. Parts that several creations share are counted once."""
+    claims = {change: claim for part in parts for change, claim in part.items()}
+    named = {one for _, after in claims.values() for one in after}
+    latest = sorted(claims.keys() - named)
+    by_value: defaultdict[bytes, list[str]] = defaultdict(list)
+    for change in latest:
+        value = claims[change][0]
+        by_value[b"" if value is ABSENT else value_key(value)].append(change)
+    values = [Value(claims[changes[0]][0], tuple(changes)) for changes in by_value.values()]
+    before = [one for row in zip_longest(*[claims[change][1] for change in latest]) for one in row if one is not None]
+    seen = tuple(dict.fromkeys([*latest, *before]))[:MAX_SEEN]
+    return Field(tuple(values), seen, stated, frozenset(named - set(present)))
+
+
+class _Names(msgspec.Struct):
+    """The ids of what claims name: a creation that lives, else the entity of its last id, else one with that alias."""
+
+    entities: Mapping[str, Entity]
+    ids: Mapping[str, str]
+    """The id of each creation, the last one of a deleted one."""
+    deleted: Collection[str]
+    documents: Documents
+    aliases: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        self.aliases = {
+            **{name: one.id for one in reversed([*self.entities.values()]) for name in one.former_ids},
+            **self.documents.former_ids,
+        }
+
+    def id_of(self, change: str, ref: Ref, *, replaces: bool = True) -> str:
+        """Return the id of an entity or an edge that a reference of a change names.
+
+        Without ``replaces`` no other entity takes the place of one that was deleted.
+        """
+        if isinstance(ref, EdgeRef):
+            ends = [self.id_of(change, end, replaces=replaces) for end in (ref.from_end, ref.to_end)]
+            return link_id(ref.type, ref.kind, *ends)
+        found = _meant(change, ref, self.ids, self.documents)
+        living = [one for one in found if one not in self.deleted]
+        key = self.ids[(living or found)[0]] if found else ref.id
+        return key if living or key in self.entities or (found and not replaces) else self.aliases.get(key, key)
+
+
+def _edges(
+    present: Mapping[str, Change], names: _Names, documents: Documents, removed: set[str]
+) -> tuple[dict[str, Edge], dict[str, list[EdgeClaim]]]:
+    """Return the edges that are stated, and the claims on fields of others, by edge.
+
+    Where another entity takes the place of a deleted one, a claim on a field comes along with a statement of its edge,
+    and waits without one: it was not made on the edge that the other entity has.
+    """
+    ends = dict(documents.edges)
+    additions: defaultdict[str, dict[str, EdgeRef]] = defaultdict(dict)
+    fields: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
+    of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
+    for change in present.values():
+        for at, claim in enumerate(change.claims):
+            if isinstance(claim, Create | RemoveEdge) or not isinstance(claim.on, EdgeRef):
+                continue
+            ref, name = claim.on, claim_name(change.id, at)
+            key = names.id_of(change.id, ref)
+            ends[key] = (ref.type, ref.kind, names.id_of(change.id, ref.from_end), names.id_of(change.id, ref.to_end))
+            if isinstance(claim, SetField | UnsetField):
+                of_fields.append((key, ref, (name, change.id, claim)))
+            elif name not in removed:
+                additions[key][name] = named_by(change.id, ref)
+    for key, ref, one in of_fields:
+        own = names.id_of(one[1], ref, replaces=False)
+        is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
+        fields[key if is_stated else own].append(one)
+    edges = {
+        key: Edge(
+            key,
+            *ends[key],
+            additions=tuple(sorted(additions[key])),
+            fields=_fields_of_edge(fields.pop(key, ()), present),
+            ref=additions[key][min(additions[key])] if additions[key] else None,
+        )
+        for key in sorted({*documents.edges, *additions})
+    }
+    return edges, fields
+
+
+def _fields_of_edge(claims: Iterable[EdgeClaim], present: Collection[str]) -> dict[str, Field]:
+    found: defaultdict[str, dict[str, tuple[Any, tuple[str, ...]]]] = defaultdict(dict)
+    for _, change, claim in claims:
+        found[claim.field][change] = (_value_of(claim), claim.after)
+    return {name: _field([claims], present) for name, claims in sorted(found.items())}

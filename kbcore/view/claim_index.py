@@ -1,0 +1,603 @@
+"""The changes of a branch, as its journal has them: by whom, on what, and which of them are present at a seq.
+
+A database of SQLite in the cache, which may be deleted at any time. It is filled from the records of the journal in
+their order, as far as it is asked for, and by nothing else. A branch that nobody shares or merges has none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from kbcore import interrupting
+from kbcore.errors import Damaged, LockTimeout, ViewDamaged
+from kbcore.ids import is_link_id, link_id
+from kbcore.model.claims import derived
+from kbcore.model.claims.change import (
+    DOCUMENT,
+    Change,
+    Create,
+    Delete,
+    EdgeRef,
+    EntityRef,
+    Keep,
+    Ref,
+    Rename,
+    creation_of,
+    named_by,
+)
+from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
+from kbcore.model.record import LeaveChange, PutNode, StateLink, TakeChange
+from kbcore.storage import scan
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.places import Position
+from kbcore.view import replay
+from kbcore.view.cache_files import CLAIMS, CacheFiles
+from kbcore.view.fold import FoldedRecord
+
+T = TypeVar("T")
+
+CLAIM_FORMAT: Final = 2
+_WAIT_S: Final = 60
+"""As long as another process may fill the index that this one waits for."""
+_NEVER: Final = 2**62
+_KEYS: Final = "select value from json_each(:keys)"
+_LISTED: Final = "select value from json_each(:listed)"
+_ENDS: Final = "select from_id, to_id from edge where id in ({})"
+_EDGES_AT: Final = "select count(*) from (select 1 from subject where is_end and key in ({}) limit 1000)"
+"""The number of claims on edges at some creations, as far as it matters which end has fewer."""
+
+_SCHEMA: Final = """
+create table change (id text primary key, seq integer, at text, actor text, body blob) without rowid;
+create index change_by_seq on change (seq);
+create table held (change text, file text, since integer, until integer, is_committed integer);
+create index held_by_change on held (change);
+create index held_by_file on held (file);
+create table subject (key text, is_end integer, change text, primary key (key, is_end, change)) without rowid;
+create table deleted (key text primary key) without rowid;
+create table name (id text, creation text, primary key (id, creation)) without rowid;
+create table edge (id text primary key, from_id text, to_id text) without rowid;
+create table former (former text, id text, primary key (former, id)) without rowid;
+create table seen (seq integer primary key, sum text, file text, ends integer);
+create table stamp (format integer, store text);
+"""
+"""``change.seq`` is that of the record that is the change, or took it over from another branch; 0 where only a file
+has it. ``subject`` has the creations that a change has claims on, and, with ``is_end``, those that are ends of its
+edges; ``deleted`` has those that some change deletes, ``name`` each id that changes give to a creation or know it by,
+``edge`` the ends of each edge that a client stated, and ``former`` the ids that entities had before by what documents
+say."""
+
+_OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
+_IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
+_IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
+_IS_OWN: Final = "c.seq between 1 and :seq"
+_IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_HANDED_OVER}))"
+
+
+def _text(keys: Iterable[str]) -> str:
+    return json.dumps(sorted(keys))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Change).decode
+
+
+class HeldChange(msgspec.Struct, frozen=True):
+    """A change as it is listed: the seq of its record, 0 where only a file has it, and the files that hold it."""
+
+    change: Change
+    seq: int
+    files: tuple[str, ...]
+
+
+class Subjects(msgspec.Struct, frozen=True):
+    """The elements that a state is asked for, by ids that entities have or had.
+
+    ``entities`` are asked for themselves, ``around`` for all edges at them, and ``edges`` has the ends of single edges,
+    for one about an edge those of that one as well.
+    """
+
+    entities: frozenset[str] = frozenset()
+    around: frozenset[str] = frozenset()
+    edges: tuple[frozenset[str], ...] = ()
+
+
+class _Known(NamedTuple):
+    """Entities as changes know them: by ids, and by creations."""
+
+    ids: set[str]
+    creations: set[str]
+
+
+class ClaimIndex:
+    """The index of one branch, for one thread at a time."""
+
+    def __init__(self, path: str) -> None:
+        """Open or create it. Raises: ``ViewDamaged`` when the file cannot be used."""
+        self.is_damaged = False
+        is_uri = path.startswith("file:")
+        try:
+            self._opened = sqlite3.connect(
+                path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False, uri=is_uri
+            )
+            self.close = weakref.finalize(self, self._opened.close)
+            self._opened.execute("pragma trusted_schema = off")
+            self._opened.execute("pragma synchronous = normal")
+        except sqlite3.Error as error:
+            raise ViewDamaged(str(error)) from error
+
+    def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
+        """Return all rows of a statement. Raises: ``ViewDamaged``, ``LockTimeout``."""
+        with interrupting.step(self._opened.interrupt) as step:
+            try:
+                return self._opened.execute(sql, params).fetchall()
+            except sqlite3.Error as error:
+                if step.is_interrupted:
+                    raise step.reason() from error
+                if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                    message = f"Another process held the index of changes for longer than {_WAIT_S} s."
+                    raise LockTimeout(message) from error
+                self.is_damaged = True
+                raise ViewDamaged(str(error)) from error
+
+    def update(self, fs: Fs, directory: Path, head: Head) -> None:
+        """Take in the records of the journal up to a head; all of them again where it is not of this history.
+
+        Raises: ``ViewDamaged``, ``LockTimeout``; what reading the journal raises.
+        """
+        if self.has(head):
+            return
+        self.rows("begin immediate")
+        try:
+            if not self.has(head):  # another process may have brought it further meanwhile
+                for entry in self._begin(fs, directory, head):
+                    interrupting.check()
+                    self.take_in(entry)
+        except BaseException:
+            self.rows("rollback")
+            raise
+        self.rows("commit")
+
+    def present(self, ids: Iterable[str], seq: int) -> dict[str, Change]:
+        """Return those of these changes that are present at a seq."""
+        return {one.id: one for one in self._loaded(ids, seq)}
+
+    def is_own(self, ids: Iterable[str], seq: int) -> set[str]:
+        """Return those of these changes that are records of the journal up to a seq."""
+        found = self._by_keys(f"select c.id from change c where c.id in ({{}}) and {_IS_OWN}", ids, seq=seq)
+        return {row[0] for row in found}
+
+    def held_by(self, files: Iterable[str], seq: int) -> dict[str, dict[str, bool]]:
+        """Return the changes that files hold at a seq, by file; for each, whether the file is known as committed."""
+        found: dict[str, dict[str, bool]] = {}
+        sql = "select file, change, is_committed from held where file in ({}) and since <= :seq and until > :seq"
+        for file, change, is_committed in self._by_keys(sql, files, seq=seq):
+            found.setdefault(file, {})[change] = bool(is_committed)
+        return found
+
+    def files_of(self, changes: Iterable[str], seq: int) -> dict[str, set[str]]:
+        """Return the files that hold changes at a seq, by change."""
+        found: dict[str, set[str]] = {}
+        sql = "select change, file from held where change in ({}) and since <= :seq and until > :seq"
+        for change, file in self._by_keys(sql, changes, seq=seq):
+            found.setdefault(change, set()).add(file)
+        return found
+
+    def committed_files(self, seq: int) -> set[str]:
+        """Return the files that hold changes at a seq and are known as committed."""
+        sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
+        return {row[0] for row in self.rows(sql, seq=seq)}
+
+    def handed_over(self, changes: Iterable[str], seq: int) -> set[str]:
+        """Return those of these changes that a committed file held at a seq or before."""
+        sql = "select distinct change from held where change in ({}) and is_committed and since <= :seq"
+        return {row[0] for row in self._by_keys(sql, changes, seq=seq)}
+
+    def bodies(self, ids: Iterable[str]) -> dict[str, Change]:
+        """Return changes by id, present or not."""
+        return {row[0]: _decode(row[1]) for row in self._by_keys("select id, body from change where id in ({})", ids)}
+
+    def own_since(self, seq: int) -> dict[int, Change]:
+        """Return the changes that the records from a seq on are, or took over, by their seqs."""
+        rows = self.rows("select seq, body from change where seq >= :seq", seq=seq)
+        return {own: _decode(body) for own, body in rows}
+
+    def unshared(self, seq: int) -> list[HeldChange]:
+        """Return the changes of records up to a seq that were never handed over, in the order of the records."""
+        sql = f"select c.body, c.seq from change c where {_IS_OWN} and not {_IS_HANDED_OVER} order by c.seq"
+        found = [(_decode(body), number) for body, number in self.rows(sql, seq=seq)]
+        files = self.files_of([change.id for change, _ in found], seq)
+        return [HeldChange(change, number, tuple(sorted(files.get(change.id, ())))) for change, number in found]
+
+    def withdrawn(self, seq: int) -> list[HeldChange]:
+        """Return the changes of records up to a seq that were handed over and that no file holds any more."""
+        where = f"{_IS_OWN} and {_IS_HANDED_OVER} and not {_IS_HELD}"
+        rows = self.rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
+        return [HeldChange(_decode(body), number, ()) for body, number in rows]
+
+    def folded(
+        self,
+        subjects: Subjects,
+        seq: int,
+        *,
+        more: Iterable[Change] = (),
+        without: Collection[str] = (),
+        documents: Documents = NO_DOCUMENTS,
+    ) -> FoldedClaims:
+        """Return the state that the present changes come to, of some entities and edges.
+
+        What it has of others may not be whole. ``more`` are changes beside those that are present, ``without`` the ids
+        of changes that are not counted.
+        """
+        more = list(more)
+        ids = subjects.entities.union(subjects.around, *subjects.edges)
+        creations = self._creations_of(ids, more, documents)
+        around = {key for one in subjects.around for key in creations[one]}
+        found = self._on({key for one in subjects.entities for key in creations[one]}, seq)
+        found |= self._on(around, seq, is_end=True)
+        pairs = [self._at_all([creations[end] for end in ends]) for ends in subjects.edges]
+        found |= self.present(set[str]().union(*pairs), seq)
+        ends = {end for change in (*found.values(), *more) for ref in _edges_of(change) for end in ref}
+        of_ends = self._creations_of(ends, more, documents).values()
+        found |= self._on({key for keys in of_ends for key in keys}, seq)
+        kept = [change for change in found.values() if change.id not in without]
+        return fold([*kept, *more], documents)
+
+    def _creations_of(
+        self, ids: Collection[str], more: Iterable[Change], documents: Documents
+    ) -> dict[str, frozenset[str]]:
+        """Return what each id may mean: the creations that changes know by it, or by another id of one of these."""
+        by_id: dict[str, set[str]] = {}
+        by_creation: dict[str, set[str]] = {}
+
+        def note(pairs: Iterable[Sequence[str]]) -> set[str]:
+            for key, creation in pairs:
+                by_id.setdefault(key, set()).add(creation)
+                by_creation.setdefault(creation, set()).add(key)
+            return set(by_id)
+
+        of_more = [pair for change in more for pair in _names(change)]
+        note([*of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
+        known = note(self._by_keys("select id, creation from name where creation in ({})", by_creation))
+        note(self._by_keys("select id, creation from name where id in ({})", known.difference(ids)))
+        former: dict[str, set[str]] = {}
+        for one, key in documents.former_ids.items():
+            former.setdefault(key, set()).add(one)
+        found = {}
+        for key in ids:
+            names = {key}.union(*(by_creation[one] for one in by_id.get(key, ())))
+            names |= {one for name in names for one in former.get(name, ())}
+            means = {creation_of(DOCUMENT, name) for name in names}
+            found[key] = frozenset(means.union(*(by_id.get(name, ()) for name in names)))
+        return found
+
+    def _at_all(self, ends: Sequence[Collection[str]]) -> set[str]:
+        """Return the changes with claims on edges that have one of the creations of each of these ends."""
+        first, *others = sorted(ends, key=lambda keys: self._by_keys(_EDGES_AT, keys)[0][0])
+        found = {
+            row[0] for row in self._by_keys("select distinct change from subject where is_end and key in ({})", first)
+        }
+        for keys in others:
+            sql = "select distinct change from subject where is_end and key in ({}) and change in (" + _LISTED + ")"
+            found = {row[0] for row in self._by_keys(sql, keys, listed=_text(found))}
+        return found
+
+    def former_ids(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return the ids that entities had before by what documents say: by former id the one of these that had it."""
+        return dict(self._by_keys("select former, id from former where id in ({})", ids))
+
+    def _edges_named(self, ends: Iterable[frozenset[str]]) -> Iterator[frozenset[str]]:
+        """Yield the entities that edges with these ends depend on, and those of each edge among the ends."""
+        for pair in ends:
+            links = [end for end in pair if is_link_id(end)]
+            inner = [frozenset(row) for row in self._by_keys(_ENDS, links)]
+            found = [*self._edges_named(inner)]
+            yield from found
+            yield frozenset({end for end in pair if not is_link_id(end)}.union(*found))
+
+    def concerned(self, changes: Iterable[Change]) -> Subjects:
+        """Return what changes, also such as are not in the index, have claims on, by all ids that it is known by."""
+        entities, around = _Known(set(), set()), _Known(set(), set())
+        edges = set[frozenset[str]]()
+        for change in changes:
+            edges |= _edges_of(change)
+            for claim in change.claims:
+                if isinstance(claim, Create):
+                    around.ids.add(claim.id)
+                elif isinstance(claim.on, EntityRef):
+                    known = around if isinstance(claim, Delete | Keep | Rename) else entities
+                    known.ids.update({claim.on.id, claim.now} if isinstance(claim, Rename) else {claim.on.id})
+                    known.creations.update(_creations(named_by(change.id, claim.on)))
+        # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
+        deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
+        around.creations.update(row[0] for row in deleted)
+        of_around = self._names_of(around)
+        return Subjects(frozenset(self._names_of(entities) | of_around), frozenset(of_around), tuple(edges))
+
+    def _names_of(self, known: _Known) -> set[str]:
+        """Return ids, and those that the entities which changes know by one of them have or had besides."""
+        creations = {row[0] for row in self._by_keys("select creation from name where id in ({})", known.ids)}
+        creations |= known.creations
+        return known.ids | {row[0] for row in self._by_keys("select id from name where creation in ({})", creations)}
+
+    def known(self, ids: Iterable[str]) -> set[str]:
+        """Return those of these ids that a change has claims on, or has edges at, present or not."""
+        by_key = {creation_of(DOCUMENT, key): key for key in ids}
+        found = {by_key[row[0]] for row in self._by_keys("select distinct key from subject where key in ({})", by_key)}
+        named = self._by_keys("select distinct id from name where id in ({})", by_key.values())
+        return found | {row[0] for row in named}
+
+    def _on(self, keys: Collection[str], seq: int, *, is_end: bool = False) -> dict[str, Change]:
+        """Return the present changes with claims on creations, or on edges at these."""
+        sql = "select distinct change from subject where key in ({}) and is_end = :is_end"
+        return self.present([row[0] for row in self._by_keys(sql, keys, is_end=is_end)], seq)
+
+    def _loaded(self, ids: Iterable[str], seq: int) -> Iterator[Change]:
+        for row in self._by_keys(f"select c.body from change c where c.id in ({{}}) and {_IS_PRESENT}", ids, seq=seq):
+            yield _decode(row[0])
+
+    def _by_keys(self, sql: str, keys: Iterable[str], **params: Any) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement with ``{}`` in the place of keys."""
+        listed = _text(set(keys))
+        return self.rows(sql.format(_KEYS), keys=listed, **params) if listed != "[]" else []
+
+    def copied(self) -> ClaimIndex:
+        """Return a copy in memory. Raises: ``ViewDamaged``."""
+        copy = ClaimIndex(":memory:")
+        try:
+            self._opened.backup(copy._opened)
+        except sqlite3.Error as error:
+            raise ViewDamaged(str(error)) from error
+        return copy
+
+    def has(self, head: Head) -> bool:
+        """Tell whether the record of a head is in it, and so all before that."""
+        if not self._is_of(head):
+            return False
+        return not head.seq or bool(
+            self.rows("select 1 from seen where seq = :seq and sum = :sum", seq=head.seq, sum=head.hash)
+        )
+
+    def _is_of(self, head: Head) -> bool:
+        """Tell whether it was filled from the store of a head."""
+        if not self.rows("select 1 from sqlite_master where name = 'stamp'"):
+            return False
+        return self.rows("select * from stamp") == [(CLAIM_FORMAT, head.store_id)]
+
+    def _begin(self, fs: Fs, directory: Path, head: Head) -> Iterator[FoldedRecord]:
+        """Return the records to take in, after what is there already was thrown away if it is of another history."""
+        last = self.rows("select seq, sum, file, ends from seen order by seq desc limit 1") if self._is_of(head) else []
+        if last and last[0][0] < head.seq and any(part.file == last[0][2] for part in head.segments):
+            entries = replay.entries(fs, directory, head, after=Position(*last[0]))
+            with contextlib.suppress(Damaged):  # of another history, or damaged: then all of it is read
+                return itertools.chain([next(entries)], entries)
+        self.empty()
+        self.rows("insert into stamp values (:format, :store)", format=CLAIM_FORMAT, store=head.store_id)
+        return replay.entries(fs, directory, head)
+
+    def empty(self) -> None:
+        """Make the tables, without any record. Raises: ``ViewDamaged``."""
+        for kind, name in self.rows("select type, name from sqlite_master where name not like 'sqlite_%'"):
+            self.rows(f'drop {kind} if exists "{name}"')
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            self.rows(statement)
+
+    def take_in(self, entry: FoldedRecord) -> None:
+        """Take in one record, the next one of the journal. Raises: ``ViewDamaged``."""
+        end = entry.offset_bytes + entry.length_bytes
+        self.rows(
+            "insert into seen values (:seq, :sum, :file, :ends)",
+            seq=entry.seq,
+            sum=entry.sum,
+            file=entry.file,
+            ends=end,
+        )
+        record = entry.record
+        for op in record.ops:
+            if isinstance(op, TakeChange):
+                self._take(op, entry.seq)
+            elif isinstance(op, LeaveChange):
+                self._leave(op.id, op.file, entry.seq)
+            elif isinstance(op, StateLink) and op.src == CLIENT:
+                key = link_id(op.type, op.kind, op.from_id, op.to_id)
+                ends = {"from_id": op.from_id, "to_id": op.to_id}
+                self.rows("insert or ignore into edge values (:id, :from_id, :to_id)", id=key, **ends)
+            elif isinstance(op, PutNode) and op.src != CLIENT and FORMER_IDS in op.set:
+                for former in former_ids_of(op.set):
+                    self.rows("insert or ignore into former values (:former, :id)", former=former, id=op.id)
+        if derived.may_be_change(record):
+            change = record.change or derived.derived(record, entry.sum, self._before(entry))
+            if change is not None:
+                self._insert(change, entry.seq)
+
+    def _take(self, op: TakeChange, seq: int) -> None:
+        if op.change is not None:
+            own = self.rows("select seq from change where id = :id and seq", id=op.id)
+            self._insert(op.change, own[0][0] if own else 0 if op.file else seq)
+        if not op.file:
+            return
+        self._leave(op.id, op.file, seq)
+        self.rows(
+            "insert into held values (:id, :file, :seq, :never, :is_committed)",
+            id=op.id,
+            file=op.file,
+            seq=seq,
+            never=_NEVER,
+            is_committed=op.is_committed,
+        )
+
+    def _leave(self, change: str, file: str, seq: int) -> None:
+        sql = "update held set until = :seq where change = :id and file = :file and until > :seq"
+        self.rows(sql, id=change, file=file, seq=seq)
+
+    def _insert(self, change: Change, seq: int) -> None:
+        self.rows(
+            "insert or replace into change values (:id, :seq, :at, :actor, :body)",
+            id=change.id,
+            seq=seq,
+            at=change.at,
+            actor=change.actor,
+            body=_encode(change),
+        )
+        for key, is_end in _subjects(change):
+            self.rows("insert or ignore into subject values (:key, :end, :id)", key=key, end=is_end, id=change.id)
+        deletions = [claim.on for claim in change.claims if isinstance(claim, Delete)]
+        for key in {key for on in deletions for key in _creations(named_by(change.id, on))}:
+            self.rows("insert or ignore into deleted values (:key)", key=key)
+        for key, creation in _names(change):
+            self.rows("insert or ignore into name values (:id, :creation)", id=key, creation=creation)
+
+    def _before(self, entry: FoldedRecord) -> FoldedClaims:
+        """Return the state of the changes before a record, of all that it touches.
+
+        An entity of which no change says that it was created is that of a document: nothing else can be told from the
+        records of clients alone.
+        """
+        touched = derived.touched(entry.record.ops)
+        edges = tuple({ends for ends in self._edges_named(touched.edges) if ends})
+        entities = touched.entities.union(*edges)
+        subjects, seq = Subjects(entities, touched.around, edges), entry.seq - 1
+        found = self.folded(subjects, seq)
+        stated = {key: dict[str, Any]() for key in entities - found.entities.keys()}
+        if not stated:
+            return found
+        return self.folded(subjects, seq, documents=Documents(stated, self.former_ids(stated)))
+
+
+def _subjects(change: Change) -> set[tuple[str, bool]]:
+    """Return the creations that a change has claims on, and with True those that are ends of its edges."""
+    found = set[tuple[str, bool]]()
+    for claim in change.claims:
+        if isinstance(claim, Create):
+            found.add((creation_of(change.id, claim.id), False))
+        else:
+            is_end = isinstance(claim.on, EdgeRef)
+            found |= {(key, is_end) for key in _creations(named_by(change.id, claim.on))}
+    return found
+
+
+def _edges_of(change: Change) -> set[frozenset[str]]:
+    """Return the ids of the entities at the ends of each edge that a change has claims on."""
+    return {
+        frozenset(one.id for one in _entities(claim.on))
+        for claim in change.claims
+        if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)
+    }
+
+
+def _creations(ref: Ref) -> Iterator[str]:
+    for entity in _entities(ref):
+        yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
+
+
+def _names(change: Change) -> Iterator[tuple[str, str]]:
+    """Yield each id that a change gives to a creation, or knows it by, and the creation."""
+    for claim in change.claims:
+        if isinstance(claim, Create):
+            yield claim.id, creation_of(change.id, claim.id)
+            continue
+        on = named_by(change.id, claim.on)
+        yield from ((ref.id, one) for ref in _entities(on) for one in ref.of if one != DOCUMENT)
+        if isinstance(claim, Rename):
+            yield from ((claim.now, one) for one in on.of)
+
+
+def _entities(ref: Ref) -> Iterator[EntityRef]:
+    """Yield the entities that a reference names: it itself, or the ends of an edge."""
+    if isinstance(ref, EdgeRef):
+        yield from _entities(ref.from_end)
+        yield from _entities(ref.to_end)
+    else:
+        yield ref
+
+
+def inspect(path: Path) -> int:
+    """Return how many changes an index has, for a diagnosis; nothing is written. Raises: ``ViewDamaged``."""
+    index = ClaimIndex(f"{path.as_uri()}?mode=ro")
+    found = index.rows("pragma quick_check")
+    if found != [("ok",)]:
+        raise ViewDamaged(str(found[0][0]))
+    return int(index.rows("select count(*) from change")[0][0])
+
+
+class BranchClaims:
+    """The index of the changes of one branch in one process, opened once by each thread that asks for it."""
+
+    def __init__(self, fs: Fs, directory: Path, files: CacheFiles) -> None:
+        self._fs = fs
+        self._directory = directory
+        self._files = files.for_other_files()
+        self.path = files.directory / CLAIMS
+        self._of_thread = threading.local()
+        self._is_left = False
+        """The file is damaged, and cannot be deleted: it is not read."""
+
+    def is_there(self) -> bool:
+        """Tell whether the file is there: changes of this branch were shared or merged."""
+        return self._files.has(self.path)
+
+    def read(self, use: Callable[[ClaimIndex, int], T]) -> T:
+        """Return ``use(index, seq)`` at the last acknowledged head.
+
+        Raises: ``LockTimeout``; what reading the journal raises.
+        """
+
+        def at(head: Head) -> T:
+            try:
+                return use(self.at(head), head.seq)
+            except ViewDamaged:
+                return use(self.at(head), head.seq)
+
+        return scan.reading(self._fs, self._directory, at)
+
+    def at(self, head: Head) -> ClaimIndex:
+        """Return the index, which has all records up to a head at least.
+
+        One that is damaged, as is seen now or was at an earlier use, is made again; where the cache cannot be written
+        it is made in memory.
+
+        Raises: ``LockTimeout``; what reading the journal raises.
+        """
+        try:
+            return self._updated(head)
+        except ViewDamaged as error:
+            self._discard(error)
+            return self._updated(head)
+
+    def _discard(self, error: ViewDamaged) -> None:
+        """Throw away the file, or leave it alone where it cannot be deleted."""
+        index: ClaimIndex | None = getattr(self._of_thread, "index", None)
+        if index is not None:
+            index.close()
+            del self._of_thread.index
+        self._files.discard_damaged(self.path, error)
+        self._is_left = not self._files.is_writable()
+
+    def _updated(self, head: Head) -> ClaimIndex:
+        index: ClaimIndex | None = getattr(self._of_thread, "index", None)
+        if index is not None and index.is_damaged:
+            raise ViewDamaged("it was damaged when it was read")
+        if index is None:
+            self._of_thread.index = index = self._new_index(head)
+        index.update(self._fs, self._directory, head)
+        return index
+
+    def _new_index(self, head: Head) -> ClaimIndex:
+        """Return an index to be brought to a head: the file, or a copy of it in memory where it cannot be written."""
+        if self._files.is_writable():
+            return ClaimIndex(str(self.path))
+        if self._is_left or self._files.usable_size(self.path) is None:
+            return ClaimIndex(":memory:")
+        found = ClaimIndex(f"{self.path.as_uri()}?mode=ro")
+        return found if found.has(head) else found.copied()

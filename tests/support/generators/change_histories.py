@@ -1,0 +1,193 @@
+"""Histories of several writers who claim, share, merge, drop and pack changes, for the laws of the fold.
+
+A step is a tuple of small numbers, so that Hypothesis makes it as well as ``random``; ``play`` says what it means.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.ids import link_id
+from kbcore.model.claims import edits
+from kbcore.model.claims.change import (
+    SELF,
+    AddMember,
+    Change,
+    Create,
+    Delete,
+    EntityRef,
+    Keep,
+    Rename,
+    SetField,
+    identified,
+)
+from kbcore.model.claims.fold import ABSENT, Documents, Field, FoldedClaims, fold
+
+IDS: Final = ("A", "B", "C")
+FIELDS: Final = ("title", "attributes.k")
+VALUES: Final = ("x", "y", 1, 1.0, True, None, {"a": [1]})
+MEMBERS: Final = ("red", "blue")
+MOVES: Final = ("merge", "pick", "drop", "drop_all_of")
+WRITES: Final = (
+    "create", "set", "unset", "add", "remove", "delete", "keep", "rename", "separate", "link", "link_edge", "unlink",
+    "set_edge", "foreign",
+)  # fmt: skip
+KINDS: Final = (*WRITES, "create", "set", "set", "keep", "link", *MOVES, "merge", "merge", "race", "race")
+
+MOST: Final = 1 << 16
+Step = tuple[int, int, int, int, int]
+"""The kind, the writer, and three choices, each below ``MOST``."""
+
+DOCUMENTS: Final = (
+    Documents(),
+    Documents({"A": {"type": "req", "title": "stated"}}, {}, {link_id("t", "", "A", "B"): ("t", "", "A", "B")}),
+    Documents({"B": {"type": "req"}, "C": {"attributes.k": "stated", "tags": ["red"]}}, {"A": "B"}),
+)
+
+
+class Played(msgspec.Struct):
+    """The changes of each writer at the end, every change ever made, and each write with what its writer saw."""
+
+    held: list[dict[str, Change]]
+    made: dict[str, Change]
+    writes: list[tuple[tuple[Change, ...], Change, str]]
+
+
+def play(steps: Sequence[Step], documents: Documents, writers: int = 3) -> Played:
+    """Return what a history of so many writers comes to. A step that nothing can be done with is left out."""
+    played = Played([{} for _ in range(writers)], {}, [])
+
+    def write(what: str, who: int, choices: Sequence[int], salt: str) -> None:
+        mine = played.held[who]
+        claims = _claims(what, fold(mine.values(), documents), choices, salt=salt)
+        if claims:
+            made = identified(Change("", f"T{salt}", f"w{who}", "test", claims))
+            played.writes.append((tuple(mine.values()), made, what))
+            played.made[made.id] = mine[made.id] = made
+
+    for number, (kind, who, *choices) in enumerate(steps):
+        what, one, other = KINDS[kind % len(KINDS)], who % writers, (who // writers) % writers
+        mine, theirs = played.held[one], played.held[other]
+        if what == "race":  # both see the same, and write of the same entity
+            mine |= theirs
+            theirs |= mine
+            write(("delete", "rename", "set")[choices[0] % 3], one, choices[1:] + choices[:1], f"{number} first")
+            write(("set", "rename", "add")[choices[0] // 3 % 3], other, choices[1:] + choices[:1], f"{number} second")
+        elif what in MOVES:
+            _move(what, mine, theirs, choices[0])
+        else:
+            write(what, one, choices, str(number))
+    return played
+
+
+def random_steps(seed: int, most: int = 40) -> list[Step]:
+    """Return the steps of one history."""
+    chosen = random.Random(seed)
+    return [_step(chosen) for _ in range(chosen.randint(3, most))]
+
+
+def conflicts(state: FoldedClaims) -> set[tuple[str, ...]]:
+    """Return what is contested in a state, by the claims, since the id of an entity or an edge may change."""
+    return set(_conflicts(state))
+
+
+def _conflicts(state: FoldedClaims) -> Iterator[tuple[str, ...]]:
+    for one in state.entities.values():
+        if one.names.is_contested:
+            yield "name", *_claims_of(one.names)
+        yield from (("deletion", change) for change in one.deletions)
+    for element in [*state.entities.values(), *state.edges.values()]:
+        yield from (("field", name, *_claims_of(one)) for name, one in element.fields.items() if one.is_contested)
+
+
+def _claims_of(field: Field) -> list[str]:
+    return [change for value in field.values for change in value.changes]
+
+
+def _step(chosen: random.Random) -> Step:
+    first, second, third, fourth, fifth = (chosen.randrange(MOST) for _ in range(5))
+    return first, second, third, fourth, fifth
+
+
+def _move(what: str, mine: dict[str, Change], theirs: dict[str, Change], choice: int) -> None:
+    if what == "merge":
+        mine |= theirs
+    elif what == "pick" and theirs:
+        one = _one_of([*theirs.values()], choice)
+        mine[one.id] = one
+    elif what == "drop" and mine:
+        del mine[_one_of([*mine], choice)]
+    elif what == "drop_all_of" and mine:
+        actor = mine[_one_of([*mine], choice)].actor
+        for key in [key for key, one in mine.items() if one.actor == actor]:
+            del mine[key]
+
+
+def _one_of(found: Sequence[Any], number: int) -> Any:
+    return found[number % len(found)]
+
+
+def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str) -> tuple[Any, ...]:
+    first, second, third = choices
+    if what == "create":
+        key = _one_of(IDS, first)
+        new = EntityRef(key, (SELF,))
+        title = SetField(new, "title", now=_one_of(VALUES, second), salt=salt)
+        return (
+            ()
+            if key in state.entities
+            else (Create(key), title, AddMember(new, "tags", now=_one_of(MEMBERS, third), salt=salt))
+        )
+    if what in {"unlink", "set_edge", "link_edge"}:
+        return _claims_of_edge(what, state, choices, salt)
+    if what == "link":
+        target = _one_of(IDS, second)
+        return (edits.add_edge(state, _one_of("tu", third), _one_of(IDS, first), target),)
+    if what == "foreign":  # no edit makes it, a file may hold it
+        on = EntityRef(_one_of(IDS, first))
+        return (_one_of((Delete(on), Keep(on), Rename(on, _one_of(IDS, second))), third),)
+    found = [key for key, one in state.entities.items() if what != "keep" or one.deletions]
+    if not found:
+        return ()
+    key = _one_of(found, first)
+    return _claims_of_entity(what, state, key, (second, third), salt)
+
+
+def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt: str) -> tuple[Any, ...]:
+    if not state.edges:
+        return ()
+    key = _one_of([*state.edges], choices[0])
+    if what == "unlink":
+        return (edits.remove_edge(state, key),) if state.edges[key].additions else ()
+    if what == "link_edge":
+        return (edits.add_edge(state, "about", key, _one_of(IDS, choices[1])),)
+    return (edits.set_field(state, key, "confidence", _one_of((0.1, 0.9), choices[1]), salt=salt),)
+
+
+def _claims_of_entity(what: str, state: FoldedClaims, key: str, choices: Sequence[int], salt: str) -> tuple[Any, ...]:
+    entity, (first, second) = state.entities[key], choices
+    field, is_created = _one_of(FIELDS, first), entity.claimed_by
+    is_stated = field in entity.fields and entity.fields[field].stated is not ABSENT
+    claims: tuple[Any, ...] = ()
+    if what == "set" and not is_stated:
+        claims = (edits.set_field(state, key, field, _one_of(VALUES, second), salt=salt),)
+    elif what == "unset" and not is_stated and field in entity.fields:
+        claims = (edits.unset_field(state, key, field),)
+    elif what == "add":
+        claims = (edits.add_member(state, key, "tags", _one_of(MEMBERS, first), salt=salt),)
+    elif what == "remove" and entity.sets.get("tags"):
+        claims = (edits.remove_member(state, key, "tags", _one_of([*entity.sets["tags"]], first), salt=salt),)
+    elif what == "delete" and is_created:
+        claims = (edits.delete(state, key),)
+    elif what == "keep":
+        claims = (edits.keep(state, key),)
+    elif what == "rename" and is_created and (free := sorted({*IDS, "E"} - state.entities.keys())):
+        claims = (edits.rename(state, key, _one_of(free, first)),)
+    elif what == "separate" and len(made := [one for one in entity.of if one]) > 1:
+        other = _one_of(("E", "F"), first)
+        claims = (edits.rename(state, key, other, creations=[_one_of(made, second)]),)
+    return claims
