@@ -1,0 +1,224 @@
+"""Take something out of one store: find it in every record, write the files again, and publish them with one head.
+
+The caller holds the lock of the store to write. A store is read twice to find it, because what a later record shows of
+an earlier one is known only then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.maintenance.epochs import NoteContent, append_note, ending
+from kbcore.model import canonical
+from kbcore.model.claims.change import Change
+from kbcore.model.claims.derived import may_be_change
+from kbcore.model.record import REDACTION, RedactedRecord, Redaction
+from kbcore.model.redaction import MARK, Place, Redactor, Target
+from kbcore.model.state import State
+from kbcore.storage import files, quarantine, redacting, scan, snapshot
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head, Redacted, SnapshotRef
+from kbcore.storage.journal import Writer
+from kbcore.storage.redacting import Chained
+from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
+from kbcore.text.wording import pluralize, some_of
+from kbcore.view import replay
+from kbcore.view.claim_index import ClaimIndex
+from kbcore.view.fold import FoldedRecord, fold
+
+_APPENDING: Final = os.O_RDWR | os.O_APPEND
+_LEAST_CHARS: Final = 6
+"""Shorter texts of values that were taken out are not looked for elsewhere: they may be anything."""
+_SHOWN: Final = 20
+
+
+class Survey:
+    """What holds it in one store, as of one head."""
+
+    def __init__(self, fs: Fs, directory: Path, of: Head, target: Target) -> None:
+        """Raises: ``InvalidQuery`` where a pattern is part of a name; what reading the store raises."""
+        self._fs = fs
+        self._directory = directory
+        self._of = of
+        self._target = target
+        self.redactor = Redactor(target)
+        self.records: dict[int, list[Place]] = {}
+        """The changed places of each record that would be changed."""
+        self.bases: tuple[int, ...] = ()
+        """The snapshots of what pruned or missing records led to, of which facts would be changed."""
+        for turn in range(2):
+            self.redactor = Redactor(target, self.redactor if turn else None)
+            self._read()
+
+    def _read(self) -> None:
+        # A record is found in the facts after it by its values, and the new ids of facts are those of later records.
+        if not self._target.seqs:
+            self.bases = self._changed_bases(self.redactor)
+        self.records = {}
+        for entry in scan.scan(self._fs, self._directory, self._of):
+            self.redactor.payload(entry.frame.seq, entry.frame.rec, {})
+            if self.redactor.places:
+                self.records[entry.frame.seq] = self.redactor.places
+        if self._target.seqs:
+            self.bases = self._changed_bases(self.redactor)
+
+    def _changed_bases(self, redactor: Redactor) -> tuple[int, ...]:
+        found = ((base, self._facts(base, redactor)[1]) for base in _bases(self._of))
+        return tuple(base.seq for base, is_changed in found if is_changed)
+
+    def _facts(self, ref: SnapshotRef, redactor: Redactor) -> tuple[list[bytes], bool]:
+        return redactor.facts(snapshot.read(self._fs, self._directory, self._of, ref))
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing holds it."""
+        return not self.records and not self.bases
+
+    @property
+    def first(self) -> int:
+        """The first record that would be changed, or the one after the last where there is none."""
+        return min(self.records, default=self._of.seq + 1)
+
+    def snapshots(self) -> int:
+        """Return how many snapshots would be written again."""
+        return sum(ref.seq >= self.first or ref.seq in self.bases for ref in self._of.snapshots)
+
+    def quarantined(self) -> tuple[str, ...]:
+        """Return what lies in quarantine: copies of old lines, which go. Raises: ``StorageError``."""
+        with files.explained(self._directory, "list", reading=True):
+            return tuple(quarantine.listed(self._fs, self._directory))
+
+    def also_in(self) -> tuple[int, ...]:
+        """Return the records that hold a text of a value that would be taken out as a whole, and would stay."""
+        texts = sorted(one for one in self.redactor.removed if len(one) >= _LEAST_CHARS and MARK not in one)
+        spelled = [msgspec.json.encode(one)[1:-1] for one in texts]
+        entries = scan.scan(self._fs, self._directory, self._of) if spelled else ()
+        others = (entry.frame for entry in entries if entry.frame.seq not in self.records)
+        return tuple(one.seq for one in others if any(text in one.rec for text in spelled))
+
+    def write_again(self, *, is_shared: bool) -> tuple[Head, Redaction]:
+        """Write all files that change; return the head that names them, and what its record says of them.
+
+        With ``is_shared`` others may know the ids of the changes that records are: they stay.
+
+        Raises: ``StorageFull``, ``ReadOnlyStore``, ``StorageError``; what reading the store raises.
+        """
+        of, first = self._of, self.first
+        own = self._own_changes() if is_shared else {}
+        redactor, changed, kept = Redactor(self._target, self.redactor, own), list[RedactedRecord](), hashlib.sha256()
+        if not self._target.seqs:
+            self._changed_bases(redactor)  # the new ids of what only they name
+        start = min(part.first_seq for part in of.segments if part.sealed is None or part.sealed.last_seq >= first)
+
+        def payload(seq: int, raw: bytes, sums: Any) -> bytes:
+            new = redactor.payload(seq, raw, sums)
+            if redactor.places:
+                changed.append(RedactedRecord(seq, hashlib.sha256(new).hexdigest()))
+            else:
+                kept.update(raw + b"\n")
+            return new
+
+        for entry in scan.scan(self._fs, self._directory, of, until=start - 1) if start > of.first_seq else ():
+            payload(entry.frame.seq, entry.frame.rec, {})
+        chained = redacting.write_again(self._fs, self._directory, of, first, payload)
+        made, bases = list[SnapshotRef](), list[int]()
+        for begin, end in of.parts:
+            refs = [ref for ref in of.snapshots if begin - 1 <= ref.seq <= end]
+            state, known, reached, is_changed = State(), list[canonical.KnownChangeset](), begin - 1, False
+            if begin != 1 and refs:
+                base, refs = refs[0], refs[1:]
+                lines, is_changed = self._facts(base, redactor)
+                bases += [base.seq] if is_changed else []
+                made.append(self._base_again(chained, base, lines, is_changed=is_changed))
+                folded = canonical.read(lines)
+                state, known, reached = folded.state, list(folded.known), base.seq
+            old = {ref.seq for ref in refs if ref.seq < first and not is_changed}
+            made += [ref for ref in refs if ref.seq in old]
+            wanted = {ref.seq for ref in refs} - old
+            for one in self._entries(chained, reached, wanted):
+                fold(state, one)
+                known.append(replay.known_of(one))
+                if one.seq in wanted:
+                    made.append(self._snapshot(chained, one.seq, one.sum, canonical.lines(state, known)))
+        copies = tuple(name for name in self.quarantined() if not quarantine.cut_from(name))
+        redacted = Redacted(of.generation + 1, of.seq + 1, of.store_id, copies)
+        ordered = tuple(sorted(made, key=lambda ref: ref.seq))
+        new = msgspec.structs.replace(chained.head, snapshots=ordered, redacted=redacted)
+        return new, Redaction(first, tuple(changed), kept.hexdigest(), of.first_seq, tuple(bases))
+
+    def _own_changes(self) -> dict[int, Change]:
+        """Return the changes that records are, from the first changed one on: their ids follow from the old chain."""
+        index = ClaimIndex(":memory:")
+        index.update(self._fs, self._directory, self._of)
+        found = index.own_since(self.first)
+        entries = replay.entries(self._fs, self._directory, self._of, skip=self.first - 1) if found else ()
+        return {one.seq: found[one.seq] for one in entries if one.seq in found and may_be_change(one.record)}
+
+    def _entries(self, chained: Chained, reached: int, wanted: set[int]) -> Iterator[FoldedRecord]:
+        if wanted:
+            yield from replay.entries(self._fs, self._directory, chained.head, until=max(wanted), skip=reached)
+
+    def _base_again(self, chained: Chained, base: SnapshotRef, lines: list[bytes], *, is_changed: bool) -> SnapshotRef:
+        hash_ = chained.new_hash(base.seq, base.hash)
+        return self._snapshot(chained, base.seq, hash_, lines) if is_changed or hash_ != base.hash else base
+
+    def _snapshot(self, chained: Chained, seq: int, hash_: str, lines: Iterable[bytes]) -> SnapshotRef:
+        tip = msgspec.structs.replace(chained.head.head, seq=seq, hash=hash_)
+        at = msgspec.structs.replace(chained.head, head=tip)
+        return snapshot.write(self._fs, self._directory, at, lines, generation=self._of.generation + 1)
+
+
+def redact(
+    workspace: Workspace, directory: Path, writer: Writer, survey: Survey, author: Author, *, is_shared: bool
+) -> tuple[Head, int, tuple[str, ...]]:
+    """Take it out of a store; return its new head, how many records were changed, and what could not be removed yet.
+
+    Raises: as ``Survey.write_again``: the old head counts; ``CommitUncertain``: the old head or the new one counts, and
+    giving the command again is safe.
+    """
+    fs, of, left = workspace.machine.fs, writer.head, list[str]()
+    redacting.remove_unfinished(fs, directory, of)
+    try:
+        new, content = survey.write_again(is_shared=is_shared)
+    except BaseException:
+        redacting.remove_unfinished(fs, directory, of)
+        raise
+    said = [*writer.recovery.sentences(), _said(content)]
+    sentences, ended = ending(new, said, workspace.machine.clock.now())
+    with redacting.publishing(fs, directory, of, new, left) as again:
+        note = NoteContent(redaction=content)
+        append_note(workspace, again, author, sentences, source=REDACTION, content=note, ended=[ended])
+    return again.head, len(survey.records), tuple(left)
+
+
+def names_in(fs: Fs, directory: Path, of: Head) -> Redactor:
+    """Return what has seen the ids of all entities of a store, and the former ids of each."""
+    names = Redactor(Target())
+    for base in _bases(of):
+        names.facts(snapshot.read(fs, directory, of, base))
+    for entry in scan.scan(fs, directory, of):
+        names.payload(entry.frame.seq, entry.frame.rec, {})
+    return names
+
+
+def _bases(of: Head) -> Iterator[SnapshotRef]:
+    """Yield the snapshots that hold what pruned or missing records led to: no replay leads to them."""
+    for first, last in of.parts:
+        refs = [ref for ref in of.snapshots if first - 1 <= ref.seq <= last]
+        if first != 1 and refs:
+            yield refs[0]
+
+
+def _said(content: Redaction) -> str:
+    seqs = some_of([str(one.seq) for one in content.records], _SHOWN)
+    what = [f"{pluralize(len(content.records), 'record')} ({seqs})"] if seqs else []
+    what += [f"the facts of {pluralize(len(content.snapshots), 'snapshot')}"] if content.snapshots else []
+    chain = f" The chain was computed anew from record {content.first} on." if content.records else ""
+    return f"Something was taken out of {' and '.join(what)}.{chain}"

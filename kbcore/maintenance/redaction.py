@@ -1,0 +1,403 @@
+"""Take a leaked secret out of every store of this clone: branches, trash, quarantine, caches, and change files.
+
+One store after the other is redacted under its lock, each by one step: new files, and the record that documents it.
+What was looked for is written nowhere. After a crash between two stores the same command finishes the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from kbcore import interrupting
+from kbcore.errors import InvalidQuery, KBError, NotFound
+from kbcore.maintenance import redacted_store, redaction_elsewhere
+from kbcore.maintenance.redacted_store import Survey
+from kbcore.model.redaction import Redactor, Target, names_of, pattern_of
+from kbcore.remedies import shell
+from kbcore.storage import files, head, journal, layout, scan
+from kbcore.storage.fs import Fs
+from kbcore.storage.head import Head
+from kbcore.storage.witness_notes import seen_of
+from kbcore.store import branches
+from kbcore.store.branches.moves import in_trash
+from kbcore.store.branches.stores import repository_lock
+from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
+
+BEGUN: Final = "redacting.json"
+"""Lies next to the stores while a redaction goes from one to the next; it does not say what is taken out."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a person wants to take out: a pattern, the fields of an entity, or those of a record of one branch."""
+
+    kind: Literal["pattern", "entity", "record"]
+    text: str = ""
+    """The pattern, or the id."""
+    is_regex: bool = False
+    seq: int = 0
+    fields: tuple[str, ...] = ()
+
+    def words(self) -> str:
+        """Return what is wanted, without the pattern."""
+        if self.kind == "pattern":
+            return "a pattern"
+        return f"the values of {self.text if self.kind == 'entity' else f'record {self.seq}'}"
+
+
+class FoundRecord(msgspec.Struct, frozen=True):
+    """A record that would be changed, and where, in words."""
+
+    seq: int
+    places: tuple[str, ...]
+
+
+class FoundStore(msgspec.Struct, frozen=True):
+    """A store that holds what is to be taken out, or cannot be searched: then ``error`` says why."""
+
+    branch: str
+    place: str
+    """``branch``, or the folder in the trash."""
+    records: tuple[FoundRecord, ...] = ()
+    snapshots: int = 0
+    quarantine: tuple[str, ...] = ()
+    """What lies in quarantine: it is removed with the redaction."""
+    also_in: tuple[int, ...] = ()
+    """Records that hold a text of a value which would be taken out, and stay."""
+    error: str = ""
+
+
+class Preview(msgspec.Struct, frozen=True):
+    """What a redaction would change, and what it does not reach."""
+
+    stores: tuple[FoundStore, ...]
+    change_files: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+    """Places that hold it and are not changed, or may hold it, a sentence each."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing holds it, as far as could be looked at."""
+        return not self.stores and not self.change_files
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return shown
+
+
+class RedactedStore(msgspec.Struct, frozen=True):
+    """A store that was redacted, with the record that documents it; or why not."""
+
+    branch: str
+    place: str
+    seq: int = 0
+    records: int = 0
+    snapshots: int = 0
+    left: tuple[str, ...] = ()
+    """What could not be removed now: the next write to the branch does it."""
+    error: str = ""
+
+
+class RedactAnswer(msgspec.Struct, frozen=True):
+    """The result of a redaction."""
+
+    stores: tuple[RedactedStore, ...]
+    change_files: tuple[str, ...]
+    """The change files that were written, under their new names."""
+    elsewhere: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """True when nothing that KB can change was left."""
+        return not any(one.error or one.left for one in self.stores)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        shown: dict[str, Any] = msgspec.to_builtins(self)
+        return {**shown, "ok": self.is_whole}
+
+
+class _Store(msgspec.Struct, frozen=True):
+    branch: str
+    place: str
+    directory: Path
+
+
+class _Wanted(msgspec.Struct, frozen=True):
+    """What is wanted, and for a record what names it in every store: its lineage, seq, time and epoch."""
+
+    wanted: Wanted
+    record: tuple[str, int, str, str] | None = None
+
+    def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
+        """Return what is to be taken out of one store."""
+        wanted = self.wanted
+        fields = frozenset(_names_of_fields(wanted.fields))
+        if wanted.kind == "pattern":
+            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
+        if wanted.kind == "entity":
+            names = redacted_store.names_in(fs, directory, of)
+            return Target(ids=names_of([wanted.text], names.former), fields=fields)
+        is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
+        return Target(seqs=frozenset([wanted.seq] if is_there else []), fields=fields)
+
+
+class _Stamps(msgspec.Struct, frozen=True):
+    at: str
+    epoch: str = ""
+
+
+def _name_of(fs: Fs, directory: Path, of: Head, seq: int) -> tuple[str, int, str, str] | None:
+    """Return what names a record in all copies of a store, also after a redaction; None where it is not there."""
+    if not of.first_seq <= seq <= of.seq:
+        return None
+    part = max((one for one in of.segments if one.first_seq <= seq), key=lambda one: one.first_seq)
+    last = None
+    for last in scan.scan(fs, directory, of, after=part.start, until=seq):  # noqa: B007 - the last one is wanted
+        continue
+    if last is None or last.frame.seq != seq:
+        return None
+    said = msgspec.json.decode(last.frame.rec, type=_Stamps)
+    return of.lineage, seq, said.at, said.epoch
+
+
+@interrupting.maintenance()
+def meant(
+    workspace: Workspace, branch: str, text: str, *, is_pattern: bool, is_regex: bool, fields: Iterable[str] = ()
+) -> Wanted:
+    """Return what a person means: the number of a record, the id of an entity that was ever in a branch, or a pattern.
+
+    Raises: what reading the store of the branch raises.
+    """
+    if is_pattern:
+        return Wanted("pattern", text, is_regex)
+    if text.isascii() and text.isdecimal():
+        return Wanted("record", seq=int(text), fields=tuple(fields))
+    fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
+    names = redacted_store.names_in(fs, directory, head.read(fs, directory))
+    return Wanted("entity" if text in names.entities else "pattern", text, fields=tuple(fields))
+
+
+@interrupting.maintenance()
+def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
+    """Return what a redaction would change. Takes no lock and writes nothing.
+
+    Raises: ``InvalidQuery`` for a pattern that cannot be taken out; ``NotFound`` for a record that is not there;
+    what reading the named store raises.
+    """
+    asked = _asked(workspace, branch, wanted)
+    found, sources = list[FoundStore](), set[str]()
+    for store in _stores(workspace):
+        try:
+            one, redactor = _look(workspace, store, asked)
+        except InvalidQuery:
+            raise
+        except KBError as error:
+            found.append(FoundStore(store.branch, store.place, error=error.message))
+            continue
+        sources |= _documents(redactor, wanted)
+        if one is not None:
+            found.append(one)
+    shared = redaction_elsewhere.redact_change_files(workspace, _shared_target(wanted), dry_run=True)
+    outside = redaction_elsewhere.places(
+        workspace, _shared_target(wanted), sources, is_found=bool(found or shared.paths)
+    )
+    return Preview(tuple(found), shared.paths, (*shared.left, *outside))
+
+
+@interrupting.maintenance()
+def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) -> RedactAnswer:
+    """Take it out of every store of this clone, one after the other, and say what is left.
+
+    A store that cannot be redacted is named in the answer, and the others are redacted all the same.
+
+    Raises: as ``preview``; ``LockTimeout`` for the repository; ``NotFound`` where nothing holds it.
+    """
+    asked = _asked(workspace, branch, wanted)
+    done, sources = list[RedactedStore](), set[str]()
+    with repository_lock(workspace):
+        fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
+        is_shared = _look_through(workspace, asked)
+        files.publish_file(fs, begun, msgspec.json.encode({"kb": "redacting", "at": workspace.machine.clock.now()}))
+        for store in _stores(workspace):
+            try:
+                one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
+            except KBError as error:
+                done.append(RedactedStore(store.branch, store.place, error=error.message))
+                continue
+            if one is not None:
+                done.append(one)
+        shared = redaction_elsewhere.redact_change_files(workspace, _shared_target(wanted))
+        left = _forget_caches(workspace)
+        if not any(one.error for one in done):
+            files.remove_quietly(fs, begun)
+    if not done and not shared.paths:
+        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
+    outside = redaction_elsewhere.places(workspace, _shared_target(wanted), sources, is_found=True)
+    return RedactAnswer(tuple(done), shared.paths, (*left, *shared.left, *outside))
+
+
+SPLIT: Final = (
+    "A secret that is spread over several values is not found as one: give each part, or name the record or the entity."
+)
+
+
+def begun_at(workspace: Workspace) -> str:
+    """Return when a redaction began that did not go through all stores, "" for none."""
+    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, 1024)
+    if data is None:
+        return ""
+    with contextlib.suppress(msgspec.DecodeError, UnicodeError):
+        return msgspec.json.decode(data, type=_Stamps).at
+    return "at an unknown time"
+
+
+def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
+    if wanted.kind == "pattern":
+        pattern_of(wanted.text, is_regex=wanted.is_regex)
+    if wanted.kind != "record":
+        return _Wanted(wanted)
+    directory = workspace.folders.directory_of(branch)
+    of = head.read(workspace.machine.fs, directory)
+    named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
+    if named is None:
+        raise NotFound(
+            f"There is no record {wanted.seq} in {branch}.",
+            hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
+        )
+    return _Wanted(wanted, named)
+
+
+def _stores(workspace: Workspace) -> list[_Store]:
+    """Return every store of the clone: those of branches, and those in the trash."""
+    trashed = [(_branch_of(workspace, one.path, one.name), one.path) for one in in_trash(workspace)]
+    return [
+        *(_Store(name, "branch", directory) for name, directory in branches.stores(workspace)),
+        *(_Store(name, str(path), path) for name, path in trashed),
+    ]
+
+
+def _branch_of(workspace: Workspace, path: Path, name: str) -> str:
+    with contextlib.suppress(KBError):
+        return head.read(workspace.machine.fs, path).branch
+    return layout.branch_of(path.with_name(name))
+
+
+def _shared_target(wanted: Wanted) -> Target:
+    """Return what is to be taken out of change files: they do not know the seqs of records."""
+    fields = frozenset(_names_of_fields(wanted.fields))
+    if wanted.kind == "pattern":
+        return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
+    return Target(ids=frozenset([wanted.text] if wanted.kind == "entity" else []), fields=fields)
+
+
+def _names_of_fields(fields: Iterable[str]) -> Iterator[str]:
+    for one in fields:
+        yield from (one, f"attributes.{one}", f"metadata.{one}")
+
+
+def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:
+    return Survey(fs, directory, of, asked.target_in(fs, directory, of))
+
+
+def _look(workspace: Workspace, store: _Store, asked: _Wanted) -> tuple[FoundStore | None, Redactor]:
+    fs, directory = workspace.machine.fs, store.directory
+    found = _survey(fs, directory, head.read(fs, directory), asked)
+    if found.is_empty:
+        return None, found.redactor
+    records = tuple(
+        FoundRecord(seq, tuple(dict.fromkeys(one.words for one in places))) for seq, places in found.records.items()
+    )
+    shown = (records, found.snapshots(), found.quarantined(), found.also_in())
+    return FoundStore(store.branch, store.place, *shown), found.redactor
+
+
+def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
+    """Return the documents that may hold it: all for a pattern, else those that stated what is taken out."""
+    return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
+
+
+def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
+    """Look at all stores before anything is written; return whether changes of any of them are known elsewhere.
+
+    Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
+    """
+    is_shared = redaction_elsewhere.has_change_files(workspace)
+    for store in _stores(workspace):
+        try:
+            found = _survey(
+                workspace.machine.fs, store.directory, head.read(workspace.machine.fs, store.directory), asked
+            )
+        except InvalidQuery:
+            raise
+        except KBError:  # it is named when its turn comes
+            continue
+        is_shared = is_shared or found.redactor.is_shared
+    return is_shared
+
+
+def _redact_store(
+    workspace: Workspace, store: _Store, asked: _Wanted, author: Author, sources: set[str], *, is_shared: bool
+) -> RedactedStore | None:
+    fs, clock, directory = workspace.machine.fs, workspace.machine.clock, store.directory
+    witness = workspace.witness(store.branch) if store.place == "branch" else None
+    if witness is not None:
+        witness.prepare()
+    wait_s = workspace.config.lock_wait_s
+    with journal.writing(fs, directory, clock, wait_s=wait_s, command="kb redact") as writer:
+        of = writer.head
+        if witness is not None:
+            witness.refuse(of)
+        found = _survey(fs, directory, of, asked)
+        sources |= _documents(found.redactor, asked.wanted)
+        if found.is_empty:
+            return None
+        new, records, left = redacted_store.redact(workspace, directory, writer, found, author, is_shared=is_shared)
+        if witness is not None:
+            witness.accept(new)
+        else:
+            _note_trashed(workspace, directory, of, new)
+    snapshots = sum(layout.generation_of(ref.file) == new.generation for ref in new.snapshots)
+    return RedactedStore(store.branch, store.place, new.seq, records, snapshots, left)
+
+
+def _note_trashed(workspace: Workspace, directory: Path, of: Head, new: Head) -> None:
+    """Have the note of a branch whose store is in the trash say the new hash, where it is the note of that store."""
+    branch = workspace.folders.branches_dir / next(one.name for one in in_trash(workspace) if one.path == directory)
+    seen = workspace.place.read(branch.name)
+    if seen is not None and seen.store_id in {of.store_id, *(one.store_id for one in of.epochs)}:
+        workspace.place.write(branch.name, seen_of(new, branch))
+
+
+def _forget_caches(workspace: Workspace) -> tuple[str, ...]:
+    """Delete everything that is cached; return a sentence on each thing that could not be deleted."""
+    fs, left = workspace.machine.fs, list[str]()
+    for folder in dict.fromkeys([workspace.folders.cache_dir, workspace.folders.usual_cache_dir]):
+        try:
+            if files.is_directory(fs, folder):
+                for name in sorted(fs.listdir(folder)):
+                    left += _forget(fs, folder / name)
+        except (KBError, OSError) as error:
+            left.append(f"The cache {folder} could not be cleared: {error}.")
+    return tuple(left)
+
+
+def _forget(fs: Fs, path: Path) -> Iterator[str]:
+    """Delete one cached file, or what is in a folder, which stays for other processes that write there."""
+    try:
+        if stat.S_ISDIR(fs.lstat(path).st_mode):
+            for name in sorted(fs.listdir(path)):
+                yield from _forget(fs, path / name)
+        else:
+            fs.unlink(path)
+    except FileNotFoundError:  # another process replaced or removed it
+        return
+    except OSError as error:
+        yield f"{path} is cached and could not be deleted: {error.strerror}."

@@ -1,0 +1,561 @@
+"""Take values out of records and facts, together with what would let them be guessed. Pure.
+
+Records are handled as JSON, in the order of their seqs, so that what one says of another stays right: the same id or
+path gets the same new one everywhere, and equal records become equal bytes in every store. A place that cannot be
+changed without changing what the record means is refused, never left out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from kbcore.errors import InvalidQuery
+from kbcore.ids import link_id
+from kbcore.model import canonical, record
+from kbcore.model.claims.change import Change, EdgeRef, redacted
+from kbcore.model.graph import FORMER_IDS, STAMPS
+from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
+
+MARK: Final = "[redacted]"
+"""Written in the place of a text that was taken out, and of a value that was."""
+NAME: Final = "redacted"
+"""The same within an id or a path."""
+MIN_CHARS: Final = 4
+"""A shorter literal occurs in nearly every record: it would take out much that is no secret."""
+
+_KEPT: Final = frozenset({"type", *STAMPS, FORMER_IDS, "confidence", "created_by"})
+"""Fields that only a pattern, or their own name, takes out: without them an element is no element any more."""
+_NUMBERS_OF_CLAUSES: Final = frozenset({"attributes.order", "attributes.line"})
+_CLAUSE: Final = "clause:"
+_RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
+_KEY_OF_CLAUSE: Final = "attributes.key"
+_HASHED_NAME: Final = re.compile(r"(.+):~[0-9a-f]{32}")
+"""The id of an entity of KIP whose name cannot be part of an id: it has a digest of the name."""
+_ANYTHING: Final = re.compile("")
+_HASH: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
+
+Json = dict[str, Any]
+Sums = Mapping[int, tuple[str, str]]
+_decode = msgspec.json.decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Target(msgspec.Struct, frozen=True):
+    """What is taken out: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
+
+    matches: re.Pattern[str] | None = None
+    ids: frozenset[str] = frozenset()
+    fields: frozenset[str] = frozenset()
+    seqs: frozenset[int] = frozenset()
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A changed place of a record, and what it is in words without the value."""
+
+    path: str
+    words: str
+
+
+def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
+    """Return what finds a secret. Raises: ``InvalidQuery`` for one that would take out what is no secret."""
+    if not is_regex:
+        if len(text) < MIN_CHARS:
+            message = f"The pattern has fewer than {MIN_CHARS} characters: it would be found in much that is no secret."
+            raise InvalidQuery(message, hint="Give the whole secret, or name the record or the entity that holds it.")
+        forms = dict.fromkeys([text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))])
+        found = re.compile("|".join(map(re.escape, forms)))
+    else:
+        try:
+            found = re.compile(text)
+        except re.error as error:
+            raise InvalidQuery(f"The pattern is no regular expression: {error}.") from error
+        if found.search("") or any(found.fullmatch(one) for one in ("a", "e", "0", "1", " ")):
+            message = "The pattern matches an empty text or a single character: it would take out nearly everything."
+            raise InvalidQuery(message, hint="Give a regular expression that matches the secret alone.")
+    if found.search(MARK) or found.search(NAME):
+        message = f"The pattern matches {MARK!r}, which is written in the place of what is taken out."
+        raise InvalidQuery(message, hint="Name the record or the entity that holds the secret.")
+    return found
+
+
+class Redactor:
+    """Takes a target out of the records of one store, from the first one on, and out of the facts before them."""
+
+    def __init__(
+        self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] = MappingProxyType({})
+    ) -> None:
+        """``survey`` is one that has seen all records: what is taken out of one may show in an earlier one.
+
+        ``own`` are the changes that records are, by their seqs, which are stated in them from now on.
+        """
+        self._target = target
+        self._own = own
+        self._find = target.matches
+        self._taken = survey.ids if survey else set[str]()
+        self._derived = survey.derived if survey else set[str]()
+        self._ids: dict[str, str] = {}
+        self.paths: dict[str, int] = dict(survey.paths) if survey else {}
+        """The files that stated what was taken out, and the first record that has it: their digests go."""
+        self.derived: set[str] = set()
+        """Ids that are made of a name which was taken out."""
+        self.ids: set[str] = set()
+        """All ids that anything names."""
+        self.is_shared = False
+        """True where the journal holds changes of others, or says which files hold its own."""
+        self.entities: set[str] = set()
+        """The ids of all entities."""
+        self.sources: set[str] = set()
+        """The files that were read."""
+        self.former: dict[str, set[str]] = {}
+        """The former ids of each entity."""
+        self.removed: set[str] = set()
+        """The texts of values that were taken out as a whole."""
+        self.changed: set[int] = set()
+        """The records that are others now."""
+        self.places: list[Place] = []
+        """The changed places of the last record."""
+        self._values: dict[tuple[str, str], list[Any]] = {}
+        self._seq = 0
+
+    def payload(self, seq: int, raw: bytes, sums: Sums) -> bytes:
+        """Return the payload of a record without what is taken out; the same bytes where there is nothing of it.
+
+        Raises: ``InvalidQuery`` where the pattern is part of a name; ``FormatTooNew``, ``JournalCorrupt``.
+        """
+        record.decode(raw, seq=seq)  # what is not known is refused, not passed over
+        said: Json = _decode(raw)
+        self.places, self._seq = [], seq
+        self._frame(said)
+        for number, op in enumerate(said["ops"]):
+            _OPERATIONS[op["op"]](self, op, f"ops.{number}")
+        self._about_others(said, sums)
+        self._own_change(said)
+        if not self.places:
+            return raw
+        if (seq in self._target.seqs or self._target.ids) and not self._target.fields:
+            self._texts(said, "warnings", is_whole=True)
+        if said["digest"]:
+            said["digest"] = ""
+            self._place("digest", "digest of the request")
+        self.changed.add(seq)
+        said["redacted"] = [*dict.fromkeys([*said.get("redacted", ()), *(one.path for one in self.places)])]
+        # Its members stay in the order in which a record has them.
+        return _encode({name: said[name] for name in record.Record.__struct_fields__ if name in said})
+
+    def facts(self, lines: Iterable[bytes]) -> tuple[list[bytes], bool]:
+        """Return the facts of a snapshot without what is taken out, and whether any is another one now."""
+        self.places, self._seq = [], 0
+        found, times = [_decode(line) for line in lines], list[tuple[int, int]]()
+        for fact in found:
+            before = len(self.places)
+            stamped: Json = fact.get("node") or fact.get("link") or {}
+            if "node" in fact:
+                self._node(stamped)
+            elif "link" in fact:
+                self._whole_link(stamped)
+            if len(self.places) > before:
+                times.append((stamped["created_seq"], stamped["version"]))
+        for fact in found:
+            if "source" in fact:
+                self._source(fact["source"], "source")
+            elif "changeset" in fact:
+                self._known(fact["changeset"], times)
+        folded = canonical.read(_encode(fact) for fact in found)
+        return [*canonical.lines(folded.state, folded.known)], bool(self.places)
+
+    def _node(self, node: Json) -> None:
+        self._learn(node["id"], node["fields"])
+        self._fields(node, node["fields"], "node", owners=node["owners"])
+        node["id"] = self._id(node["id"], "node.id")
+        self._text(node, "source", "node")
+
+    def _whole_link(self, link: Json) -> None:
+        self._fields(link, link["fields"], "link", owners=link["owners"])
+        self._ends(link, "link", ("from_id", "to_id"))
+        link["id"] = self._ids.get(link["id"], link["id"])
+        self._text(link, "created_by", "link")
+        for one in link["statements"]:
+            one["src"] = self._path(one["src"], "link.src")
+            one["said"] = self._id(one["said"], "link.said")
+            self._text(one, "via", "link")
+
+    def _known(self, known: list[Any], times: Iterable[tuple[int, int]]) -> None:
+        """Handle what stays known of a changeset: its id, and the digest of what it asked for."""
+        changeset_id, seq, digest = known
+        if self._find and self._find.search(changeset_id):
+            known[0] = f"{NAME}-{seq}"
+            self._place("changeset", "changeset id")
+        if digest and (seq in self.changed or any(first <= seq <= last for first, last in times)):
+            known[2] = ""
+            self._place("changeset", "digest of a request")
+
+    # The members of a record
+
+    def _frame(self, said: Json) -> None:
+        is_whole = self._seq in self._target.seqs and not self._target.fields
+        if said["source"] not in _RESERVED:
+            self._text(said, "source", "")
+        for name in ("actor", "tool", "session", "repair"):
+            self._text(said, name, "")
+        self._text(said, "message", "", is_whole=is_whole and bool(said.get("message")))
+        self._texts(said, "warnings")
+        if self._find and self._find.search(said["changeset_id"]):
+            said["changeset_id"] = f"{NAME}-{self._seq}"
+            self._place("changeset_id", "changeset id")
+        if said.get("unchanged"):
+            said["unchanged"] = [self._id(one, "unchanged") for one in said["unchanged"]]
+
+    def _about_others(self, said: Json, sums: Sums) -> None:
+        """Put the new hashes of records in the place of the old ones, and drop digests of what is another now."""
+        for hole in said.get("holes", ()):
+            self._hash(hole, "before", hole["first"] - 1, sums, "holes")
+            self._hash(hole, "after", hole["last"], sums, "holes")
+        if said.get("unproven"):
+            self._hash(said["unproven"], "hash", said["unproven"]["seq"], sums, "unproven")
+        if said["source"] in _RESERVED and said.get("repair"):
+            olds = {old[:12]: (old, new) for old, new in sums.values()}
+
+            def renewed(found: re.Match[str]) -> str:
+                old, new = olds.get(found[0][:12], ("", ""))
+                return new[: len(found[0])] if old.startswith(found[0]) and old else found[0]
+
+            repair = _HASH.sub(renewed, said["repair"])
+            if repair != said["repair"]:
+                said["repair"] = repair
+                self._place("repair", "hash of a record")
+        made = said.get("redaction")
+        if made:
+            for one in made["records"]:
+                if one["digest"] and one["seq"] in self.changed:
+                    one["digest"] = ""
+                    self._place("redaction.records", "digest of a record")
+            if made["kept"] and self.changed:
+                made["kept"] = ""
+                self._place("redaction.kept", "digest of records")
+
+    def _hash(self, holder: Json, name: str, seq: int, sums: Sums, path: str) -> None:
+        old, new = sums.get(seq, ("", ""))
+        if old and holder[name] == old and old != new:
+            holder[name] = new
+            self._place(f"{path}.{name}", "hash of a record")
+
+    # Operations
+
+    def _put(self, op: Json, path: str) -> None:
+        self._learn(op["id"], op.get("set", {}))
+        before = len(self.places)
+        self._fields(op, op.get("set", {}), f"{path}.set")
+        self._names(op.get("unset", ()), path)
+        self._touch(op, before)
+        if len(self.places) > before and _HASHED_NAME.fullmatch(op["id"]):
+            self.derived.add(op["id"])
+        op["id"] = self._id(op["id"], f"{path}.id")
+        self._with_path(op, "src", path)
+
+    def _drop(self, op: Json, path: str) -> None:
+        op["id"] = self._id(op["id"], f"{path}.id")
+
+    def _link(self, op: Json, path: str) -> None:
+        before = len(self.places)
+        self._fields(op, op.get("set", {}), f"{path}.set")
+        self._names(op.get("unset", ()), path)
+        self._touch(op, before)
+        self._ends(op, path, ("from", "to"))
+        self._with_path(op, "src", path)
+        if op.get("said"):
+            op["said"] = self._id(op["said"], f"{path}.said")
+
+    def _edge(self, op: Json, path: str) -> None:
+        self._ends(op, path, ("from", "to"))
+        self._with_path(op, "src", path)
+
+    def _source(self, op: Json, path: str) -> None:
+        before = len(self.places)
+        self.sources.add(op["path"])
+        for problem in op.get("problems", ()):
+            is_meant = self._seq in self._target.seqs or problem.get("id", "") in self._target.ids - {""}
+            for name in ("message", "hint"):
+                self._text(problem, name, f"{path}.problems", is_whole=is_meant and not self._target.fields)
+            if problem.get("id"):
+                problem["id"] = self._id(problem["id"], f"{path}.problems.id")
+        if len(self.places) > before:
+            self.paths.setdefault(op["path"], self._seq)
+        if self.paths.get(op["path"], self._seq + 1) <= self._seq and op["hash"]:
+            op["hash"] = ""
+            self._place(f"{path}.hash", "digest of a file")
+        self._with_path(op, "path", path)
+
+    def _forget(self, op: Json, path: str) -> None:
+        self._with_path(op, "path", path)
+
+    def _take(self, op: Json, path: str) -> None:
+        """Take values out of the change of another writer that a record holds; the id of the change stays."""
+        self._leave(op, path)
+        if op.get("change"):
+            change = without_claims(msgspec.convert(op["change"], Change), self._target)
+            self._refuse_kept(change)
+            self._note_change(op, "change", change, path)
+
+    def _leave(self, op: Json, path: str) -> None:
+        self.is_shared = True
+        op["file"] = self._path(op["file"], f"{path}.file")
+
+    def _own_change(self, said: Json) -> None:
+        """State the change that a record is, where others may know its id: it cannot be derived any more."""
+        change = self._own.get(self._seq)
+        if change is None and said.get("change"):
+            change = msgspec.convert(said["change"], Change)
+        if change is not None:
+            is_whole = self._seq in self._target.seqs
+            target = Target(matches=_ANYTHING, fields=self._target.fields) if is_whole else self._target
+            self._note_change(said, "change", without_claims(change, target), "")
+            self._refuse_kept(msgspec.convert(said["change"], Change))
+
+    def _note_change(self, holder: Json, name: str, change: Change, path: str) -> None:
+        new = _decode(_encode(change))
+        if new != holder.get(name):
+            holder[name] = new
+            self._place(".".join(filter(None, [path, name])), "a change")
+
+    def _refuse_kept(self, change: Change) -> None:
+        texts = texts_of(_decode(_encode(change)))
+        if self._find is not None and any(self._find.search(text) for text in texts):
+            raise InvalidQuery(
+                f"The pattern is part of an id or a name in the change {change.id}, whose own id is taken of it.",
+                hint="Take it out of the values by the id of the entity or the seq of the record.",
+            )
+
+    def _touch(self, op: Json, before: int) -> None:
+        """Note the file of an operation that was changed: its digest is one of the value too."""
+        if len(self.places) > before and op.get("src"):
+            self.paths.setdefault(op["src"], self._seq)
+
+    # Values
+
+    def _fields(self, element: Json, fields: Json, path: str, owners: Json | None = None) -> None:
+        """Take values out of the fields of an entity or an edge."""
+        own, target = element.get("id", ""), self._target
+        before = len(self.places)
+        is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
+        self._names(fields, path)
+        for name, value in [*fields.items()]:
+            is_whole = is_named and (name in target.fields if target.fields else name not in _KEPT)
+            is_whole = is_whole and not (name in _NUMBERS_OF_CLAUSES and own.startswith(_CLAUSE))
+            known = self._values.get((own, name), ()) if owners is not None and target.seqs else ()
+            new = _whole(value) if is_whole or value in known else self._value(name, value, f"{path}.{name}")
+            if new == value:
+                continue
+            if is_whole:
+                self.removed |= {*texts_of(value)}
+                self._values.setdefault((own, name), []).append(value)
+            fields[name] = new
+            self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
+            if owners and owners.get(name):
+                self.paths.setdefault(owners[name], self._seq)
+        if len(self.places) > before and own.startswith(_CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
+            fields[_KEY_OF_CLAUSE] = MARK  # a digest of the text
+            self._place(f"{path}.{_KEY_OF_CLAUSE}", f"{own} {_KEY_OF_CLAUSE}")
+        if owners:
+            for name in owners:
+                owners[name] = self._path(owners[name], f"{path}.owners")
+
+    def _value(self, name: str, value: Any, path: str) -> Any:
+        if self._find is None or name in {"created_at", "updated_at", "confidence"}:
+            return value
+        if name == "type":
+            self._refuse_in(str(value), "a type")
+            return value
+        if name == FORMER_IDS:
+            return [self._id(one, path) for one in value] if isinstance(value, list) else self._id(value, path)
+        return self._cleared(value)
+
+    def _cleared(self, value: Any) -> Any:
+        find = self._find
+        if find is None or isinstance(value, bool) or value is None:
+            return value
+        if isinstance(value, str):
+            return self._without(value)
+        if isinstance(value, list):
+            new = [self._cleared(one) for one in value]
+            return value if new == value else [one for at, one in enumerate(new) if one not in new[:at]]
+        if isinstance(value, dict):
+            return {self._without(key): self._cleared(one) for key, one in value.items()}
+        return MARK if find.search(_encode(value).decode()) else value
+
+    def _without(self, text: str, mark: str = MARK) -> str:
+        """Return a text without the pattern: also where what is left would match."""
+        if text in self._ids or self._find is None or not self._find.search(text):
+            return self._ids.get(text, text)
+        new = self._find.sub(lambda _: mark, text)
+        return mark if self._find.search(new) else new
+
+    def _text(self, holder: Json, name: str, path: str, *, is_whole: bool = False) -> None:
+        value = holder.get(name)
+        if not value:
+            return
+        new = MARK if is_whole else self._without(value)
+        if new != value:
+            holder[name] = new
+            self._place(".".join(filter(None, [path, name])), name)
+
+    def _texts(self, holder: Json, name: str, *, is_whole: bool = False) -> None:
+        values = holder.get(name)
+        if not values:
+            return
+        new = [MARK] * len(values) if is_whole else [self._without(one) for one in values]
+        if new != values:
+            holder[name] = new
+            self._place(name, name)
+
+    def _id(self, id_: str, path: str) -> str:
+        """Return the id that an entity or an edge has now; another one where the pattern is part of it."""
+        if not id_:
+            return id_
+        hashed = _HASHED_NAME.fullmatch(id_) if id_ in self._derived else None
+        if id_ not in self._ids and (hashed or (self._find and self._find.search(id_))):
+            stem = f"{hashed[1]}:{NAME}" if hashed else self._without(id_, NAME).strip()
+            new, number = stem, 1
+            while new in self._taken or new in self._ids.values():
+                number += 1
+                new = f"{stem}-{number}"
+            self._ids[id_] = new
+        new = self._ids.get(id_, id_)
+        if new != id_:
+            self._place(path, "an id")
+        return new
+
+    def _ends(self, edge: Json, path: str, names: tuple[str, str]) -> None:
+        """Give an edge the new ids of its ends, and note the id that follows from them."""
+        self._refuse_in(edge["type"], "a type")
+        kind = edge.get("kind", "")
+        ends = [edge[name] for name in names]
+        if kind and self._find and self._find.search(kind):
+            edge["kind"] = self._without(kind, NAME)
+            self._place(f"{path}.kind", "kind of an edge")
+        for name in names:
+            self.ids.add(edge[name])
+            edge[name] = self._id(edge[name], f"{path}.{name}")
+        old = link_id(edge["type"], kind, *ends)
+        new = link_id(edge["type"], edge.get("kind", ""), *(edge[name] for name in names))
+        if old != new:
+            self._ids[old] = new
+
+    def _with_path(self, holder: Json, name: str, path: str) -> None:
+        if holder.get(name):
+            holder[name] = self._path(holder[name], f"{path}.{name}")
+
+    def _path(self, file: str, path: str) -> str:
+        new = self._without(file, NAME) if file else file
+        if new != file:
+            self._place(path, "the path of a file")
+        return new
+
+    def _names(self, names: Iterable[str], path: str) -> None:
+        """Refuse a pattern that is part of the name of a field."""
+        for name in names:
+            self._refuse_in(name, f"the field `{name}` ({path.rpartition('.')[0] or path} of record {self._seq})")
+
+    def _refuse_in(self, name: str, what: str) -> None:
+        if self._find and self._find.search(name):
+            raise InvalidQuery(
+                f"The pattern is part of the name of {what}: without it the records could not be read.",
+                hint="Give more of the secret, or name the record or the entity that holds it.",
+            )
+
+    def _learn(self, id_: str, fields: Json) -> None:
+        self.ids.add(id_)
+        self.entities.add(id_)
+        value = fields.get(FORMER_IDS)
+        items = value if isinstance(value, list) else [value]
+        former = [one for one in items if isinstance(one, str) and one]
+        if former:
+            self.former.setdefault(id_, set()).update(former)
+
+    def _shown(self, words: str) -> str:
+        return self._without(words, NAME)
+
+    def _place(self, path: str, words: str) -> None:
+        self.places.append(Place(path, words))
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[Redactor, Json, str], None]]] = {
+    "put": Redactor._put,  # noqa: SLF001 - of this module
+    "drop": Redactor._drop,  # noqa: SLF001
+    "link": Redactor._link,  # noqa: SLF001
+    "unlink": Redactor._edge,  # noqa: SLF001
+    "confirm": Redactor._edge,  # noqa: SLF001
+    "source": Redactor._source,  # noqa: SLF001
+    "forget": Redactor._forget,  # noqa: SLF001
+    "take": Redactor._take,  # noqa: SLF001
+    "leave": Redactor._leave,  # noqa: SLF001
+}
+"""By the name of an operation; ``tests/core/model/test_redaction.py`` knows that none is missing."""
+
+
+def names_of(ids: Iterable[str], former: Mapping[str, set[str]]) -> frozenset[str]:
+    """Return these ids and all that the same entities had or got, by the former ids of each."""
+    found = set(ids)
+    while True:
+        more = {key for key, olds in former.items() if olds & found} | {
+            old for key, olds in former.items() if key in found for old in olds
+        }
+        if more <= found:
+            return frozenset(found)
+        found |= more
+
+
+def without_claims(change: Change, target: Target) -> Change:
+    """Return a change without the values that are taken out, the same one where it has none of them; its id stays.
+
+    Where only the value before a claim has it, that alone goes: it is there for people who review.
+    """
+    hidden = {at for at, claim in enumerate(change.claims) if _is_taken(claim, "now", target)}
+    claims = tuple(
+        msgspec.structs.replace(claim, was=msgspec.UNSET) if _is_taken(claim, "was", target) else claim
+        for claim in change.claims
+    )
+    message = bool(change.message) and target.matches is not None and bool(target.matches.search(change.message))
+    is_message = message and not target.fields
+    if not hidden and not is_message and claims == change.claims:
+        return change
+    return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
+
+
+def _is_taken(claim: Any, name: str, target: Target) -> bool:
+    value = getattr(claim, name, msgspec.UNSET)
+    if value is msgspec.UNSET or not hasattr(claim, "field"):
+        return False
+    is_field = claim.field in target.fields if target.fields else claim.field != "type"
+    if target.matches is not None:
+        texts = [*texts_of(value)] or [_encode(value).decode()]
+        return is_field and any(target.matches.search(text) for text in texts)
+    on = claim.on
+    return is_field and not isinstance(on, EdgeRef) and on.id in target.ids
+
+
+def _whole(value: Any) -> Any:
+    return [MARK] if isinstance(value, list) else MARK
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield all texts in a JSON value, the names of members among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from texts_of(one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from texts_of(one)
+
+
+def _edge_words(edge: Json) -> str:
+    ends = edge.get("from", edge.get("from_id", "")), edge.get("to", edge.get("to_id", ""))
+    return f"{ends[0]} {edge.get('type', '')} {ends[1]}".strip()

@@ -1,0 +1,158 @@
+"""Records without what is taken out: every operation, what follows from it in others, and what would reveal it."""
+
+from __future__ import annotations
+
+import json
+import typing
+from typing import Any
+
+import pytest
+
+from kbcore.errors import InvalidQuery
+from kbcore.ids import link_id
+from kbcore.model import redaction
+from kbcore.model.record import Operation
+from kbcore.model.redaction import Redactor, Target, names_of, pattern_of
+
+FRAME = {"schema": 2, "changeset_id": "c", "digest": "d" * 64, "at": "2026-11-20", "actor": "a", "source": "cli"}
+
+
+def payload(*ops: dict[str, Any], **members: Any) -> bytes:
+    return json.dumps({**FRAME, "tool": "t", "ops": list(ops), **members}, separators=(",", ":")).encode()
+
+
+def put(key: str, **fields: Any) -> dict[str, Any]:
+    return {"op": "put", "id": key, "base": 0, "set": {"type": "req", **fields}}
+
+
+def taken(target: Target, *payloads: bytes, sums: Any = None) -> list[dict[str, Any]]:
+    """Return the records without what is taken out, as the second reading makes them."""
+    survey = Redactor(target)
+    for seq, raw in enumerate(payloads, 1):
+        survey.payload(seq, raw, {})
+    made = Redactor(target, survey)
+    return [json.loads(made.payload(seq, raw, sums or {})) for seq, raw in enumerate(payloads, 1)]
+
+
+def of_pattern(text: str) -> Target:
+    return Target(matches=pattern_of(text))
+
+
+def test_every_operation_of_the_vocabulary_is_handled() -> None:
+    tags = {one.__struct_config__.tag for one in typing.get_args(Operation)}
+    assert tags == redaction._OPERATIONS.keys()
+
+
+def test_a_record_that_has_nothing_of_it_keeps_its_bytes() -> None:
+    raw = payload(put("A", title="plain")).replace(b'"ops"', b' "ops"')  # no spelling that KB would write
+    assert Redactor(of_pattern("secret")).payload(1, raw, {}) == raw
+
+
+def test_a_changed_record_names_the_places_and_loses_the_digest_of_the_request() -> None:
+    (one,) = taken(of_pattern("secret"), payload(put("A", title="a secret"), message="secret"))
+    assert one["redacted"] == ["message", "ops.0.set.title", "digest"]
+    assert (one["digest"], one["message"], one["ops"][0]["set"]["title"]) == ("", "[redacted]", "a [redacted]")
+
+
+def test_an_id_is_the_same_new_one_everywhere_and_edges_about_its_edges_follow() -> None:
+    old = link_id("depends_on", "", "A-secret", "B")
+    first = payload(
+        put("A-secret", title="x"),
+        {"op": "link", "type": "depends_on", "from": "A-secret", "to": "B", "base": 0},
+    )
+    second = payload({"op": "link", "type": "relates_to", "kind": "on", "from": "B", "to": old, "base": 0})
+    third = payload({"op": "unlink", "type": "depends_on", "from": "A-secret", "to": "B", "base": 1})
+    found = taken(of_pattern("secret"), first, second, third)
+    assert found[0]["ops"][0]["id"] == found[0]["ops"][1]["from"] == found[2]["ops"][0]["from"] == "A-redacted"
+    assert found[1]["ops"][0]["to"] == link_id("depends_on", "", "A-redacted", "B")
+
+
+def test_two_ids_never_become_one() -> None:
+    found = taken(
+        Target(matches=pattern_of("secret[0-9]", is_regex=True)),
+        payload(put("A-secret1", title="x"), put("A-secret2", title="y"), put("A-redacted", title="z")),
+    )
+    assert len({op["id"] for op in found[0]["ops"]}) == 3
+
+
+def test_the_digests_of_a_file_that_stated_it_go_from_then_on() -> None:
+    read = {"op": "source", "path": "a.md", "hash": "1" * 64, "extractor": "markdown/1", "base": 0}
+    other = {**read, "path": "b.md"}
+    before, after = payload(read), payload(read, other, {**put("A", title="secret"), "src": "a.md"})
+    found = taken(of_pattern("secret"), before, after, payload(read))
+    assert [op["hash"] for one in found for op in one["ops"] if op["op"] == "source"] == ["1" * 64, "", "1" * 64, ""]
+
+
+def test_an_id_that_is_a_digest_of_the_name_goes_with_the_name() -> None:
+    key = f"Person:~{'0' * 32}"
+    found = taken(of_pattern("secret"), payload(put(key, status="open")), payload(put(key, title="the secret")))
+    assert [one["ops"][0]["id"] for one in found] == ["Person:redacted"] * 2
+
+
+def test_the_digest_of_a_clause_goes_with_its_text() -> None:
+    fields = {"attributes.text": "key(secret).", "attributes.key": "0" * 32, "attributes.order": 7}
+    (one,) = taken(of_pattern("secret"), payload(put("clause:0123456789abcdef", **fields)))
+    assert one["ops"][0]["set"]["attributes.key"] == "[redacted]"
+    (one,) = taken(Target(seqs=frozenset([1])), payload(put("clause:0123456789abcdef", **fields)))
+    assert one["ops"][0]["set"]["attributes.order"] == 7
+
+
+def test_hashes_of_the_chain_in_other_records_become_the_new_ones() -> None:
+    old, new = "a" * 64, "b" * 64
+    hole = {"first": 2, "last": 3, "before": old, "after": "c" * 64}
+    note = payload(source="salvage", digest="", holes=[hole], repair=f"between hash {old[:12]} and hash {'c' * 12}.")
+    found = taken(of_pattern("secret"), payload(put("A", title="secret")), note, sums={1: (old, new)})
+    assert found[1]["holes"][0]["before"] == new
+    assert found[1]["repair"] == f"between hash {'b' * 12} and hash {'c' * 12}."
+    assert found[1]["redacted"] == ["holes.before", "repair"]
+
+
+def test_the_digests_of_an_earlier_redaction_go_where_they_would_reveal_it() -> None:
+    made = {"first": 1, "records": [{"seq": 1, "digest": "1" * 64}, {"seq": 2, "digest": "2" * 64}], "kept": "3" * 64}
+    note = payload(source="redaction", redaction={**made, "since": 1})
+    found = taken(of_pattern("secret"), payload(put("A", title="secret")), payload(put("B")), note)
+    assert found[2]["redaction"]["records"] == [{"seq": 1, "digest": ""}, {"seq": 2, "digest": "2" * 64}]
+    assert found[2]["redaction"]["kept"] == ""
+
+
+def test_what_is_left_between_two_matches_is_no_match() -> None:
+    (one,) = taken(of_pattern("d]xy"), payload(put("A", title="d]xyxy")))
+    assert one["ops"][0]["set"]["title"] == "[redacted]"
+    (one,) = taken(of_pattern("xyxy"), payload(put("A", title="xyxyxyxy", tags=["xyxy", "zxyxy", "xyxy"])))
+    assert one["ops"][0]["set"]["tags"] == ["[redacted]", "z[redacted]"]
+
+
+def test_the_whole_values_of_a_record_go_but_for_what_makes_an_element() -> None:
+    fields = {
+        "title": "t",
+        "tags": ["a"],
+        "attributes.n": 7,
+        "created_at": "2026-11-20",
+        "attributes.former_ids": ["B"],
+    }
+    (one,) = taken(Target(seqs=frozenset([1])), payload(put("A", **fields), message="m", warnings=["w", "v"]))
+    assert one["ops"][0]["set"] == {
+        "type": "req", "title": "[redacted]", "tags": ["[redacted]"], "attributes.n": "[redacted]",
+        "created_at": "2026-11-20", "attributes.former_ids": ["B"],
+    }  # fmt: skip
+    assert (one["message"], one["warnings"]) == ("[redacted]", ["[redacted]", "[redacted]"])
+
+
+def test_all_names_of_an_entity_are_found_in_either_direction() -> None:
+    former = {"C": {"B"}, "B": {"A"}, "Z": {"Y"}}
+    assert names_of(["A"], former) == names_of(["C"], former) == {"A", "B", "C"}
+
+
+@pytest.mark.parametrize("op", [
+    put("A", **{"attributes.secret": 1}), {"op": "put", "id": "A", "base": 1, "unset": ["attributes.secret"]},
+    {"op": "put", "id": "A", "base": 0, "set": {"type": "secret"}},
+    {"op": "link", "type": "secret", "from": "A", "to": "B", "base": 0},
+])  # fmt: skip
+def test_a_pattern_in_the_name_of_a_field_or_a_type_is_refused(op: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuery, match="part of the name"):
+        taken(of_pattern("secret"), payload(op))
+
+
+def test_a_text_in_another_form_of_unicode_is_found() -> None:
+    (one,) = taken(of_pattern("cafe\u0301s"), payload(put("A", title="caf\u00e9s")))
+    assert one["ops"][0]["set"]["title"] == "[redacted]"
