@@ -1,0 +1,270 @@
+"""Conflicts with another revision as findings of rules, and the run of these rules: ``kb check --against``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import gc_pause
+from kbcore.checks import judge
+from kbcore.checks.against.shared import ContestedField, contested_by_merge
+from kbcore.checks.against.sides import Unread, read_states, states_of
+from kbcore.checks.against.three_way import ABSENT, FORMER, RENAMED_TWICE, Conflict, Edge, Place, Side, conflicts
+from kbcore.checks.branch_files import tree_of
+from kbcore.checks.introduced.point import seq_of
+from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
+from kbcore.git import blobs, local_branches
+from kbcore.model.graph import FORMER_KEY, Link
+from kbcore.remedies import kb
+from kbcore.rules import CheckReport, Finding, Rule, RuleRun
+from kbcore.rules.registry import AGAINST
+from kbcore.rules.rule import OtherSide, edge_name
+from kbcore.store.workspace import Workspace
+from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import did_you_mean, nearest
+from kbcore.view.numbering import MARK, series_of
+from kbcore.view.view import View
+
+NAMES: Final = tuple(rule.id for rule in AGAINST)
+UNREAD: Final = "unread"
+_RULE_OF: Final = {"id": AGAINST[0].id, "field": AGAINST[1].id, "edge": AGAINST[2].id}
+_SHOWN: Final = 12
+_VALUE_CHARS: Final = 80
+
+
+class Against(msgspec.Struct, frozen=True):
+    """The report, the commit that was compared with, the common ancestors, and both in words."""
+
+    report: CheckReport
+    commit: str
+    bases: tuple[str, ...]
+    said: str
+
+
+def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, only: Sequence[str] = ()) -> Against:
+    """Compare a branch, whose view this is, with another revision, by what both changed since they parted.
+
+    A branch that is checked out here counts with what its files say, any other one as its last commit has it. ``only``
+    names the rules to run.
+
+    Raises: ``FilesUnknown`` where the two cannot be compared; ``NotFound`` for a rule that does not compare.
+    """
+    _check_names(only)
+    try:
+        commit, tip, bases, has_files = _commits(workspace, branch, ref)
+        levels = workspace.config.rules
+        wanted = [name for name in NAMES if (name in only if only else levels.get(name) != "off")]
+        off = [
+            RuleRun(rule.id, rule.severity, "off", "The configuration turns it off.")
+            for rule in AGAINST
+            if not only and rule.id not in wanted
+        ]
+        said = f"against {ref} (commit {commit[:_SHOWN]})"
+        if not wanted:
+            return Against(CheckReport(ok=True, violations=[], rules=off), commit, bases, said)
+        with gc_pause.paused():
+            sides = read_states(
+                workspace, view, branch, bases=bases, ours=tip, theirs=(commit, ref), has_files=has_files
+            )
+            states = states_of(sides, view, seq_of(workspace, view, branch, ref, bases[0]))
+            found = conflicts(states.bases, states.ours, states.theirs)
+            contested = contested_by_merge(view, workspace.store(branch).claims, [side.found for side in sides])
+    except (GitUnusable, InvalidConfig) as error:
+        message = f"{branch} and {in_quotes(ref)} cannot be compared. {error.message}"
+        raise FilesUnknown(message, hint=error.remedy) from error
+    findings: dict[str, list[Finding]] = {name: [] for name in NAMES}
+    for one in found:
+        findings[_RULE_OF[one.kind]].append(_finding(one, ref))
+    findings[_RULE_OF["field"]] += [_contested(one, ref) for one in contested]
+    findings[wanted[0]] += [_unread(one) for one in states.unread]
+    rules = [_rule(rule, findings[rule.id]) for rule in AGAINST if rule.id in wanted]
+    report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
+    return Against(msgspec.structs.replace(report, rules=[*report.rules, *off]), commit, bases, said)
+
+
+def _check_names(only: Sequence[str]) -> None:
+    problems = [
+        Problem(
+            f"$.rules[{at}]",
+            "unknown_rule",
+            f"The rule {in_quotes(name)} compares with no revision.",
+            f"With `--against` these are run: {', '.join(NAMES)}. {did_you_mean(name, NAMES)}".rstrip(),
+        )
+        for at, name in enumerate(only)
+        if name not in NAMES
+    ]
+    if problems:
+        raise NotFound(problems[0].message, hint=problems[0].remedy, details=problems, says_first=True)
+
+
+def _commits(workspace: Workspace, branch: str, ref: str) -> tuple[str, str, tuple[str, ...], bool]:
+    """Return the other commit, that of this side, their common ancestors, and whether the files here are this side.
+
+    Raises: ``FilesUnknown``; ``GitUnusable``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    commit = blobs.commit_of(repo, env, ref) if ref.strip() else None
+    if commit is None:
+        near = nearest(ref, local_branches(repo, env))
+        hint = f"Did you mean {in_quotes(near)}? " if near else ""
+        raise FilesUnknown(
+            f"{in_quotes(ref)} is no commit in this clone, so nothing was compared.",
+            hint=f"{hint}A branch of another repository must be fetched first: `git fetch origin main`.",
+        )
+    head = workspace.head()
+    has_files = head.branch == branch and repo.has_worktree
+    tip = head.commit if head.branch == branch else blobs.tip_of(repo, env, branch)
+    if tip is None:
+        raise FilesUnknown(
+            f"{branch} has no commit, so nothing was compared with {in_quotes(ref)}.", hint="Commit something first."
+        )
+    bases = blobs.merge_bases(repo, env, tip, commit)
+    if not bases or blobs.is_cut_off(repo, env, [tip, commit], bases):
+        what = "share no commit" if not bases else "may share a later commit than those"
+        raise FilesUnknown(
+            f"{branch} and {in_quotes(ref)} {what} in this clone, so nothing was compared.",
+            hint="A shallow clone has the last commits alone: `git fetch --unshallow`, or `fetch-depth: 0` in CI.",
+        )
+    return commit, tip, tuple(bases), has_files
+
+
+def _rule(rule: Rule, found: Sequence[Finding]) -> Rule:
+    return msgspec.structs.replace(rule, run=lambda _: list(found))
+
+
+def _finding(one: Conflict, ref: str) -> Finding:
+    """Return a conflict as a finding: in the file of this side, or of the other one where this one deleted it."""
+    ours, theirs = one.ours, one.theirs
+    here = ours.place if ours.id else theirs.place
+    message, remedy = _words(one, ref)
+    return Finding(
+        one.id,
+        message,
+        remedy,
+        here.path,
+        concerns=frozenset({ours.id, theirs.id, *_ends(one.edge)} - {"", one.id}),
+        code=one.code,
+        field=one.field,
+        values=_values(one),
+        line=here.line,
+        other=OtherSide(ref, theirs.place.path, theirs.place.line),
+    )
+
+
+def _contested(one: ContestedField, ref: str) -> Finding:
+    """Return a field that the merge would leave contested as a finding."""
+    element = one.element
+    said = "; ".join(_claimed(value) for value in one.values)
+    name = element.id
+    if isinstance(element, Link):
+        name = f"{element.from_id} {edge_name(element.type, element.kind)} {element.to_id}"
+    return Finding(
+        element.from_id if isinstance(element, Link) else element.id,
+        f"`{one.field}` of {name} is contested once {ref} is merged: {said}.",
+        f"Agree on one value before the merge, or decide afterwards: {kb('resolve')}.",
+        one.here,
+        code="contested",
+        field=one.field,
+        values=(name, *(_text(value.get("value", ABSENT)) for value in one.values)),
+        other=OtherSide(ref, one.there, 0),
+    )
+
+
+def _claimed(value: Mapping[str, Any]) -> str:
+    by = ", ".join(dict.fromkeys(str(change["actor"]) for change in value.get("changes", [value])))
+    if "changes" not in value:
+        return f"deleted by {by}"
+    return f"{in_quotes(_text(value.get('value', ABSENT))[:_VALUE_CHARS])} by {by}"
+
+
+def _values(one: Conflict) -> tuple[str, ...]:
+    if one.edge is not None:
+        return one.edge.from_id, edge_name(one.edge.type, one.edge.kind), one.edge.to_id
+    return _text(one.ours.value), _text(one.theirs.value)
+
+
+def _ends(edge: Edge | None) -> tuple[str, ...]:
+    return (edge.from_id, edge.to_id) if edge else ()
+
+
+def _words(one: Conflict, ref: str) -> tuple[str, str]:
+    """Return the message and the remedy of a conflict."""
+    key, ours, theirs = one.id, one.ours, one.theirs
+    if one.kind == "edge":
+        return _words_of_edge(one, ref)
+    if one.kind == "field":
+        return _words_of_field(one, ref)
+    here, there = _at(ours.place), _at(theirs.place)
+    if one.code == RENAMED_TWICE:
+        message = f"{key} was renamed to {ours.id} here{here} and to {theirs.id} in {ref}{there}."
+        return message, f"Agree on one id: {kb('rename', ours.id, theirs.id)} takes the other one."
+    fresh = f"{series_of(key)}{MARK}"
+    if one.code != FORMER:
+        message = f"{key} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}."
+        return message, (
+            f"Give this one another id: {kb('rename', key, fresh)}. Then take {key} out of its `former_ids`, so that "
+            f"it names the other one: {kb('set', 'NEW', f'{FORMER_KEY}-={key}')}."
+        )
+    if ours.id == key:
+        message = f"{key} was made here{_titled(ours)}, and is a former id of {theirs.id} in {ref}{there}."
+        return message, f"Give this one another id: {kb('rename', key, fresh)}."
+    message = f"{key} is a former id of {ours.id} here{here}, and was made in {ref}{_titled(theirs)}."
+    return message, f"Take it out, so that it names the other one: {kb('set', ours.id, f'{FORMER_KEY}-={key}')}."
+
+
+def _words_of_field(one: Conflict, ref: str) -> tuple[str, str]:
+    ours, theirs = one.ours, one.theirs
+    if not ours.id:
+        message = f"{one.id} was deleted here, and {ref} changed its `{one.field}` to {_said(theirs)}."
+        return message, "Bring the entity back, or agree with those who changed it that it goes."
+    if not theirs.id:
+        message = f"{ref} deleted {one.id}{_at(theirs.place)}, and its `{one.field}` was changed here to {_said(ours)}."
+        return message, "Take the change back, or have the entity brought back there."
+    message = f"`{one.field}` of {one.id} was changed here to {_said(ours)}, and in {ref} to {_said(theirs)}."
+    return message, "Agree on one value, and state it here before the merge."
+
+
+def _words_of_edge(one: Conflict, ref: str) -> tuple[str, str]:
+    edge = one.edge
+    assert edge is not None  # noqa: S101 - a conflict of this kind has one
+    name = edge_name(edge.type, edge.kind) or "links to"
+    shown = f"{edge.from_id} {name} {edge.to_id}"
+    if one.ours.id:
+        message = f"{shown} was stated here{_at(one.ours.place)}, and {ref} deleted {one.id}{_at(one.theirs.place)}."
+        return message, "Take the edge out, or bring the entity back."
+    message = f"{one.id} was deleted here, and {ref} states {shown}{_at(one.theirs.place)}."
+    return message, "Bring the entity back, or have the edge taken out there."
+
+
+def _unread(one: Unread) -> Finding:
+    where = f" in {one.where}" if one.where else ""
+    fault, line = one.problem, one.problem.line
+    why = f"line {line}: {fault.message}" if line else fault.message
+    message = f"{one.path}{where} could not be read whole, so not all that it states was compared ({why})."
+    return Finding(one.path, message, fault.hint, one.path, code=UNREAD, line=0 if one.where else line)
+
+
+def _said(side: Side) -> str:
+    value = "no value" if side.value is ABSENT else in_quotes(_text(side.value)[:_VALUE_CHARS])
+    return f"{value}{_at(side.place)}"
+
+
+def _titled(side: Side) -> str:
+    title = "" if side.value is ABSENT else f" as {in_quotes(_text(side.value)[:_VALUE_CHARS])}"
+    return f"{title}{_at(side.place)}"
+
+
+def _at(place: Place) -> str:
+    if not place.path:
+        return " (stated by a client)"
+    return f" ({place.path}:{place.line})" if place.line else f" ({place.path})"
+
+
+def _text(value: Any) -> str:
+    """Return a value as text: JSON where it is none, "" where there is no value."""
+    if value is ABSENT:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
