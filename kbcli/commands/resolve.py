@@ -1,0 +1,102 @@
+"""``kb resolve``: list what is contested, and decide it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun, Message
+
+if TYPE_CHECKING:
+    from kbcore.query.conflicts import Conflict
+
+_KEEP: Final = "keep"
+
+
+def run(
+    ctx: typer.Context,
+    key: Annotated[str | None, typer.Argument(metavar="ID", help="An entity, or an edge by its id.")] = None,
+    field: Annotated[str | None, typer.Argument(metavar="FIELD", help="The contested field.")] = None,
+    *,
+    take: Annotated[
+        str | None,
+        typer.Option("--take", metavar="N|VALUE", help="The number of the value that holds, or another value."),
+    ] = None,
+    message: Message = "",
+    dry_run: DryRun = False,
+) -> None:
+    """List what changes state differently, and decide it.
+
+    A field is contested where changes of people or agents who had not seen each other give it different values. The
+    decision is a change after all of them. `--take keep` keeps an entity that a change deletes, or the id that is
+    shown.
+    """
+    from kbcore.errors import InvalidQuery, NotFound
+    from kbcore.model import changeset
+    from kbcore.query.conflicts import find_conflicts
+
+    if (take is None) != (field is None):
+        raise InvalidQuery(
+            "A decision names the entity, the field and the value.", hint="`kb resolve ID FIELD --take N`."
+        )
+    session = session_of(ctx)
+    opened = session.open(dry_run=dry_run)
+    seen: list[int] = []
+
+    def find(view: Any) -> list[Conflict]:
+        seen.append(view.recorded_seq)
+        return find_conflicts(view, [key] if key else ())
+
+    found = opened.store.read(find)
+    if take is None or field is None:
+        _list(ctx, found, key)
+        return
+    conflict = next((one for one in found if one.field == field), None)
+    if conflict is None:
+        fields = ", ".join(one.field for one in found)
+        hint = f"Contested of it: {fields}." if fields else "`kb resolve` lists what is contested."
+        raise NotFound(f"{field} of {key} is not contested.", hint=hint)
+    item = _decision(conflict, take)
+    said = message or f"resolve {field} of {conflict.name}"
+    request = {**item, "message": said, "expected_seq": seen[-1], "dry_run": dry_run}
+    session.show_outcome(opened.target.apply(changeset.parse(request)))
+
+
+def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
+    """Return the changeset of a decision, but for its frame."""
+    chosen: dict[str, Any]
+    if take == _KEEP or (take.isdecimal() and take.isascii()):
+        chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else int(take)}}
+    else:
+        prefix, dot, name = conflict.field.partition(".")
+        value = _value(take)
+        chosen = {prefix: {name: value}} if dot else {conflict.field: value}
+    if conflict.edge is None:
+        return {"entities": [{"id": conflict.id, **chosen}]}
+    type_, kind, from_id, to_id = conflict.edge
+    named = {"type": type_, "from": from_id, "to": to_id, **({"kind": kind} if kind else {})}
+    return {"edges": [{**named, **chosen}]}
+
+
+def _value(text: str) -> Any:
+    """Return a value: JSON where it is such, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _list(ctx: typer.Context, found: list[Conflict], key: str | None) -> None:
+    from kbcli.messages import conflicts
+
+    output = session_of(ctx).output
+    if output.is_json:
+        output.document({"conflicts": [one.as_json() for one in found]})
+        return
+    for line in conflicts.lines(found):
+        output.say(line)
+    if not found:
+        output.say(f"Nothing of {key} is contested." if key else "Nothing is contested.")

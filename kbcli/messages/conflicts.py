@@ -1,0 +1,41 @@
+"""What is contested, in words: each field with its values, numbered, and how to decide it. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from kbcore.text.escaping import escape_controls, json_text
+from kbcore.text.wording import shortened
+
+if TYPE_CHECKING:
+    from kbcore.query.conflicts import Conflict
+
+_DELETED: Final = "deleted"
+_VALUE_CHARS: Final = 100
+
+
+def lines(found: Iterable[Conflict]) -> Iterator[str]:
+    """Yield the lines of a list of conflicts."""
+    for one in found:
+        yield from map(escape_controls, _lines_of(one))
+
+
+def _lines_of(one: Conflict) -> Iterator[str]:
+    command = f"kb resolve {shlex.quote(one.id)} {shlex.quote(one.field)} --take"
+    if one.field == _DELETED:
+        yield f"{one.name}: deleted, although it was changed"
+        yield from (f"     {_by(change)}" for change in one.values)
+        yield f"  {command} keep, or kb delete {shlex.quote(one.id)}"
+        return
+    yield f"{one.name}: {one.field}"
+    for number, value in enumerate(one.values, start=1):
+        shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "(no value)"
+        yield f"  {number}  {shown}  {'; '.join(_by(change) for change in value['changes'])}"
+    yield f"  {command} N"
+
+
+def _by(change: dict[str, Any]) -> str:
+    file = f" in {change['file']}" if "file" in change else ""
+    return f"by {change['actor']}, {str(change['at'])[:10]}{file}"

@@ -1,0 +1,103 @@
+"""Sharing in words: the files that were written, and what stays in this clone and why. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from kbcore.text.escaping import escape_controls, in_quotes
+from kbcore.text.wording import pluralize, some_of
+
+if TYPE_CHECKING:
+    from kbcore.share.sharing import Shared
+    from kbcore.share.unshared import Unshared
+
+_ACTORS: Final = 3
+_MODES: Final = {
+    "off": "Sharing is off: what people and agents add stays in this clone. Change files that are there still hold.",
+    "ask": "Sharing: `kb share` writes what people and agents add into files below .kb/changes, to be committed.",
+    "auto": "Sharing: each `git commit` takes along what people and agents add, in files below .kb/changes.",
+}
+_REASONS: Final = {
+    "private_actor": "whose actor is not in `share.actors`",
+    "private_type": "with an entity whose type is not in `share.types`",
+}
+_STATES: Final = {
+    "private_actor": "private: actor",
+    "private_type": "private: type",
+    "secret": "refused: secret",
+    "unsafe_text": "refused: characters",
+    "too_large": "refused: size",
+}
+_FAULTS: Final = {
+    "secret": "{place} looks like a secret",
+    "unsafe_text": "{place} has characters that are not seen, or that change the direction of text",
+    "too_large": "it is larger than a change file may be",
+}
+_REMEDIES: Final = {
+    "secret": "Take the secret out of use, and undo the record with `kb revert {seq}`.",
+    "unsafe_text": "Undo the record with `kb revert {seq}`, and write the value without them.",
+    "too_large": "Undo the record with `kb revert {seq}`, and write the same in several changesets.",
+}
+
+
+def mode_line(mode: str) -> str:
+    """Return what a value of `share.mode` means."""
+    return _MODES[mode]
+
+
+def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
+    """Yield what was written, or would be, and what is private."""
+    did = "Would write" if dry_run else "Wrote"
+    for path, changes in found.files.items():
+        actor = changes[0].change.actor
+        yield escape_controls(f"{did} {path}: {pluralize(len(changes), 'change')} of {actor}.")
+    if found.before:
+        did = "Would stage" if dry_run else "Staged"
+        yield f"{did} {pluralize(len(found.before), 'change')} in files that had been written before."
+    elif not found.files:
+        yield "No change is to be written into a file."
+    private = Counter(one.withheld for one in found.withheld if one.withheld in _REASONS)
+    for reason, number in sorted(private.items()):
+        yield f"Private: {pluralize(number, 'change')} {_REASONS[reason]}."
+
+
+def added_lines(found: Shared) -> Iterator[str]:
+    """Yield what the commit that is being made takes along; nothing where that is nothing."""
+    added = [*(one for changes in found.files.values() for one in changes), *found.before]
+    if added:
+        actors = some_of(sorted({one.change.actor for one in added}), _ACTORS)
+        yield f"the commit takes along {pluralize(len(added), 'change')} of {actors}, in .kb/changes."
+
+
+def unshared_line(number: int) -> str:
+    """Return how many changes are not shared, and what shares them."""
+    verb = "is" if number == 1 else "are"
+    return f"{pluralize(number, 'change')} {verb} not shared: `kb share` writes them."
+
+
+def row(one: Unshared) -> tuple[str, str, str, str, str]:
+    """Return the row of a change that is not shared: its state says what keeps it, or where it is written."""
+    state = _STATES.get(one.withheld) or ("written, not committed" if one.file else "not shared")
+    return str(one.seq), one.change.at, one.change.actor, state, one.change.message
+
+
+def withdrawn_line(number: int) -> str:
+    """Return how many changes were in a committed file that is gone, and how one is shared again."""
+    were = "was" if number == 1 else "were"
+    return f"{pluralize(number, 'change')} {were} taken back with the file; `kb share --again CHANGE` shares one again:"
+
+
+def fault_lines(found: Iterable[Unshared]) -> Iterator[str]:
+    """Yield the changes that no file may hold, each with what can be done."""
+    for one in found:
+        if one.withheld not in _FAULTS:
+            continue
+        said = _FAULTS[one.withheld].format(place=one.place or "it")
+        remedy = _REMEDIES[one.withheld].format(seq=one.seq)
+        yield escape_controls(f"Record {one.seq} {_of(one)} is not shared: {said}. {remedy}")
+
+
+def _of(one: Unshared) -> str:
+    return f"({in_quotes(one.change.message)})" if one.change.message else f"by {one.change.actor}"

@@ -1,0 +1,63 @@
+"""Rule ``conflict``: changes that have not seen each other agree on every field."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kbcore.model.claims.fold import DELETED
+from kbcore.remedies import kb, shell
+from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.text.escaping import json_text
+from kbcore.text.wording import shortened
+
+_SQL: Final = """
+select id, id, id, '', contested from node where contested <> '{}'
+union all
+select id, from_id || ' ' || type || case when kind = '' then ' ' else ':' || kind || ' ' end || to_id, from_id, to_id,
+  contested
+from link where contested <> '{}'
+"""
+"""Of each contested element: its id, its name, the entity that it is reported for, the other end, and the fields."""
+_VALUE_CHARS: Final = 40
+
+
+def _run(context: RuleContext) -> list[Finding]:
+    return [_finding(row, field, values) for row in context.near(_SQL, []) for field, values in _fields(row[-1])]
+
+
+def _fields(contested: str) -> list[tuple[str, list[dict[str, Any]]]]:
+    return sorted(json.loads(contested).items())
+
+
+def _finding(row: tuple[Any, ...], field: str, values: list[dict[str, Any]]) -> Finding:
+    key, name, subject, other, _ = row
+    changes = [change for value in values for change in value.get("changes", [value])]
+    if field == DELETED:
+        who = " and ".join(dict.fromkeys(str(one["actor"]) for one in values))
+        message = f"{name} was deleted by {who}, who had not seen all changes of it."
+        remedy = f"Decide: {kb('resolve', key, field, '--take', 'keep')}, or {kb('delete', key)}."
+    else:
+        what = "The id" if field == "id" else f"`{field}`"
+        message = f"{what} of {name} is contested: {'; '.join(map(_said, values))}."
+        remedy = f"Decide: {kb('resolve', key, field, '--take', '1')} takes the first value."
+    file = min((str(one["file"]) for one in changes if "file" in one), default="")
+    concerns = frozenset({other} - {""})
+    return Finding(subject, message, remedy, file, concerns, field=field, values=(name,))
+
+
+def _said(value: dict[str, Any]) -> str:
+    shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "no value"
+    who = ", ".join(dict.fromkeys(str(one["actor"]) for one in value["changes"]))
+    return f"{shown} by {who}"
+
+
+RULE: Final = Rule(
+    "conflict",
+    "error",
+    "No field is contested: changes that have not seen each other give it one value, and none of them deletes what "
+    "another changes.",
+    _run,
+    example='`title` of REQ-7 is contested: "Refund" by ann; "Pay back" by bob.',
+    remedy=f"Decide which value holds: {shell('resolve')} lists the values, and takes one of them.",
+)

@@ -1,0 +1,162 @@
+"""The state of sharing as a diagnosis sees it: what git does with change files, which are refused, and what is left.
+
+Nothing is changed. Where nothing is shared there is nothing to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kbcore import limits
+from kbcore.extract.changes import EXTRACTOR, FOLDER
+from kbcore.extract.facts import SourceFile
+from kbcore.git.commands import run_git
+from kbcore.git.worktree_content import Unfit, read
+from kbcore.ids import path_text
+from kbcore.maintenance.findings import DoctorFinding, Severity
+from kbcore.remedies import shell
+from kbcore.share.sharing import ATTRIBUTES, ATTRIBUTES_LINE
+from kbcore.share.state import find_state, has_change_files
+from kbcore.store.workspace import Workspace
+from kbcore.sync import scan
+from kbcore.text.problems import FileProblem
+from kbcore.text.wording import pluralize, some_of
+
+_CHECK: Final = "sharing"
+_EXAMPLE: Final = f"{FOLDER}/2026-01/example.jsonl"
+"""A path like those of change files: what git would do with the next one."""
+_UNSET: Final = "unset"
+_SHOWN: Final = 3
+_RENORMALIZE: Final = f"`git add --renormalize {FOLDER}` then has git store the files as they are."
+
+
+def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    """Yield what is wrong with sharing, and what is not shared on a branch.
+
+    Raises: ``GitUnusable``; ``InvalidConfig``; as ``find_state``.
+    """
+    if workspace.config.share.mode == "off" and not has_change_files(workspace):
+        return
+    if workspace.repo.has_worktree:
+        yield from _attributes(workspace)
+        yield from _ignored(workspace)
+        yield from _not_checked_out(workspace)
+        yield from _refused(workspace)
+    if workspace.folders.has_store(branch):
+        yield from _left(workspace, branch)
+
+
+def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
+    names = ["text", "filter", "working-tree-encoding"]
+    answer = run_git(workspace.repo, workspace.machine.env, ["check-attr", "-z", *names, "--", _EXAMPLE])
+    parts = answer.output.decode("utf-8", "replace").split("\0")
+    found = dict(zip(parts[1::3], parts[2::3], strict=False))
+    line = ATTRIBUTES_LINE.strip()
+    try:
+        has_line = line in read(str(workspace.repo.worktree / ATTRIBUTES))[0].decode("utf-8", "replace").splitlines()
+    except (OSError, Unfit):
+        has_line = False
+    wrong = [
+        f"{name} is {value}"
+        for name, value in found.items()
+        if value not in {_UNSET, "unspecified"} or (name == "text" and value != _UNSET)
+    ]
+    if not wrong:
+        return
+    what = f"git's attributes of change files are not as they are to be: {', '.join(wrong)}."
+    if "filter" in found and found["filter"] not in {_UNSET, "unspecified"}:
+        what += f" The filter {found['filter']} keeps their content elsewhere, or in another form."
+    if not has_line:
+        remedy = f"Add the line `{line}` to {ATTRIBUTES}; {_RENORMALIZE}"
+        yield DoctorFinding(_CHECK, "warning", "attributes_missing", what, remedy, file=ATTRIBUTES)
+        return
+    remedy = (
+        f"{ATTRIBUTES} has the line, so attributes nearer to the files or in the git directory say otherwise: take that"
+        f" out of {FOLDER}/.gitattributes or .git/info/attributes. {_RENORMALIZE}"
+    )
+    yield DoctorFinding(_CHECK, "warning", "attributes_overridden", what, remedy, file=ATTRIBUTES)
+
+
+def _ignored(workspace: Workspace) -> Iterator[DoctorFinding]:
+    words = ["check-ignore", "-v", "-z", "--no-index", "--stdin"]
+    asked = f"{_EXAMPLE}\0".encode()
+    answer = run_git(workspace.repo, workspace.machine.env, words, allowed=(0, 1), asked=asked)
+    parts = answer.output.decode("utf-8", "replace").split("\0")
+    if len(parts) < 4 or parts[2].startswith("!"):  # noqa: PLR2004 - file, line, pattern and path
+        return
+    file, line, pattern = parts[:3]
+    message = (
+        f"git ignores change files: line {line} of {file} is `{pattern}`. Only {shell('share')} and the hook add them."
+    )
+    remedy = f"Take the line out, or add `!{FOLDER}/` below it where the folder above is not ignored itself."
+    yield DoctorFinding(_CHECK, "warning", "changes_ignored", message, remedy, file=file, line=int(line or -1))
+
+
+def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
+    answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "-t", "--", FOLDER])
+    skipped = [one for one in answer.output.split(b"\0") if one.startswith(b"S ") and one.endswith(b".jsonl")]
+    if not skipped:
+        return
+    shown = some_of([path_text(one[2:]) for one in skipped], _SHOWN)
+    message = f"{pluralize(len(skipped), 'change file')} of the branch not checked out (skip-worktree): {shown}."
+    remedy = (
+        "`git sparse-checkout add .kb` checks them out; without a sparse checkout,"
+        f" `git update-index --no-skip-worktree` and `git checkout -- {FOLDER}` do."
+    )
+    yield DoctorFinding(_CHECK, "warning", "changes_not_checked_out", message, remedy)
+
+
+def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
+    """Read every change file, and name those that no sync takes."""
+    root = workspace.repo.worktree
+    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
+    paths = sorted({path for path, *_ in scan.candidates(scan.walk_of(root, wants), wants)})
+    for path in paths:
+        for problem in _problems(str(root / path), path):
+            message = f"{path} is refused: {problem.message}."
+            line = problem.line or -1
+            yield DoctorFinding(_CHECK, "error", problem.code, message, problem.hint, file=path, line=line)
+    if paths:
+        yield DoctorFinding(
+            _CHECK, "ok", "change_files", f"{pluralize(len(paths), 'change file')} of the worktree read."
+        )
+
+
+def _problems(place: str, path: str) -> tuple[FileProblem, ...]:
+    try:
+        data, _ = read(place)
+    except Unfit as error:
+        what, remedy = error.args
+        return (FileProblem(0, "unreadable", str(what).rstrip("."), str(remedy)),)
+    except OSError as error:
+        return (FileProblem(0, "unreadable", f"it cannot be read: {error.strerror}", "Correct that."),)
+    if len(data) > limits.MAX_SOURCE_FILE_BYTES:
+        return (FileProblem(0, "too_large", "it is too large", "Bring back the file as it was committed."),)
+    return EXTRACTOR.extract(SourceFile(path, data), {}).problems
+
+
+def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    state = workspace.store(branch).read(lambda view: find_state(workspace, branch, view))
+    if state is None:
+        return
+    number = sum(state.unshared.values())
+    listed = f"{shell('share', '--list')} lists them."
+    kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
+        (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
+        (state.refused, "warning", "changes_refused", "not shared, because no file may hold them", listed),
+        (state.private, "ok", "changes_private", "private by `share.actors` or `share.types`", ""),
+        (state.withdrawn, "note", "changes_withdrawn", "in no file any more that held them once", listed),
+    )
+    for count, severity, code, what, remedy in kinds:
+        if count:
+            message = f"{pluralize(count, 'change')} {'is' if count == 1 else 'are'} {what}."
+            yield DoctorFinding(_CHECK, severity, code, message, remedy, branch)
+    if state.contested:
+        verb = "is" if state.contested == 1 else "are"
+        message = f"{pluralize(state.contested, 'field')} {verb} contested."
+        remedy = f"{shell('resolve')} lists and settles them."
+        yield DoctorFinding(_CHECK, "warning", "fields_contested", message, remedy, branch)
+    if not number and not state.refused:
+        message = f"Every change that is to be shared is in a file; `share.mode` is {state.mode}."
+        yield DoctorFinding(_CHECK, "ok", "changes_shared", message, "", branch)

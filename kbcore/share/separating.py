@@ -1,0 +1,98 @@
+"""Separate creations of one id: two branches that made one id for two things get two entities of it.
+
+The separation is a change of its own, which names the one creation that gets another id, so it holds in every clone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kbcore import ids, limits
+from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
+from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified
+from kbcore.model.claims.edits import rename
+from kbcore.model.state import Draft, Stamp
+from kbcore.remedies import kb
+from kbcore.store.answers import Outcome
+from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author, Request
+from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, plan_changes
+from kbcore.text.escaping import in_quotes
+from kbcore.view.claim_index import ClaimIndex, Subjects
+from kbcore.view.view import View
+
+MARK: Final = "@"
+"""Between an id and the beginning of the change that created what is meant: ``REQ-7@3fa9c1d2``."""
+_SHOWN_CHARS: Final = 8
+_SALT_CHARS: Final = 16
+_SEVERAL: Final = 2
+
+
+class Separation(NamedTuple):
+    """The creation of an id that gets another one. ``creation`` begins the id of the change that made it."""
+
+    key: str
+    creation: str
+    new: str
+
+    @property
+    def message(self) -> str:
+        """Return what is said of it where its author says nothing."""
+        return f"separate {self.new} from {self.key}"
+
+
+def separate(
+    workspace: Workspace, branch: str, what: Separation, author: Author, *, message: str = "", dry_run: bool = False
+) -> Outcome:
+    """Give one creation of an id another id, as one record.
+
+    Raises: ``NotFound`` for an id without several creations, or a creation that it does not have; ``InvalidQuery`` for
+    an id that cannot be one; ``IntegrityViolation`` for an id in use; as ``BranchStore.commit``.
+    """
+    reason = ids.check_id(what.new)
+    if reason is not None:
+        raise InvalidQuery(f"{in_quotes(what.new)} is no id: {reason}.")
+    store, message = workspace.store(branch), message or what.message
+
+    def plan(view: View, stamp: Stamp) -> Draft:
+        index = store.claims()
+        claim = _claim(view, index, what)
+        salt = hashlib.sha256(f"kb-salt:{view.basis.sum}:{what.message}".encode()).hexdigest()[:_SALT_CHARS]
+        change = Change("", stamp.at, author.actor, author.tool, (claim,), message, salt, session=author.session)
+        found = ChangesInFiles({}, (), (), [identified(change)])
+        return plan_changes(view, stamp, SharedChanges(index, view.recorded_seq, found))
+
+    request = Request(
+        digest=hashlib.sha256(msgspec.json.encode([*what, message])).hexdigest(),
+        message=message,
+        dry_run=dry_run,
+        limit_bytes=limits.MAX_RECORD_BYTES,
+        lock_wait_s=workspace.config.lock_wait_s,
+        plans_ahead=True,
+    )
+    commit = workspace.head_commit(branch)
+    return store.commit(author, request, plan, guard=None, head_commit=commit, branch=branch)
+
+
+def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:
+    """Return the claim that one creation has another id, after all that is claimed of the id of the entity."""
+    key, new = what.key, what.new
+    state = index.folded(Subjects(frozenset({key})), view.recorded_seq)
+    of = [one for one in state.entities[key].of if one != DOCUMENT] if key in state.entities else []
+    is_stated = any(node.owners for node in view.nodes([key]))
+    if len(of) + is_stated < _SEVERAL or not of:
+        raise NotFound(
+            f"{in_quotes(key)} was not created more than once.", hint=f"{kb('rename', key, new)} renames it."
+        )
+    chosen = [one for one in of if what.creation and one.startswith(what.creation)]
+    if len(chosen) != 1:
+        made = index.bodies(one.partition(":")[0] for one in of).values()
+        shown = [f"{key}{MARK}{one.id[:_SHOWN_CHARS]} by {one.actor}, {one.at[:10]}" for one in made]
+        message = f"{in_quotes(f'{key}{MARK}{what.creation}')} names no single creation."
+        raise NotFound(message, hint=f"There are {'; '.join(sorted(shown))}.")
+    if view.nodes([new]) or view.renamed([new]):
+        raise IntegrityViolation(f"{in_quotes(new)} is in use.", hint="Choose another one.")
+    return rename(state, key, new, creations=chosen)

@@ -1,0 +1,251 @@
+"""Writing the changes of a branch into files of the worktree, one file for each actor, and staging them.
+
+A file that was written is never changed. A kill between its writing and its staging leaves a whole file, or none; the
+next call writes nothing twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.errors import InvalidQuery, StorageError
+from kbcore.extract.changes import FOLDER
+from kbcore.git import blobs
+from kbcore.git.commands import run_git
+from kbcore.ids import path_text
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change, Claim
+from kbcore.remedies import kb
+from kbcore.share.unshared import FAULTS, Unshared, find_unshared, find_withdrawn, new_files
+from kbcore.storage import files as storage_files
+from kbcore.storage.lock import held
+from kbcore.storage.replacing import create_file, remove_leftovers_in
+from kbcore.store.kb_folder import KB
+from kbcore.store.workspace import Workspace, moved
+from kbcore.text.escaping import in_quotes
+
+ATTRIBUTES: Final = f"{KB}/.gitattributes"
+ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
+"""Line endings stay, and no filter changes a file or keeps its content elsewhere."""
+_LOCK: Final = "share.lock"
+_COMMAND: Final = "kb share"
+_KEEP: Final = ".keep"
+"""Beside the change files of a month, so that git takes no deleted month for a moved one."""
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """The files that were written, with their changes, and the changes that were not shared.
+
+    ``before`` are changes in files that had been written before and are not committed yet: these are staged as well.
+    """
+
+    files: dict[str, tuple[Unshared, ...]]
+    before: tuple[Unshared, ...]
+    withheld: tuple[Unshared, ...]
+
+    @property
+    def faults(self) -> list[Unshared]:
+        """Return those that were not shared and whose writer can do something about it."""
+        return [one for one in self.withheld if one.withheld in FAULTS]
+
+
+def share(
+    workspace: Workspace,
+    branch: str,
+    *,
+    again: Collection[str] = (),
+    actors: Collection[str] = (),
+    dry_run: bool = False,
+) -> Shared:
+    """Write the changes of the branch that is checked out and that no file holds, and stage the files.
+
+    ``again`` are ids of changes that were in a committed file which is gone: these are written as well. With ``actors``
+    only the changes of these are written. The index is the one that git names to its hooks, else the worktree's own.
+
+    Raises: ``InvalidQuery`` for a branch that is not checked out, and for an id in ``again`` that names no such change;
+    ``StorageError``, ``GitUnusable``, ``InvalidConfig``.
+    """
+    if not workspace.repo.has_worktree:
+        raise InvalidQuery("A bare repository has no files.", hint="Run it in one of its worktrees.")
+    current = workspace.head().branch
+    if branch != current:
+        raise moved(branch, current)
+    with contextlib.nullcontext() if dry_run else _lock(workspace):
+        found = find_unshared(workspace, branch)
+        if actors:
+            found = _of_actors(found, actors)
+        found += _withdrawn(workspace, branch, again)
+        files = _files(workspace, branch, found)
+        before = tuple(one for one in found if one.file and not one.withheld)
+        staged = [*files, *sorted({one.file for one in before})]
+        if staged and not dry_run:
+            for path, (content, _) in files.items():
+                _write(workspace, path, content)
+            beside = _beside(staged)
+            _write_beside(workspace, beside)
+            _stage(workspace, [*staged, *beside])
+    written = {path: changes for path, (_, changes) in files.items()}
+    return Shared(written, before, tuple(one for one in found if one.withheld))
+
+
+@contextlib.contextmanager
+def _lock(workspace: Workspace) -> Iterator[None]:
+    """Let one process of this repository write change files at a time, and remove what a killed one left.
+
+    Raises: ``LockTimeout``; ``StorageError``.
+    """
+    machine, folder = workspace.machine, workspace.folders.cache_dir
+    for one in (folder.parent, folder):
+        storage_files.make_directory(machine.fs, one)
+    with held(machine.fs, machine.clock, folder / _LOCK, wait_s=workspace.config.lock_wait_s, command=_COMMAND):
+        try:
+            remove_leftovers_in(workspace.repo.worktree / FOLDER)
+        except OSError as error:
+            raise StorageError(f"{FOLDER} cannot be read: {error.strerror}.") from error
+        yield
+
+
+def _files(
+    workspace: Workspace, branch: str, found: Sequence[Unshared]
+) -> dict[str, tuple[bytes, tuple[Unshared, ...]]]:
+    """Return the files to write, with their content and changes."""
+    shown = {one.change.id for one in found if not one.withheld}
+    earlier = {
+        _after(claim)[0] for one in found for claim in one.change.claims if hasattr(claim, "was") and _after(claim)
+    } - shown
+    if earlier:
+        shown |= workspace.changes(branch).read(lambda index, seq: index.handed_over(earlier, seq))
+    files = {}
+    for group in _groups([one for one in found if not one.withheld and not one.file]):
+        content = change_file.encode([_for_review(one.change, shown) for one in group])
+        path = f"{FOLDER}/{change_file.path_of([one.change for one in group], content)}"
+        files[path] = content, tuple(group)
+    return files
+
+
+def stage_committed(workspace: Workspace, branch: str) -> None:
+    """Stage change files that a commit has taken from an index of its own, as ``git commit -- PATH`` does.
+
+    Only files that are not yet known as committed are looked at. Raises: ``GitUnusable``; what reading the journal
+    raises.
+    """
+    known = workspace.changes(branch).read(lambda index, seq: index.committed_files(seq))
+    files = new_files(workspace, known).committed
+    if not files:
+        return
+    paths = [*files, *_beside(files)]
+    answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "--", *paths])
+    missing = {*paths} - {path_text(name) for name in answer.output.split(b"\0")}
+    there = [path for path in sorted(missing) if (workspace.repo.worktree / path).is_file()]
+    if there:
+        run_git(workspace.repo, workspace.machine.env, ["add", "--force", "--", *there])
+
+
+def _stage(workspace: Workspace, paths: Sequence[str]) -> None:
+    repo, env = workspace.repo, workspace.machine.env
+    run_git(repo, env, ["add", "--force", "--", *paths], index=blobs.named_index(repo, env))
+
+
+def _of_actors(found: Sequence[Unshared], actors: Collection[str]) -> list[Unshared]:
+    """Return the changes of some actors. Raises: ``InvalidQuery`` for one who has none."""
+    there = {one.change.actor for one in found}
+    for actor in actors:
+        if actor not in there:
+            hint = f"{kb('share', '--list')} lists the changes that are not shared, with their actors."
+            raise InvalidQuery(f"{in_quotes(actor)} has no change that is not shared.", hint=hint)
+    return [one for one in found if one.change.actor in actors]
+
+
+def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[Unshared]:
+    """Return the changes with these ids, or ids that begin so, that were handed over and whose files are gone."""
+    if not ids:
+        return []
+    known = {one.change.id: one for one in find_withdrawn(workspace, branch)}
+    found = []
+    for key in ids:
+        matching = [one for name, one in known.items() if name.startswith(key)]
+        if len(matching) != 1:
+            what = "names several changes" if matching else "names no change whose file is gone"
+            raise InvalidQuery(f"{in_quotes(key)} {what}.", hint=f"{kb('share', '--list')} lists them with their ids.")
+        found.append(Unshared(matching[0].seq, matching[0].change))
+    return found
+
+
+def _groups(changes: Sequence[Unshared]) -> Iterator[list[Unshared]]:
+    """Yield the changes of each file: of one actor, in order, as many as a file may hold."""
+    ordered = sorted(changes, key=lambda one: (one.change.actor, one.seq))
+    for _, of_actor in groupby(ordered, key=lambda one: one.change.actor):
+        group: list[Unshared] = []
+        size_bytes = 0
+        for one in of_actor:
+            length_bytes = len(change_file.encode([one.change]))
+            if group and size_bytes + length_bytes > limits.MAX_CHANGE_FILE_BYTES:
+                yield group
+                group, size_bytes = [], 0
+            group.append(one)
+            size_bytes += length_bytes
+        if group:
+            yield group
+
+
+def _for_review(change: Change, shown: Collection[str]) -> Change:
+    """Return a change without the values before it that changes state which are not shared."""
+
+    def for_review(claim: Claim) -> Claim:
+        after = _after(claim)
+        if not hasattr(claim, "was") or not after or after[0] in shown:
+            return claim
+        return msgspec.structs.replace(claim, was=msgspec.UNSET)
+
+    return msgspec.structs.replace(change, claims=tuple(for_review(one) for one in change.claims))
+
+
+def _after(claim: Claim) -> tuple[str, ...]:
+    """Return the changes whose claims on the same field the writer saw, the nearest first."""
+    return tuple(getattr(claim, "after", ()))
+
+
+def _write(workspace: Workspace, path: str, content: bytes) -> None:
+    place = workspace.repo.worktree / path
+    _refuse_link(workspace, place)
+    try:
+        create_file(place, content)
+    except FileExistsError:
+        return  # its name has a digest of its content: another process has written the same
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _beside(files: Iterable[str]) -> list[str]:
+    """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
+    return [ATTRIBUTES, *sorted({f"{path.rpartition('/')[0]}/{_KEEP}" for path in files})]
+
+
+def _write_beside(workspace: Workspace, paths: Iterable[str]) -> None:
+    """Write the attributes and the empty file of each month, where they are not there."""
+    for path in paths:
+        text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""
+        try:
+            create_file(workspace.repo.worktree / path, text.encode())
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _refuse_link(workspace: Workspace, place: Path) -> None:
+    """Refuse a folder that a link leads to. Raises: ``StorageError``."""
+    root = workspace.repo.worktree
+    for folder in place.relative_to(root).parents:
+        if (root / folder).is_symlink():
+            raise StorageError(
+                f"{folder} is a link, and change files are written into the folder itself.",
+                hint="Replace the link with the folder.",
+            )

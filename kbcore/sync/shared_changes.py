@@ -1,0 +1,398 @@
+"""The operations that change files come to: which changes came and went, and what that makes of entities and edges.
+
+What a set of changes comes to is worked out before and after, of the entities concerned, and the difference is written
+as operations of clients. So the state is the same as that of all changes at once, whatever order they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kbcore.model.claims.change import DOCUMENT, Change
+from kbcore.model.claims.derived import SETS
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
+from kbcore.model.folding import apply
+from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
+from kbcore.model.read_set import NOTHING, ReadSet
+from kbcore.model.record import (
+    ChangeOperation,
+    DropNode,
+    LeaveChange,
+    Operation,
+    PutNode,
+    StateLink,
+    TakeChange,
+    WithdrawLink,
+)
+from kbcore.model.state import Changes, Draft, Stamp, State
+from kbcore.model.values import is_same
+from kbcore.view.claim_index import ClaimIndex, Subjects
+from kbcore.view.view import View
+from kbcore.view.working_set import plan_until_stable
+
+_DELETED: Final = contested_note(DELETED)
+_ID: Final = contested_note(ID)
+
+
+class ChangesInFiles(msgspec.Struct, frozen=True):
+    """The change files that are read, with their changes, and those that are gone. ``committed`` are those of HEAD.
+
+    ``taken_over`` are changes of another branch's store.
+    """
+
+    files: Mapping[str, tuple[Change, ...]]
+    gone: Collection[str]
+    committed: Collection[str] = ()
+    taken_over: Collection[Change] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether there are any."""
+        return bool(self.files or self.gone)
+
+
+class _Turned(NamedTuple):
+    """The changes that are present although the index does not have them so, and those that are not although it has."""
+
+    more: dict[str, Change]
+    without: set[str]
+
+
+class SharedChanges:
+    """What change files make of the state of a branch at a seq."""
+
+    def __init__(
+        self, index: ClaimIndex, seq: int, found: ChangesInFiles, unrecorded: Sequence[ChangeOperation] = ()
+    ) -> None:
+        """``unrecorded`` are operations that came after the records up to ``seq``."""
+        self._index = index
+        self._seq = seq
+        self._found = found
+        here = {change.id: change for group in (*found.files.values(), found.taken_over) for change in group}
+        bodies = {op.id: op.change for op in unrecorded if isinstance(op, TakeChange) and op.change}
+        paths = {*found.files, *found.gone, *(op.file for op in unrecorded)}
+        self._held = index.held_by(paths, self._seq)
+        ids = {*here, *(one for held in self._held.values() for one in held), *(op.id for op in unrecorded)}
+        self._bodies = index.bodies(ids) | bodies | here
+        self._own = index.is_own(ids, self._seq)
+        self._present = index.present(ids, self._seq)
+        self._files = index.files_of(ids, self._seq)
+        self._handed_over = index.handed_over(ids, self._seq)
+        for op in unrecorded:
+            self._note(op)
+        self._was = self._turned()
+        self._noted = self._compare()
+        for op in self._noted:
+            self._note(op)
+        for path, changes in found.files.items():
+            for change in changes:
+                self._files.setdefault(change.id, set()).add(path)
+        self._now = self._turned()
+        moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without}
+        self.subjects = index.concerned([self._bodies[one] for one in moved])
+        """The elements that are concerned, by all ids that changes know them by."""
+
+    @property
+    def reads(self) -> ReadSet:
+        """Return the keys of a state that the operations depend on."""
+        nodes = self.subjects.entities.union(*self.subjects.edges)
+        return msgspec.structs.replace(NOTHING, nodes=nodes, touching=self.subjects.around)
+
+    def _note(self, op: ChangeOperation) -> None:
+        """Note an operation that is in no record."""
+        if isinstance(op, TakeChange) and not op.file:
+            self._own.add(op.id)
+            return
+        held = self._held.setdefault(op.file, {})
+        if isinstance(op, TakeChange):
+            held[op.id] = op.is_committed
+            self._files.setdefault(op.id, set()).add(op.file)
+            if op.is_committed:
+                self._handed_over.add(op.id)
+        else:
+            held.pop(op.id, None)
+            self._files.get(op.id, set()).discard(op.file)
+
+    def _turned(self) -> _Turned:
+        """Return how the changes that are present differ from those that the index has as present."""
+        more, without = dict[str, Change](), set[str]()
+        for one, change in self._bodies.items():
+            known = self._present.get(one)
+            if self._files.get(one) or (one in self._own and one not in self._handed_over):
+                if known != change:
+                    more[one] = change
+            elif known is not None:
+                without.add(one)
+        return _Turned(more, without)
+
+    def _compare(self) -> list[ChangeOperation]:
+        """Return which changes come and which go.
+
+        A change of this journal whose file is not committed goes with its record: nothing is noted of it.
+        """
+        noted: list[ChangeOperation] = [
+            TakeChange(change.id, "", change=change) for change in self._found.taken_over if change.id not in self._own
+        ]
+        for path, changes in sorted(self._found.files.items()):
+            is_committed, before = path in self._found.committed, self._held.get(path, {})
+            for change in changes:
+                is_own = change.id in self._own
+                is_known = change.id in before and (before[change.id] or not is_committed)
+                if (is_own and not is_committed) or (is_known and (is_own or self._present.get(change.id) == change)):
+                    continue
+                noted.append(TakeChange(change.id, path, is_committed, None if is_own else change))
+        for path in sorted({*self._found.files, *self._found.gone} & self._held.keys()):
+            stays = {change.id for change in self._found.files.get(path, ())}
+            noted += [LeaveChange(one, path) for one in sorted(self._held[path].keys() - stays)]
+        return noted
+
+    def operations(self, before: State, after: State) -> list[Operation]:
+        """Return the operations of these changes, where the rest of a sync leads from one state to the other."""
+        subjects = self._with_documents(before, after)
+        if not (subjects.entities or subjects.edges):
+            return [*self._noted]
+        was = self._folded(self._was, before, subjects)
+        now = self._folded(self._now, after, subjects)
+        written = _Written(after, self._origins(now))
+        ops: list[Operation] = [*self._noted]
+        for key in sorted(was.entities.keys() | now.entities.keys()):
+            if key in subjects.entities and was.entities.get(key) != now.entities.get(key):
+                ops += written.entity(key, was.entities.get(key), now.entities.get(key))
+        gone: list[Operation] = []
+        for key in sorted(was.edges.keys() | now.edges.keys()):
+            if was.edges.get(key) != now.edges.get(key):
+                (ops if key in now.edges and now.edges[key].additions else gone).extend(
+                    written.edge(key, was.edges.get(key), now.edges.get(key))
+                )
+        # An entity that gets another id goes after it is there by that id.
+        last = [op for op in ops if isinstance(op, DropNode)]
+        return [*(op for op in ops if not isinstance(op, DropNode)), *gone, *last]
+
+    def _with_documents(self, before: State, after: State) -> Subjects:
+        """Return the elements that are concerned, with those that documents state otherwise than before."""
+        subjects = self.subjects
+        turned = {
+            key
+            for key in before.nodes.keys() | after.nodes.keys()
+            if _stated(before.nodes.get(key)) != _stated(after.nodes.get(key))
+        }
+        known = self._index.known(turned)
+        moved = {key for key in known if key not in before.nodes or key not in after.nodes}
+        return Subjects(subjects.entities | known, subjects.around | moved, subjects.edges)
+
+    def _folded(self, turned: _Turned, state: State, subjects: Subjects) -> FoldedClaims:
+        return self._index.folded(
+            subjects,
+            self._seq,
+            more=turned.more.values(),
+            without={*turned.without, *turned.more},
+            documents=_documents(state, subjects.entities),
+        )
+
+    def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
+        """Return what is told of the changes whose values are shown: by id, who made it, when, and the file."""
+        fields = [field for one in state.entities.values() for field in (*one.fields.values(), one.names)]
+        fields += [field for one in state.edges.values() for field in one.fields.values()]
+        ids = {one for field in fields for value in field.values for one in value.changes}
+        for entity in state.entities.values():
+            ids |= {*entity.deletions, *entity.claimed_by}
+        ids |= {one.partition(".")[0] for edge in state.edges.values() for one in edge.additions}
+        changes = self._index.bodies(ids) | self._bodies
+        files = self._index.files_of(ids, self._seq) | self._files
+        return {
+            one: {
+                "change": one,
+                "actor": changes[one].actor,
+                "at": changes[one].at,
+                **({"file": min(files[one])} if files.get(one) else {}),
+            }
+            for one in ids
+            if one in changes
+        }
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    """The operations of changes alone, and what they change."""
+
+    ops: tuple[Operation, ...]
+    changes: Changes
+
+
+def plan_changes(view: View, stamp: Stamp, shared: SharedChanges) -> Draft:
+    """Return the draft of changes that come into the state of a view, and of nothing else."""
+
+    def plan(state: State) -> _Planned:
+        after = State(state.nodes.values(), state.links.values(), state.sources.values())
+        ops = tuple(shared.operations(state, after))
+        return _Planned(ops, apply(state, stamp, ops))
+
+    planned, state = plan_until_stable(view, shared.reads, plan)
+    return Draft(planned.ops, planned.changes, state.loaded)
+
+
+def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
+    """Return the fields, with their elements, that are contested after changes and were not before."""
+    pairs: list[tuple[Node | Link | None, Node | Link | None]] = [(one.before, one.after) for one in changes.nodes]
+    pairs += [(one.before, one.after) for one in changes.links]
+    return [
+        (after, name.removeprefix(contested_note("")))
+        for before, after in pairs
+        if after is not None
+        for name in _contested_names(after)
+        if before is None or name not in before.fields
+    ]
+
+
+class _Written:
+    """The operations that write what changes come to into a state."""
+
+    def __init__(self, state: State, origins: Mapping[str, dict[str, Any]]) -> None:
+        self._state = state
+        self._origins = origins
+
+    def entity(self, key: str, was: Entity | None, now: Entity | None) -> list[Operation]:
+        """Return the operations for one entity."""
+        node = self._state.nodes.get(key)
+        if now is None or (now.of == (DOCUMENT,) and node is None):
+            return [DropNode(key, node.version)] if node is not None and not node.owners else []
+        wanted = self._wanted(was, now, node)
+        owned = node.owners if node else {}
+        known = {*_values(was), *_contested_names(node)} if was else set(_contested_names(node))
+        if was and was.former_ids:
+            known.add(FORMER_IDS)
+        unset = tuple(
+            sorted(name for name in known - wanted.keys() if node and name in node.fields and name not in owned)
+        )
+        if node is None:
+            if "type" not in wanted:
+                return []  # its type was redacted, or its claim waits
+            return [PutNode(key, 0, {**wanted, **self._made(now)})]
+        changed = {
+            name: value
+            for name, value in wanted.items()
+            if name not in owned and not _is_as(name, node.fields.get(name, ABSENT), value)
+        }
+        return [PutNode(key, node.version, changed, unset)] if changed or unset else []
+
+    def edge(self, key: str, was: Edge | None, now: Edge | None) -> list[Operation]:
+        """Return the operations for one edge."""
+        link = self._state.links.get(key)
+        is_stated = link is not None and any(one.src == CLIENT for one in link.statements)
+        if now is None or not now.additions:
+            if link is None or not is_stated or was is None or not was.additions:
+                return []
+            return [WithdrawLink(link.type, link.from_id, link.to_id, link.version, link.kind)]
+        owned = link.owners if link else {}
+        wanted = {name: field.shown for name, field in now.fields.items() if _is_shown(field)}
+        wanted |= self._contested(now.fields)
+        known = {*_values(was), *_contested_names(link)} if was else set(_contested_names(link))
+        unset = tuple(
+            sorted(name for name in known - wanted.keys() if link and name in link.fields and name not in owned)
+        )
+        fields = link.fields if link else {}
+        changed = {
+            name: value
+            for name, value in wanted.items()
+            if name not in owned and not (name in fields and is_same(fields[name], value))
+        }
+        if is_stated and not changed and not unset:
+            return []
+        if link is None:
+            changed |= self._made_edge(now)
+        base = link.version if link else 0
+        return [StateLink(now.type, now.from_id, now.to_id, base, now.kind, changed, unset)]
+
+    def _wanted(self, was: Entity | None, now: Entity, node: Node | None) -> dict[str, Any]:
+        """Return the fields of clients that an entity has."""
+        found = {name: field.shown for name, field in now.fields.items() if _is_shown(field)}
+        for name, members in now.sets.items():
+            if members and name not in now.fields:
+                found[name] = list(members)
+        gone = {*was.former_ids} - {*now.former_ids} if was else set[str]()
+        if former := list(dict.fromkeys([*(one for one in former_ids(node) if one not in gone), *now.former_ids])):
+            found[FORMER_IDS] = former
+        found |= self._contested(now.fields)
+        if now.names.is_contested:
+            found[_ID] = self._alternatives(now.names)
+        if now.deletions:
+            found[_DELETED] = [self._origins[one] for one in now.deletions if one in self._origins]
+        return found
+
+    def _contested(self, fields: Mapping[str, Field]) -> dict[str, Any]:
+        return {contested_note(name): self._alternatives(one) for name, one in fields.items() if one.is_contested}
+
+    def _alternatives(self, field: Field) -> list[dict[str, Any]]:
+        """Return the values of a contested field, the one that is shown first; none where it is removed."""
+        return [
+            {
+                **({} if value.value is ABSENT else {"value": value.value}),
+                "changes": [self._origins[one] for one in value.changes if one in self._origins],
+            }
+            for value in field.values
+        ]
+
+    def _made(self, entity: Entity) -> dict[str, Any]:
+        """Return when an entity was created, and by which file."""
+        origins = [self._origins[one.partition(":")[0]] for one in entity.of if one.partition(":")[0] in self._origins]
+        if not origins:
+            return {}
+        first = min(origins, key=lambda one: (one["at"], one["change"]))
+        return {"created_at": first["at"], **({"source": first["file"]} if "file" in first else {})}
+
+    def _made_edge(self, edge: Edge) -> dict[str, Any]:
+        """Return when an edge was stated first, and by whom."""
+        ids = [one.partition(".")[0] for one in edge.additions]
+        origins = [self._origins[one] for one in ids if one in self._origins]
+        if not origins:
+            return {}
+        first = min(origins, key=lambda one: (one["at"], one["change"]))
+        source = {"source": first["file"]} if "file" in first else {}
+        return {"created_at": first["at"], "created_by": first["actor"], **source}
+
+
+def _unset(names: Iterable[str], element: Node | Link | None) -> tuple[str, ...]:
+    """Return those of these fields that clients state of an element."""
+    if element is None:
+        return ()
+    return tuple(sorted(name for name in names if name in element.fields and name not in element.owners))
+
+
+def _is_as(name: str, old: Any, value: Any) -> bool:
+    """Tell whether a field is as it is wanted; the members of a set have no order."""
+    if old is ABSENT:
+        return False
+    if name in SETS and isinstance(old, list):
+        return sorted(old) == sorted(value)
+    return is_same(old, value)
+
+
+def _is_shown(field: Field) -> bool:
+    return field.stated is ABSENT and field.shown is not ABSENT
+
+
+def _values(element: Entity | Edge) -> Iterable[str]:
+    """Return the names of the fields that changes claim."""
+    yield from (name for name, field in element.fields.items() if field.values)
+    if isinstance(element, Entity):
+        yield from element.sets
+
+
+def _contested_names(element: Node | Link | None) -> Iterable[str]:
+    return [name for name in element.fields if is_contested_note(name)] if element else []
+
+
+def _stated(node: Node | None) -> dict[str, Any] | None:
+    """Return what documents state of an entity, None where they state nothing."""
+    if node is None or not node.owners:
+        return None
+    return {name: node.fields.get(name) for name in node.owners}
+
+
+def _documents(state: State, ids: Collection[str]) -> Documents:
+    """Return what documents state of some entities."""
+    fields = {key: one for key in ids if (one := _stated(state.nodes.get(key))) is not None}
+    nodes = [state.nodes[key] for key in ids if key in state.nodes]
+    former = {one: node.id for node in nodes if FORMER_IDS in node.owners for one in former_ids(node)}
+    return Documents(fields, former)

@@ -1,0 +1,101 @@
+"""The documents of trees of git, each tree read by the settings that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kbcore.git import Tree, blobs
+from kbcore.ids import is_misspelled
+from kbcore.store.kb_folder import KB
+from kbcore.store.settings_files import CONFIG, SCHEMA
+from kbcore.store.workspace import Workspace
+from kbcore.sync.documents import NOWHERE, TOO_LARGE, content_name, wanted_in
+from kbcore.sync.pending import as_defined, wanted
+from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
+from kbcore.view.view import View
+
+_CONFIG: Final = f"{KB}/{CONFIG}"
+_SCHEMA: Final = f"{KB}/{SCHEMA}/"
+_YAML: Final = (".yaml", ".yml")
+
+ReadBefore = dict[tuple[str, str, str], FoundFile]
+"""Documents by path, name of the content, and mark of the extractor."""
+
+
+class TreeDocuments:
+    """The documents of trees that are read by the settings of one workspace."""
+
+    def __init__(self, workspace: Workspace, view: View | None = None) -> None:
+        """With a view, the types and predicates that its branch defines are known in documents too."""
+        self._workspace = workspace
+        self._wants = as_defined(wanted(workspace), view) if view else wanted(workspace)
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Return what decides which files are documents, and how they are read."""
+        return tuple(want.mark for want in self._wants)
+
+    def among(self, files: Tree) -> Iterator[FoundFile]:
+        """Yield the documents among some files of a tree, of which nothing is known yet."""
+        return wanted_in(files, self._wants)
+
+    def stated(self, files: Tree, tree: Tree, read: ReadBefore) -> Iterator[FoundFile]:
+        """Yield the documents among some files of a tree, with what they state; those in ``read`` are the same ones.
+
+        What is read is added to ``read``. Raises: ``GitUnusable``.
+        """
+        by_name: dict[str, list[FoundFile]] = {}
+        for blank in self.among(files):
+            name = content_name(blank.path, tree, self._text_of)
+            if is_misspelled(blank.path):
+                yield misnamed(blank)
+            elif name is None:
+                yield unread(blank, NOWHERE)
+            elif (known := read.get((blank.path, name, blank.wanted.mark))) and known.type == blank.type:
+                yield known
+            else:
+                by_name.setdefault(name, []).append(blank)
+        for name, data in blobs.contents(self._workspace.repo, self._workspace.machine.env, by_name):
+            for blank in by_name[name]:
+                found = unread(blank, TOO_LARGE) if data is None else content_of(blank, data)
+                read[blank.path, name, blank.wanted.mark] = found
+                yield found
+
+    def _text_of(self, name: str) -> bytes | None:
+        return dict(blobs.contents(self._workspace.repo, self._workspace.machine.env, [name]))[name]
+
+
+class TreeSettings:
+    """Workspaces with the settings of trees, one for the same settings.
+
+    A tree without a configuration is read by that of the worktree, as where ``.kb`` is not committed.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._known: dict[tuple[tuple[str, str], ...], Workspace] = {}
+
+    def of(self, tree: Tree) -> Workspace:
+        """Return the workspace with the settings of a tree.
+
+        Raises: ``InvalidConfig`` where these cannot be used; ``GitUnusable``.
+        """
+        mark = tuple((path, blob.id) for path, blob in tree.items() if is_setting(path) and blob.mode != blobs.LINK)
+        if not any(path == _CONFIG for path, _ in mark):
+            return self._workspace
+        if mark not in self._known:
+            self._known[mark] = self._read(mark)
+        return self._known[mark]
+
+    def _read(self, mark: tuple[tuple[str, str], ...]) -> Workspace:
+        found = dict(blobs.contents(self._workspace.repo, self._workspace.machine.env, [name for _, name in mark]))
+        texts = {path: (found[name] or b"").decode("utf-8", "replace") for path, name in mark}
+        return self._workspace.with_settings(texts.pop(_CONFIG), texts)
+
+
+def is_setting(path: str) -> bool:
+    """Tell whether the file at a path of a tree decides how its documents are read."""
+    return path == _CONFIG or (
+        path.startswith(_SCHEMA) and path.endswith(_YAML) and "/" not in path.removeprefix(_SCHEMA)
+    )

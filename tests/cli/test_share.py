@@ -1,0 +1,239 @@
+"""``kb share`` and what ``kb status`` and ``kb init`` say of it: what is shared, by whom, and what stays here."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import pytest
+
+from tests.support.processes.cli import write
+from tests.support.repository.places import caches_at
+from tests.support.repository.repos import commit_files, git
+
+SYMBOL = {"type": "symbol", "title": "One", "status": "active"}
+SECRET = "AKIA" + "IOSFODNN7EXAMPLQ"
+
+
+@pytest.fixture
+def apply(kb, user):
+    def by(actor, *entities, message=""):
+        user.setenv("KB_ACTOR", actor)
+        ran = kb("apply", "-", stdin=json.dumps({"entities": list(entities), "message": message}))
+        assert ran.status == 0, ran
+        user.setenv("KB_ACTOR", "tester")
+
+    return by
+
+
+def change_files(root):
+    return sorted(str(path.relative_to(root)) for path in (root / ".kb/changes").rglob("*.jsonl"))
+
+
+def actors_in(root):
+    first = [json.loads((root / name).read_text().splitlines()[0]) for name in change_files(root)]
+    return sorted(one["actor"] for one in first)
+
+
+def listed(kb):
+    found = kb("share", "--list", "--json").json
+    return [(one["seq"], one["actor"], one["reason"], bool(one["file"])) for one in found["unshared"]], [
+        one["change"] for one in found["withdrawn"]
+    ]
+
+
+def test_a_dry_run_lists_what_is_there_by_actor_and_only_one_of_them_can_be_shared(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    apply("ann", {"id": "S-2", **SYMBOL})
+    apply("zoe", {"id": "S-3", **SYMBOL})
+    dry = kb("share", "--dry-run").out.splitlines()
+    assert [line.rpartition(": ")[2] for line in dry] == ["2 changes of ann.", "1 change of zoe."]
+    assert change_files(synced) == []
+
+    kb("share", "--actor", "zoe")
+    assert actors_in(synced) == ["zoe"]
+    assert listed(kb)[0] == [(2, "ann", "", False), (3, "ann", "", False), (4, "zoe", "", True)]
+    kb("share", "--actor", "ann", "--actor", "zoe")
+    assert actors_in(synced) == ["ann", "zoe"]
+
+
+def test_an_actor_without_changes_is_refused(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    ran = kb("share", "--actor", "bob")
+    assert ran.status != 0
+    assert ran.err.startswith("error: 'bob' has no change that is not shared.")
+    assert change_files(synced) == []
+
+
+def test_the_list_says_what_keeps_a_change_and_what_was_taken_back(kb, synced, apply):
+    kb("config", "set", "share.actors", '["ann", "bob"]')
+    apply("ann", {"id": "S-1", **SYMBOL}, message="Learnt")
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    assert listed(kb) == ([], [])
+    [name] = change_files(synced)
+    change = json.loads((synced / name).read_text().splitlines()[0])["change"]
+    git(synced, "rm", "-q", name)
+    git(synced, "commit", "-q", "-m", "taken back")
+    kb("sync")
+    apply("bob", {"id": "S-2", **SYMBOL, "owner": SECRET})
+    apply("eve", {"id": "S-3", **SYMBOL})
+    unshared, withdrawn = listed(kb)
+    assert [(actor, reason) for _, actor, reason, _ in unshared] == [("bob", "secret"), ("eve", "private_actor")]
+    assert withdrawn == [change]
+    said = kb("share", "--list")
+    assert [word in said.out for word in ("refused: secret", "private: actor", change[:12], "Learnt")] == [True] * 4
+    assert SECRET not in said.out + said.err
+    assert kb("share", "--again", change[:12]).status != 0, "bob's change is still refused"
+    assert change_files(synced) == [name]
+
+
+def test_the_list_takes_no_other_option_and_writes_nothing(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    assert kb("share", "--list", "--dry-run").status == 2
+    assert not list(caches_at(synced).rglob("claims.db"))
+    assert [seq for seq, *_ in listed(kb)[0]] == [2]
+    assert not list(caches_at(synced).rglob("claims.db"))
+
+
+def test_a_read_only_list_uses_the_index_that_is_there_and_adds_later_records(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    apply("ann", {"id": "S-2", **SYMBOL})
+    [index] = caches_at(synced).rglob("claims.db")
+    before = index.read_bytes()
+    assert [seq for seq, *_ in listed(kb)[0]] == [2, 3]
+    assert index.read_bytes() == before
+
+
+def test_an_index_that_is_damaged_is_made_again(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    [index] = caches_at(synced).rglob("claims.db")
+    for damage in (b"no database", index.read_bytes()[:5000], index.read_bytes()[:100] + b"\xff" * 9000):
+        index.write_bytes(damage)
+        apply("ann", {"id": "S-1", "owner": str(len(damage))})
+        assert kb("share").status == 0
+        opened = sqlite3.connect(index)
+        assert opened.execute("pragma integrity_check").fetchall() == [("ok",)]
+        opened.close()
+    assert len(listed(kb)[0]) == 4
+
+
+def values_before(root):
+    lines = [json.loads(line) for name in change_files(root) for line in (root / name).read_text().splitlines()]
+    return {one["now"]: one.get("was") for one in lines if one.get("field") == "owner"}
+
+
+def test_the_value_before_is_written_for_reviews_if_it_is_shared_itself(kb, synced, apply):
+    kb("config", "set", "share.actors", '["ann", "bob"]')
+    apply("ann", {"id": "S-1", **SYMBOL, "owner": "first"})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    apply("ann", {"id": "S-1", "owner": "second"})
+    apply("eve", {"id": "S-1", "owner": "private"})
+    apply("bob", {"id": "S-1", "owner": "third"})
+    kb("share")
+    assert values_before(synced) == {"first": None, "second": "first", "third": None}
+    assert not any("private" in (synced / name).read_text() for name in change_files(synced))
+
+
+def test_what_a_killed_process_left_beside_the_files_is_removed(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    [name] = change_files(synced)
+    left = (synced / name).with_name(f".{name.rpartition('/')[2]}.kb-0123abcd")
+    left.write_text("half of")
+    kb("share", "--dry-run")
+    assert left.exists()
+    kb("share")
+    assert not left.exists()
+    assert change_files(synced) == [name]
+
+
+def test_an_index_whose_damage_is_seen_only_when_it_is_read_is_made_again(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    [index] = caches_at(synced).rglob("claims.db")
+    opened = sqlite3.connect(index)
+    [[page]] = opened.execute("select rootpage from sqlite_master where name = 'change'").fetchall()
+    [[size]] = opened.execute("pragma page_size").fetchall()
+    opened.close()
+    data = index.read_bytes()
+    index.write_bytes(data[: (page - 1) * size] + b"\xff" * size + data[page * size :])
+    assert len(listed(kb)[0]) == 1, "who may not write reads the journal"
+    assert kb("share").status == 0
+    opened = sqlite3.connect(index)
+    assert opened.execute("pragma integrity_check").fetchall() == [("ok",)]
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"), [("off", "stays in this clone"), ("ask", "`kb share` writes"), ("auto", "`git commit` takes")]
+)
+def test_init_sets_how_changes_are_shared_and_says_what_that_means(kb, root, mode, said):
+    assert said in kb("init", "--share", mode).out.splitlines()[-1]
+    assert json.loads((root / ".kb/config.json").read_text())["share"]["mode"] == mode
+
+
+def test_a_later_init_changes_that_and_nothing_else(kb, synced):
+    write(synced, {".kb/config.json": '{\n  "defaultBranch": "main"\n}\n'})
+    assert kb("init", "--share", "auto").status == 0
+    assert json.loads((synced / ".kb/config.json").read_text()) == {"defaultBranch": "main", "share": {"mode": "auto"}}
+    kb("init")
+    assert json.loads((synced / ".kb/config.json").read_text())["share"] == {"mode": "auto"}
+    assert kb("init", "--share", "perhaps").status == 2
+
+
+def test_without_sharing_the_status_says_nothing_of_it_and_no_index_is_made(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    assert kb("status", "--json").json["sharing"] is None
+    assert "shared" not in kb("status").out
+    commit_files(synced, {"a.txt": "a"})
+    for event in (("pre-commit",), ("post-commit",)):
+        assert kb("hook", *event) == (0, "", "")
+    assert not list(caches_at(synced).rglob("claims.db"))
+
+
+def test_the_status_says_what_is_not_shared_by_actor_from_when_sharing_is_on(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    apply("ann", {"id": "S-2", **SYMBOL})
+    apply("zoe", {"id": "S-3", **SYMBOL, "owner": SECRET})
+    kb("config", "set", "share.mode", "ask")
+    found = kb("status", "--json").json["sharing"]
+    assert (found["mode"], found["unshared"], found["actors"]) == ("ask", 2, {"ann": 2})
+    assert (found["refused"], found["private"], found["withdrawn"], found["contested"]) == (1, 0, 0, 0)
+    out = kb("status").out
+    assert "2 changes are not shared (2 of ann): `kb share` writes them." in out
+    assert "1 change is not shared, because no file may hold it: `kb share --list` says why." in out
+
+
+def test_after_sharing_was_turned_off_the_files_stay_and_hold(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("config", "set", "share.mode", "ask")
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("init", "--share", "off")
+    apply("ann", {"id": "S-2", **SYMBOL})
+    kb("sync")
+    assert len(change_files(synced)) == 1
+    assert kb("show", "S-1").status == 0
+    assert kb("status", "--json").json["sharing"]["unshared"] == 1
+
+
+def test_the_status_counts_contested_fields(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("branch", "ensure")
+    apply("bob", {"id": "S-1", "title": "Theirs", "owner": "bob"})
+    git(synced, "switch", "-q", "main")
+    apply("ann", {"id": "S-1", "title": "Ours", "owner": "ann"})
+    kb("merge", "topic")
+    assert "2 fields are contested: `kb resolve` lists and settles them." in kb("status").out
+    found = kb("status", "--json").json["sharing"]
+    assert (found["mode"], found["unshared"], found["contested"]) == ("off", 0, 2)

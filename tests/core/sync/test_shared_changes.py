@@ -1,0 +1,114 @@
+"""What clones come to that share their changes in files equals what the set of the changes says, in every history."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.model.claims.change import Create
+from kbcore.model.graph import FORMER_IDS
+from kbcore.model.record import DropNode, PutNode, StateLink
+from tests.support.effort.scale import tries
+from tests.support.generators.sharing_clones import MOST, Clone, Step, facts_expected, facts_of, play
+
+_numbers = st.integers(0, MOST - 1)
+_steps = st.lists(st.tuples(_numbers, _numbers, _numbers, _numbers, _numbers), min_size=1, max_size=25)
+
+
+@given(_steps, st.integers(2, 4))
+@settings(max_examples=tries(100, 20_000), deadline=None)
+def test_the_state_of_a_clone_is_that_of_the_changes_it_has(steps: list[Step], clones: int) -> None:
+    for clone in play(steps, clones):
+        assert facts_of(clone.state) == facts_expected(clone.present()), clone.name
+
+
+@given(_steps)
+@settings(max_examples=tries(30, 5_000), deadline=None)
+def test_clones_that_have_all_files_have_the_same_state(steps: list[Step]) -> None:
+    clones = {clone.name: clone for clone in play(steps)}
+    for clone in clones.values():
+        clone.publish()
+    for one in clones.values():
+        for other in clones.values():
+            one.merge(other)
+    for one in clones.values():
+        one.sync()
+    states = [facts_of(one.state) for one in clones.values()]
+    assert states == [states[0]] * len(states)
+
+
+def test_a_conflict_is_noted_with_both_values_and_their_actors() -> None:
+    one, other = Clone("ann"), Clone("bob")
+    one.write([PutNode("A", 0, {"type": "req", "title": "first"})])
+    one.publish()
+    other.merge(one)
+    other.sync()
+    for clone, title in ((one, "this"), (other, "that")):
+        clone.write([PutNode("A", clone.seq, {"title": title})])
+        clone.publish()
+
+    one.merge(other)
+    one.sync()
+
+    node = one.state.nodes["A"]
+    values = node.fields["contested.title"]
+    assert {(value["value"], change["actor"]) for value in values for change in value["changes"]} == {
+        ("this", "ann"),
+        ("that", "bob"),
+    }
+    assert values[0]["value"] == node.fields["title"]
+
+
+def test_a_change_that_was_dropped_with_its_commit_is_gone_and_can_be_told_from_one_never_shared() -> None:
+    clone = Clone("ann")
+    clone.write([PutNode("A", 0, {"type": "req", "title": "first"})])
+    clone.publish()
+    clone.sync()
+    clone.write([PutNode("B", 0, {"type": "req", "title": "not shared"})])
+    path = next(iter(clone.tree))
+    del clone.tree[path]
+
+    clone.sync()
+
+    assert clone.state.nodes.keys() == {"B"}
+    assert [one.change.claims[0] for one in clone.index.withdrawn(clone.seq)] == [Create("A")]
+    assert [one.change.claims[0] for one in clone.index.unshared(clone.seq)] == [Create("B")]
+
+
+def test_an_edge_goes_back_to_an_entity_that_comes_back_by_a_change_that_its_deletion_had_not_seen() -> None:
+    one, other, third = Clone("ann"), Clone("bob"), Clone("eve")
+    one.write([PutNode("A", 0, {"type": "req", "title": "first"}), PutNode("T", 0, {"type": "req"})])
+    fields = {"type": "req", "title": "first", FORMER_IDS: ["A"]}
+    one.write([PutNode("F", 0, fields), DropNode("A", one.seq)])
+    other.write([PutNode("A", 0, {"type": "req", "title": "second"})])
+    clones = (one, other, third)
+    for clone in clones:
+        clone.publish()
+    for clone in clones:
+        for another in clones:
+            clone.merge(another)
+        clone.sync()
+    one.write([DropNode("A", one.state.nodes["A"].version)])
+    other.write([StateLink("depends_on", "A", "T", 0)])
+    third.write([PutNode("A", third.seq, {"title": "third"})])
+    for clone in clones:
+        clone.publish()
+
+    for clone, end in ((other, "F"), (third, "A")):
+        one.merge(clone)
+        one.sync()
+        assert [link.from_id for link in one.state.links.values()] == [end]
+        assert facts_of(one.state) == facts_expected(one.present())
+
+
+def test_a_change_goes_on_when_its_file_goes_before_it_was_committed() -> None:
+    clone = Clone("ann")
+    clone.write([PutNode("A", 0, {"type": "req", "title": "first"})])
+    clone.share()
+    clone.sync()
+    clone.tree.clear()
+
+    clone.sync()
+
+    assert clone.state.nodes.keys() == {"A"}
+    assert len(clone.index.unshared(clone.seq)) == 1

@@ -1,0 +1,89 @@
+"""What agents hear of sharing: in ``kb://head``, its notifications, and once in the first answer of a connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kbcore.share.merging import merge
+from kbcore.share.sharing import share
+from kbcore.storage.fs import RealFs
+from tests.mcp.agents import MODES, agent
+from tests.mcp.test_resources import read
+from tests.mcp.test_subscriptions import HEAD, entity, fast, follower
+from tests.support.repository.places import caches_at
+from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.repos import git
+
+__all__ = ["fast"]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    made = Project(tmp_path / "a project", fs=RealFs())
+    made.apply(entities=[entity("A")])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def sharing(project):
+    set_mode(project, "ask")
+    return project
+
+
+def set_mode(project, mode):
+    path = project.root / ".kb/config.json"
+    settings = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**settings, "share": {"mode": mode}}))
+
+
+def test_without_sharing_nothing_is_said_and_no_index_is_made(project):
+    with agent(project.root) as found:
+        assert "note" not in found.call("kb_query", limit=1)
+        assert "sharing" not in read(found, HEAD)
+    assert not list(caches_at(project.root).rglob("claims.db"))
+
+
+def test_the_first_answer_of_a_connection_says_what_is_not_shared_and_later_ones_do_not(sharing):
+    with agent(sharing.root) as found:
+        said = found.call("kb_query", limit=1)["note"]
+        assert said.startswith("1 change is not shared: ")
+        assert "`kb share`" in said
+        assert "note" not in found.call("kb_query", limit=1)
+
+
+def test_the_head_has_the_numbers(sharing):
+    sharing.apply(entities=[entity("B")])
+    with agent(sharing.root) as found:
+        shown = read(found, HEAD)["sharing"]
+        [actor] = shown.pop("actors")
+        assert actor == sharing.workspace().changes("main").read(lambda index, seq: index.unshared(seq))[0].change.actor
+        assert shown == {
+            "mode": "ask", "unshared": 2, "refused": 0, "private": 0, "withdrawn": 0, "contested": 0,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_head_is_notified_when_a_commit_shares_what_no_record_says(mode, sharing, fast):
+    share(sharing.workspace(), "main")
+    sharing.sync()
+    with follower(sharing.root, mode) as found, found.following(HEAD):
+        git(sharing.root, "commit", "-q", "-m", "shared")
+        assert found.received(1) == [HEAD]
+        set_mode(sharing, "auto")
+        assert found.received(1) == [HEAD]
+
+
+def test_contested_fields_are_said(project):
+    project.switch("topic", create=True)
+    project.apply(entities=[entity("A", title="Theirs")])
+    project.switch("main")
+    project.apply(entities=[entity("A", title="Ours")])
+    merge(project.workspace(), "main", "topic", AUTHOR)
+    with agent(project.root) as found:
+        assert "1 field is contested: " in found.call("kb_query", limit=1)["note"]
+        assert read(found, HEAD)["sharing"]["contested"] == 1

@@ -1,0 +1,184 @@
+"""Sharing beside documents, and what undoes, judges and reads what change files brought."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from kbcore.checks.introduced.since import check_since
+from kbcore.checks.introduced.staged import check_staged
+from kbcore.store import branches
+from kbcore.store.answers import Outcome
+from kbcore.store.history import undo
+from kbcore.store.history.undo import UndoOptions
+from tests.support.repository.clones import Clone, hold
+from tests.support.repository.project import req
+
+
+def test_a_claim_that_a_document_covers_holds_again_when_it_gives_the_field_up(ann: Clone, bob: Clone) -> None:
+    ann.add("REQ-1", priority="must", attributes={"k": 1})
+    ann.commit()
+    ann.write({"docs/requirements/REQ-1.md": req("REQ-1", priority="should")})
+    hold(ann)
+    assert ann.state().nodes["REQ-1"].fields["priority"] == "should"
+    ann.commit()
+    ann.push()
+    bob.pull()
+    hold(bob)
+    bob.write({"docs/requirements/REQ-1.md": req("REQ-1")})
+    hold(bob)
+    assert bob.state().nodes["REQ-1"].fields["priority"] == "must"
+    bob.commit()
+    bob.push()
+    ann.pull()
+    hold(ann)
+    assert ann.facts() == bob.facts()
+
+
+def test_a_conflict_that_a_document_covers_is_none_until_it_gives_the_field_up(ann: Clone, bob: Clone) -> None:
+    for one in (ann, bob):
+        one.add("REQ-1", priority=f"of-{one.actor}")
+        one.commit()
+    bob.write({"docs/requirements/REQ-1.md": req("REQ-1", priority="stated")})
+    bob.commit()
+    ann.push()
+    bob.pull()
+    hold(bob)
+    assert not bob.conflicts()
+    bob.write({"docs/requirements/REQ-1.md": req("REQ-1")})
+    hold(bob)
+    assert bob.conflicts() == {("REQ-1", "priority")}
+
+
+def test_a_document_takes_over_the_id_of_a_shared_entity_and_gives_it_back(ann: Clone, bob: Clone) -> None:
+    ann.add("REQ-7", type="req", title="Of a client", status="draft", tags=["x"], attributes={"k": 1})
+    ann.link("REQ-7", "REQ-1")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    hold(bob)
+    bob.write({"docs/requirements/REQ-7.md": req("REQ-7")})
+    hold(bob)
+    assert bob.titles()["REQ-7"] == "Title of REQ-7"
+    bob.commit()
+    ann.add("REQ-7", title="Meanwhile", attributes={"k": 2})
+    ann.commit()
+    ann.pull("--no-rebase", "../bob", "main")
+    hold(ann)
+    assert ann.titles()["REQ-7"] == "Title of REQ-7"
+    ann.git("rm", "--quiet", "docs/requirements/REQ-7.md")
+    ann.commit()
+    hold(ann)
+    assert ann.titles()["REQ-7"] == "Meanwhile"
+
+
+def test_a_document_comes_with_the_id_of_an_entity_that_a_change_deletes_or_renames(ann: Clone, bob: Clone) -> None:
+    bob.remove("FACT-1")
+    bob.fact("FACT-2")
+    bob.rename("FACT-2", "FACT-3")
+    bob.commit()
+    ann.add("FACT-1", title="Seen by ann alone")
+    ann.write({"docs/requirements/FACT-3.md": req("FACT-3")})
+    ann.commit()
+    ann.pull("--no-rebase", "../bob", "main")
+    hold(ann)
+    ann.git("rm", "--quiet", "docs/requirements/FACT-3.md")
+    hold(ann)
+
+
+def _undone(clone: Clone, *, revert: int = 0, rollback: int = 0) -> Outcome:
+    workspace = clone.workspace()
+    _, choice, _ = branches.open_branch(workspace, None)
+    author, options = clone.author(), UndoOptions()
+    if revert:
+        done = undo.revert(workspace, choice.branch, author, [revert], options, follows_head=choice.follows_head)
+    else:
+        done = undo.rollback(workspace, choice.branch, author, rollback, options, follows_head=choice.follows_head)
+    clone.note_own()
+    return done
+
+
+@pytest.mark.parametrize("how", ["revert", "rollback"])
+def test_an_undone_sync_is_a_change_of_its_own_that_reaches_all(ann: Clone, bob: Clone, how: str) -> None:
+    ann.add("FACT-1", title="Later", tags=["other"])
+    ann.fact("FACT-2")
+    ann.link("FACT-2", "FACT-1")
+    ann.commit()
+    ann.push()
+    before, seq = bob.facts(), bob.seq()
+    bob.pull()
+    hold(bob)
+    _undone(bob, **({"revert": bob.seq()} if how == "revert" else {"rollback": seq}))
+    hold(bob)
+    assert bob.facts() == before
+    bob.commit()
+    hold(bob)
+    bob.push()
+    ann.pull()
+    hold(ann)
+    assert ann.facts() == bob.facts()
+
+
+def test_a_staged_merge_and_what_came_since_are_judged_with_the_changes_in_files(ann: Clone, bob: Clone) -> None:
+    for one in (ann, bob):
+        one.add("FACT-1", title=f"By {one.actor}")
+        one.commit()
+    ann.git("fetch", "--quiet", "../bob", "main")
+    ann.git("merge", "--quiet", "--no-commit", "FETCH_HEAD")
+    store, _, _ = branches.open_branch(ann.workspace(), None)
+    found = store.read(lambda view: check_staged(ann.workspace(), view, only=["conflict"])).found
+    assert [one.id for one in found.report.violations] == ["FACT-1"]
+    ann.git("commit", "--quiet", "--no-edit")
+    hold(ann)
+    for since, count in (("HEAD~1", 1), ("HEAD", 0)):
+        found = store.read(
+            lambda view, since=since: check_since(ann.workspace(), view, "main", since, only=["conflict"])
+        ).found
+        assert len(found.report.violations) == count
+        assert not found.fixed
+    ann.resolve("FACT-1", "title", 1)
+    ann.commit()
+    found = store.read(lambda view: check_since(ann.workspace(), view, "main", "HEAD~1", only=["conflict"])).found
+    assert not found.report.violations
+    assert [one.id for one in found.fixed] == ["FACT-1"]
+    ann.git("revert", "--no-commit", "HEAD")
+    found = store.read(lambda view: check_staged(ann.workspace(), view, only=["conflict"])).found
+    assert [one.id for one in found.report.violations] == ["FACT-1"]
+
+
+def _at_once(*works: Callable[[], object]) -> None:
+    gate, failed = threading.Barrier(len(works)), list[BaseException]()
+
+    def run(work: Callable[[], object]) -> None:
+        gate.wait()
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - it is raised below
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=[work]) for work in works]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not failed, failed
+
+
+def test_two_syncs_at_once_and_a_writer_take_all_changes_once(ann: Clone, bob: Clone) -> None:
+    for number in range(3):
+        ann.add("FACT-1", title=f"Title {number}", tags=[str(number)])
+        ann.fact(f"FACT-A{number}")
+        ann.commit()
+        ann.push()
+        bob.pull()
+        others = [Clone(bob.root, "bob") for _ in range(2)]
+        writer = Clone(bob.root, "bob")
+        _at_once(*(one.sync for one in others), partial(writer.fact, f"FACT-W{number}"))
+        bob.note_own()
+        hold(bob)
+        for one in (*others, writer):
+            one.close()
+    assert {f"FACT-{letter}{number}" for letter in "AW" for number in range(3)} <= bob.titles().keys()

@@ -1,0 +1,122 @@
+"""Failure modes of sharing: stores that are lost, put back, or of a branch that was made again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import StoreWentBack
+from kbcore.maintenance.backup import back_up, restore
+from kbcore.maintenance.epochs import accept
+from kbcore.store import branches
+from tests.support.repository.clones import Clone, hold
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.project import AUTHOR
+
+
+def test_a_lost_clone_is_back_but_for_what_was_never_shared(ann: Clone, clone: Callable[..., Clone]) -> None:
+    ann.add("FACT-1", title="Shared")
+    ann.commit()
+    ann.push()
+    before = ann.facts()
+    ann.fact("FACT-2")
+    ann.close()
+    shutil.rmtree(ann.root)
+    again = clone("ann")
+    hold(again)
+    assert again.facts() == before
+
+
+def test_lost_stores_are_named_and_back_but_for_what_was_never_shared(ann: Clone) -> None:
+    before = ann.facts()
+    ann.fact("FACT-2")
+    ann.close()
+    for place in (stores_at(ann.root), caches_at(ann.root)):
+        shutil.rmtree(place)
+    again = Clone(ann.root, "ann")
+    with pytest.raises(StoreWentBack, match="records 1 to 6 are missing"):
+        again.sync()
+    accept(again.workspace(), "main", AUTHOR)
+    hold(again)
+    assert again.facts() == before
+    again.close()
+
+
+def test_a_restored_backup_has_what_was_shared_since(ann: Clone, tmp_path: Path) -> None:
+    ann.fact("FACT-2", "Not shared when it was saved")
+    own = dict(ann.own["main"])
+    back_up(ann.workspace(), tmp_path / "saved", tool="kb/test")
+    ann.add("FACT-1", title="Shared since")
+    ann.commit()
+    ann.add("FACT-1", title="Never shared")
+    restore(ann.workspace(), tmp_path / "saved", AUTHOR, replaces=True)
+    ann.own["main"] = own
+    hold(ann)
+    assert ann.titles() | {"FACT-1": "Shared since", "FACT-2": "Not shared when it was saved"} == ann.titles()
+    ann.commit()
+    hold(ann)
+
+
+def test_a_branch_that_is_deleted_and_made_again_has_what_its_files_say(ann: Clone) -> None:
+    ann.begin("feature")
+    ann.fact("FACT-2")
+    ann.commit()
+    ann.fact("FACT-3", "Never shared")
+    tip = ann.git("rev-parse", "HEAD")
+    ann.switch("main")
+    ann.git("branch", "--quiet", "-D", "feature")
+    branches.collect(ann.workspace())
+    ann.begin("feature")
+    hold(ann)
+    assert not {"FACT-2", "FACT-3"} & ann.titles().keys()
+    ann.git("merge", "--quiet", tip)
+    hold(ann)
+    assert "FACT-2" in ann.titles()
+
+
+def test_a_branch_that_is_copied_from_another_shares_what_that_one_has_not(ann: Clone, bob: Clone) -> None:
+    ann.fact("FACT-2", "Not shared yet")
+    ann.begin("feature")
+    hold(ann)
+    ann.add("FACT-2", title="Later")
+    ann.commit()
+    hold(ann)
+    ann.push()
+    bob.pull("--no-rebase", "origin", "feature")
+    hold(bob)
+    assert bob.facts() == ann.facts()
+    ann.switch("main")
+    hold(ann)
+    ann.commit("the same by another file")
+    ann.git("merge", "--quiet", "--no-edit", "feature")
+    hold(ann)
+    assert bob.facts() == ann.facts()
+
+
+@pytest.mark.parametrize("part", ["index", "view", "all of it"])
+def test_a_cache_that_is_gone_or_damaged_changes_nothing(ann: Clone, bob: Clone, part: str) -> None:
+    bob.add("FACT-1", title="By bob")
+    ann.add("FACT-1", title="By ann")
+    ann.commit()
+    ann.push()
+    bob.commit()
+    bob.pull()
+    hold(bob)
+    bob.close()
+    files = [one for one in caches_at(bob.root).rglob("*") if one.is_file()]
+    for one in files:
+        if part == "all of it":
+            one.unlink()
+        elif (one.suffix == ".db" and "claims" in one.name) == (part == "index"):
+            one.write_bytes(b"damage" * 1000)
+    again = Clone(bob.root, "bob")
+    again.own, again.handed_over = bob.own, bob.handed_over
+    hold(again)
+    again.resolve("FACT-1", "title", 1)
+    again.commit()
+    hold(again)
+    assert not again.conflicts()
+    again.close()

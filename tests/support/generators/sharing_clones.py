@@ -1,0 +1,380 @@
+"""Clones that write records, share them in files, and take in each other's files: for the laws of sharing.
+
+Each clone has what a branch store has, without a disk: the records, their state, and the index of their changes. A step
+is a tuple of small numbers, so that Hypothesis makes it as well as ``random``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from kbcore.extract.changes import FOLDER
+from kbcore.ids import link_id
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change
+from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.folding import apply
+from kbcore.model.graph import CLIENT, CONTESTED, FORMER_IDS, STAMPS, Link, Node, former_ids
+from kbcore.model.record import (
+    MERGE,
+    SYNC,
+    DropNode,
+    Operation,
+    PutNode,
+    Record,
+    StateLink,
+    WithdrawLink,
+    vocabulary_of,
+)
+from kbcore.model.renames import rename_ops
+from kbcore.model.state import Stamp, State
+from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges
+from kbcore.view.claim_index import ClaimIndex
+from kbcore.view.fold import FoldedRecord
+
+IDS: Final = ("A", "B", "C")
+VALUES: Final = ("x", "y", 1, True, {"a": [1]})
+TAGS: Final = ([], ["red"], ["blue"], ["red", "blue"])
+WRITES: Final = ("create", "set", "set", "unset", "tag", "delete", "rename", "link", "link_edge", "unlink", "set_edge")
+PUBLISH: Final = ("share", "commit", "merge")
+KINDS: Final = (
+    *WRITES,
+    "create",
+    "create",
+    *PUBLISH,
+    "race",
+    "race",
+    *["publish"] * 4,
+    *["merge"] * 5,
+    "adopt",
+    "adopt",
+    "drop",
+    "stash",
+)
+MOST: Final = 1 << 16
+Step = tuple[int, int, int, int, int]
+
+
+class Clone:
+    """One clone: ``tree`` has the change files of its worktree, ``committed`` those of its HEAD."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.index = ClaimIndex(":memory:")
+        self.index.empty()
+        self.state = State()
+        self.seq = 0
+        self.own: dict[str, Change] = {}
+        self.handed_over = set[str]()
+        self.tree: dict[str, tuple[Change, ...]] = {}
+        self.committed = set[str]()
+        self._read: dict[str, tuple[Change, ...]] = {}
+
+    def write(self, ops: Sequence[Operation], source: str = "cli") -> None:
+        """Add a record."""
+        self.seq += 1
+        at = f"2026-01-01T00:00:{self.seq % 60:02}.{self.seq:06}Z"
+        record = Record(vocabulary_of(ops), f"{self.name}-{self.seq}", "", at, self.name, source, "test", tuple(ops))
+        chain = hashlib.sha256(f"{self.name}:{self.seq}".encode()).hexdigest()
+        apply(self.state, Stamp(self.seq, at, self.name, source), record.ops)
+        before = {one.change.id for one in self.index.unshared(self.seq)}
+        self.index.take_in(FoldedRecord(self.seq, chain, record, "", 0, 0))
+        for one in self.index.unshared(self.seq):
+            if one.change.id not in before:
+                self.own[one.change.id] = one.change
+
+    def sync(self) -> None:
+        """Take in what the change files say now."""
+        files = {path: changes for path, changes in self.tree.items() if self._read.get(path) != changes}
+        held = self.index.held_by(self.tree, self.seq)
+        unsure = {path for path in self.committed & self.tree.keys() if not all(held.get(path, {"": False}).values())}
+        files |= {path: self.tree[path] for path in unsure}
+        gone = self._read.keys() - self.tree.keys()
+        found = ChangesInFiles(files, gone, self.committed & self.tree.keys())
+        shared = SharedChanges(self.index, self.seq, found)
+        ops = shared.operations(_copied(self.state), _copied(self.state))
+        self._read = dict(self.tree)
+        self.handed_over |= {
+            change.id
+            for path in self.committed & self.tree.keys()
+            for change in self.tree[path]
+            if change.id in self.own
+        }
+        if ops:
+            self.write(ops, SYNC)
+
+    def share(self) -> None:
+        """Write the changes that no file holds into one, as ``kb share`` does."""
+        there = {change.id for changes in self.tree.values() for change in changes}
+        found = [one.change for one in self.index.unshared(self.seq) if one.change.id not in there]
+        if found:
+            data = change_file.encode(found)
+            name = change_file.path_of(found, data)
+            read = change_file.decode(data, name)
+            assert read.problem is None
+            self.tree[f"{FOLDER}/{name}"] = read.changes
+
+    def adopt(self, other: Clone) -> None:
+        """Take over the changes that another store has in no committed file, as ``kb merge`` does."""
+        there = [one.change for one in other.index.unshared(other.seq)]
+        known = self.index.bodies([one.id for one in there])
+        found = [one for one in there if one.id not in known]
+        shared = SharedChanges(self.index, self.seq, ChangesInFiles({}, (), (), found))
+        if ops := shared.operations(_copied(self.state), _copied(self.state)):
+            self.write(ops, MERGE)
+
+    def publish(self) -> None:
+        """Share all changes, and commit all files."""
+        self.share()
+        self.committed = set(self.tree)
+
+    def merge(self, other: Clone) -> None:
+        """Take over the committed files of another clone, as git does."""
+        there = other.committed & other.tree.keys()
+        self.tree |= {path: other.tree[path] for path in there}
+        self.committed |= there
+
+    def present(self) -> list[Change]:
+        """Return the changes that are to hold: those of the files, and its own that no committed file ever held."""
+        own = [one for key, one in self.own.items() if key not in self.handed_over]
+        return [*own, *(change for changes in self.tree.values() for change in changes)]
+
+
+def play(steps: Sequence[Step], clones: int = 3) -> Iterable[Clone]:
+    """Yield a clone after each step that it syncs at."""
+    all_clones = [Clone(f"w{number}") for number in range(clones)]
+    for kind, who, *choices in steps:
+        what, clone = KINDS[kind % len(KINDS)], all_clones[who % clones]
+        other = all_clones[who // clones % clones]
+        if what in WRITES:
+            _write(clone, what, choices)
+        elif what == "race":  # both have the same files, and write of the same entity
+            yield from _race(clone, other, choices)
+        else:
+            _move(what, clone, other, choices[0])
+        if what not in WRITES:
+            clone.sync()
+            yield clone
+    for clone in all_clones:
+        clone.sync()
+        yield clone
+
+
+def _move(what: str, clone: Clone, other: Clone, choice: int) -> None:
+    """Change the files of a clone, as git and ``kb share`` do."""
+    if what == "publish":
+        clone.publish()
+    elif what == "share":
+        clone.share()
+    elif what == "commit":
+        clone.committed = set(clone.tree)
+    elif what == "merge":
+        clone.merge(other)
+    elif what == "adopt":
+        clone.adopt(other)
+    elif clone.tree:
+        path = sorted(clone.tree)[choice % len(clone.tree)]
+        if what == "drop" or path not in clone.committed:
+            del clone.tree[path]
+            clone.committed.discard(path)
+
+
+def _race(one: Clone, other: Clone, choices: Sequence[int]) -> Iterable[Clone]:
+    first, second, third = choices
+    for clone in (one, other):
+        clone.publish()
+    one.merge(other)
+    other.merge(one)
+    for clone, kinds, number in (
+        (one, ("delete", "rename", "set"), first),
+        (other, ("set", "rename", "tag"), first // 3),
+    ):
+        clone.sync()
+        yield clone
+        _write(clone, kinds[number % 3], (second, third, first + (clone is other)))
+        clone.publish()
+    for clone in (one, other):
+        clone.merge(other if clone is one else one)
+        clone.sync()
+        yield clone
+
+
+def _write(clone: Clone, what: str, choices: Sequence[int]) -> None:
+    ops = _operations(what, clone.state, choices)
+    if ops:
+        clone.write(ops)
+
+
+def facts_of(state: State) -> dict[str, Any]:
+    """Return the facts of clients in a state, by id, without what documents state and what a commit stamps."""
+    nodes = {key: _fields(node) | {"former": sorted(former_ids(node))} for key, node in state.nodes.items()}
+    links = {
+        key: _fields(link) for key, link in state.links.items() if any(one.src == CLIENT for one in link.statements)
+    }
+    return {**nodes, **links}
+
+
+def facts_expected(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> dict[str, Any]:
+    """Return what the fold of a whole set of changes says beside what documents state, as ``facts_of``."""
+    state = fold(changes, documents)
+    return {**_entities(state), **_edges(state)}
+
+
+def _entities(state: FoldedClaims) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, one in state.entities.items():
+        fields = {name: field.shown for name, field in one.fields.items() if field.shown is not ABSENT}
+        if "type" not in fields:
+            continue
+        stated = {name for name, field in one.fields.items() if field.stated is not ABSENT}
+        fields = {name: value for name, value in fields.items() if name not in {*STAMPS, *stated}}
+        fields |= {name: sorted(members) for name, members in one.sets.items() if members and name not in stated}
+        fields |= {
+            f"{CONTESTED}.{name}": _alternatives(field) for name, field in one.fields.items() if field.is_contested
+        }
+        if one.names.is_contested:
+            fields[f"{CONTESTED}.id"] = _alternatives(one.names)
+        if one.deletions:
+            fields[f"{CONTESTED}.deleted"] = sorted(one.deletions)
+        found[key] = fields | {"former": sorted(one.former_ids)}
+    return found
+
+
+def _edges(state: FoldedClaims) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, one in state.edges.items():
+        if one.additions:
+            fields = {name: field.shown for name, field in one.fields.items() if field.shown is not ABSENT}
+            fields = {name: value for name, value in fields.items() if name not in {"created_at", "created_by"}}
+            found[key] = fields | {
+                f"{CONTESTED}.{name}": _alternatives(field) for name, field in one.fields.items() if field.is_contested
+            }
+    return found
+
+
+def _alternatives(field: Any) -> list[Any]:
+    return [[repr(one.value), *one.changes] for one in field.values]
+
+
+def _fields(element: Node | Link) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in element.fields.items():
+        if name in element.owners or name in STAMPS:
+            continue
+        if name == f"{CONTESTED}.deleted":
+            found[name] = sorted(one["change"] for one in value)
+        elif name.startswith(f"{CONTESTED}."):
+            found[name] = [
+                [repr(one.get("value", ABSENT)), *(change["change"] for change in one["changes"])] for one in value
+            ]
+        elif name == "tags":
+            if value:
+                found[name] = sorted(value)
+        elif name != FORMER_IDS:
+            found[name] = value
+    return found
+
+
+def _operations(what: str, state: State, choices: Sequence[int]) -> list[Operation]:
+    first, second, third = choices
+    ids = sorted(state.nodes)
+    if what == "create":
+        free = [one for one in _ids(state) if one not in state.nodes]
+        fields = {"type": "req", "title": VALUES[second % 2], "tags": TAGS[third % len(TAGS)]}
+        return [PutNode(free[first % len(free)], 0, fields)] if free else []
+    if what in {"unlink", "set_edge", "link_edge"}:
+        return _edge_operations(what, state, choices)
+    if not ids:
+        return []
+    node = state.nodes[ids[first % len(ids)]]
+    if what == "link":
+        other = ids[second % len(ids)]
+        key = link_id("relates_to", "", node.id, other)
+        return [] if key in state.links else [StateLink("relates_to", node.id, other, 0)]
+    return _node_operations(what, state, node, second, third)
+
+
+def _node_operations(what: str, state: State, node: Node, second: int, third: int) -> list[Operation]:
+    if what == "set":
+        field = ("title", "attributes.k")[second % 2]
+        value = VALUES[third % len(VALUES)]
+        if node.fields.get(field) == value and f"{CONTESTED}.{field}" not in node.fields:
+            return []
+        return [PutNode(node.id, node.version, {field: value}, _settled(node, field))]
+    if what == "unset":
+        if "attributes.k" not in node.fields:
+            return []
+        return [PutNode(node.id, node.version, {}, ("attributes.k", *_settled(node, "attributes.k")))]
+    if what == "tag":
+        return [PutNode(node.id, node.version, {"tags": TAGS[third % len(TAGS)]})]
+    if what == "delete":
+        return [*_withdrawals(state, node.id), DropNode(node.id, node.version)]
+    free = sorted({*_ids(state), "E", "F"} - state.nodes.keys() - _former(state))
+    if not free:
+        return []
+    new = free[second % len(free)]
+    fields = {**node.fields, FORMER_IDS: [*former_ids(node), node.id]}
+    fields.pop(f"{CONTESTED}.id", None)
+    wanted = Node(new, fields, {}, node.created_at, node.updated_at, node.source, 0, 0)
+    return rename_ops(state, node, wanted)
+
+
+def _withdrawals(state: State, end: str) -> list[Operation]:
+    """Return the withdrawals of all edges at an end: clients leave none that leads nowhere."""
+    found: list[Operation] = []
+    for link in state.links_of(end):
+        found += [*_withdrawals(state, link.id), _withdrawal(link)]
+    return found
+
+
+def _withdrawal(link: Link) -> Operation:
+    return WithdrawLink(link.type, link.from_id, link.to_id, link.version, link.kind)
+
+
+def _settled(element: Node | Link, field: str) -> tuple[str, ...]:
+    """Return the note on a contested field that a write to the field removes."""
+    name = f"{CONTESTED}.{field}"
+    return (name,) if name in element.fields else ()
+
+
+def _edge_operations(what: str, state: State, choices: Sequence[int]) -> list[Operation]:
+    first, second, _ = choices
+    links = sorted(key for key, one in state.links.items() if one.statements)
+    if not links:
+        return []
+    link = state.links[links[first % len(links)]]
+    if what == "unlink":
+        return [*_withdrawals(state, link.id), _withdrawal(link)]
+    if what == "set_edge":
+        value = (0.1, 0.9)[second % 2]
+        return [
+            StateLink(
+                link.type,
+                link.from_id,
+                link.to_id,
+                link.version,
+                link.kind,
+                {"confidence": value},
+                _settled(link, "confidence"),
+            )
+        ]
+    targets = sorted(state.nodes)
+    if not targets or not link.is_resolved:
+        return []
+    target = targets[second % len(targets)]
+    return [] if link_id("about", "", link.id, target) in state.links else [StateLink("about", link.id, target, 0)]
+
+
+def _ids(state: State) -> list[str]:
+    """Return the ids that a client may write: one that an entity had before names no other one."""
+    return [one for one in IDS if one not in _former(state)]
+
+
+def _former(state: State) -> set[str]:
+    return {one for node in state.nodes.values() for one in former_ids(node)}
+
+
+def _copied(state: State) -> State:
+    return State(state.nodes.values(), state.links.values())
