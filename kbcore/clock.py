@@ -134,6 +134,11 @@ def is_before(at: str, epoch_s: int) -> bool:
     return _parsed(at).timestamp() < epoch_s
 
 
+def epoch_ms(at: str) -> int:
+    """Return a time of a record in milliseconds since 1970."""
+    return (_parsed(at) - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+
+
 def days_before(at: str, days: int) -> str:
     """Return the time so many days before one, as such a text; the first that can be written where that is earlier."""
     time = _parsed(at)

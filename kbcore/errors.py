@@ -3,10 +3,10 @@
 KBError
 ├─ Rejected       nothing written, correct the request
 │    InvalidChangeset · IntegrityViolation · StaleBase · ChangesetIdReused · LimitExceeded
-│    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced
+│    DerivedFact · BranchMoved · RevertConflict · KipRefused · NotSynced · PrologFailed · ContentRedacted
 ├─ Unavailable    nothing written, try later
 │    LockTimeout · LockUnsupported · StorageFull · ReadOnlyStore · StorageError · ResourceLimit
-│    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown
+│    ClockUnusable · StatementTimeout · Interrupted · FilesUnknown · PrologUnavailable
 ├─ CommitUncertain  may or may not be durable; retry with the same changeset id
 ├─ Damaged        stop; a person decides
 │    JournalCorrupt · JournalTruncated · HeadDamaged · SnapshotCorrupt · ForeignWrite · StoreWentBack
@@ -22,7 +22,7 @@ Anything else that is raised is a bug: it propagates and is reported, never swal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -76,7 +76,7 @@ class KBError(Exception):
     retryable: ClassVar[bool] = False
     applied: Applied = "no"
     """Fixed by the class, and other in an error that is raised after something was written."""
-    default_hint: ClassVar[str] = ""
+    default_hint: str = ""
     what: str = ""
     """The refused action, without the problems; empty where the message is not put together by ``of_problems``."""
     written_before: str = ""
@@ -95,9 +95,12 @@ class KBError(Exception):
         data: Mapping[str, Any] | None = None,
         says_first: bool = False,
     ) -> None:
-        """Make an error. ``says_first``: the message holds that of the first of the details."""
-        super().__init__(message)
-        self.message = message
+        """Make an error. ``says_first``: the message holds that of the first of the details.
+
+        Marks in the message are put into the words of the command line; only the remedy keeps its own.
+        """
+        self.message = for_shell(message)
+        super().__init__(self.message)
         self.remedy = hint or self.default_hint
         self.details = tuple(details)
         self.data = dict(data or {})
@@ -113,6 +116,12 @@ class KBError(Exception):
         """Tell whether the remedy is of this very error, not that of all errors of its class."""
         return self.remedy not in {"", self.default_hint}
 
+    def locate_remedies(self, locate: Callable[[str], str]) -> None:
+        """Name places and branches in the remedies; ``locate`` does so in a text, as ``remedies.located``."""
+        self.remedy = locate(self.remedy)
+        self.default_hint = locate(self.default_hint)
+        self.details = tuple(msgspec.structs.replace(one, remedy=locate(one.remedy)) for one in self.details)
+
     def message_for(self, *, writes: bool, instead: str = "") -> str:
         """Return the message, or the one ``instead``, and what of a request that ``writes`` was written.
 
@@ -126,7 +135,12 @@ class KBError(Exception):
         elif writes and self.applied == "unknown" and not isinstance(self, CommitUncertain):
             written = "It is not known whether all of it was written."
         rest = " ".join(filter(None, (self.written_before, written)))
-        return f"{message.rstrip('.')}. {rest}" if rest else message
+        return followed_by(message, rest) if rest else message
+
+    def add(self, sentence: str) -> None:
+        """Add a sentence to the message."""
+        self.message = followed_by(self.message, sentence)
+        self.args = (self.message,)
 
     def as_json(self, *, writes: bool = False) -> dict[str, Any]:
         """Return the body of ``{"error": …}`` as the contract fixes it; ``data`` keys are added to it."""
@@ -142,6 +156,11 @@ class KBError(Exception):
 
 
 E = TypeVar("E", bound=KBError)
+
+
+def followed_by(message: str, sentence: str) -> str:
+    """Return a message, which may lack its full stop, with a sentence after it."""
+    return f"{message.rstrip('.')}. {sentence}"
 
 
 def of_problems(
@@ -226,6 +245,18 @@ class NotSynced(Rejected, code="not_synced", exit_status=19):
     default_hint = f"{kb('sync', lead='Run')}, then run it again."
 
 
+class PrologFailed(Rejected, code="prolog_error", exit_status=32):
+    """A clause, a file or a query of the Prolog workspace cannot be used; ``kind`` in the answer says why."""
+
+    default_hint = "Correct what the message names, and send it again."
+
+
+class ContentRedacted(Rejected, code="redacted", exit_status=33):
+    """The request needs what a redaction took out of a record."""
+
+    default_hint = "What was taken out is not there any more: set the fields to what they are to be."
+
+
 class Unavailable(KBError):
     """Nothing was written; the same request may work later."""
 
@@ -291,7 +322,7 @@ class Interrupted(Unavailable, code="interrupted", exit_status=28):
 
 
 class FilesUnknown(Unavailable, code="files_unknown", exit_status=29):
-    """The files of the worktree cannot be compared with the records now."""
+    """The files cannot be compared: those of the worktree with the records, or two revisions with each other."""
 
     retryable = True
     default_hint = "Run it again when that is over. `--recorded` judges the records alone."
@@ -302,6 +333,13 @@ class ClockUnusable(Unavailable, code="clock_unusable", exit_status=26):
 
     retryable = False
     default_hint = "Set the clock: `date` shows it."
+
+
+class PrologUnavailable(Unavailable, code="prolog_unavailable", exit_status=31):
+    """There is no Prolog engine on this machine."""
+
+    retryable = False
+    default_hint = f"Install one of them, or {kb('prolog', 'install', lead='run')}. All else works without it."
 
 
 class CommitUncertain(KBError, code="commit_uncertain", exit_status=30):
@@ -326,12 +364,16 @@ class JournalTruncated(Damaged, code="journal_truncated", exit_status=41):
     """The journal is shorter than its head says."""
 
 
+def new_head_advice(branch: str) -> str:
+    """Return the remedy for the damaged head file of a branch."""
+    rebuild = kb("doctor", "--rebuild-head", "--branch", branch)
+    return referral(f"{kb('doctor', lead='Run')}; {rebuild} makes a new head and says what it cannot prove.")
+
+
 class HeadDamaged(Damaged, code="head_damaged", exit_status=42):
     """The head file is missing or unreadable although there is a journal."""
 
-    default_hint = referral(
-        f"{kb('doctor', lead='Run')}; {kb('doctor', '--rebuild-head')} makes a new head and says what it cannot prove."
-    )
+    default_hint = new_head_advice("BRANCH")
 
 
 class SnapshotCorrupt(Damaged, code="snapshot_corrupt", exit_status=43):

@@ -27,6 +27,9 @@ MAX_DIRECTORY_CHARS: Final = 200
 _REMEMBERED_IDS: Final = 4096
 """Ids of edges that are remembered: reading, checking and folding a record each ask for those of its edges."""
 
+_REMEMBERED_NAMES: Final = 256
+"""Names of branches whose directories are remembered: each request asks for that of its branch many times."""
+
 _ESCAPED = re.compile(r"\\udc[89a-f][0-9a-f]")
 _quoted = json.encoder.encode_basestring_ascii
 _LINK_ID = re.compile(r"link:[0-9a-f]{32}")
@@ -89,11 +92,12 @@ def is_detached_name(name: str) -> bool:
     return _DETACHED.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=_REMEMBERED_NAMES)
 def check_branch_name(name: str) -> str | None:
     r"""Return why git would never make a branch of this name, or None when it might.
 
     These are the rules of ``git check-ref-format``. A leading ``-`` passes, because a ref file may hold it.
-    Names are not always UTF-8 in git: a byte that is not stands as ``\xe9`` here, which no real name can
+    Names are not always UTF-8 in git: a byte that is not is written as ``\xe9`` here, which no real name can
     contain.
     """
     if not name:
@@ -112,6 +116,7 @@ def check_branch_name(name: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=_REMEMBERED_NAMES)
 def encode_branch(name: str) -> str:
     """Return the directory name of a branch or of any other store name.
 

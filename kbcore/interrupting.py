@@ -271,9 +271,8 @@ def with_write_state(error: E) -> E:
 
 def _after_write(error: E) -> E:
     error.applied = "unknown"
-    error.message = f"{error.message.rstrip('.')}. This was after something had been written."
+    error.add("This was after something had been written.")
     error.remedy = f"{kb('status')} and {kb('log')} show what was written. {error.remedy}"
-    error.args = (error.message,)
     return error
 
 

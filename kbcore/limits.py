@@ -28,6 +28,10 @@ MAX_CHANGESET_BYTES: Final = 8 * MIB
 """One record of a client, as written."""
 MAX_RECORD_BYTES: Final = 512 * MIB
 """Any record: a sync writes one changeset, however many files changed."""
+MAX_CHANGE_FILE_BYTES: Final = 16 * MIB
+"""A file of changes that travels with the code; a change of a client is smaller."""
+MAX_REVERTED: Final = 10_000
+"""Records that one revert undoes."""
 MAX_DELETE_IDS: Final = 100
 MAX_QUERY_IDS: Final = 1000
 MAX_QUERY_CONDITIONS: Final = 100
@@ -46,6 +50,19 @@ MAX_KEPT_BODIES_BYTES: Final = 1024 * MIB
 """Text of documents that search keeps in the cache, of all branches together."""
 VIEW_MEMORY_BYTES: Final = 4096 * MIB
 """Memory of one database of KB's own, where that is less than its usual share of what the machine has."""
+MAX_CLAUSE_CHARS: Final = 5_000
+"""A query of the Prolog workspace, and one of its clauses."""
+MAX_CLAUSE_NESTING: Final = 2_500
+"""Brackets inside of each other in a clause: a clause of the length above cannot close more."""
+MAX_ARITY: Final = 1024
+"""Arguments of a predicate of the workspace: an engine keeps some bytes for each, also where there is no clause."""
+MAX_GOAL_INFERENCES: Final = 1_000_000_000
+MAX_GOAL_STACK_BYTES: Final = 256 * MIB
+"""The stacks of Prolog that a goal takes."""
+MAX_GOAL_CHARS: Final = 1024 * KIB
+"""Printed by a step of a goal, and in the text of a term of its answer."""
+MAX_ENGINE_BYTES: Final = 1024 * MIB
+"""The process of a Prolog engine: its address space natively, its resident size otherwise."""
 MIN_ADDRESS_BYTES: Final = 768 * MIB
 """Address space that a process of KB needs, where that is limited (`ulimit -v`)."""
 DATABASE_ROOM_BYTES: Final = 128 * MIB
@@ -137,6 +154,10 @@ MAX_KIP_NEIGHBOURHOOD_CHARS: Final = 16_000
 """Characters that the answer of one DESCRIBE NEIGHBOURHOOD may take."""
 MAX_KIP_APPLIED: Final = 100_000
 """Blocks and links that the UPSERTs of one KIP command write, counted again for each row of WHERE."""
+LOGIC_TIME_S: Final = 30.0
+MAX_LOGIC_TIME_S: Final = 600.0
+LOGIC_CLAUSES: Final = 10_000
+MAX_LOGIC_CLAUSES: Final = 1_000_000
 MAX_SLEEP_ITEMS: Final = 20_000
 """Elements that one phase of a sleep cycle names while others who write wait; the rest is left to the next cycle."""
 MAX_SLEEP_LOG: Final = 50

@@ -19,22 +19,37 @@ Lead = Literal["", "Run", "run", "See", "see"]
 _BEGIN: Final = "\x02"
 _END: Final = "\x03"
 _REST: Final = "…"
+_IN_WORKTREE: Final = "in a worktree of the repository"
+# fmt: off
+_OF_BRANCH: Final = frozenset({
+    "apply", "check", "confirm", "coverage", "delete", "diff", "export", "graph", "impact", "kip", "link", "log", "new",
+    "query", "rename", "revert", "rollback", "set", "show", "status", "unlink",
+})
+# fmt: on
+"""Commands that read or write the branch that is checked out, or the one of ``--branch``."""
 
 
 class Command(msgspec.Struct, frozen=True, array_like=True):
-    """A call of ``kb``: its name and the words after it, not quoted; ``lead`` is the verb before it, if any."""
+    """A call of ``kb``: its name and the words after it, not quoted; ``lead`` is the verb before it, if any.
+
+    ``place`` is where it has to be run, in words, "" where that is the place of the one who reads it. ``branch`` is the
+    branch that it is for, "" for the one that is checked out.
+    """
 
     name: str
     args: tuple[str, ...] = ()
     lead: Lead = ""
+    place: str = ""
+    branch: str = ""
 
     def words(self) -> str:
         """Return the command as it is typed. A ``…`` that ends a word means what a person chooses."""
-        return " ".join(["kb", self.name, *map(_word, self.args)])
+        branch = ["--branch", shlex.quote(self.branch)] if self.branch else []
+        return " ".join(["kb", self.name, *map(_word, self.args), *branch])
 
     def shown(self) -> str:
         """Return the command with its verb, for people at a shell."""
-        return f"{self.lead} `{self.words()}`".lstrip()
+        return f"{self.lead} `{self.words()}` {self.place}".strip()
 
 
 def _word(text: str) -> str:
@@ -68,22 +83,47 @@ _decoders: Final[dict[str, Callable[[str], Command | Wording | Referral]]] = {
 
 def kb(name: str, *args: str | int, lead: Lead = "") -> str:
     """Return the mark of a command."""
-    return f"{_BEGIN}C{_encode(Command(name, tuple(map(str, args)), lead)).decode()}{_END}"
+    return _mark(Command(name, tuple(map(str, args)), lead))
 
 
-def typed(name: str, *args: str | int, lead: Lead = "") -> str:
+def _mark(one: Part | Referral) -> str:
+    kind = "C" if isinstance(one, Command) else "W" if isinstance(one, Wording) else "R"
+    return f"{_BEGIN}{kind}{_encode(one).decode()}{_END}"
+
+
+def located(text: str, *, has_worktree: bool, branch: str = "") -> str:
+    """Return a text whose commands concern what was asked for.
+
+    In a bare repository `kb sync` has no files to read. ``branch`` is the one that was asked for, where that is not the
+    one that is checked out: `kb sync` reads the files of that one, and other commands have to name the branch.
+    """
+    if (has_worktree and not branch) or _BEGIN not in text:
+        return text
+    place = f"with {branch} checked out (`git switch {shlex.quote(branch)}`)" if has_worktree else _IN_WORKTREE
+
+    def placed(one: str | Part | Referral) -> str:
+        if isinstance(one, Command) and one.name == "sync":
+            one = msgspec.structs.replace(one, place=place)
+        elif isinstance(one, Command) and one.name in _OF_BRANCH and "--branch" not in one.args:
+            one = msgspec.structs.replace(one, branch=branch)
+        return one if isinstance(one, str) else _mark(one)
+
+    return "".join(map(placed, parts_of(text)))
+
+
+def shell(name: str, *args: str | int, lead: Lead = "") -> str:
     """Return a command in the words of the command line, for a text that only that shows."""
     return Command(name, tuple(map(str, args)), lead).shown()
 
 
 def by_front_end(shell: str, tools: str) -> str:
     """Return the mark of words that differ; in those for the tools ``{kb_query}`` means the name of a tool."""
-    return f"{_BEGIN}W{_encode(Wording(shell, tools)).decode()}{_END}"
+    return _mark(Wording(shell, tools))
 
 
 def referral(text: str) -> str:
     """Return the mark of a sentence that refers to ``kb doctor``."""
-    return f"{_BEGIN}R{_encode(Referral(text)).decode()}{_END}"
+    return _mark(Referral(text))
 
 
 def without_referrals(text: str) -> str:

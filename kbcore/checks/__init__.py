@@ -12,6 +12,7 @@ import msgspec
 from kbcore.checks.branch_files import tree_of
 from kbcore.errors import InvalidConfig, NotFound, Problem
 from kbcore.model.rule_settings import Suppression
+from kbcore.model.schema import Schema
 from kbcore.rules import NAMES, ON_DEMAND, CheckReport, Rule, RuleContext, check, check_names, load_rules, look, orphans
 from kbcore.rules import RULES as OWN
 from kbcore.rules.accepted import (
@@ -28,18 +29,19 @@ from kbcore.rules.accepted import (
     with_present_ids,
     without_accepted,
 )
-from kbcore.rules.few import Look
+from kbcore.rules.look_ups import Look
 from kbcore.rules.project import ProjectRule
-from kbcore.rules.rule import BranchFiles
+from kbcore.rules.rule import BranchFiles, PrologRules
 from kbcore.storage import files
 from kbcore.store.apply import nearest_id
-from kbcore.store.workspace import BASELINE, CONFIG, RULES, Workspace
+from kbcore.store.settings_files import BASELINE, CONFIG, RULES
+from kbcore.store.workspace import Workspace
 from kbcore.sync.faults import About
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.neighborhood import neighborhood
-from kbcore.view.sandbox import Sandbox, Times
+from kbcore.view.sandbox import Sandbox, TimeLeft, Times
 from kbcore.view.view import View
 
 Renamed = Callable[[Collection[str]], Mapping[str, str]]
@@ -58,13 +60,11 @@ _SUPPRESS: Final = f"""
 select id from node
 where id in (select unnest($1::varchar[])) and json_extract(attributes, '$.{ATTRIBUTE}') is not null
 """  # noqa: S608 - no text from outside
-
-
 _SUPPRESSING: Final = f"""
 select id from node where json_extract(attributes, '$.{ATTRIBUTE}') is not null order by id limit {_MOST_SUPPRESSING}
 """  # noqa: S608 - no text from outside
 IDLE_ID: Final = "idle_suppression"
-_FILES: Final = "select path from source union select path from node where path <> ''"
+FILES: Final = "select path from source union select path from node where path <> ''"
 MAX_GUESSED: Final = 5
 """For so many ids that do not exist it is looked for one that may be meant: all entities are looked at for each."""
 
@@ -93,11 +93,13 @@ def run_checks(
     ids = [present.get(one, one) for one in ids]
     if not may_be_unknown:
         check_ids(view, ids)
+    tree = tree_of(workspace, branch)
+    return judge(workspace, view, tree, only=only, ids=ids, is_own=is_own, idle=idle_in(view, idle))
 
-    def waits(name: str) -> str:
-        return idle(name) or (orphans.why_it_waits(view.rows) if name == orphans.RULE.id else "")
 
-    return judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, is_own=is_own, idle=waits)
+def idle_in(view: View, idle: Callable[[str], str] = lambda _: "") -> Callable[[str], str]:
+    """Return what does as ``idle``, and says too which rules have nothing to look at in the state of a view."""
+    return lambda name: idle(name) or (orphans.why_it_waits(view.rows) if name == orphans.RULE.id else "")
 
 
 def judge(
@@ -113,22 +115,43 @@ def judge(
 ) -> CheckReport:
     """Do as ``run_checks`` over the files of ``tree``, for ids that need not be there, and with further rules.
 
-    ``idle`` is that of ``kbcore.rules.check``.
+    ``idle`` is that of ``kbcore.rules.check``; for a state that is not only compared with, it comes from ``idle_in``.
 
     Raises: ``NotFound`` for an unknown rule; ``InvalidConfig``.
     """
     project = [] if is_own else project_rules(workspace)
     near = neighborhood(view, ids) if ids else contextlib.nullcontext()
-    with Sandbox(view.copy_relation, rule_times(workspace)) as sandbox, near as nearby:
-        schema = view.schema(workspace.schema)
+    times = rule_times(workspace)
+    left = TimeLeft(times.total_s)
+    schema = view.schema(workspace.schema)
+    with (
+        Sandbox(view.copy_relation, times, left) as sandbox,
+        place_for_prolog(workspace, view, schema, project, left) as prolog,
+        near as nearby,
+    ):
         now_s = workspace.machine.clock.monotonic_s
-        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, now_s)
+        context = RuleContext(view.rows, schema, frozenset(ids) or None, sandbox, tree, nearby, prolog, now_s)
         found = check(context, workspace.config.rules, only=only, project=[*project, *extra], idle=idle)
     suppressions, baseline = accepted(workspace, view.renamed)
     if not found.violations:
         return found
     names = [*NAMES, *(rule.id for rule in project)]
     return without_accepted(found, suppressions, lambda of: _reasons(view, of), baseline, names)
+
+
+def place_for_prolog(
+    workspace: Workspace, view: View, schema: Schema, project: Sequence[ProjectRule], left: TimeLeft
+) -> contextlib.AbstractContextManager[PrologRules | None]:
+    """Return what runs the project's rules in Prolog over a view, None where there are none."""
+    if not any(rule.prolog for rule in project):
+        return contextlib.nullcontext()
+    from kbcore.logic.graph_facts import all_facts  # noqa: PLC0415 - only a project with such rules pays for it
+    from kbcore.logic.rules import RulesEngine  # noqa: PLC0415 - as above
+
+    def facts() -> list[str]:
+        return sorted(all_facts(view))  # the order of facts is that of answers
+
+    return RulesEngine(workspace.machine.env, facts, schema.edges, rule_times(workspace), left)
 
 
 def accepted(workspace: Workspace, renamed: Renamed) -> tuple[tuple[Suppression, ...], Baseline]:
@@ -228,7 +251,7 @@ def idle_suppressions(workspace: Workspace, view: View) -> list[Problem]:
         message = f"A suppression names {in_quotes(id_)}, which does not exist."
         found.append(Problem(f"{workspace.settings_name}/{CONFIG}", IDLE_ID, message, hint))
     globs = [one.paths for one in workspace.config.suppressions if one.paths]
-    files = [row[0] for row in view.rows(_FILES, [])] if globs else []
+    files = [row[0] for row in view.rows(FILES, [])] if globs else []
     for paths in globs:
         if not any(matches(file, paths) for file in files):
             message = f"A suppression names {' and '.join(map(in_quotes, paths))}, and no file that is read is there."

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kbcore.errors import KBError
 from kbcore.git import blobs
-from kbcore.git.kept import kept_of
+from kbcore.git.tracked_paths import kept_of
 from kbcore.rules.rule import BranchFiles, NotApplicable
 from kbcore.store.workspace import Workspace
 

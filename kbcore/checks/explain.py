@@ -6,12 +6,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from kbcore.checks import rule_named, rule_times, run_checks
+from kbcore.checks import place_for_prolog, rule_named, rule_times, run_checks
 from kbcore.checks.trials import TrialRun, run_trials
 from kbcore.config.user import UserLimits
 from kbcore.rules import load_rules
 from kbcore.rules.project import ProjectRule, Value
-from kbcore.store.workspace import RULES, Workspace
+from kbcore.store.settings_files import RULES
+from kbcore.store.workspace import Workspace
 from kbcore.view.view import View
 
 CORE: Final = "KB"
@@ -50,6 +51,8 @@ class Explained(msgspec.Struct, frozen=True):
     suppressed: int
     params: tuple[ShownParameter, ...] = ()
     sql: str = ""
+    prolog: str = ""
+    """The text of the whole file that states it."""
     time_limit_seconds: float | None = None
     time_limit_source: str = ""
     tests: tuple[TrialRun, ...] = ()
@@ -86,6 +89,7 @@ def explain(workspace: Workspace, view: View, name: str, *, branch: str) -> Expl
         found,
         params=tuple(ShownParameter(one.name, one.value, one.source, one.default) for one in own.params),
         sql=own.sql.strip(),
+        prolog=own.prolog.strip("\n"),
         time_limit_seconds=min(own.time_s or config.rule_time_s, most.rule_time_s),
         time_limit_source=_time_source(own, config.rule_time_s, most),
         tests=tuple(try_rules(workspace, [name])),
@@ -108,4 +112,9 @@ def try_rules(workspace: Workspace, only: list[str]) -> list[TrialRun]:
     # A rule is tested as its file has it, whatever the settings say to its parameters.
     rules = load_rules(workspace.texts_in(RULES))
     asked = [rule for rule in rules if not only or rule.id in only]
-    return run_trials(asked, workspace.schema, rule_times(workspace))
+    return run_trials(
+        asked,
+        workspace.schema,
+        rule_times(workspace),
+        lambda view, of, left: place_for_prolog(workspace, view, workspace.schema, of, left),
+    )

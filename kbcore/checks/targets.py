@@ -1,55 +1,90 @@
-"""The part of a branch that a check is limited to: ids, and the ids that given files or folders state."""
+"""The part of a branch that a check is limited to: ids, and the ids that given files or folders state.
+
+A file that is gone means what it stated last: its entities, and both ends of its edges. What its removal breaks is at
+entities that other files state. A folder with files that are there means what is in them, and of its files that are
+gone only what nothing states any more, so that what has moved to another folder is judged there.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 
-from kbcore.checks import MAX_GUESSED
+from kbcore.checks import FILES, MAX_GUESSED
 from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.git.blobs import once_added
+from kbcore.rules.registry import CheckReport, is_ok
 from kbcore.store.apply import nearest_id
 from kbcore.store.workspace import Workspace
 from kbcore.sync.paths import normal_paths
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
+from kbcore.text.wording import some_of
 from kbcore.view.view import View
 
+LAST_STATED: Final = "Checked by what it stated last, as no fact comes from it any more"
+NOT_CHECKED: Final = "Not checked, as no fact comes from it"
+_NAMED: Final = 5
+"""The number of paths that are named in a note."""
 _IDS: Final = """
 select a.id from unnest($1::varchar[]) as a(id)
 where a.id in (select id from node union all select id from link union all select from_id from link
   union all select to_id from link)
 """
-_FILES: Final = "select path from source union select path from node where path <> ''"
 _STATED: Final = """
 select id from node where list_contains($1, path)
 union select from_id from link where list_has_any(files, $1)
+"""
+_GONE: Final = """
+select path, max(ended) from source_history where path not in (select path from source) group by path order by path
+"""
+_STATED_LAST: Final = """
+with gone as (select unnest($1::varchar[]) as path, unnest($2::bigint[]) as ended, unnest($3::boolean[]) as is_whole)
+select n.id from node_history n join gone g on n.path = g.path and n.ended = g.ended
+  where g.is_whole or n.id not in (select id from node)
+union select unnest([l.from_id, l.to_id]) from link_history l join gone g
+  on list_contains(l.files, g.path) and l.ended = g.ended
+  where g.is_whole or l.id not in (select id from link)
 """
 
 
 class Targets(NamedTuple):
     """Targets of a check: ids, with those of files and of what they state, and the paths that were named.
 
-    ``unknown`` are those of the paths from which nothing is known, ``called`` has the present id of each former one.
+    ``gone`` are those of the paths from which facts came and none come now, ``unknown`` those from which nothing is
+    known. ``called`` has the present id of each former one.
     """
 
     ids: list[str]
     paths: list[str]
+    gone: list[str]
     unknown: list[str]
     called: dict[str, str]
 
+    def notes(self) -> list[str]:
+        """Return sentences on the paths that are gone, and on those from which nothing is known."""
+        said = {LAST_STATED: self.gone, NOT_CHECKED: self.unknown}
+        return [f"{what}: {some_of(list(map(in_quotes, paths)), _NAMED)}." for what, paths in said.items() if paths]
+
 
 def targets_of(
-    view: View, names: Sequence[str], start: Path, root: Path, files_among: Callable[[list[str]], Collection[str]]
+    view: View,
+    names: Sequence[str],
+    start: Path,
+    root: Path,
+    files_among: Callable[[list[str]], Collection[str]],
+    *,
+    argument: str = "targets",
 ) -> Targets:
     """Return what is meant: a name is an id, or a former one, else the path of something from ``start``.
 
     ``files_among`` returns those of some paths, from the root, that are or were files or folders of the repository:
     they may be named although nothing is known from them, as scripts name whatever a commit touches.
+    ``argument`` is the name of the argument that has the names, for problems.
 
     Raises: ``NotFound`` with each name that is nothing; ``InvalidQuery`` with those and each path outside
     the repository.
@@ -57,28 +92,19 @@ def targets_of(
     present = view.renamed(names)
     names = [present.get(name, name) for name in names]
     known = {row[0] for row in view.rows(_IDS, [names])}
-    named: dict[str, str] = {}
-    outside: list[Problem] = []
-    for at, name in enumerate(names):
-        if name not in known:
-            try:
-                named[name] = normal_paths([name], start, root)[0]
-            except InvalidQuery as error:
-                outside += [
-                    msgspec.structs.replace(one, path=f"$.targets[{at}]", remedy=error.remedy) for one in error.details
-                ]
-    files = sorted(row[0] for row in view.rows(_FILES, [])) if named else []
-    within = {
-        name: [one for one in files if not path or one == path or one.startswith(f"{path}/")]
-        for name, path in named.items()
-    }
-    unknown = sorted({named[name] for name, found in within.items() if not found})
+    named, outside = _paths(names, known, start, root, argument)
+    files = sorted(row[0] for row in view.rows(FILES, [])) if named else []
+    removed: dict[str, int] = dict(view.rows(_GONE, [])) if named else {}
+    within = {path: _within(path, files) for path in named.values()}
+    gone_within = {path: _within(path, removed) for path in within}
+    gone = sorted(path for path, found in within.items() if not found and gone_within[path])
+    unknown = sorted(path for path, found in within.items() if not found and not gone_within[path])
     there = files_among(unknown) if unknown else ()
-    wrong = [
-        (at, name) for at, name in enumerate(names) if name in within and not within[name] and named[name] not in there
-    ]
+    lacking = {*unknown} - {*there}
+    wrong = [(at, name) for at, name in enumerate(names) if named.get(name) in lacking]
     problems = [
-        _unknown(view, at, name, files, may_guess=number < MAX_GUESSED) for number, (at, name) in enumerate(wrong)
+        _unknown(view, f"$.{argument}[{at}]", name, files, may_guess=number < MAX_GUESSED)
+        for number, (at, name) in enumerate(wrong)
     ]
     if outside:
         raise InvalidQuery(outside[0].message, hint=outside[0].remedy, details=[*outside, *problems], says_first=True)
@@ -87,8 +113,59 @@ def targets_of(
             problems[0].message, hint=problems[0].remedy, details=problems if len(problems) > 1 else (), says_first=True
         )
     paths = sorted({path for found in within.values() for path in found})
-    stated = [row[0] for row in view.rows(_STATED, [paths])] if paths else []
-    return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), unknown, present)
+    stated = {row[0] for row in view.rows(_STATED, [paths])} if paths else set()
+    stated |= _stated_last(view, within, gone_within, removed)
+    return Targets(sorted({*known, *paths, *stated}), sorted(named.values()), gone, unknown, present)
+
+
+def _paths(
+    names: Sequence[str], known: Collection[str], start: Path, root: Path, argument: str
+) -> tuple[dict[str, str], list[Problem]]:
+    """Return the paths from the root of the names that are no known ids, and the problems of those outside of it."""
+    named: dict[str, str] = {}
+    outside: list[Problem] = []
+    for at, name in enumerate(names):
+        if name not in known:
+            try:
+                named[name] = normal_paths([name], start, root)[0]
+            except InvalidQuery as error:
+                outside += [
+                    msgspec.structs.replace(one, path=f"$.{argument}[{at}]", remedy=error.remedy)
+                    for one in error.details
+                ]
+    return named, outside
+
+
+def _stated_last(
+    view: View,
+    within: Mapping[str, Sequence[str]],
+    gone_within: Mapping[str, Sequence[str]],
+    removed: Mapping[str, int],
+) -> set[str]:
+    """Return the ids that files stated which are gone, under their present ids as well."""
+    lost = sorted({path for found in gone_within.values() for path in found})
+    if not lost:
+        return set()
+    whole = {one for path, found in within.items() if not found for one in gone_within[path]}
+    asked = [lost, [removed[path] for path in lost], [path in whole for path in lost]]
+    last = {row[0] for row in view.rows(_STATED_LAST, asked)}
+    return last | {*view.renamed(last).values()}
+
+
+def concerning(report: CheckReport, ids: Collection[str], paths: Collection[str]) -> CheckReport:
+    """Return what of a report concerns these ids, or what files say at or below these paths."""
+    kept = [
+        one
+        for one in report.violations
+        if not {one.id, *one.values}.isdisjoint(ids)
+        or any(not path or one.source == path or one.source.startswith(f"{path}/") for path in paths)
+    ]
+    return msgspec.structs.replace(report, violations=kept, ok=is_ok(kept, report.rules))
+
+
+def _within(path: str, files: Iterable[str]) -> list[str]:
+    """Return those of these files that are at a path, or below it."""
+    return [one for one in files if not path or one == path or one.startswith(f"{path}/")]
 
 
 def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[str]:
@@ -99,8 +176,8 @@ def files_of_repository(workspace: Workspace, paths: list[str]) -> Collection[st
     return there | (once_added(workspace.repo, workspace.machine.env, gone) if gone else set())
 
 
-def _unknown(view: View, at: int, name: str, files: Sequence[str], *, may_guess: bool) -> Problem:
+def _unknown(view: View, at: str, name: str, files: Sequence[str], *, may_guess: bool) -> Problem:
     near = nearest_id(view, name) if may_guess else ""
     hint = is_it([near]) if near else is_it(near_ones(name, files)) if may_guess else ""
     message = f"{in_quotes(name)} is no id, and neither a file nor a folder of the repository."
-    return Problem(f"$.targets[{at}]", "unknown_id", message, hint)
+    return Problem(at, "unknown_id", message, hint)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import State
 from kbcore.rules import RuleContext
 from kbcore.rules.project import ProjectRule, Trial
+from kbcore.rules.rule import PrologRules
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import some_of
@@ -21,7 +23,7 @@ from kbcore.view import database
 from kbcore.view.base import build
 from kbcore.view.base_stamp import BaseStamp
 from kbcore.view.fold import FoldStart
-from kbcore.view.sandbox import Sandbox, Times
+from kbcore.view.sandbox import Sandbox, TimeLeft, Times
 from kbcore.view.view import View
 
 _AT: Final = "2000-01-01T00:00:00.000000Z"
@@ -39,13 +41,26 @@ class TrialRun(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def run_trials(rules: Iterable[ProjectRule], schema: Schema, times: Times) -> list[TrialRun]:
+PlaceForProlog = Callable[[View, Sequence[ProjectRule], TimeLeft], AbstractContextManager[PrologRules | None]]
+"""Returns what runs rules in Prolog over a view, None where none of these rules is in Prolog."""
+
+
+def run_trials(
+    rules: Iterable[ProjectRule], schema: Schema, times: Times, place_for_prolog: PlaceForProlog
+) -> list[TrialRun]:
     """Return how the tests of these rules end, in order."""
     found = []
-    with Sandbox(_lends_nothing, times) as sandbox, database.scratch_folder() as folder:
+    left = TimeLeft(times.total_s)
+    with Sandbox(_lends_nothing, times, left) as sandbox, database.scratch_folder() as folder:
+
+        def context(rule: ProjectRule, view: View, held: ExitStack) -> RuleContext:
+            sandbox.switch_to(view.copy_relation)
+            prolog = held.enter_context(place_for_prolog(view, [rule], left))
+            return RuleContext(view.rows, schema, None, sandbox, prolog=prolog)
+
         for rule in rules:
             for trial in rule.trials:
-                message = _unknown(trial, schema) or _fault(rule, trial, schema, sandbox, folder)
+                message = _unknown(trial, schema) or _fault(rule, trial, schema, folder, context)
                 found.append(TrialRun(rule.id, trial.name, trial.source, not message, message))
     return found
 
@@ -67,12 +82,17 @@ def _unknown(trial: Trial, schema: Schema) -> str:
     return ""
 
 
-def _fault(rule: ProjectRule, trial: Trial, schema: Schema, sandbox: Sandbox, folder: str) -> str:
+def _fault(
+    rule: ProjectRule,
+    trial: Trial,
+    schema: Schema,
+    folder: str,
+    context: Callable[[ProjectRule, View, ExitStack], RuleContext],
+) -> str:
     """Return what a rule reports otherwise than its test says, "" when it does as it should."""
-    with _view_of(trial, schema, folder) as view:
-        sandbox.switch_to(view.copy_relation)
+    with _view_of(trial, schema, folder) as view, ExitStack() as held:
         try:
-            found = {one.id for one in rule.run(RuleContext(view.rows, schema, None, sandbox))}
+            found = {one.id for one in rule.run(context(rule, view, held))}
         except InvalidQuery as error:
             return f"The rule could not run: {error.message}"
     silent = [id_ for id_ in trial.reports if id_ not in found]

@@ -7,7 +7,7 @@ is known here; for other names, and only then, the project's own files and packa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
 
@@ -30,6 +30,14 @@ from kbcore.text.suggest import did_you_mean, nearest
 from kbcore.text.validator import ConfigNode, number_hint, read_json, refuse
 
 RuleLevel = Literal["error", "warning", "off"]
+WorkspaceKind = Literal["branch", "session"]
+Word = TypeVar("Word", bound=str)
+
+ShareMode = Literal["off", "ask", "auto"]
+MergeMode = Literal["auto", "ask", "off"]
+MERGE_MODES: Final[tuple[MergeMode, ...]] = ("auto", "ask", "off")
+SHARE_MODES: Final[tuple[ShareMode, ...]] = ("off", "ask", "auto")
+WORKSPACE_KINDS: Final[tuple[WorkspaceKind, ...]] = ("branch", "session")
 RULE_LEVELS: Final[tuple[RuleLevel, ...]] = ("error", "warning", "off")
 
 
@@ -40,6 +48,33 @@ class KipLimits(msgspec.Struct, frozen=True):
     time_s: float = limits.KIP_TIME_S
     rows_by: str = "`kip.rowLimit`"
     time_by: str = "`kip.timeLimitSeconds`"
+
+
+class LogicSettings(msgspec.Struct, frozen=True):
+    """The Prolog workspace: where its clauses are kept, the most there may be, and seconds of a step of a query.
+
+    With ``branch`` they are facts of the branch, with ``session`` they end with the process.
+    """
+
+    workspace: WorkspaceKind = "branch"
+    clauses: int = limits.LOGIC_CLAUSES
+    time_s: float = limits.LOGIC_TIME_S
+    time_by: str = "`logic.timeLimitSeconds`"
+    """The setting that decided the time."""
+
+
+class ShareSettings(msgspec.Struct, frozen=True):
+    """How changes get into change files: not at all, by ``kb share`` alone, or by the hook before each commit too.
+
+    Only changes of these actors are shared, and only those of which every entity is of these types; globs, where ``*``
+    is any. A change is shared whole or not at all.
+    """
+
+    mode: ShareMode = "off"
+    merge: MergeMode = "auto"
+    """Without files: whether the changes of a branch that git merged are merged by the hook, or named, or neither."""
+    actors: tuple[str, ...] = ("*",)
+    types: tuple[str, ...] = ("*",)
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -64,6 +99,8 @@ class Config(msgspec.Struct, frozen=True):
     lock_wait_s: float = limits.LOCK_WAIT_S
     kip: KipLimits = KipLimits()
     sleep: SleepSettings = SleepSettings()
+    logic: LogicSettings = LogicSettings()
+    share: ShareSettings = ShareSettings()
     staged_symbols: tuple[str, ...] = ()
     """Globs of the source files that must name a requirement once they are staged."""
 
@@ -77,12 +114,24 @@ _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds", "suppress")
 _MOST_ABSENT: Final = 50
 """Extractors that may be named and that no installed package has."""
 
-_KEYS: Final = ("defaultBranch", "extractors", *_RULE_KEYS, "lockWaitSeconds", "kip", "sleep", "staged")
+_KEYS: Final = (
+    "defaultBranch",
+    "extractors",
+    *_RULE_KEYS,
+    "lockWaitSeconds",
+    "kip",
+    "sleep",
+    "logic",
+    "share",
+    "staged",
+)
 _KIP_KEYS: Final = ("rowLimit", "timeLimitSeconds")
+_SHARE_KEYS: Final = ("mode", "merge", "actors", "types")
+_LOGIC_KEYS: Final = ("workspace", "maxClauses", "timeLimitSeconds")
 
 
 class NameSources(msgspec.Struct, frozen=True):
-    """Where to ask for names that are not KB's own; each is called only when the settings hold such a name.
+    """The sources of names that are not KB's own; each is called only when the settings hold such a name.
 
     Each may raise ``InvalidConfig``: then its problems are reported with those of the settings.
     """
@@ -150,6 +199,8 @@ def read_config(text: str, path: str) -> ReadSettings:
         lock_wait_s=_seconds(found.get("lockWaitSeconds"), DEFAULT.lock_wait_s, limits.MAX_LOCK_WAIT_S),
         kip=_kip(found.get("kip")),
         sleep=read_sleep(found.get("sleep")),
+        logic=_logic(found.get("logic")),
+        share=_share(found.get("share")),
         staged_symbols=_staged(found.get("staged")),
     )
     return ReadSettings(config, tuple(problems), tuple(doubts))
@@ -293,12 +344,48 @@ def _params(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict[str
 
 def _kip(spot: ConfigNode | None) -> KipLimits:
     found = spot.known_members(_KIP_KEYS, "setting of KIP") if spot else {}
-    rows = found.get("rowLimit")
-    if rows and not (type(rows.value) is int and 1 <= rows.value <= limits.MAX_KIP_ROWS):
-        rows.must_be(f"a whole number from 1 to {limits.MAX_KIP_ROWS}", number_hint(rows.value))
-        rows = None
+    rows = _count(found.get("rowLimit"), DEFAULT.kip.rows, limits.MAX_KIP_ROWS)
     time = _seconds(found.get("timeLimitSeconds"), DEFAULT.kip.time_s, limits.MAX_KIP_TIME_S)
-    return KipLimits(rows.value if rows else DEFAULT.kip.rows, time)
+    return KipLimits(rows, time)
+
+
+def _logic(spot: ConfigNode | None) -> LogicSettings:
+    found = spot.known_members(_LOGIC_KEYS, "setting of logic") if spot else {}
+    kind = _choice(found.get("workspace"), WORKSPACE_KINDS)
+    clauses = _count(found.get("maxClauses"), DEFAULT.logic.clauses, limits.MAX_LOGIC_CLAUSES)
+    time = _seconds(found.get("timeLimitSeconds"), DEFAULT.logic.time_s, limits.MAX_LOGIC_TIME_S)
+    return LogicSettings(kind or DEFAULT.logic.workspace, clauses, time)
+
+
+def _choice(spot: ConfigNode | None, words: tuple[Word, ...]) -> Word | None:
+    """Return a setting that is one of some words, None where it is not stated or another one."""
+    found = next((word for word in words if spot and word == spot.value), None)
+    if spot and found is None:
+        hint = did_you_mean(spot.value, words) if isinstance(spot.value, str) else ""
+        spot.must_be(f"{', '.join(words[:-1])} or {words[-1]}", hint or f"Write one of: {', '.join(words)}.")
+    return found
+
+
+def _share(spot: ConfigNode | None) -> ShareSettings:
+    found = spot.known_members(_SHARE_KEYS, "setting of share") if spot else {}
+    mode = _choice(found.get("mode"), SHARE_MODES)
+    merge = _choice(found.get("merge"), MERGE_MODES)
+    actors, types = found.get("actors"), found.get("types")
+    return ShareSettings(
+        mode or DEFAULT.share.mode,
+        merge or DEFAULT.share.merge,
+        globs_in(actors) if actors else DEFAULT.share.actors,
+        globs_in(types) if types else DEFAULT.share.types,
+    )
+
+
+def _count(spot: ConfigNode | None, default: int, maximum: int) -> int:
+    if spot is None:
+        return default
+    if type(spot.value) is not int or not 1 <= spot.value <= maximum:
+        spot.must_be(f"a whole number from 1 to {maximum}", number_hint(spot.value))
+        return default
+    return spot.value
 
 
 def _staged(spot: ConfigNode | None) -> tuple[str, ...]:

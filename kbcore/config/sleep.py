@@ -11,7 +11,10 @@ from kbcore.text.validator import ConfigNode
 
 
 class SleepSettings(msgspec.Struct, frozen=True, rename="camel"):
-    """When a cycle is due, what it changes and what it reports. Days and hours are those of the clock."""
+    """Settings of the sleep cycle: the time it is due, what it changes and what it reports.
+
+    Days and hours are those of the clock.
+    """
 
     interval_hours: float = 24.0
     """No cycle begins earlier than this after the one before, unless it is forced."""

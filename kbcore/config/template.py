@@ -72,6 +72,12 @@ def default_config_text(default_branch: str | None = None) -> str:
         "lockWaitSeconds": _short(DEFAULT.lock_wait_s),
         "kip": kip,
         "sleep": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.sleep).items()},
+        "logic": {
+            "workspace": DEFAULT.logic.workspace,
+            "maxClauses": DEFAULT.logic.clauses,
+            "timeLimitSeconds": _short(DEFAULT.logic.time_s),
+        },
+        "share": {name: _short(value) for name, value in msgspec.to_builtins(DEFAULT.share).items()},
         "staged": {"symbols": list(DEFAULT.staged_symbols)},
     }
     return _indented(settings, "") + "\n"

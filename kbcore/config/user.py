@@ -36,6 +36,7 @@ class UserLimits(msgspec.Struct, frozen=True):
     rules_time_s: float = limits.RULES_TIME_S
     kip_time_s: float = limits.KIP_TIME_S
     kip_rows: int = limits.KIP_ROWS
+    logic_time_s: float = limits.LOGIC_TIME_S
     lock_wait_s: float = limits.USER_LOCK_WAIT_S
     memory_bytes: int = limits.VIEW_MEMORY_BYTES
     from_environment: frozenset[str] = frozenset()
@@ -88,6 +89,7 @@ LIMITS: Final = (
     Limit("rulesTimeSeconds", "KB_RULES_TIME_SECONDS", "rules_time_s", limits.MIN_RULE_TIME_S, limits.MAX_RULE_TIME_S),
     Limit("kipTimeSeconds", "KB_KIP_TIME_SECONDS", "kip_time_s", 0, limits.MAX_KIP_TIME_S),
     Limit("kipRows", "KB_KIP_ROWS", "kip_rows", 1, limits.MAX_KIP_ROWS, is_whole=True),
+    Limit("logicTimeSeconds", "KB_LOGIC_TIME_SECONDS", "logic_time_s", 0, limits.MAX_LOGIC_TIME_S),
     Limit("lockWaitSeconds", "KB_LOCK_WAIT_SECONDS", "lock_wait_s", 0, limits.MAX_LOCK_WAIT_S),
     Limit("memoryMiB", "KB_MEMORY_MIB", "memory_bytes", 64, 1024 * 1024, limits.MIB, is_whole=True),
 )
@@ -131,7 +133,7 @@ def read_settings(text: str | None, path: str, env: Mapping[str, str]) -> UserSe
 
 def bounded(config: Config, most: UserLimits) -> Config:
     """Return the settings of a repository, none of them above what the user allows."""
-    kip = config.kip
+    kip, logic = config.kip, config.logic
     return msgspec.structs.replace(
         config,
         rule_time_s=min(config.rule_time_s, most.rule_time_s),
@@ -141,6 +143,11 @@ def bounded(config: Config, most: UserLimits) -> Config:
             min(kip.time_s, most.kip_time_s),
             _deciding(kip.rows, kip.rows_by, most.kip_rows, most.name_of("kip_rows")),
             _deciding(kip.time_s, kip.time_by, most.kip_time_s, most.name_of("kip_time_s")),
+        ),
+        logic=msgspec.structs.replace(
+            logic,
+            time_s=min(logic.time_s, most.logic_time_s),
+            time_by=_deciding(logic.time_s, logic.time_by, most.logic_time_s, most.name_of("logic_time_s")),
         ),
     )
 

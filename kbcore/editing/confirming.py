@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kbcore.editing.documents import WriteTarget
-from kbcore.editing.setting import find, with_called
+from kbcore.editing.setting import find, read_with, with_called
 from kbcore.errors import NotFound, NotSynced
 from kbcore.ids import link_id
 from kbcore.model.changeset import parse
@@ -42,7 +42,7 @@ def confirm(
     def on(view: View) -> tuple[dict[str, StaleEdge], int]:
         return suspect(view), view.recorded_seq
 
-    shown, seq = target.read(on)
+    shown, seq = read_with(target, on, key)
     store = target.workspace.store(target.branch)
     try:
         found = store.read(suspect) if shown else {}

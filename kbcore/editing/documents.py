@@ -1,21 +1,19 @@
-"""Writes changed documents into the worktree and records what they say then, as one record.
+"""Changed documents: written into the worktree, and what they say then recorded as one record.
 
-A file is written only when it is still what was read, and when an extractor reads from the new text what was meant.
+A file is written only when an extractor reads from the new text what was meant.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from kbcore import interrupting, limits
 from kbcore.checks.introduced import written
+from kbcore.editing.file_edits import FileEdit, put_back, read_file, write_all
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
@@ -24,63 +22,42 @@ from kbcore.errors import (
     InvalidQuery,
     KBError,
     NotFound,
+    NotSynced,
     Problem,
     StaleBase,
-    StorageError,
 )
 from kbcore.extract.facts import SYNTAX_FAULTS, Facts, StatedEntity, StatedLink
 from kbcore.extract.markdown import NAME as MARKDOWN
-from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.model.changeset import Changeset
 from kbcore.model.graph import NOTES_OF_RULES, UNKNOWN_STATUS, NoteOnFile
 from kbcore.model.record import SYNC
 from kbcore.model.state import Draft, Stamp
-from kbcore.remedies import kb, typed
+from kbcore.remedies import kb, shell
 from kbcore.rules import unknown_status
-from kbcore.storage.replacing import create_file, remove_file, remove_leftovers, replace_file
 from kbcore.store.answers import Outcome
 from kbcore.store.apply import Reading
+from kbcore.store.history import undo
+from kbcore.store.history.undo import UndoOptions
 from kbcore.store.workspace import Workspace, moved
 from kbcore.store.write_request import Author, Planner, Request
-from kbcore.sync.begun_renames import BegunRename, forget_begun, note_begun
+from kbcore.sync.begun_renames import BegunRename, forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.pending import PendingFiles, as_defined, place_of
 from kbcore.sync.planned import FilePlan
+from kbcore.sync.run import IN_WORKTREE
 from kbcore.sync.scan import ActiveExtractor, FoundFile, Scan, content_of, wanted_at
-from kbcore.text.escaping import in_quotes, problem_line
+from kbcore.text.escaping import problem_line
 from kbcore.text.problems import added
 from kbcore.text.wording import some_of
 from kbcore.view.view import View
 
-_MAX_DIFF_LINES: Final = 400
 _MOST_NAMED: Final = 10
 _RECORDED_BESIDE: Final = (
     "Another process recorded changes while the files were written; what the files say is recorded."
 )
 
 
-class FileEdit(msgspec.Struct, frozen=True):
-    """One file and its content before and after; None before is a file to be made. The path is from the worktree."""
-
-    path: str
-    before: bytes | None
-    after: bytes
-
-    def as_json(self) -> dict[str, str]:
-        """Return the path and the diff as plain JSON values."""
-        return {"path": self.path, "diff": self.diff()}
-
-    def diff(self) -> str:
-        """Return the change as a unified diff; bytes that are no UTF-8 are written out as escapes."""
-        old, new = (
-            (data or b"").decode("utf-8", "backslashreplace").splitlines(keepends=True)
-            for data in (self.before, self.after)
-        )
-        name = f"a/{self.path}" if self.before is not None else "/dev/null"
-        lines = [*difflib.unified_diff(old, new, name, f"b/{self.path}")]
-        rest = len(lines) - _MAX_DIFF_LINES
-        shown = lines[:_MAX_DIFF_LINES] + ([f"({rest} more lines)\n"] if rest > 0 else [])
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in shown)
+Point = TypeVar("Point")
 
 
 class WriteTarget(NamedTuple):
@@ -98,6 +75,26 @@ class WriteTarget(NamedTuple):
             self.workspace, self.branch, self.author, changeset, follows_head=self.follows_head, read=self.read
         )
 
+    def revert(self, seqs: Sequence[int], options: UndoOptions) -> Outcome:
+        """Undo records, with the warnings of ``written.undone``. Raises: as ``undo.revert`` and ``written.undone``."""
+        return self._undone(undo.revert, seqs, options)
+
+    def roll_back(self, to_seq: int, options: UndoOptions) -> Outcome:
+        """Go back to a seq, with the warnings of ``written.undone``. Raises: as ``undo.rollback``; as ``revert``."""
+        return self._undone(undo.rollback, to_seq, options)
+
+    def _undone(self, how: written.Undo[Point], point: Point, options: UndoOptions) -> Outcome:
+        return written.undone(
+            how,
+            self.workspace,
+            self.branch,
+            self.author,
+            point,
+            options=options,
+            follows_head=self.follows_head,
+            read=self.read,
+        )
+
 
 Extractors = Sequence[ActiveExtractor]
 """The extractors in force, of ``sync.pending.wanted``: an operation asks for them once, not for each file."""
@@ -106,37 +103,25 @@ More = Callable[[View, Stamp, Draft], Draft]
 """Adds to what the files come to what else belongs into the same record."""
 
 
-def refused(path: str, line: int, message: str, hint: str) -> DerivedFact:
-    """Return the error for a fact that KB does not change in its file: it names the file and the line."""
+def refused(
+    path: str, line: int, message: str, hint: str, *, subject: str = "", field: str = "", values: Sequence[str] = ()
+) -> DerivedFact:
+    """Return the error for a fact that KB does not change in its file: it names the file and the line.
+
+    ``subject``, ``field`` and ``values`` are those of ``Problem``.
+    """
     place = f"{path}:{line}" if line else path
-    problem = Problem("$", DerivedFact.code, f"{place}: {message}", hint, path, line)
+    said = f"{place}: {message}"
+    problem = Problem("$", DerivedFact.code, said, hint, path, line, subject, field, tuple(values))
     return DerivedFact(problem.message, hint=hint, details=[problem], says_first=True)
 
 
 def read_document(workspace: Workspace, path: str) -> bytes:
-    """Return the content of a document. Raises: ``StorageError`` when it cannot be read."""
+    """Return the content of a document. Raises: ``NotSynced`` when it is gone, else as ``read_file``."""
     data = read_file(workspace.repo.worktree / path, workspace.repo.worktree, path)
     if data is None:
-        raise StorageError(f"{path} is not there any more.", hint=f"{kb('sync')} records that it is gone.")
+        raise NotSynced(f"{path} is not there any more.", hint=f"{kb('sync')} records that it is gone.")
     return data
-
-
-def read_file(place: Path, root: Path, name: str) -> bytes | None:
-    """Return the content of a file below a folder, None when it is absent.
-
-    ``name`` is how messages name it.
-
-    Raises: ``StorageError`` when it cannot be read.
-    """
-    try:
-        check(str(place), os.stat(place), root, is_direct=False)  # noqa: PTH116 - as scanning does
-        return read(str(place))[0]
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except Unfit as error:
-        raise StorageError(f"{name} cannot be read: {error.args[0]}", hint=error.args[1]) from error
-    except OSError as error:
-        raise StorageError(f"{name} cannot be read: {error.strerror}.") from error
 
 
 def facts_of(extractors: Extractors, path: str, data: bytes) -> Facts:
@@ -227,7 +212,7 @@ def commit(
 
     workspace = target.workspace
     target = target._replace(author=msgspec.structs.replace(target.author, source=SYNC))
-    outcome = _committed(target, edits, request, _planner(workspace, edits, noted))
+    outcome = _committed(target, edits, request, _planner(target, edits, noted))
     draft = drafts[-1] if drafts[-1].changes else drafts[0]  # a watcher may have recorded it once it was written
     if not draft.changes:
         return outcome
@@ -281,7 +266,7 @@ def _written_and_recorded(
     begun_edits: list[FileEdit] = []
     is_written = False
     try:
-        _write(workspace, edits, begun, begun_edits)
+        write_all(workspace, edits, begun, begun_edits)
         is_written = True
         try:
             return finished(record(author, planner))
@@ -291,7 +276,7 @@ def _written_and_recorded(
             # Another process recorded something in between, such as a watcher that saw some of the files: what they
             # say now is recorded as a sync records it.
             author = msgspec.structs.replace(author, source=SYNC)
-            outcome = record(author, _planner(workspace, edits, None))
+            outcome = record(author, _planner(target, edits, None))
             return finished(msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _RECORDED_BESIDE)))
     except KBError as error:
         if is_written:
@@ -306,9 +291,8 @@ def _written_and_recorded(
 def _say_written(error: KBError, edits: Sequence[FileEdit]) -> None:
     """Add to an error that the files were written, although their record was refused."""
     paths = some_of([edit.path for edit in edits], _MOST_NAMED)
-    error.message = (
-        f"{error.message} {paths} {'was' if len(edits) == 1 else 'were'} written; {typed('sync')} records it."
-    )
+    were = "was" if len(edits) == 1 else "were"
+    error.add(f"{paths} {were} written; {shell('sync')} records it.")
     error.applied = "yes"
 
 
@@ -319,7 +303,7 @@ def _put_back_all(
 
     Raises: ``Interrupted`` when not all of them are as they were; it names those.
     """
-    left = _undo(workspace, edits)
+    left = put_back(workspace, edits)
     if left:
         message = f"KB was interrupted after it had written {some_of(left, _MOST_NAMED)}, and could not put that back."
         stopped = Interrupted(
@@ -364,7 +348,7 @@ def require_checked_out(target: WriteTarget) -> None:
     Raises: ``InvalidQuery``, ``BranchMoved``.
     """
     if not target.workspace.repo.has_worktree:
-        raise InvalidQuery("A bare repository has no documents.", hint="Run it in one of its worktrees.")
+        raise InvalidQuery("A bare repository has no documents.", hint=IN_WORKTREE)
     _require_current(target, target.workspace.head().branch)
 
 
@@ -390,7 +374,8 @@ def _checked_out(target: WriteTarget) -> Checkout:
     return checkout
 
 
-def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None) -> Callable[[View, Stamp], Draft]:
+def _planner(target: WriteTarget, edits: Sequence[FileEdit], more: More | None) -> Callable[[View, Stamp], Draft]:
+    workspace, claims = target.workspace, target.workspace.store(target.branch).claims
     place = place_of(workspace)
     place = msgspec.structs.replace(place, named=tuple(edit.path for edit in edits))
     now_ns = workspace.machine.clock.epoch_ns()
@@ -404,131 +389,9 @@ def _planner(workspace: Workspace, edits: Sequence[FileEdit], more: More | None)
                 changed.append(content_of(found, edit.after))
         scan = Scan({one.path: one for one in changed}, {})
         pending = PendingFiles(view.seq, scan, len(changed), tuple(changed), (), ())
-        compared = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp)
+        compared = FilePlan(place, workspace.schema, pending, now_ns, claims=claims).on(view, stamp)
         last = compared.last
         draft = Draft(last.ops, last.changes, compared.loaded, warnings=last.warnings, reads=compared.reads)
         return more(view, stamp, draft) if more else draft
 
     return plan
-
-
-def _write(workspace: Workspace, edits: Sequence[FileEdit], begun: Sequence[BegunRename], done: list[FileEdit]) -> None:
-    """Write the files, all of them if no system call refuses; a file that is not what was read refuses all.
-
-    Each is added to ``done`` before it is replaced, so that it is known what a stop in between may have written.
-
-    Renames are noted before the first file is written; the note is removed where all files are put back.
-
-    Raises: ``StaleBase``, ``StorageError``.
-    """
-    for edit in edits:
-        _require_unchanged(workspace, edit)
-    _remove_leftovers(workspace, edits)
-    fs, cache_dir, root = workspace.machine.fs, workspace.folders.cache_dir, workspace.repo.worktree
-    if begun:
-        note_begun(fs, cache_dir, root, begun)
-    for edit in edits:
-        try:
-            # Again, directly before it is replaced: writing many files takes long enough for a person to save one.
-            _require_unchanged(workspace, edit)
-            done.append(edit)
-            _write_one(workspace, edit, edit.after)
-        except (KBError, OSError) as error:
-            refusal = _refusal(edit, error)
-            left = _undo(workspace, [one for one in done if one is not edit])
-            if left:
-                refusal.message += (
-                    f" These were written before and could not be put back: {some_of(left, _MOST_NAMED)}."
-                )
-                refusal.remedy = "`git diff` shows what was written into them. Put them right and run it again."
-            elif begun:
-                forget_begun(fs, cache_dir, root, begun)
-            raise refusal from error
-
-
-def _remove_leftovers(workspace: Workspace, edits: Sequence[FileEdit]) -> None:
-    """Remove what a killed process left next to these documents; the caller holds their lock.
-
-    Raises: ``StorageError``.
-    """
-    root = os.path.realpath(workspace.repo.worktree)
-    places = [Path(os.path.realpath(workspace.repo.worktree / edit.path)) for edit in edits]
-    try:
-        remove_leftovers(place for place in places if place.is_relative_to(root))
-    except OSError as error:
-        raise StorageError(f"{error.filename} cannot be removed: {error.strerror}.") from error
-
-
-def _require_unchanged(workspace: Workspace, edit: FileEdit) -> None:
-    if edit.before is not None and read_document(workspace, edit.path) != edit.before:
-        raise _changed(edit.path)
-
-
-def _refusal(edit: FileEdit, error: KBError | OSError) -> KBError:
-    """Return the error that says why a file was not written."""
-    if isinstance(error, KBError):
-        return error
-    if isinstance(error, FileExistsError):
-        return _changed(edit.path)
-    return StorageError(f"{edit.path} cannot be written: {error.strerror}.")
-
-
-def _leads_out(worktree: Path, path: str, place: Path) -> StorageError:
-    """Return the error about a document that a link leads out of the repository, with the name of the link."""
-    steps = [*reversed(Path(path).parents), Path(path)]
-    root = os.path.realpath(worktree)
-    out = [one for one in steps if not Path(os.path.realpath(worktree / one)).is_relative_to(root)]
-    link = next((one for one in out if (worktree / one).is_symlink()), Path(path))
-    return StorageError(
-        f"{path} is not in the repository: the link {link} points to {os.path.realpath(worktree / link)}.",
-        hint=f"KB writes no file outside the repository. Replace {link} with what belongs in its place, or remove it.",
-        data={"file": str(place)},
-    )
-
-
-def _write_one(workspace: Workspace, edit: FileEdit, content: bytes) -> None:
-    root = os.path.realpath(workspace.repo.worktree)
-    place = Path(os.path.realpath(workspace.repo.worktree / edit.path))
-    if not place.is_relative_to(root):
-        raise _leads_out(workspace.repo.worktree, edit.path, place)
-    repo = workspace.repo
-    closed = (repo.git_dir, repo.common_dir, workspace.folders.branches_dir, workspace.folders.cache_dir)
-    is_closed = any(place.is_relative_to(os.path.realpath(folder)) for folder in closed)
-    if is_closed or ".git" in place.relative_to(root).parts:
-        message = f"{edit.path} is in a folder of git or of KB's own data: {place}."
-        raise StorageError(message, hint="Name a file in another folder.")
-    if edit.before is None:
-        create_file(place, content)
-    else:
-        replace_file(place, content, os.stat(place).st_mode & 0o7777)  # noqa: PTH116 - the path is resolved
-
-
-def _undo(workspace: Workspace, done: Sequence[FileEdit]) -> list[str]:
-    """Put files back as they were; return those for which that is refused, or which changed after they were written."""
-    left = []
-    root = workspace.repo.worktree
-    for edit in done:
-        try:
-            now = read_file(root / edit.path, root, edit.path)
-            if now == edit.before:
-                continue
-            if now != edit.after:
-                left.append(edit.path)
-            elif edit.before is None:
-                remove_file(root / edit.path)
-            else:
-                _write_one(workspace, edit, edit.before)
-        except (KBError, OSError):
-            left.append(edit.path)
-    return left
-
-
-def _changed(path: str) -> StaleBase:
-    message = f"{path} has changed since it was read."
-    problem = Problem("$", "stale", message, "Run it again.", path)
-    return StaleBase(
-        message,
-        hint=f"Nothing was written. Look at {in_quotes(path)} and run it again.",
-        details=[problem],
-        says_first=True,
-    )

@@ -1,7 +1,8 @@
 """Changes single keys in the front matter of a Markdown document and keeps every other byte. Pure.
 
-Comments, order, quotation marks and line ends stay. What is not written in a plain way (a value over several lines, an
-anchor, a tag) is refused with its line. Whoever calls checks by an extractor that the new text states what was meant.
+Comments, order, quotation marks and line ends stay. What looks like a comment and is text of the old value is replaced
+with it. What is not written in a plain way (a value over several lines, an anchor, a tag) is refused with its line.
+Whoever calls checks by an extractor that the new text states what was meant.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from kbcore.text.yaml_text import comment_after, is_other_than_text
 
 Scalar = str | int | float | bool
 Value = Scalar | list[str]
@@ -141,7 +144,7 @@ class _Front:
             self._lines[gone] = None
         old = rest["value"] or ""
         new = _written_list(value, old) if isinstance(value, list) else _written(value, old)
-        self._lines[at] = f"{head}{rest['gap'] or ' '}{new}{rest['comment']}{self._end_of(at)}"
+        self._lines[at] = f"{head}{rest['gap'] or ' '}{new}{comment_after(old, rest['comment'])}{self._end_of(at)}"
 
     def add(self, key: str, value: Value) -> None:
         """Add a key below the last one, or a member below the last one of its mapping."""
@@ -228,6 +231,7 @@ def _written(value: Scalar, old: str) -> str:
     if not isinstance(value, str) and not old.startswith(("'", '"')):
         return text
     is_plain = bool(_PLAIN.fullmatch(text)) and text == text.strip() and not text.endswith(":")
+    is_plain = is_plain and not (isinstance(value, str) and is_other_than_text(text))
     if old.startswith("'") and text.isprintable():
         return "'" + text.replace("'", "''") + "'"
     if is_plain and not old.startswith('"'):
@@ -235,12 +239,15 @@ def _written(value: Scalar, old: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _is_word(text: str) -> bool:
+    """Return whether a text needs no quotes as an item of a list on one line."""
+    return bool(_IN_LIST.fullmatch(text)) and text == text.strip() and not is_other_than_text(text)
+
+
 def _written_list(items: Sequence[str], old: str) -> str:
     """Return a list on one line: parted by commas where the old one was so, else in brackets."""
-    are_words = all(_IN_LIST.fullmatch(one) and one == one.strip() for one in items)
+    are_words = all(map(_is_word, items))
     if old and not old.startswith(("[", '"', "'")) and are_words and items:
         return ", ".join(items)
-    written = (
-        one if _IN_LIST.fullmatch(one) and one == one.strip() else json.dumps(one, ensure_ascii=False) for one in items
-    )
+    written = (one if _is_word(one) else json.dumps(one, ensure_ascii=False) for one in items)
     return f"[{', '.join(written)}]"

@@ -6,19 +6,16 @@ travels with the code. A field that a client has set stays the client's and is c
 
 from __future__ import annotations
 
-import json
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from kbcore.editing import document_lock
+from kbcore.editing.assignments import EXAMPLES, FieldChange, assignment, declared_kind, values_of
 from kbcore.editing.change_words import changes_in_words
 from kbcore.editing.documents import (
     Extractors,
-    FileEdit,
     WriteTarget,
     commit,
     entity_in,
@@ -31,26 +28,25 @@ from kbcore.editing.documents import (
     require_checked_out,
     require_whole,
 )
+from kbcore.editing.file_edits import FileEdit
 from kbcore.editing.frontmatter import CannotEdit, Value, edited
-from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, NotSynced, Problem
-from kbcore.extract.facts import Facts, StatedEntity
-from kbcore.ids import is_link_id
+from kbcore.errors import DerivedFact, InvalidChangeset, InvalidQuery, NotFound, NotSynced, Problem, StaleBase
+from kbcore.extract.facts import Facts, StatedEntity, StatedLink
 from kbcore.model.changeset import parse
-from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, Node
+from kbcore.model.graph import OBJECT_FIELDS, Node, contested_note
 from kbcore.model.renames import joined
 from kbcore.model.schema import EntityType, Schema
 from kbcore.model.state import Draft, Stamp
-from kbcore.model.values import field_problem, is_same, meaning_problem
+from kbcore.model.values import is_same
 from kbcore.query import former
 from kbcore.query.known import near_ids
 from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
-from kbcore.store.planning.findings import edge_words
+from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
 from kbcore.sync.fields import stated_fields
-from kbcore.sync.locate import SYNC_FIRST
+from kbcore.sync.locate import SYNC_FIRST, check_free, moved_words
 from kbcore.sync.pending import wanted
-from kbcore.text import json_reader
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import added
 from kbcore.text.suggest import is_it
@@ -58,19 +54,9 @@ from kbcore.text.wording import no_status_of, some_of
 from kbcore.view.sync_facts import statuses_by_sync
 from kbcore.view.view import View
 
-_ASSIGNMENT: Final = re.compile(r"(?P<name>[^=]*?)(?P<how>\+=|-=|:=|=)(?P<value>.*)", re.DOTALL)
-_OF_LISTS: Final = frozenset({"+=", "-="})
-_STAMPED: Final = frozenset({"created_at", "updated_at", "source"})
+T = TypeVar("T")
+
 _MOST_NAMED: Final = 10
-_HINT: Final = "For example status=done, tags+=web, owner= (removes it) or attributes.size:=3."
-
-
-class FieldChange(NamedTuple):
-    """One change of a field: its flat name, what to do (``=``, ``+=``, ``-=`` or ``:=``), and the value as text."""
-
-    name: str
-    how: str
-    value: str
 
 
 class SetResult(NamedTuple):
@@ -80,32 +66,6 @@ class SetResult(NamedTuple):
     edits: Sequence[FileEdit] = ()
 
 
-def assignment(text: str, schema: Schema) -> FieldChange:
-    """Return what ``field=value`` asks for; a name that is no field of its own is that of an attribute.
-
-    Raises: ``InvalidQuery``.
-    """
-    found = _ASSIGNMENT.fullmatch(text)
-    if found is None or not found["name"]:
-        raise InvalidQuery(f"{in_quotes(text[:80])} sets no field.", hint=_HINT)
-    name = found["name"].replace("-", "_") if found["name"].replace("-", "_") in CORE_FIELDS else found["name"]
-    prefix, _, member = name.partition(".")
-    if name == "id":
-        raise InvalidQuery("An id is not set.", hint=f"{kb('rename', 'OLD', 'NEW')} changes it wherever it is named.")
-    if name in schema.edges or name in OBJECT_FIELDS or (prefix in OBJECT_FIELDS and not member):
-        what = f"{in_quotes(name)} is an edge" if name in schema.edges else f"{in_quotes(name)} is no single field"
-        hint = (
-            f"{kb('link', 'ID', name, 'OTHER')} states one."
-            if name in schema.edges
-            else f"Name a member, as {name}.key."
-        )
-        raise InvalidQuery(f"{what}.", hint=hint)
-    if name in _STAMPED:
-        raise InvalidQuery(f"`{name}` is set by KB itself.", hint="Leave it out.")
-    flat = name if name in CORE_FIELDS or prefix in OBJECT_FIELDS else f"attributes.{name}"
-    return FieldChange(flat, found["how"], found["value"])
-
-
 def find(view: View, key: str) -> Node:
     """Return the entity of an id, or of a former one. Raises ``NotFound`` with the nearest one."""
     for node in view.nodes([view.renamed([key]).get(key, key)]):
@@ -113,86 +73,22 @@ def find(view: View, key: str) -> Node:
     raise NotFound(f"There is no entity {in_quotes(key)}.", hint=is_it(near_ids(view.rows, key, 1)))
 
 
+def read_with(target: WriteTarget, on: Callable[[View], T], key: str) -> T:
+    """Return what ``on`` reads about an entity. Raises: what it raises; ``NotSynced`` where no file states it any more.
+
+    The next sync removes such an entity, and the records still have it.
+    """
+    try:
+        found: T = target.read(on)
+    except NotFound:
+        check_free(target.read, target.workspace.store(target.branch).read, key)
+        raise
+    return found
+
+
 def with_called(outcome: Outcome, called: Mapping[str, str]) -> Outcome:
     """Return an outcome that warns of former ids by which entities were named."""
     return msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *former.said(called))) if called else outcome
-
-
-def values_of(node: Node, asked: Sequence[FieldChange], schema: Schema) -> dict[str, Any]:
-    """Return the new value of each field, None for one that is removed; changes of one list come one after the other.
-
-    Raises: ``InvalidQuery`` for a value that its field cannot have.
-    """
-    values: dict[str, Any] = {}
-    whole = Counter(one.name for one in asked if one.how not in _OF_LISTS)
-    for one in asked:
-        if whole[one.name] and one.name in values:
-            hint = "Give each field one value, or add to its list and remove from it: tags+=a tags-=b."
-            raise InvalidQuery(f"`{one.name}` is set twice.", hint=hint)
-        old = values[one.name] if one.name in values else node.fields.get(one.name)
-        values[one.name] = _value(one, old, _kind(schema, node.type, one.name))
-        value = values[one.name]
-        if value is not None and "." not in one.name:
-            fault = field_problem(one.name, value) or meaning_problem(one.name, value)
-            if fault:
-                raise InvalidQuery(f"`{one.name}` {fault.message}.", hint=fault.hint)
-    return values
-
-
-def _kind(schema: Schema, type_: str, name: str) -> str:
-    """Return the type of a field: that which is declared, else "any"."""
-    return CORE_FIELDS[name] if name in CORE_FIELDS else _declared_kind(schema.entities.get(type_), name)
-
-
-def _declared_kind(definition: EntityType | None, name: str) -> str:
-    """Return the type that is declared for an attribute, else "any"."""
-    attribute = definition.attributes.get(name.removeprefix("attributes.")) if definition else None
-    return attribute.type if attribute and name.startswith("attributes.") else "any"
-
-
-def _value(one: FieldChange, old: Any, kind: str) -> Any:
-    """Return the value that an assignment gives its field."""
-    is_list = kind == "list" or (kind == "any" and isinstance(old, list))
-    items = [item for part in one.value.split(",") if (item := part.strip())]
-    if one.how in _OF_LISTS:
-        if not is_list and old is not None:
-            raise InvalidQuery(f"`{one.name}` is no list.", hint=f"Set it: {one.name}=….")
-        return _list(one, old if isinstance(old, list) else [], items)
-    if one.how == ":=":
-        return _json(one)
-    if one.value == "":
-        return None
-    if is_list:
-        return items
-    if kind in {"number", "boolean", "object"}:
-        return _value(one._replace(how=":="), old, kind)
-    return one.value
-
-
-def _list(one: FieldChange, before: Sequence[Any], items: Sequence[str]) -> list[Any] | None:
-    """Return a list with items added or removed, None for an empty one. An item that is no text is named as in JSON."""
-    if not items:
-        raise InvalidQuery(f"`{one.name}{one.how}` names no item.", hint=f"For example {one.name}{one.how}a,b.")
-    texts = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in before]
-    if one.how == "-=":
-        missing = next((item for item in items if item not in texts), None)
-        if missing is not None:
-            hint = f"It has {some_of(texts, _MOST_NAMED)}." if texts else "It is empty."
-            raise InvalidQuery(f"`{one.name}` has no {in_quotes(missing)}.", hint=hint)
-        return [item for item, text in zip(before, texts, strict=True) if text not in items] or None
-    if texts != list(before):
-        message = f"`{one.name}` has items that are no text, and += adds text."
-        raise InvalidQuery(message, hint=f"Set all of it as JSON: {one.name}:=[…].")
-    return [*before, *(item for item in dict.fromkeys(items) if item not in before)]
-
-
-def _json(one: FieldChange) -> Any:
-    tree = json_reader.read(one.value)
-    if tree.problems or not one.value.strip():
-        reason = f": {tree.problems[0].message}" if tree.problems else ""
-        message = f"`{one.name}`: {in_quotes(one.value[:80])} is not JSON{reason}."
-        raise InvalidQuery(message, hint="With := the value is JSON; with = it is text.")
-    return tree.root
 
 
 def set_fields(
@@ -216,12 +112,12 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         node = find(view, key)
         return node, view.schema(workspace.schema), view.recorded_seq, _has_default_status(view, node)
 
-    node, schema, seq, has_default = target.read(on)
+    node, schema, seq, has_default = read_with(target, on, key)
     called = {key: node.id} if node.id != key else {}
     asked = [assignment(word, schema) for word in words]
     names = list(dict.fromkeys(one.name for one in asked))
     if not names:
-        raise InvalidQuery("No field is named.", hint=_HINT)
+        raise InvalidQuery("No field is named.", hint=EXAMPLES)
     _check_links(node, asked)
     extractors = wanted(workspace)
     is_document = bool(node.path) and is_markdown(extractors, node.path)
@@ -236,6 +132,7 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         raise InvalidQuery(message, hint="Set the two in two calls: each call is one record.")
     said = message or f"set {', '.join(sorted(names))} of {key}"
     if in_store:
+        _refuse_contested(node, names)
         values = values_of(node, asked, schema)
         request = client_request(node, values) | {"message": said, "dry_run": dry_run, "expected_seq": seq}
         changeset = parse(request)
@@ -245,6 +142,7 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
     definition = schema.entities.get(node.type)
     document = _read_stated(workspace, extractors, node, names)
     values = values_of(_as_stated(node, document.stated, definition, names), asked, schema)
+    values = {name: None if value == [] else value for name, value in values.items()}  # no file states an empty list
     if definition:
         check_status(definition, values.get("status"))
     edit = _edit_fields(extractors, document, values, definition)
@@ -257,39 +155,23 @@ def _set(target: WriteTarget, key: str, words: Sequence[str], *, message: str, d
         warnings.append(
             f"A document of a {node.type} without a status has the default: {in_quotes(key)} gets {default}."
         )
-    if outcome.applied and "type" in values:
-        warnings += _unfit_edges(target, schema, node.id)
     outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *warnings))
     return SetResult(with_called(outcome, called), edits)
 
 
-def _unfit_edges(target: WriteTarget, schema: Schema, key: str) -> list[str]:
-    """Return a warning of the edges of an entity that its type does not allow, if there are any."""
-
-    def on(view: View) -> list[str]:
-        links = [link for link in view.touching([key]) if link.is_resolved]
-        ends = {end for link in links for end in (link.from_id, link.to_id) if not is_link_id(end)}
-        types = {node.id: node.type for node in view.nodes(sorted(ends))}
-        unfit = [
-            edge_words(link)
-            for link in links
-            if link.from_id in types
-            and link.to_id in types
-            and not schema.fits(link.type, types[link.from_id], types[link.to_id])
-        ]
-        check = kb("check", "--rule", "endpoint-types")
-        return [f"The types do not fit of {some_of(unfit, _MOST_NAMED)}. {check} says what to do."] if unfit else []
-
-    found: list[str] = target.workspace.store(target.branch).read(on)
-    return found
+def _refuse_contested(node: Node, names: Iterable[str]) -> None:
+    """Refuse to set a field whose several values the person has not been shown. Raises: ``StaleBase``."""
+    for name in names:
+        if contested_note(name) in node.fields:
+            message, hint = refusal(node.id, name)
+            raise StaleBase(message, hint=hint)
 
 
 def _check_moved(target: WriteTarget, node: Node) -> None:
     """Refuse to edit a document that has moved, which no record has yet. Raises: ``NotSynced``."""
     recorded = target.workspace.store(target.branch).read(lambda view: view.nodes([node.id]))
     if recorded and recorded[0].path and recorded[0].path != node.path:
-        where = f"{in_quotes(node.path)}, and was in {in_quotes(recorded[0].path)}"
-        raise NotSynced(f"{in_quotes(node.id)} is in {where}. That is not recorded yet.", hint=SYNC_FIRST)
+        raise NotSynced(moved_words(node.id, node.path, recorded[0].path), hint=SYNC_FIRST)
 
 
 def _check_links(node: Node, asked: Sequence[FieldChange]) -> None:
@@ -437,9 +319,9 @@ FRONT_MATTER_HOLDS: Final = (
 def is_writable(value: Any, definition: EntityType | None, name: str) -> bool:
     """Return whether front matter can state a value of a field; a number or a boolean where the schema declares one."""
     if isinstance(value, bool):
-        return _declared_kind(definition, name) == "boolean"
+        return declared_kind(definition, name) == "boolean"
     if isinstance(value, int | float):
-        return _declared_kind(definition, name) == "number"
+        return declared_kind(definition, name) == "number"
     return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, str) for one in value))
 
 
@@ -455,7 +337,7 @@ def _line(stated: StatedEntity | None, names: Iterable[str]) -> int:
 
 def _check(document: _Document, values: Mapping[str, Any], after: Facts, definition: EntityType | None) -> None:
     """Refuse an edit after which the document would not state exactly what was asked for."""
-    path, before, key = document.path, document.facts, document.stated.id
+    before, key = document.facts, document.stated.id
     now = entity_in(after, key)
     typed = stated_fields(now, definition)[0] if now and definition else {}
     wanted_entities = []
@@ -473,10 +355,52 @@ def _check(document: _Document, values: Mapping[str, Any], after: Facts, definit
                 if now and isinstance(value, int | float) and is_same(typed.get(name), value)
             }
         wanted_entities.append(msgspec.structs.replace(one, fields=fields))
-    expected = msgspec.structs.replace(before, entities=tuple(wanted_entities))
-    if meaning(expected) != meaning(after):
-        new = added(before.problems, after.problems)
-        why = f": {new[0].message}" if new else ""
-        hint = f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
-        line = _line(document.stated, values)
-        raise refused(path, line, f"the file would then not state what is asked for{why}.", hint)
+    # An edit may remove the reason of a problem.
+    expected = msgspec.structs.replace(before, entities=tuple(wanted_entities), problems=after.problems)
+    if added(before.problems, after.problems) or meaning(expected) != meaning(after):
+        raise _misstated(document, values, after)
+
+
+_KEYLESS: Final = {
+    "type": ", as the settings of its folder say",
+    "title": ", as its text says",
+    "text_ref": ", the document itself",
+}
+"""The source of a field that a document states without a key for it."""
+
+
+def _misstated(document: _Document, values: Mapping[str, Any], after: Facts) -> DerivedFact:
+    """Return the error for an edit after which a document would not state what was asked for, with the first reason."""
+    path, key = document.path, document.stated.id
+    now = entity_in(after, key)
+    stated = {**now.fields, "type": now.type} if now else {}
+    left = next((name for name, value in values.items() if value is None and name in stated), "")
+    texts = {name: value for name, value in values.items() if isinstance(value, str)}
+    other = next((name for name, value in texts.items() if stated.get(name, value) != value), "")
+    links = {*map(_link_key, after.links)}
+    lost = [one for one in document.facts.links if _link_key(one) not in links]
+    targets = sorted({one.target for one in lost})
+    new = added(document.facts.problems, after.problems)
+    line, field, found = _line(document.stated, values), "", list[str]()
+    why, hint = "", f"Edit {in_quotes(path)} and {kb('sync', lead='run')}."
+    if new:
+        why, hint = f" {new[0].message}", new[0].hint or hint
+    elif left:
+        field, found = left, [str(stated[left])]
+        why = f" Without a key `{left}` it has {in_quotes(found[0])}{_KEYLESS.get(left, '')}."
+        hint = f"{kb('set', key, f'{left}=…')} sets another value."
+    elif lost:
+        line, field, found = lost[0].line, "links", targets
+        why = f" Its key `links` states edges as well, which would be lost: to {some_of(targets, _MOST_NAMED)}."
+        hint = f"Change the URLs in {in_quotes(path)}, leave the other items there, and {kb('sync', lead='run')}."
+    elif other:
+        field, found = other, [str(stated[other])]
+        why = f" `{other}` would be {in_quotes(found[0])}."
+        if found[0] == texts[other].strip():
+            hint = f"{kb('set', key, f'{other}={found[0]}')} sets it: a file states text without spaces around it."
+    message = f"the file would then not state what is asked for.{why}"
+    return refused(path, line, message, hint, subject=key, field=field, values=found)
+
+
+def _link_key(link: StatedLink) -> tuple[str, str, str | None, str, bool, bool]:
+    return link.subject, link.target, link.type, link.kind, link.is_path, link.reverse

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from kbcore.model.claims.change import Change
 from kbcore.text.problems import FileProblem
 
 __all__ = [
@@ -91,6 +92,8 @@ class Facts(msgspec.Struct, frozen=True):
     ``held_back`` are the ids of entities of which a part could not be read: what was known of them, and of their
     links, is kept. ``unidentified`` has the title of each entry whose id could not be read, "" where it has none: it
     may be any entity of this title that the file no longer states, or any at all without a title; those are kept.
+
+    ``changes`` are those of a change file, which no other file has.
     """
 
     entities: tuple[StatedEntity, ...] = ()
@@ -99,6 +102,7 @@ class Facts(msgspec.Struct, frozen=True):
     is_complete: bool = True
     held_back: tuple[str, ...] = ()
     unidentified: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
 
 
 class SourceFile(msgspec.Struct, frozen=True):

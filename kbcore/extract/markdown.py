@@ -182,7 +182,8 @@ def _identity(draft: _Draft) -> tuple[str, int]:
                 FileProblem(0, "id_from_file_name", f"the id {in_quotes(stem)} is the file name", hint, "note")
             )
             return stem, 1
-    if is_hidden:
+    is_left_out = draft.document.front is None and not draft.document.is_whole  # it is too long to be read
+    if is_hidden or is_left_out:
         return "", 1
     where = "its front matter" if draft.document.front is not None else "front matter at its beginning"
     hint = (

@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
-from kbcore.extract.announced import may_be_announced
+from kbcore.extract.entry_points import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault

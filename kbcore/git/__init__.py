@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kbcore.git.blobs import Blob, Tree
 from kbcore.git.commands import LOCAL_ENV_VARS, hooks_dir
-from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_head
+from kbcore.git.head import HeadCache, HeadState, MustAskGit, needs_git_each_time, read_branch, read_head
 from kbcore.git.identity import IdCache, write_id
 from kbcore.git.ownership import SharedModes, check_owner, find_own_repository
 from kbcore.git.reflog import BirthCache, birth_of, former_names, has_reflog, was_moved
@@ -20,6 +20,7 @@ from kbcore.git.refs import (
     is_in_use,
     local_branches,
     merged_since,
+    tips,
     worktree_heads,
 )
 from kbcore.git.repository import Repository, RepositoryCache, find_repository
@@ -51,7 +52,9 @@ __all__ = [
     "local_branches",
     "merged_since",
     "needs_git_each_time",
+    "read_branch",
     "read_head",
+    "tips",
     "was_moved",
     "worktree_heads",
     "write_id",

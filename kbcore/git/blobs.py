@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 from kbcore import limits
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.git.commands import run_git
-from kbcore.git.files import BRANCH_PREFIX, encode_name
+from kbcore.git.files import BRANCH_PREFIX, encode_name, is_true, read_settings
 from kbcore.git.repository import Repository
 from kbcore.ids import path_text
 
@@ -93,6 +94,79 @@ def shared_commit(repo: Repository, env: Mapping[str, str], a: str, b: str) -> s
     return answer.output.decode("ascii", "replace").split("\n")[0] if answer.status == 0 else None
 
 
+def merge_bases(repo: Repository, env: Mapping[str, str], a: str, b: str) -> list[str]:
+    """Return the best common ancestors of two commits: none, one, or several where branches were merged crosswise.
+
+    Raises: ``GitUnusable``.
+    """
+    answer = run_git(repo, env, ["merge-base", "--all", a, b], allowed=(0, 1), timeout_s=_TIMEOUT_S)
+    return answer.output.decode("ascii", "replace").split()
+
+
+def is_cut_off(repo: Repository, env: Mapping[str, str], tips: Sequence[str], bases: Sequence[str]) -> bool:
+    """Tell whether the history of a shallow clone ends between these commits and their common ancestors.
+
+    A later common ancestor may then be missing. Raises: ``GitUnusable``.
+    """
+    try:
+        ends = {line.strip() for line in (repo.common_dir / "shallow").read_text("ascii").splitlines()}
+    except FileNotFoundError:
+        return False
+    except (OSError, UnicodeDecodeError) as error:
+        raise GitUnusable(f"the file {repo.common_dir / 'shallow'} cannot be read: {error}") from error
+    asked = "".join(f"{name}\n" for name in (*tips, *(f"^{base}" for base in bases))).encode("ascii")
+    listed = run_git(repo, env, ["rev-list", "--stdin"], asked=asked, timeout_s=_TIMEOUT_S).output
+    return not ends.isdisjoint(listed.decode("ascii", "replace").split())
+
+
+def differing_files(
+    repo: Repository, env: Mapping[str, str], commit: str, others: Sequence[str]
+) -> Iterator[tuple[str, Tree]]:
+    """Yield other commits, each with its files that are not the same in the first one; what it lacks is left out.
+
+    Raises: ``GitUnusable``.
+    """
+    if not others:
+        return
+    asked = "".join(f"{other} {commit}\n" for other in others).encode("ascii")
+    look = ["diff-tree", "--stdin", "-r", "-z", "--no-renames", "--no-ext-diff"]
+    words = run_git(repo, env, look, asked=asked, timeout_s=_TIMEOUT_S).output.split(b"\0")
+    found: dict[str, Tree] = {other: {} for other in others}
+    of: Tree = {}
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if word.startswith(b":"):
+            _, mode, _, name, _ = word[1:].decode("ascii").split(" ")
+            if mode in _FILES:
+                of[path_text(words[at + 1])] = Blob(mode, name)
+            at += 2
+        else:
+            of = found.get(word.decode("ascii", "replace").strip(), {})
+            at += 1
+    yield from found.items()
+
+
+def absent(repo: Repository, env: Mapping[str, str], names: Collection[str]) -> set[str]:
+    """Return those of these objects that are not in this clone; nothing is fetched. Raises: ``GitUnusable``."""
+    if not names:
+        return set()
+    if not _is_partial(repo, env):
+        asked = "".join(f"{name}\n" for name in names).encode("ascii")
+        lines = run_git(repo, env, ["cat-file", "--batch-check"], asked=asked, timeout_s=_TIMEOUT_S).output.splitlines()
+        return {line.split(b" ")[0].decode("ascii") for line in lines if line.endswith(b" missing")}
+    # To be asked for an object that it lacks, git ends where it may not fetch it.
+    listed = ["cat-file", "--batch-all-objects", "--unordered", "--buffer", "--batch-check=%(objectname)"]
+    here = run_git(repo, env, listed, timeout_s=_TIMEOUT_S).output.decode("ascii", "replace").split()
+    return {*names}.difference(here)
+
+
+def _is_partial(repo: Repository, env: Mapping[str, str]) -> bool:
+    """Tell whether objects of this clone are left with a remote until they are needed. Raises: ``GitUnusable``."""
+    asked = ["config", "-z", "--get-regexp", r"^remote\..*\.promisor$"]
+    return run_git(repo, env, asked, allowed=(0, 1)).status == 0
+
+
 def commit_time(repo: Repository, env: Mapping[str, str], commit: str) -> str:
     """Return when a commit was made, as RFC 3339 text in UTC; it sorts as the times of records do.
 
@@ -116,6 +190,32 @@ def tree_of(repo: Repository, env: Mapping[str, str], commit: str) -> Tree:
     return {path: Blob(mode, name) for path, mode, name in found if mode in _FILES}
 
 
+def paths_below(repo: Repository, env: Mapping[str, str], commit: str, folder: str) -> set[str]:
+    """Return the paths of the files of a commit below a folder. Raises: ``GitUnusable``."""
+    answer = run_git(repo, env, ["ls-tree", "-r", "-z", "--full-tree", commit, "--", folder], timeout_s=_TIMEOUT_S)
+    return {path for path, _ in _entries(answer.output)}
+
+
+def not_checked_out(repo: Repository, env: Mapping[str, str], folder: str) -> set[str]:
+    """Return the paths below a folder that the index has and that git is set to leave out of the worktree.
+
+    That is so in a sparse checkout, and for what a user marks (``update-index --skip-worktree``).
+
+    Raises: ``GitUnusable``.
+    """
+    asked = ["ls-files", "-t", "-z", "--full-name", "--", f":(top){folder}"]
+    listed = run_git(repo, env, asked, timeout_s=_TIMEOUT_S).output.split(b"\0")
+    return {path_text(entry[2:]) for entry in listed if entry.startswith(b"S ")}
+
+
+def is_sparse(repo: Repository) -> bool:
+    """Tell whether git is set to leave files of the index out of the worktree. No process is started for it.
+
+    Raises: ``GitUnusable``.
+    """
+    return is_true(read_settings(repo.common_dir, repo.git_dir).get("core.sparsecheckout", "false"))
+
+
 def staged_tree(repo: Repository, env: Mapping[str, str], before: Tree) -> Tree:
     """Return the files that a commit of the index would hold; ``before`` is what HEAD holds.
 
@@ -123,7 +223,7 @@ def staged_tree(repo: Repository, env: Mapping[str, str], before: Tree) -> Tree:
 
     Raises: ``GitUnusable``; ``InvalidQuery`` while a merge is not resolved.
     """
-    index = _index(repo, env)
+    index = named_index(repo, env)
     answer = run_git(repo, env, ["ls-files", "--stage", "-z"], timeout_s=_TIMEOUT_S, index=index)
     found: Tree = {}
     unmerged: list[str] = []
@@ -153,7 +253,14 @@ def is_anything_staged(repo: Repository, env: Mapping[str, str], commit: str) ->
     The index is that of ``staged_tree``. Raises: ``GitUnusable``.
     """
     asked = ["diff-index", "--cached", "--quiet", "--ignore-submodules=none", commit, "--"]
-    return run_git(repo, env, asked, allowed=(0, 1), timeout_s=_TIMEOUT_S, index=_index(repo, env)).status == 1
+    return run_git(repo, env, asked, allowed=(0, 1), timeout_s=_TIMEOUT_S, index=named_index(repo, env)).status == 1
+
+
+def staged_with(repo: Repository, env: Mapping[str, str], pattern: str) -> set[str]:
+    """Return the text files of the index of which a line matches a pattern (``grep -iE``). Raises: ``GitUnusable``."""
+    asked = ["grep", "--cached", "-I", "-l", "-z", "-i", "-E", "--full-name", "-e", pattern, "--", ":/"]
+    answer = run_git(repo, env, asked, allowed=(0, 1), timeout_s=_TIMEOUT_S, index=named_index(repo, env))
+    return {path_text(name) for name in answer.output.split(b"\0") if name}
 
 
 def ignored(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> set[str]:
@@ -165,7 +272,9 @@ def ignored(repo: Repository, env: Mapping[str, str], paths: Collection[str]) ->
     return {path_text(name) for name in answer.output.split(b"\0") if name}
 
 
-def contents(repo: Repository, env: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+def contents(
+    repo: Repository, env: Mapping[str, str], names: Collection[str], most_bytes: int = limits.MAX_SOURCE_FILE_BYTES
+) -> Iterator[tuple[str, bytes | None]]:
     """Yield the content of blobs by their names, each once; None for one that is larger than a document may be.
 
     Raises: ``GitUnusable`` when one is not in this clone.
@@ -173,13 +282,21 @@ def contents(repo: Repository, env: Mapping[str, str], names: Collection[str]) -
     listed = list(dict.fromkeys(names))
     for start in range(0, len(listed), _AT_ONCE):
         chunk = listed[start : start + _AT_ONCE]
-        small = [name for name, size in zip(chunk, _sizes(repo, env, chunk), strict=True) if _fits(size)]
+        small = [name for name, size in zip(chunk, _sizes(repo, env, chunk), strict=True) if size <= most_bytes]
         yield from _read(repo, env, small)
         yield from ((name, None) for name in set(chunk) - set(small))
 
 
-def _fits(size: int) -> bool:
-    return size <= limits.MAX_SOURCE_FILE_BYTES
+def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of the content of those of these files that a commit has, by path.
+
+    Raises: ``GitUnusable`` when one is not in this clone.
+    """
+    tree = tree_of(repo, env, commit)
+    names = {path: tree[path].id for path in paths if path in tree and tree[path].mode != SUBMODULE}
+    found = contents(repo, env, names.values(), limits.MAX_CHANGE_FILE_BYTES)
+    sums = {name: sha256(data or b"").hexdigest() for name, data in found}
+    return {path: sums[name] for path, name in names.items()}
 
 
 def _sizes(repo: Repository, env: Mapping[str, str], names: Sequence[str]) -> list[int]:
@@ -217,7 +334,7 @@ def _entries(output: bytes) -> Iterator[tuple[str, tuple[str, str, str]]]:
             yield path_text(name), (first, second, third)
 
 
-def _index(repo: Repository, env: Mapping[str, str]) -> Path | None:
+def named_index(repo: Repository, env: Mapping[str, str]) -> Path | None:
     """Return the index that git, or a user, means by GIT_INDEX_FILE; None for the worktree's own.
 
     That of another repository, whose hook asks about this one, is not meant.

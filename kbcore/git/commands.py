@@ -75,7 +75,7 @@ def run_git(
 
     ``env`` is the environment of the calling process, ``asked`` what git reads on standard input, and ``index`` an
     index other than the worktree's own. git finds the repository itself, so that its own refusal of somebody else's
-    repository (``safe.directory``) stands.
+    repository (``safe.directory``) remains.
 
     Raises:
         GitUnusable: git is missing, did not answer in time, or ended with a status outside ``allowed``.

@@ -18,7 +18,7 @@ from kbcore.errors import GitUnusable
 from kbcore.ids import check_branch_name
 from kbcore.limits import MAX_CONFIG_BYTES
 from kbcore.remedies import by_front_end
-from kbcore.storage.files import refusal
+from kbcore.storage.files import below, refusal
 
 BRANCH_PREFIX = b"refs/heads/"
 COMMIT = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -158,7 +158,7 @@ def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:
 
     Looks at the loose file first, as git does, then at ``packed-refs``.
     """
-    content = read_small(common_dir / os.fsdecode(ref))
+    content = read_small(below(common_dir, os.fsdecode(ref)))
     if content is not None:
         value = content.strip()
         if COMMIT.fullmatch(value):
@@ -168,7 +168,7 @@ def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:
             branch_of_ref(target, common_dir / os.fsdecode(ref))
             return read_commit(common_dir, target, depth=depth + 1)
         return None
-    packed = _read_whole(common_dir / "packed-refs")
+    packed = _read_whole(below(common_dir, "packed-refs"))
     end = packed.find(b" " + ref + b"\n")
     if end < 0:
         return None
@@ -176,15 +176,15 @@ def read_commit(common_dir: Path, ref: bytes, *, depth: int = 0) -> str | None:
     return commit.decode("ascii") if COMMIT.fullmatch(commit) else None
 
 
-def read_settings(common_dir: Path) -> dict[str, str]:
+def read_settings(common_dir: Path, git_dir: Path | None = None) -> dict[str, str]:
     """Return the settings of a repository's own configuration, such as ``core.bare``, keys in lower case.
 
     As git does when it looks for the working tree, this follows no include. Keys of subsections are left out.
-    ``config.worktree`` of the main worktree counts where the repository says so.
+    ``config.worktree`` counts where the repository says so: that of the main worktree, or of the one of ``git_dir``.
     """
     settings = _parse_config(read_small(common_dir / "config", limit_bytes=MAX_CONFIG_BYTES) or b"")
     if is_true(settings.get("extensions.worktreeconfig", "false")):
-        own = read_small(common_dir / "config.worktree", limit_bytes=MAX_CONFIG_BYTES)
+        own = read_small((git_dir or common_dir) / "config.worktree", limit_bytes=MAX_CONFIG_BYTES)
         settings.update(_parse_config(own or b""))
     return settings
 

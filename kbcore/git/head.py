@@ -5,6 +5,7 @@ git is asked only where HEAD is not a file: repositories that keep their refs as
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from kbcore.git.commands import run_git
 from kbcore.git.files import BRANCH_PREFIX, COMMIT, branch_of_ref, decode_name, read_commit, read_small
 from kbcore.git.repository import Repository
 from kbcore.ids import detached_name
+from kbcore.storage.files import below
 
 _REFTABLE_STUB = b"refs/heads/.invalid"
 
@@ -71,19 +73,33 @@ def read_head(
         NotARepository: HEAD is gone.
         GitUnusable: HEAD holds what git would not write, or git cannot read this repository.
     """
-    target = _head_target(repo.git_dir)
-    answered = None
-    if target == _REFTABLE_STUB:
-        if cache is not None and not starts_git and _is_outdated(repo, cache):
-            raise MustAskGit(lambda: _ask_git(repo, env, cache))
-        answered = _ask_git(repo, env, cache)
-    if answered is not None:
-        target = answered.target
+    target, answered = _target(repo, env, cache, starts_git=starts_git)
     if not target.startswith(b"refs/"):
         return _off_branch(repo.git_dir, target.decode("ascii"))
-    branch = branch_of_ref(target, repo.git_dir / "HEAD")
+    branch = branch_of_ref(target, below(repo.git_dir, "HEAD"))
     commit = read_commit(repo.common_dir, target) if answered is None else answered.commit
     return HeadState(branch=branch, kind="branch" if commit else "unborn", commit=commit)
+
+
+def read_branch(repo: Repository, env: Mapping[str, str], *, cache: HeadCache | None = None) -> str:
+    """Return the branch of ``read_head``, without a look at its commit. Raises: as ``read_head``."""
+    target, _ = _target(repo, env, cache, starts_git=True)
+    if not target.startswith(b"refs/"):
+        return _off_branch(repo.git_dir, target.decode("ascii")).branch
+    return branch_of_ref(target, below(repo.git_dir, "HEAD"))
+
+
+def _target(
+    repo: Repository, env: Mapping[str, str], cache: HeadCache | None, *, starts_git: bool
+) -> tuple[bytes, HeadAnswer | None]:
+    """Return the full ref name in HEAD, or the commit, and the answer of git where it was asked."""
+    target = _head_target(repo.git_dir)
+    if target != _REFTABLE_STUB:
+        return target, None
+    if cache is not None and not starts_git and _is_outdated(repo, cache):
+        raise MustAskGit(lambda: _ask_git(repo, env, cache))
+    answered = _ask_git(repo, env, cache)
+    return answered.target, answered
 
 
 def uses_reftable(git_dir: Path) -> bool:
@@ -98,11 +114,10 @@ def needs_git_each_time(repo: Repository) -> bool:
 
 def _head_target(git_dir: Path) -> bytes:
     """Return the full ref name in HEAD, or the commit."""
-    path = git_dir / "HEAD"
-    try:
-        link = str(path.readlink())
-    except OSError:  # not a symlink, which is the rule; what is wrong with it otherwise, reading will tell
-        link = ""
+    path = below(git_dir, "HEAD")
+    link = ""
+    with contextlib.suppress(OSError):  # what is wrong with it, reading will tell
+        link = os.readlink(path) if os.path.islink(path) else ""  # noqa: PTH114, PTH115 - see `files.below`
     if link.startswith("refs/"):
         return os.fsencode(link)
     content = read_small(path)

@@ -10,6 +10,7 @@ from typing import Final
 
 from kbcore.git.files import is_fresh, read_small
 from kbcore.git.repository import Repository
+from kbcore.storage.files import below
 
 _FOLDERS: Final = ("rebase-merge", "rebase-apply")
 _MARKS: Final = (
@@ -41,4 +42,4 @@ def is_in_sequence(repo: Repository) -> bool:
 
 def operation_of(repo: Repository) -> str:
     """Return the name of git's operation that is not finished in a worktree, such as ``merge``; "" for none."""
-    return next((name for mark, name in _MARKS if (repo.git_dir / mark).exists()), "")
+    return next((name for mark, name in _MARKS if below(repo.git_dir, mark).exists()), "")

@@ -22,6 +22,7 @@ from kbcore.git.head import tables_stamp, uses_reftable
 from kbcore.git.refs import local_branches
 from kbcore.git.repository import Repository
 from kbcore.ids import check_branch_name
+from kbcore.storage.files import below
 from kbcore.storage.gitref import Birth
 
 _ENTRY = re.compile(rb"(?:0{40}|0{64}) [0-9a-f]{40,64} [^\t]* (\d{1,15}) [+-]\d{4}(?:\t(.*))?")
@@ -77,7 +78,7 @@ def birth_of(repo: Repository, env: Mapping[str, str], branch: str, cache: Birth
         return None
     ref = BRANCH_PREFIX + encode_name(branch)
     if not uses_reftable(repo.git_dir):
-        return _birth_in(read_first_line(repo.common_dir / "logs" / os.fsdecode(ref)))
+        return _birth_in(read_first_line(below(repo.common_dir, f"logs/{os.fsdecode(ref)}")))
     key, stamp = (repo.common_dir, branch), tables_stamp((repo.common_dir,))
     known = cache.get(key)
     if known is not None and stamp is not None and known[0] == stamp:

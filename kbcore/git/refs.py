@@ -62,6 +62,16 @@ def local_branches(repo: Repository, env: Mapping[str, str]) -> set[str]:
     return names | _loose_names(repo.common_dir / "refs" / "heads")
 
 
+def tips(repo: Repository, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the commit of each local and each remote-tracking branch, by the whole name of its ref.
+
+    Raises: ``GitUnusable``.
+    """
+    asked = ["for-each-ref", "--format=%(objecttype) %(objectname) %(refname)", "refs/heads/", "refs/remotes/"]
+    lines = (line.split(b" ", 2) for line in run_git(repo, env, asked).output.splitlines())
+    return {decode_name(ref): commit.decode("ascii") for kind, commit, ref in lines if kind == b"commit"}
+
+
 def merged_since(repo: Repository, env: Mapping[str, str], before: str) -> list[str]:
     """Return the local branches whose commits HEAD of this worktree has all, and had not at the commit ``before``.
 

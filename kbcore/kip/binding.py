@@ -167,13 +167,13 @@ class _Binding:
         is_scalar = not isinstance(value, list | dict)
         if field == "values" and not hole.path:
             if not isinstance(value, list) or any(isinstance(one, list | dict) for one in value):
-                told = "IN takes a list of texts, numbers, true, false or null"
-                raise _wrong_kind(hole.parameter, value, told, hole.at)
+                expected = "IN takes a list of texts, numbers, true, false or null"
+                raise _wrong_kind(hole.parameter, value, expected, hole.at)
         elif field in _NUMBERS and (not isinstance(value, int | float) or isinstance(value, bool)):
             raise _wrong_kind(hole.parameter, value, "this is a number", hole.at)
         elif (field in _SCALARS or field == "values") and not is_scalar:
-            told = "a condition compares texts, numbers, true, false and null"
-            raise _wrong_kind(hole.parameter, value, told, hole.at)
+            expected = "a condition compares texts, numbers, true, false and null"
+            raise _wrong_kind(hole.parameter, value, expected, hole.at)
 
     def object(self, node: Object, field: str) -> Object:
         if node.parameter:
@@ -216,13 +216,13 @@ class _Binding:
     def unknown(self, name: str, at: int) -> KipRefused:
         given = sorted(self.parameters)
         missing = [one for one in placeholders(self.tree) if one not in self.parameters]
-        told = f"given: {', '.join(in_quotes(one) for one in given[:40])}" if given else "no parameters were given"
+        listed = f"given: {', '.join(in_quotes(one) for one in given[:40])}" if given else "no parameters were given"
         hint = f"Give its value {_place(name)}."
         if f":{name}" in self.parameters:
             hint = f"Leave the colon out {_place(name)}."
         elif nearest(name, given):
             hint = did_you_mean(name, given)
-        message = f"The parameter `{name}` is not given ({told})."
+        message = f"The parameter `{name}` is not given ({listed})."
         return refused(SYNTAX, message, at=at, hint=hint, data={"missing": missing, "given": given[:40]})
 
     def check_mentions(self, json: Any, at: int) -> None:
@@ -268,7 +268,7 @@ def _place(name: str) -> str:
     )
 
 
-def _wrong_kind(name: str, value: Any, told: str, at: int, *, is_text: bool = False) -> KipRefused:
+def _wrong_kind(name: str, value: Any, expected: str, at: int, *, is_text: bool = False) -> KipRefused:
     """Return the refusal of a parameter; ``is_text`` where a text is wanted."""
     kinds = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a map"}
     shown = f"the number {value}" if type(value) in {int, float} else kinds.get(type(value), "null")
@@ -276,7 +276,7 @@ def _wrong_kind(name: str, value: Any, told: str, at: int, *, is_text: bool = Fa
     if is_text and not isinstance(value, list | dict):
         text = f'"{json_text(value)}"'
         hint = f"Give it as a text, {text}; a shell needs {name}='{text}'."
-    return refused(SYNTAX, f"The parameter `{name}` is {shown}; {told}.", at=at, hint=hint)
+    return refused(SYNTAX, f"The parameter `{name}` is {shown}; {expected}.", at=at, hint=hint)
 
 
 def _copied(json: Any) -> Any:

@@ -20,9 +20,9 @@ def check_size(asked: s.FindCommand | s.ClauseGroup) -> None:
     shown = (*asked.find, *asked.order) if isinstance(asked, s.FindCommand) else ()
     parts = [*scoping.parts_of(asked.where if isinstance(asked, s.FindCommand) else asked)]
     _check_count([one for one in parts if isinstance(one, _CLAUSES)], limits.MAX_KIP_CLAUSES, "patterns and groups")
-    told = "conditions"
+    wording = "conditions"
     hint = 'Compare with a list, IN(?x.name, ["a", "b"]), or split the command into several.'
-    _check_count([one for one in parts if isinstance(one, _CONDITIONS)], limits.MAX_KIP_CONDITIONS, told, hint)
+    _check_count([one for one in parts if isinstance(one, _CONDITIONS)], limits.MAX_KIP_CONDITIONS, wording, hint)
     values = [one.values for one in parts if isinstance(one, s.IsIn) for _ in one.values.json]
     _check_count(values, limits.MAX_KIP_VALUES, "values in lists", "Ask for a part of them at a time.")
     _check_count(shown, limits.MAX_KIP_EXPRESSIONS, "expressions", "FIND the whole element, ?x, or its ?x.attributes.")
@@ -51,9 +51,9 @@ def check_query(translation: Translation, query: s.FindCommand, bound: Kinds) ->
             if _is_map(sort.key):
                 raise _of_a_map(sort.key, "ORDER BY takes single values")
         elif _plainly(sort.key) not in found:
-            told = f"ORDER BY names {sort.key.function}(…), which FIND does not ask for."
+            wording = f"ORDER BY names {sort.key.function}(…), which FIND does not ask for."
             hint = "Put the same aggregate into FIND(…) as well."
-            raise refused(SYNTAX, told, at=sort.key.at, hint=hint)
+            raise refused(SYNTAX, wording, at=sort.key.at, hint=hint)
 
 
 def check_variables(variables: tuple[s.Variable, ...], where: s.ClauseGroup, bound: Kinds) -> None:
@@ -73,8 +73,8 @@ def _is_map(path: s.Path) -> bool:
     return len(path.parts) == 1 and path.parts[0] in MAPS
 
 
-def _of_a_map(path: s.Path, told: str) -> Exception:
+def _of_a_map(path: s.Path, wording: str) -> Exception:
     shown = f"?{path.variable}.{path.parts[0]}"
     return refused(
-        SYNTAX, f"{told}, and {shown} is a map.", at=path.at, hint=f"Name a key of it, such as {shown}.name."
+        SYNTAX, f"{wording}, and {shown} is a map.", at=path.at, hint=f"Name a key of it, such as {shown}.name."
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.kip.names import LINK_ATTRIBUTES, LINK_METADATA, NODE_ATTRIBUTES, NODE_METADATA, TypeNames, is_given
-from kbcore.model.graph import CLIENT, Link, Node, nested
+from kbcore.model.graph import CLIENT, CONTESTED, Link, Node, nested
 from kbcore.model.values import is_same
 
 
@@ -73,12 +73,16 @@ def _metadata(element: Node | Link, fields: Mapping[str, str], given: Mapping[st
     values = {key: given[key] if key in given else getattr(element, field) for key, field in fields.items()}
     shown = {key: value for key, value in values.items() if value not in {None, ""} and (value or key != "_version")}
     shown |= nested(element.fields, "metadata")
+    if contested := nested(element.fields, CONTESTED):
+        shown[CONTESTED_KEY] = contested
     if shown.get("_created_at") == shown.get("created_at"):
         shown.pop("_created_at", None)
     return dict(sorted(shown.items()))
 
 
-STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version"})
+CONTESTED_KEY: Final = "_contested"
+"""Metadata with the contested fields of an element, and what changes state of each."""
+STAMPS: Final = frozenset({"created_at", "updated_at", "_created_at", "_version", CONTESTED_KEY})
 """Metadata that KB writes down of an element by itself, whatever is said of it."""
 
 

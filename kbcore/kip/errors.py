@@ -124,10 +124,10 @@ def refused(
     ``at`` is the offset of the place in the text, ``expected`` the forms that were allowed there, ``hint`` one
     sentence with the remedy (the code's own where it is empty), ``data`` what else a program may want to know.
     """
-    told: dict[str, Any] = {"kip_code": code.code, "kip_name": code.name}
-    told |= {"offset": at} if at is not None else {}
-    told |= {"expected": list(expected)} if expected else {}
-    return KipRefused(message, hint=hint or code.hint, data={**told, **(data or {})})
+    members: dict[str, Any] = {"kip_code": code.code, "kip_name": code.name}
+    members |= {"offset": at} if at is not None else {}
+    members |= {"expected": list(expected)} if expected else {}
+    return KipRefused(message, hint=hint or code.hint, data={**members, **(data or {})})
 
 
 def placed(error: KipRefused, text: str) -> KipRefused:
@@ -156,7 +156,7 @@ def envelope(error: KipRefused, say: Callable[[str], str] = for_shell) -> dict[s
     """Return the answer that KIP gives to a command that is refused; ``say`` words its remedies for the client."""
     data = dict(error.data)
     code, name = data.pop("kip_code"), data.pop("kip_name")
-    told = {"code": code, "message": error.message, "hint": say(error.remedy), "name": name}
+    members = {"code": code, "message": error.message, "hint": say(error.remedy), "name": name}
     if "problems" in data:
         data["problems"] = [one | {"hint": say(one["hint"])} if "hint" in one else one for one in data["problems"]]
-    return {"error": {**told, "data": data} if data else told}
+    return {"error": {**members, "data": data} if data else members}

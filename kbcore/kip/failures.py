@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import errors
-from kbcore.errors import KBError, KipRefused
+from kbcore.errors import KBError, KipRefused, followed_by
 from kbcore.kip.errors import (
     CONSTRAINT,
     DUPLICATE,
@@ -42,6 +42,7 @@ KIP_CODES: Final[Mapping[str, KipError]] = {
     errors.NotSynced.code: KipError(VERSION),
     errors.FilesUnknown.code: KipError(TIMEOUT),
     errors.ChangesetIdReused.code: KipError(DUPLICATE),
+    errors.ContentRedacted.code: KipError(DUPLICATE),
     errors.LimitExceeded.code: KipError(RESOURCE, "Split the command into smaller ones and send them as a batch."),
     errors.DerivedFact.code: KipError(IMMUTABLE, "Edit the named file and have it synced, or leave that key out."),
     errors.BranchMoved.code: KipError(VERSION, "Check which branch is meant, FIND again, then send the command again."),
@@ -66,6 +67,8 @@ KIP_CODES: Final[Mapping[str, KipError]] = {
     ),
     errors.ClockUnusable.code: KipError(INTERNAL),
     errors.ResourceLimit.code: KipError(RESOURCE, "Ask for less, or ask the user for more memory or threads for KB."),
+    errors.PrologUnavailable.code: KipError(INTERNAL),
+    errors.PrologFailed.code: KipError(INTERNAL),
     errors.CommitUncertain.code: KipError(
         INTERNAL,
         "FIND what it writes before anything else. UPSERT and DELETE may be sent again as they are; UPDATE only where "
@@ -121,8 +124,8 @@ def in_batch(error: KipRefused, at: int, count: int, *, dry_run: bool) -> KipRef
     """Return the error of one of several commands, with what became of the others; ``at`` counts from 0."""
     became = "only checked" if dry_run else "run"
     before = f" The commands before it were {became}." if at else ""
-    behind = " The commands after it were not run." if at + 1 < count else ""
-    message = f"{error.message.rstrip('.')}. This is command {at + 1} of {count}.{before}{behind}"
+    after = " The commands after it were not run." if at + 1 < count else ""
+    message = followed_by(error.message, f"This is command {at + 1} of {count}.{before}{after}")
     return KipRefused(
         message,
         hint=error.remedy,

@@ -14,15 +14,15 @@ from kbcore.config.settings import KipLimits
 from kbcore.errors import InvalidQuery
 from kbcore.kip import algebra, narrowing
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import Viewed, ask, prepared, too_many
 from kbcore.kip.checking import check_query, check_size, check_variables
-from kbcore.kip.compile.groups import solve
-from kbcore.kip.compile.projection import Cell, Selected, ValueSlice, select, select_variables
-from kbcore.kip.compile.statement import SqlStatement
 from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import TypeNames
 from kbcore.kip.paging import START_OVER, cursor_in, mark_of
+from kbcore.kip.run_statement import Viewed, ask, prepared, too_many
+from kbcore.kip.sql.groups import solve
+from kbcore.kip.sql.projection import Cell, Selected, ValueSlice, select, select_variables
+from kbcore.kip.sql.statement import SqlStatement
 from kbcore.kip.steps import Translation
 from kbcore.model.schema import Schema
 from kbcore.text import cursor as cursors

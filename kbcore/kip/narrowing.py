@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.kip import algebra
-from kbcore.kip.compile.matching import name_of
-from kbcore.kip.compile.statement import MOST_KEYS, CompileContext, SqlStatement
+from kbcore.kip.sql.matching import name_of
+from kbcore.kip.sql.statement import MOST_KEYS, CompileContext, SqlStatement
 from kbcore.kip.vocabulary import PREDICATES
 
 Ids = tuple[str, ...]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -38,8 +40,13 @@ def cursor_in(given: Text, mark: str, overlay: str = "") -> cursors.Cursor:
     except InvalidQuery as error:
         hint = "Repeat the command of the first page with its next_cursor, on the same branch; only LIMIT may differ."
         raise refused(SYNTAX, error.message, at=given.at, hint=hint) from error
+    check_same(given, partial(cursors.check_overlay, cursor, overlay))
+    return cursor
+
+
+def check_same(given: Text, check: Callable[[], None]) -> None:
+    """Make a check of ``text.cursor`` for the cursor that a command brings. Raises: ``KipRefused`` (KIP_1001)."""
     try:
-        cursors.check_overlay(cursor, overlay)
+        check()
     except InvalidQuery as error:
         raise refused(SYNTAX, error.message, at=given.at, hint=START_OVER) from error
-    return cursor

@@ -18,7 +18,7 @@ _BEFORE: Final = 80
 """Characters that are kept in front of the place when its line is too wide to be shown whole."""
 
 
-class Position(msgspec.Struct, frozen=True):
+class TextPosition(msgspec.Struct, frozen=True):
     """A line and a column, both from 1; columns count characters."""
 
     line: int
@@ -28,12 +28,12 @@ class Position(msgspec.Struct, frozen=True):
         return f"line {self.line}, column {self.column}"
 
 
-def place_of(text: str, at: int) -> Position:
+def place_of(text: str, at: int) -> TextPosition:
     """Return line and column of an offset; one beyond the end is the end."""
     line, start = 1, 0
     for found in _BREAK.finditer(text, 0, min(at, len(text))):
         line, start = line + 1, found.end()
-    return Position(line, min(at, len(text)) - start + 1)
+    return TextPosition(line, min(at, len(text)) - start + 1)
 
 
 def excerpt(text: str, at: int) -> str:

@@ -18,11 +18,11 @@ from kbcore.ids import is_link_id
 from kbcore.interrupting import Stopped
 from kbcore.kip import failures
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import unknown_names, with_present_ids
 from kbcore.kip.binding import read as read_command
 from kbcore.kip.errors import IMMUTABLE, NOT_FOUND, SYNTAX, envelope, placing, refused
 from kbcore.kip.meta import describe, search
 from kbcore.kip.request import CommandText, KipRequest
+from kbcore.kip.run_statement import unknown_names, with_present_ids
 from kbcore.query.former import said as said_of
 from kbcore.remedies import for_shell, kb
 from kbcore.store import dry_run
@@ -54,6 +54,10 @@ class KipContext(msgspec.Struct, frozen=True):
     """A time in AT without a zone is one of the machine's own zone, else of UTC."""
     say: Callable[[str], str] = for_shell
     """Words a remedy for the client (``kbcore.remedies``)."""
+
+    def say_here(self, text: str) -> str:
+        """Do as ``say``, with the place of what has to be run elsewhere."""
+        return self.say(self.workspace.located(text, self.branch))
 
     @property
     def store(self) -> BranchStore:
@@ -115,7 +119,7 @@ def run(
         )
     except KBError as failure:
         refusal = failures.in_batch(failures.in_kip(failure, writes=True), 0, len(request.commands), dry_run=True)
-        return _answer(request, [envelope(refusal, around.say)], [], None, is_error=True)
+        return _answer(request, [envelope(refusal, around.say_here)], [], None, is_error=True)
     finally:
         view.close()
 
@@ -149,7 +153,7 @@ def _run(
             refusal = failures.in_kip(error, writes=attempt.writes or (isinstance(failure, Stopped) and request.writes))
             if request.is_batch:
                 refusal = failures.in_batch(refusal, at, count, dry_run=request.dry_run)
-            return _answer(request, [*responses, envelope(refusal, around.say)], warnings, seq, is_error=True)
+            return _answer(request, [*responses, envelope(refusal, around.say_here)], warnings, seq, is_error=True)
         seq = piece.seq if head is None else head
         files = piece.files or files
         warnings += [warning for warning in piece.warnings if warning not in warnings]

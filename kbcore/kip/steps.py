@@ -10,7 +10,7 @@ from kbcore.kip import algebra, scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import SYNTAX, refused
 from kbcore.kip.names import TypeNames
-from kbcore.kip.undefined import no_predicate, no_type
+from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.model.schema import Schema
 from kbcore.text.escaping import in_quotes
 

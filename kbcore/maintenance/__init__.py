@@ -1,5 +1,5 @@
 """Owns the care of stores: proofs, the diagnosis of the installation, repairs and salvage.
 
-Offers compaction, backup, restore, and adoption of other stores as well.
-Never changes a store without keeping a copy of what it removes, but for pruning, which the user asks for.
+Offers compaction, backup, restore, redaction, and adoption of other stores as well.
+Never changes a store without keeping a copy of what it removes, but for pruning and redaction, which the user asks for.
 """

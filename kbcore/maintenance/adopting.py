@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import GitUnusable, InvalidQuery, JournalCorrupt, KBError
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import branchdir, files, head, layout, lock, trashed, verify
 from kbcore.storage.fs import Fs
 from kbcore.store import branches, kb_folder, pointer, relocation
@@ -116,7 +116,7 @@ def _copied(workspace: Workspace, source: Path, *, even_damaged: bool) -> _Copy:
         proof = verify.prove(fs, source)
         damage = proof.damage
         if damage and not even_damaged:
-            hint = f"With --even-damaged it is taken over as it is; then {typed('doctor')} says what can be repaired."
+            hint = f"With --even-damaged it is taken over as it is; then {shell('doctor')} says what can be repaired."
             raise JournalCorrupt(f"{source} does not prove: {damage}. Nothing was taken over.", hint=hint)
         branch = _branch_of(source, proof.head.branch if proof.head else "")
         place = branchdir.building_place(workspace.folders.directory_of(branch))
@@ -146,7 +146,7 @@ def _refuse_present(workspace: Workspace, copies: list[_Copy]) -> None:
     said = [f"{one.branch} has a store {up_to(present[one.branch])}, this one is {up_to(one.seq)}" for one in taken]
     raise InvalidQuery(
         f"{some_of(said, 3)}. Nothing was taken over.",
-        hint=f"With --replace, the present store goes to the trash; {typed('branch', 'restore')} brings it back.",
+        hint=f"With --replace, the present store goes to the trash; {shell('branch', 'restore')} brings it back.",
     )
 
 

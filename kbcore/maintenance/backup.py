@@ -18,12 +18,12 @@ import msgspec
 from kbcore import interrupting
 from kbcore.errors import Damaged, GitUnusable, HistoryPruned, InvalidQuery, KBError, StoreWentBack, UnknownBranch
 from kbcore.maintenance.epochs import begin_epoch, ending
-from kbcore.remedies import typed
-from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify, witness
+from kbcore.remedies import shell
+from kbcore.storage import archive, branchdir, files, head, journal, snapshot, verify
 from kbcore.storage.archive import Backup, Saved
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Tip
-from kbcore.storage.witness import Loss
+from kbcore.storage.loss import Loss, holds
 from kbcore.store import branches
 from kbcore.store.branches import lost, trash
 from kbcore.store.branches.stores import discard_cache, repository_lock
@@ -339,7 +339,7 @@ def _shared(present: _Store, new: _Store) -> int:
     for one, other in ((present, new), (new, present)):
         tips = [Tip(past.seq, past.hash, "", 0, past.at) for past in one.head.epochs]
         tip = next((tip for tip in (one.head.head, *tips) if tip.seq == bound), None)
-        if tip and not witness.holds(other.fs, other.folder, other.head, tip):
+        if tip and not holds(other.fs, other.folder, other.head, tip):
             return _compared(present, new, bound)
     return bound
 
@@ -366,7 +366,7 @@ def _refuse_present(states: Iterable[RestoredBranch], *, replaces: bool) -> None
     if there and not replaces:
         raise InvalidQuery(
             f"{some_of(there, 3)} {'has a store' if len(there) == 1 else 'have stores'}; nothing was restored.",
-            hint=f"With --replace, the present store goes to the trash; {typed('branch', 'restore')} brings it back. "
+            hint=f"With --replace, the present store goes to the trash; {shell('branch', 'restore')} brings it back. "
             "Or name other branches of the backup with --only.",
         )
 

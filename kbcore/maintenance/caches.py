@@ -12,13 +12,13 @@ from typing import Final
 from kbcore.errors import Damaged, Incompatible, ViewDamaged
 from kbcore.limits import MIB
 from kbcore.maintenance.findings import DoctorFinding
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import files, journal, layout
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize
-from kbcore.view import text_index
+from kbcore.view import claim_index, text_index
 from kbcore.view.base import open_view
-from kbcore.view.cache_files import TEXT, UNFINISHED, VIEW, CacheFiles, refuse_log
+from kbcore.view.cache_files import CLAIMS, TEXT, UNFINISHED, VIEW, CacheFiles, refuse_log
 from kbcore.view.opening import is_ahead
 
 _MAX_SHOWN: Final = 5
@@ -38,12 +38,14 @@ def cache_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]
     unfinished = [name for name in names if name.startswith(UNFINISHED)]
     if unfinished:
         message = f"{pluralize(len(unfinished), 'unfinished view')} of processes that ended early."
-        remedy = f"{typed('gc', lead='Run')} when they are a day old: it removes them."
+        remedy = f"{shell('gc', lead='Run')} when they are a day old: it removes them."
         yield DoctorFinding("cache", "note", "unfinished_view", message, remedy, branch, str(folder))
     if VIEW in names:
         yield from _view(workspace, branch)
     if TEXT in names:
         yield from _text(workspace, branch)
+    if CLAIMS in names:
+        yield from _claims(workspace, branch)
 
 
 def witnesses(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
@@ -75,6 +77,23 @@ def _text(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
         return
     message = f"The text index at seq {seq} holds {pluralize(entities, 'entity')} in {length_bytes / MIB:.1f} MiB."
     yield DoctorFinding("cache", "ok", "text", message, "", branch)
+
+
+def _claims(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    """Look at the index of changes."""
+    path = workspace.folders.cache_of(branch) / CLAIMS
+    try:
+        changes = claim_index.inspect(path)
+    except ViewDamaged as error:
+        reason = str(error).splitlines()[0]
+        remedy = "Nothing to do: it is made again when it is needed."
+        yield DoctorFinding(
+            "cache", "warning", "claims_damaged", f"It cannot be read: {reason}", remedy, branch, str(path)
+        )
+        return
+    yield DoctorFinding(
+        "cache", "ok", "claims", f"The index of changes has {pluralize(changes, 'change')}.", "", branch
+    )
 
 
 def _view(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:

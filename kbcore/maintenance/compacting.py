@@ -11,9 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from kbcore import interrupting
+from kbcore.errors import InvalidQuery
+from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.model import canonical
 from kbcore.model.graph import Node
+from kbcore.model.record import MERGE
 from kbcore.model.schema import Schema
+from kbcore.remedies import kb
 from kbcore.storage import compaction
 from kbcore.storage.head import Head
 from kbcore.store.branches import lost
@@ -61,12 +65,14 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
     ``prune_before`` gives up the parts of the journal that end before that seq, the one that is sealed now among them:
     the state is kept, with the ids of all changesets, but what happened there cannot be queried any more.
 
-    Raises: what ``storage.compaction.compact`` raises; ``StoreWentBack``; ``SnapshotCorrupt``, ``FormatTooNew`` when
-    the journal or an older snapshot cannot be folded. Nothing was changed then.
+    Raises: ``InvalidQuery`` for ``prune_before`` where changes are shared or merged; ``StoreWentBack``; what
+    ``storage.compaction.compact`` raises; ``SnapshotCorrupt``, ``FormatTooNew`` when the journal or an older snapshot
+    cannot be folded. Nothing was changed then.
     """
     fs, clock = workspace.machine.fs, workspace.machine.clock
     if prune_before is not None:
         compaction.check_seq(workspace.store(branch).head(), prune_before)
+        _refuse_shared(workspace, branch)
     workspace.made(branch)
     directory = workspace.folders.directory_of(branch)
     lost.refuse(workspace, branch)
@@ -94,6 +100,20 @@ def compact(workspace: Workspace, branch: str, *, prune_before: int | None = Non
         warnings=(*done.recovery.sentences(), *_given_up(workspace, branch, former)),
         not_pruned="" if prune_before is None else _not_pruned(done.head, prune_before),
     )
+
+
+def _refuse_shared(workspace: Workspace, branch: str) -> None:
+    """Refuse to give up records that the changes of a branch are derived from. Raises: ``InvalidQuery``."""
+
+    def has_changes(view: View) -> bool:
+        merged = view.rows("select count(*) from record where source = ?", [MERGE])[0][0]
+        return bool(merged or view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path)))
+
+    if workspace.config.share.mode != "off" or workspace.store(branch).read(has_changes):
+        raise InvalidQuery(
+            f"The records of {branch} say what its changes are, which are shared or merged: none is given up.",
+            hint=f"{kb('compact')} without --prune-before keeps them all.",
+        )
 
 
 def _not_pruned(head: Head, before: int) -> str:

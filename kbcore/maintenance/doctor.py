@@ -40,23 +40,26 @@ from kbcore.maintenance.findings import (
     of_config,
     of_error,
     of_proof,
+    way_out,
     with_settings_once,
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.proof import intact_seq
+from kbcore.maintenance.redaction import begun_at
 from kbcore.maintenance.speed import speed_findings
-from kbcore.remedies import for_shell, typed
+from kbcore.remedies import for_shell, shell
 from kbcore.storage import files, frame, journal, layout, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
+from kbcore.storage.loss import NOT_WRITTEN, Loss
 from kbcore.storage.trashed import ASIDE
 from kbcore.storage.verify import Proof, Stats
-from kbcore.storage.witness import NOT_WRITTEN
 from kbcore.store import branches, kb_folder, unread
 from kbcore.store.branches import lost, origins, trash
 from kbcore.store.folders import BRANCHES
 from kbcore.store.kb_folder import KB
-from kbcore.store.workspace import CONFIG, IGNORE, Workspace, check_initialised
+from kbcore.store.settings_files import CONFIG, IGNORE
+from kbcore.store.workspace import Workspace, check_initialised
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view import replay
 
@@ -124,6 +127,7 @@ def diagnose(
         *_guarded("stores", partial(_writable, workspace)),
         *_guarded("stores", partial(_strangers, workspace)),
         *_guarded("stores", partial(_trash, workspace)),
+        *_guarded("stores", partial(_redacting, workspace)),
         *_guarded("stores", partial(_lost, workspace)),
         *_guarded("stores", partial(_beside, workspace)),
         *_guarded("cache", partial(document_findings, workspace)),
@@ -142,7 +146,7 @@ def _advice(store: StoreHealth) -> DoctorFinding:
     since = f"{records} ({size.bytes_since_snapshot} bytes) since the newest snapshot"
     message = f"{since}: the store is slow to prove, and to open without a cache."
     return DoctorFinding(
-        "journal", "warning", "compact_advised", message, f"{typed('compact', lead='Run')}.", store.branch
+        "journal", "warning", "compact_advised", message, f"{shell('compact', lead='Run')}.", store.branch
     )
 
 
@@ -181,7 +185,7 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
     is_older = kb_folder.kind_of(fs, workspace.folders.shown_branches) == "folder"
     if not is_older and not workspace.folders.has_branches_dir() and not (workspace.settings_dir / CONFIG).is_file():
         message = f"There is no {KB} in {workspace.repo.kb_root}."
-        yield DoctorFinding("settings", "error", "not_initialised", message, f"{typed('init', lead='Run')}.")
+        yield DoctorFinding("settings", "error", "not_initialised", message, f"{shell('init', lead='Run')}.")
         return
     try:
         config, schema = workspace.config, workspace.schema
@@ -192,12 +196,15 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
         message = f"{types}; {origins.default_line(workspace)}; {wait}."
         yield DoctorFinding("settings", "ok", "settings", message)
+    for cut in workspace.cut_values():
+        message = f"{cut.place}: {cut.message}"
+        yield DoctorFinding("settings", "warning", cut.code, message, cut.hint, file=cut.source, line=cut.line)
     if notice := workspace.user.notice:
         yield DoctorFinding("settings", "note", "no_own_settings", notice)
     data = files.read_file(fs, kb_dir / IGNORE, MAX_CONFIG_BYTES)
     if data is not None and not {f"/{BRANCHES}", BRANCHES} & {*data.decode("utf-8", "replace").split()}:
         message = f"{KB}/{IGNORE} does not keep a link {KB}/{BRANCHES} out of git."
-        remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or {typed('init', lead='run')}, which adds it."
+        remedy = f"Add a line `/{BRANCHES}`, without a slash at its end, or {shell('init', lead='run')}, which adds it."
         yield DoctorFinding("settings", "warning", "not_ignored", message, remedy)
 
 
@@ -221,17 +228,25 @@ def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[DoctorFinding]:
         yield from speed_findings(probe, workspace.folders.cache_dir, workspace.machine.clock)
 
 
+def _redacting(workspace: Workspace) -> Iterator[DoctorFinding]:
+    """Say so where a redaction did not go through all stores."""
+    if at := begun_at(workspace):
+        message = f"A redaction that began {at} did not go through all stores: some may hold what it was to take out."
+        remedy = f"Give the same {shell('redact')} again: it goes through all of them."
+        yield DoctorFinding("stores", "warning", "redaction_unfinished", message, remedy)
+
+
 def _trash(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Name the stores in the trash, and say of each whether it proves, as far as the bounds go."""
     folder = workspace.folders.branches_dir / branches.TRASH
     there = [*trash.held(workspace, max_proven=MAX_PROVEN, max_bytes=MAX_PROVEN_BYTES)]
     if there:
         message = f"{pluralize(len(there), 'store')} that KB moved away to {folder}."
-        remedy = f"{typed('gc', '--empty-trash')} deletes the old ones."
+        remedy = f"{shell('gc', '--empty-trash')} deletes the old ones."
         yield DoctorFinding("stores", "note", "trash", message, remedy, file=str(folder))
     for one in [one for one in there if one.damage is not None]:
         when = f"moved to the trash on {trash.moment_of(one.entry)}"
-        command = typed("branch", "restore", one.branch, *["--even-damaged"] * bool(one.damage))
+        command = shell("branch", "restore", one.branch, *["--even-damaged"] * bool(one.damage))
         if one.damage:
             message = f"The store of {one.branch} that was {when} does not prove: {one.damage}."
             remedy = f"{command} brings it back, to be repaired" if one.is_newest else "Keep another one"
@@ -245,7 +260,7 @@ def _trash(workspace: Workspace) -> Iterator[DoctorFinding]:
     if rest:
         shown = some_of([one.entry.path.name for one in rest], 3)
         message = f"{pluralize(len(rest), 'store')} in the trash, too many or too large to be proven here: {shown}."
-        remedy = f"{typed('branch', 'restore')} proves a store before it brings it back."
+        remedy = f"{shell('branch', 'restore')} proves a store before it brings it back."
         yield DoctorFinding("stores", "note", "trash_not_proven", message, remedy, file=str(folder))
 
 
@@ -266,7 +281,9 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     loss = None
     with contextlib.suppress(KBError):  # what cannot be read is in the proof
         loss = lost.loss_of(workspace, branch)
-    yield from of_proof(proof, directory, branch, lacks_records=loss is not None)
+    if loss:
+        yield _of_loss(workspace, loss, way_out(proof, directory, branch, loss))
+    yield from of_proof(proof, directory, branch, loss)
     if proof.head is None:
         return
     head, size = proof.head, verify.stats(fs, directory, proof.head)
@@ -280,6 +297,12 @@ def _store(workspace: Workspace, branch: str, stores: list[StoreHealth]) -> Iter
     if proof.is_sound:
         yield from _times(fs, directory, head, branch)
     yield from _refusals(workspace, [directory, directory / layout.LOCK, directory / head.head.file], branch)
+
+
+def _of_loss(workspace: Workspace, loss: Loss, way_on: str = "") -> DoctorFinding:
+    """Return the finding for a store that lacks acknowledged records; ``way_on`` is as in ``Loss.remedy``."""
+    found = of_error("stores", lost.error_of(workspace, loss, way_on), loss.branch)
+    return msgspec.structs.replace(found, message=f"{loss.sentence()} {NOT_WRITTEN}")
 
 
 def _times(fs: Fs, directory: Path, head: Head, branch: str) -> Iterator[DoctorFinding]:
@@ -375,11 +398,11 @@ def _lost(workspace: Workspace) -> Iterator[DoctorFinding]:
     place = workspace.place
     noted = list(place.entries())
     for loss in lost.losses(workspace):
-        found = of_error("stores", lost.error_of(workspace, loss), loss.branch)
-        yield msgspec.structs.replace(found, message=f"{loss.sentence()} {NOT_WRITTEN}")
+        if loss.kind == "gone":
+            yield _of_loss(workspace, loss)
     for name in _names(workspace):
         for copy in workspace.witness(name).copies:
-            remedy = f"{typed('doctor', '--new-epoch', lead='Run')} in the copy."
+            remedy = f"{shell('doctor', '--new-epoch', '--branch', name, lead='Run')} in the copy."
             yield DoctorFinding("stores", "warning", "store_copied", for_shell(copy), remedy, name)
     for damaged in place.damaged():
         yield DoctorFinding(
@@ -424,7 +447,7 @@ def _unlogged(workspace: Workspace, there: Iterable[str]) -> Iterator[DoctorFind
             "git keeps no reflogs here. A branch that is deleted and made again keeps the store of the earlier one, "
             "unless KB listed the branches in between."
         )
-        after = f"{typed('gc', lead='run')} after you delete a branch"
+        after = f"{shell('gc', lead='run')} after you delete a branch"
         remedy = f"`git config core.logAllRefUpdates true` has git keep them. Or {after}."
         yield DoctorFinding("git", "note", "no_reflogs", message, remedy)
 
@@ -440,7 +463,7 @@ def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
     if aside:
         message = f"{pluralize(len(aside), 'store')} that made room when a process ended: {some_of(aside, 3)}."
         yield DoctorFinding(
-            "stores", "note", "store_aside", message, f"{typed('gc')} puts them back.", file=str(parent)
+            "stores", "note", "store_aside", message, f"{shell('gc')} puts them back.", file=str(parent)
         )
     building = [name for name in entries if name.startswith(layout.BUILDING_PREFIX)]
     if building:
@@ -448,7 +471,7 @@ def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
             f"{pluralize(len(building), 'unfinished store')} of processes that ended early: {some_of(building, 3)}"
         )
         yield DoctorFinding(
-            "stores", "note", "unfinished_store", message, f"{typed('gc')} removes them.", file=str(parent)
+            "stores", "note", "unfinished_store", message, f"{shell('gc')} removes them.", file=str(parent)
         )
     living = branches.living(workspace)
     there = [name for name, _ in branches.stores(workspace)]
@@ -459,6 +482,11 @@ def _strangers(workspace: Workspace) -> Iterator[DoctorFinding]:
         if name not in living:
             message = f"{name} is no branch of git and checked out nowhere."
             yield DoctorFinding(
-                "stores", "note", "outdated_store", message, f"{typed('gc')} moves its store to the trash.", name
+                "stores",
+                "note",
+                "outdated_store",
+                message,
+                f"{shell('gc')} moves its store to the trash.",
+                name,
             )
     yield from _unlogged(workspace, there)

@@ -15,7 +15,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize
 from kbcore.view import text_documents
 from kbcore.view.database import Room
-from kbcore.view.text_search import BODIES
+from kbcore.view.text_index_cache import BODIES
 
 
 def forget_documents(workspace: Workspace, branches: Iterable[str], *, dry_run: bool = False) -> int:

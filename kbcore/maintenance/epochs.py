@@ -19,13 +19,14 @@ from kbcore.clock import moment_after
 from kbcore.errors import InvalidQuery, JournalCorrupt, JournalTruncated
 from kbcore.maintenance.findings import damaged_journals, of_proof
 from kbcore.model import record
-from kbcore.model.record import EPOCH, REPAIR, SALVAGE, UNPROVEN, Operation, Record, Unproven
-from kbcore.remedies import typed
+from kbcore.model.record import EPOCH, REDACTION, REPAIR, SALVAGE, UNPROVEN, Operation, Record, Redaction, Unproven
+from kbcore.remedies import for_shell, shell
 from kbcore.storage import journal, known_damage, verify
 from kbcore.storage.head import Epoch, Head, SnapshotRef, with_epoch
 from kbcore.storage.journal import Writer
+from kbcore.storage.loss import Loss
 from kbcore.storage.places import MissingRecords
-from kbcore.storage.witness import BranchWitness, Loss
+from kbcore.storage.witness import BranchWitness
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from kbcore.store.branches.stores import repository_lock
@@ -40,6 +41,7 @@ _MESSAGES: Final = {
     EPOCH: "New epoch of the store",
     SALVAGE: "Salvage of the store",
     UNPROVEN: "Salvage of the store",
+    REDACTION: "Redaction of the store",
 }
 """The messages of records about the store, by their source."""
 ACCEPTED: Final = "A person accepted the loss."
@@ -47,11 +49,12 @@ ACCEPTED: Final = "A person accepted the loss."
 
 
 class NoteContent(msgspec.Struct, frozen=True):
-    """Further content of a record about the store: only that of a salvage has any of it."""
+    """Further content of a record about the store: only that of a salvage or a redaction has any of it."""
 
     ops: tuple[Operation, ...] = ()
     holes: tuple[MissingRecords, ...] = ()
     unproven: Unproven | None = None
+    redaction: Redaction | None = None
 
 
 def append_note(
@@ -75,7 +78,7 @@ def append_note(
     at, wall = moment_after(writer.head.head.at, workspace.machine.clock.now())
     of = functools.reduce(with_epoch, ended, writer.head)
     noted = Record(
-        schema=record.VOCABULARY,
+        schema=record.vocabulary_of(content.ops),
         changeset_id=secrets.token_hex(16),
         digest="",
         at=at,
@@ -85,9 +88,10 @@ def append_note(
         ops=content.ops,
         message=_MESSAGES[source],
         clock=wall,
-        repair=" ".join(sentences),
+        repair=for_shell(" ".join(sentences)),
         holes=content.holes,
         unproven=content.unproven,
+        redaction=content.redaction,
         session=author.session,
         epoch=of.store_id,
     )
@@ -279,7 +283,7 @@ def _begins_epoch(workspace: Workspace, branch: str, of: Head) -> bool:
 def _nothing(branch: str) -> InvalidQuery:
     return InvalidQuery(
         f"Nothing is missing from the store of {branch} any more: there is nothing to accept. Nothing was changed.",
-        hint=f"{typed('log')} shows the record with which the last epoch began, and why.",
+        hint=f"{shell('log')} shows the record with which the last epoch began, and why.",
     )
 
 
@@ -308,7 +312,7 @@ def _refuse_damage(workspace: Workspace, branch: str, loss: Loss | None) -> None
     if not workspace.folders.has_store(branch):
         return
     fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
-    found = of_proof(verify.prove(fs, directory), directory, branch, lacks_records=loss is not None)
+    found = of_proof(verify.prove(fs, directory), directory, branch, loss)
     damaged = damaged_journals(found, branch)
     known_damage.renew(fs, directory, workspace.folders.cache_of(branch), damaged)
     if damaged:

@@ -11,9 +11,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.errors import Damaged, HeadDamaged, InvalidConfig, JournalCorrupt, JournalTruncated, KBError, Problem
-from kbcore.remedies import for_shell, typed, without_referrals
+from kbcore.errors import (
+    Damaged,
+    FormatTooNew,
+    HeadDamaged,
+    InvalidConfig,
+    JournalCorrupt,
+    JournalTruncated,
+    KBError,
+    Problem,
+    SnapshotCorrupt,
+)
+from kbcore.remedies import for_shell, shell, without_referrals
 from kbcore.storage import layout, verify
+from kbcore.storage.loss import Loss
 
 Severity = Literal["ok", "note", "warning", "error", "not_checked"]
 
@@ -89,16 +100,16 @@ def with_settings_once(findings: Iterable[DoctorFinding]) -> list[DoctorFinding]
     return [*found.values()]
 
 
-def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records: bool = False) -> list[DoctorFinding]:
-    """Return what proving the files of a store found, each with its remedy.
-
-    ``lacks_records`` says that the store lacks acknowledged records as well: a salvage then has to be confirmed.
-    """
-    found = []
-    options = ("--yes",) if lacks_records else ()
+def of_proof(proof: verify.Proof, directory: Path, branch: str, loss: Loss | None) -> list[DoctorFinding]:
+    """Return what proving the files of a store found, each with its remedy; ``loss`` is what the store lacks."""
+    found, way_on = [], way_out(proof, directory, branch, loss)
     for one in proof.findings:
         severity: Severity = "error" if one.severity == "damage" else one.severity
-        remedy = f"{_remedy(one)} {_way_out(one, proof, directory, branch, options)}".strip()
+        remedy = _remedy(one)
+        if one.code == SnapshotCorrupt.code and way_on:
+            remedy = f"{way_on} After that, {shell('verify', '--branch', branch)} says what to do about the snapshot."
+        elif one.code in {*_JOURNAL, HeadDamaged.code}:
+            remedy = f"{remedy} {way_on}".strip()
         found.append(
             DoctorFinding("journal", severity, one.code, one.message, remedy, branch, one.file, one.line, one.offset)
         )
@@ -107,14 +118,15 @@ def of_proof(proof: verify.Proof, directory: Path, branch: str, *, lacks_records
 
 def rebuild_command(branch: str) -> str:
     """Return the command that makes a new head for a branch."""
-    return f"{typed('doctor', '--rebuild-head', '--branch', branch)}"
+    return f"{shell('doctor', '--rebuild-head', '--branch', branch)}"
 
 
-def salvage_advice(branch: str, *options: str) -> str:
-    """Return what to do about damage where there is no backup."""
+def salvage_advice(branch: str, loss: Loss | None) -> str:
+    """Return what to do about damage where there is no backup; a person confirms a salvage after a loss."""
+    command = layout.salvage_command(branch, *["--yes"] * bool(loss))
     return (
-        f"Without a backup, run {layout.salvage_command(branch, *options)}: it keeps a copy of the store and every "
-        "record that is proven, and says which records are gone."
+        f"Without a backup, run {command}: it keeps a copy of the store and every record that is proven, and says "
+        "which records are gone."
     )
 
 
@@ -134,21 +146,25 @@ def _remedy(found: verify.ProofFinding) -> str:
     return for_shell(without_referrals(found.remedy)) or _REMEDIES.get(found.code, "")
 
 
-def _way_out(
-    found: verify.ProofFinding, proof: verify.Proof, directory: Path, branch: str, options: tuple[str, ...]
-) -> str:
-    """Return what to do about damage where there is no backup, "" for what has its remedy already."""
-    if found.code == HeadDamaged.code and found.file == str(directory):
-        return ""  # it holds nothing that a head could be made of
-    if found.code == HeadDamaged.code:
-        made = "makes a new head from the journal, keeps a copy of the store, and says what it cannot prove."
-        return f"Run {rebuild_command(branch)}: it {made}"
-    if found.code not in _JOURNAL or proof.head is None:
-        return ""
-    if _is_mixed(found, proof):
+def way_out(proof: verify.Proof, directory: Path, branch: str, loss: Loss | None) -> str:
+    """Return what to do first about a damaged journal or head, or a loss, where there is no backup.
+
+    A salvage and a new head settle a loss too; a new epoch is refused where there is damage. "" where nothing of that
+    is wrong, and where the remedies of the findings say it.
+    """
+    found = {one.code for one in proof.findings if one.code != HeadDamaged.code or one.file != str(directory)}
+    if FormatTooNew.code in found:
+        return "First follow the remedy for what needs a newer KB." if loss else ""
+    journal = [one for one in proof.findings if one.code in _JOURNAL]
+    if any(not _is_mixed(one, proof) for one in journal):
+        return salvage_advice(branch, loss)
+    if journal:
         given_up = "for the records that are there, as if they were the right ones"
         return f"Without a backup, {rebuild_command(branch)} makes a new head {given_up}; it keeps a copy of the store."
-    return salvage_advice(branch, *options)
+    if HeadDamaged.code in found:
+        made = "makes a new head from the journal, keeps a copy of the store, and says what it cannot prove."
+        return f"Run {rebuild_command(branch)}: it {made}"
+    return loss.new_epoch() if loss else ""
 
 
 def _is_mixed(found: verify.ProofFinding, proof: verify.Proof) -> bool:

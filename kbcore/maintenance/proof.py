@@ -5,6 +5,7 @@ Writes nothing, takes no lock, and raises nothing for the state of the store: ev
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -15,9 +16,10 @@ import msgspec
 from kbcore import interrupting, progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, Unavailable, ViewDamaged
 from kbcore.maintenance.caches import witnesses
-from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof
+from kbcore.maintenance.findings import DoctorFinding, Severity, as_json, is_sound, of_error, of_proof, way_out
+from kbcore.maintenance.redaction_proof import contradictions
 from kbcore.model import canonical
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import files, journal, snapshot, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
@@ -28,7 +30,7 @@ from kbcore.view.base import open_view
 from kbcore.view.cache_files import VIEW
 from kbcore.view.fold import FoldStart, fold
 from kbcore.view.opening import is_ahead, is_usable
-from kbcore.view.tables import ELEMENTS
+from kbcore.view.tables import ELEMENTS, WHOLE
 from kbcore.view.view import View
 
 _TABLES = (*ELEMENTS, *(f"{table}_history" for table in ELEMENTS), "record")
@@ -106,16 +108,18 @@ def verify_branch(workspace: Workspace, branch: str, *, with_view: bool = False)
     head, good_seq = stored.head, stored.good_seq
     if head is not None and not stored.is_sound:
         good_seq = intact_seq(proof.fs, proof.directory, head)
-    proof.findings += of_proof(stored, proof.directory, branch)
+    loss = workspace.witness(branch).check(head) if head else None
+    proof.findings += of_proof(stored, proof.directory, branch, loss)
     if head is None:
         for name in ("journal", "replay", "snapshots"):
             proof.not_run(name, "The head file cannot be read.")
     else:
-        loss = workspace.witness(branch).check(head)
         if loss:
-            proof.failed(loss.error())
+            proof.failed(lost.error_of(workspace, loss, way_out(stored, proof.directory, branch, loss)))
         proof.ran("journal")
         good_seq = _replay(proof, head, good_seq)
+        if good_seq == head.seq:
+            _check_redactions(proof, head)
         if with_view:
             proof.findings += witnesses(workspace, branch)
             _check_view(proof, head, good_seq)
@@ -166,6 +170,16 @@ def _replay(proof: _Proof, head: Head, good_seq: int) -> int:
     return reached
 
 
+def _check_redactions(proof: _Proof, head: Head) -> None:
+    remedy = (
+        "Restore a backup of the store as it was after that redaction; what was taken out is not in that one either."
+    )
+    with contextlib.suppress(Damaged):  # a journal that cannot be read is reported with its own place
+        for code, message in contradictions(proof.fs, proof.directory, head):
+            is_note = code == "redaction_unchecked"
+            proof.found("note" if is_note else "error", code, message, "" if is_note else remedy)
+
+
 def _why(stopped: KBError | None) -> str:
     return f" ({stopped.code})" if stopped else ""
 
@@ -211,7 +225,11 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
             if is_ahead(cached.basis, head):
                 message = f"The cached view has seen record {cached.seq}, which the journal does not have."
                 proof.found(
-                    "error", "view_ahead", message, f"Records may be lost; {typed('doctor', lead='see')}.", str(path)
+                    "error",
+                    "view_ahead",
+                    message,
+                    f"Records may be lost; {shell('doctor', lead='see')}.",
+                    str(path),
                 )
                 return
             if cached.seq > good_seq or not is_usable(cached.basis, head):
@@ -229,7 +247,7 @@ def _check_view(proof: _Proof, head: Head, good_seq: int) -> None:
 
 
 def _rows(view: View, table: str) -> list[tuple[Any, ...]]:
-    return view.rows(f"select * from {table} order by all")  # noqa: S608 - a constant
+    return view.rows(f"select * from {WHOLE.get(table, table)} order by all")  # noqa: S608 - a constant
 
 
 def intact_seq(fs: Fs, directory: Path, head: Head) -> int:

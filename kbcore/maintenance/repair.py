@@ -79,7 +79,10 @@ def rebuild_head(workspace: Workspace, branch: str, author: Author) -> Repaired:
         remedy = f"{for_shell(without_referrals(error.remedy))} A new head does not repair that; nothing was changed."
         with files.explained(directory, "list", reading=True):
             has_journal = any(layout.segment_first_seq(name) is not None for name in fs.listdir(directory))
-        hint = f"{remedy} {salvage_advice(branch) if has_journal else ''}".strip()
+        loss = None
+        with contextlib.suppress(KBError):  # it is not known without a head
+            loss = lost.loss_of(workspace, branch)
+        hint = f"{remedy} {salvage_advice(branch, loss) if has_journal else ''}".strip()
         raise type(error)(error.message, hint=hint, data=error.data) from error
     interrupting.note_change()
     done, doubts, seq = (

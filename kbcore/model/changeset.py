@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidChangeset, LimitExceeded, Problem
+from kbcore.errors import InvalidChangeset, LimitExceeded, Problem, of_problems
 from kbcore.ids import check_id, link_id
-from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, STAMPS
+from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, STAMPS
 from kbcore.model.request_reader import RequestReader, kind_of
 from kbcore.model.values import ValueFault, field_problem, meaning_problem
 from kbcore.remedies import kb
@@ -28,8 +28,8 @@ MODES: Final[tuple[Mode, ...]] = ("create", "update", "upsert")
 EDGE_STAMPS: Final = ("created_at", "created_by", "source")
 _ENTITY_FIELDS: Final = tuple(name for name in CORE_FIELDS if name not in STAMPS)
 _EDGE_FIELDS: Final = ("confidence",)
-_ENTITY_KEYS: Final = ("id", "create", "replace", *_ENTITY_FIELDS, *OBJECT_FIELDS)
-_EDGE_KEYS: Final = ("type", "kind", "from", "to", "create", "replace", *_EDGE_FIELDS, *OBJECT_FIELDS)
+_ENTITY_KEYS: Final = ("id", "create", "replace", "resolve", *_ENTITY_FIELDS, *OBJECT_FIELDS)
+_EDGE_KEYS: Final = ("type", "kind", "from", "to", "create", "replace", "resolve", *_EDGE_FIELDS, *OBJECT_FIELDS)
 SET_BY_KB: Final = "set_by_kb"
 """The code of a field that a client sends and only KB sets."""
 _EDGE: Final = '{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}'
@@ -67,6 +67,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
     """True if it may set what KB sets otherwise."""
     is_of_kip: bool = False
     """True if a command of KIP writes it, which may say in metadata when and by whom it was made."""
+    resolve: dict[str, int | str] = {}
+    """By contested field: the number of its value that is to hold, from 1, or "keep"."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     mode: Mode = "upsert"
     is_import: bool = False
     is_of_kip: bool = False
+    resolve: dict[str, int | str] = {}
 
     @property
     def id(self) -> str:
@@ -209,6 +212,14 @@ def parse_deletion(request: Any, *, needs_version: bool = False) -> Changeset:
     return _finish(reader, whole, changeset, "delete")
 
 
+def check_frame(changeset_id: str, message: str) -> None:
+    """Refuse a message or an id that no changeset may have. Raises: ``InvalidChangeset``."""
+    frame = parse({"changeset_id": changeset_id or None, "message": message})
+    problems = [problem for problem in frame.problems if problem.code != "empty"]  # it names no items, and need not
+    if problems:
+        raise of_problems(InvalidChangeset, "The request is not valid", problems)
+
+
 def digest_of(asked: str, members: Mapping[str, Any]) -> str:
     """Return the SHA-256 of what a client asks for: by it a request that is sent again is known, for ever.
 
@@ -245,7 +256,8 @@ def _entity(reader: RequestReader, path: str, item: Mapping[str, Any], mode: Mod
     replaces = reader.flag(path, item, "replace")
     its_mode = "create" if reader.flag(path, item, "create") else mode
     is_whole = len(reader.problems) == before
-    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode, is_import)
+    resolve = _choices(reader, path, item)
+    return EntityWrite(path, key, values, objects, removed, is_whole, replaces, its_mode, is_import, resolve=resolve)
 
 
 def _stamps(
@@ -259,7 +271,8 @@ def _stamps(
 ) -> tuple[str, ...]:
     """Return the stamps that this item may set; note those that it must not have, and members that are unknown."""
     if is_import:
-        reader.keys(path, item, (*keys, *stamps))
+        # What was contested where the export was made is so by changes, which an export does not have.
+        reader.keys(path, item, (*keys, *stamps, CONTESTED))
         return stamps
     reader.keys(path, {name: item[name] for name in item if name not in stamps}, keys)
     for name in stamps:
@@ -280,7 +293,21 @@ def _edge(reader: RequestReader, path: str, item: Mapping[str, Any], mode: Mode,
     replaces = reader.flag(path, item, "replace")
     its_mode = "create" if reader.flag(path, item, "create") else mode
     is_whole = len(reader.problems) == before
-    return EdgeWrite(path, *ends, values, objects, removed, is_whole, replaces, its_mode, is_import)
+    resolve = _choices(reader, path, item)
+    return EdgeWrite(path, *ends, values, objects, removed, is_whole, replaces, its_mode, is_import, resolve=resolve)
+
+
+def _choices(reader: RequestReader, path: str, item: Mapping[str, Any]) -> dict[str, int | str]:
+    """Return which value of each contested field is to hold."""
+    value = item.get("resolve", {})
+    is_valid = isinstance(value, dict) and all(
+        choice == "keep" or (isinstance(choice, int) and not isinstance(choice, bool)) for choice in value.values()
+    )
+    if is_valid:
+        return dict(value)
+    hint = 'For example {"title": 2}, or {"deleted": "keep"}.'
+    reader.wrong(f"{path}.resolve", "wrong_type", "`resolve` must map fields to numbers of values.", hint)
+    return {}
 
 
 def _entity_delete(reader: RequestReader, path: str, item: Mapping[str, Any], *, needs_version: bool) -> EntityDelete:

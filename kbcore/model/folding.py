@@ -41,7 +41,8 @@ class _Before:
 def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
     """Fold the operations of one record into the state and return what changed.
 
-    An operation that sets what is there already changes nothing, and bumps no version.
+    An operation that sets what is there already changes nothing, and bumps no version. That a change came or went
+    changes nothing either: what that comes to is in other operations.
     """
     before = _Before()
     for op in ops:
@@ -56,7 +57,7 @@ def apply(state: State, stamp: Stamp, ops: Iterable[Operation]) -> Changes:
             _withdraw_link(state, stamp, op, before)
         elif isinstance(op, ConfirmLink):
             _confirm_link(state, stamp, op, before)
-        else:
+        elif isinstance(op, ReadSource | ForgetSource):
             _note_source(state, stamp, op, before)
     _settle(state, stamp, before)
     return _changes(state, before)

@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from kbcore.model.schema import is_hidden
+
 FieldKind = Literal["text", "list", "time"]
 
 CORE_FIELDS: Final[Mapping[str, FieldKind]] = {
@@ -38,6 +40,14 @@ STAMPS: Final[tuple[str, ...]] = ("created_at", "updated_at", "source")
 OBJECT_FIELDS: Final = ("attributes", "metadata")
 CLIENT: Final = ""
 """The source of a statement made by a person or an agent, as opposed to a file's path."""
+
+CONTESTED: Final = "contested"
+"""Begins the names of fields that say of another field which values changes give it that have not seen each other.
+
+``contested.title`` is a list, the value that is shown first: ``value`` (left out where it is removed) and ``changes``,
+each with ``change``, ``actor``, ``at`` and ``file``. ``contested.id`` is about ids; ``contested.deleted`` has changes
+that delete the entity and have not seen all of it.
+"""
 
 FORMER_KEY: Final = "former_ids"
 FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
@@ -68,6 +78,21 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def path(self) -> str:
         """Return the file that defines the entity, or the empty text when a client did."""
         return self.owners.get("type", CLIENT)
+
+    @property
+    def is_hidden(self) -> bool:
+        """Tell whether the entity is left out of what names neither it nor its type."""
+        return is_hidden(self.type, self.id)
+
+
+def contested_note(field: str) -> str:
+    """Return the field that says that another one is contested."""
+    return f"{CONTESTED}.{field}"
+
+
+def is_contested_note(name: str) -> bool:
+    """Tell whether a field says that another one is contested."""
+    return name.startswith(f"{CONTESTED}.")
 
 
 def former_ids(node: Node | None) -> tuple[str, ...]:
@@ -171,7 +196,7 @@ def entity_json(node: Node) -> dict[str, Any]:
         value = stamps[name] if name in stamps else node.fields.get(name)
         if value is not None and not (name == "name" and value == node.id):
             shown[name] = value
-    for prefix in OBJECT_FIELDS:
+    for prefix in (*OBJECT_FIELDS, CONTESTED):
         members = nested(node.fields, prefix)
         if members:
             shown[prefix] = members
@@ -186,7 +211,7 @@ def edge_json(link: Link) -> dict[str, Any]:
         shown["kind"] = link.kind
     if "confidence" in link.fields:
         shown["confidence"] = link.fields["confidence"]
-    for prefix in OBJECT_FIELDS:
+    for prefix in (*OBJECT_FIELDS, CONTESTED):
         members = nested(link.fields, prefix)
         if members:
             shown[prefix] = members

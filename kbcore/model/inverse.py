@@ -12,7 +12,16 @@ from typing import Any
 import msgspec
 
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, STAMPS, Link, Node, SourceFile, Statement
+from kbcore.model.graph import (
+    CLIENT,
+    STAMPS,
+    Link,
+    Node,
+    SourceFile,
+    Statement,
+    contested_note,
+    is_contested_note,
+)
 from kbcore.model.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
 from kbcore.model.state import Stamp, State
 from kbcore.model.values import is_same
@@ -30,7 +39,7 @@ def node_units(node: Node | None) -> Units:
     """Return what of an entity can change by itself: (value, owner) of each field, and the stamps that stay."""
     if node is None:
         return {}
-    units: Units = {name: (value, node.owners.get(name, CLIENT)) for name, value in node.fields.items()}
+    units: Units = _field_units(node)
     for name in STAMPS:
         if name != "updated_at" or name in node.owners:
             units[name] = (getattr(node, name), node.owners.get(name, CLIENT))
@@ -41,9 +50,20 @@ def link_units(link: Link | None) -> Units:
     """Return what of an edge can change by itself: its fields, its stamps, and who states it."""
     if link is None:
         return {}
-    units: Units = {name: (value, link.owners.get(name, CLIENT)) for name, value in link.fields.items()}
+    units: Units = _field_units(link)
     units |= {name: (getattr(link, name), CLIENT) for name in _LINK_STAMPS}
     return units | {SAYS + statement.src: statement for statement in link.statements}
+
+
+def _field_units(element: Node | Link) -> Units:
+    """Return the fields; that one is contested is no unit, since what sets the field settles it."""
+    fields, owners = element.fields.items(), element.owners
+    return {name: (value, owners.get(name, CLIENT)) for name, value in fields if not is_contested_note(name)}
+
+
+def _settled(now: Node | Link | None, names: Iterable[str]) -> list[str]:
+    """Return the notes that fields are contested which operations on these fields settle."""
+    return [note for note in map(contested_note, names) if now is not None and note in now.fields]
 
 
 def differs(one: Any, other: Any) -> bool:
@@ -93,6 +113,7 @@ def node_ops(now: Node | None, wanted: Node | None, *, restamp: bool = False) ->
     if not by_owner and not unset:
         is_same = now is None or now.updated_at == wanted.updated_at or not restamp
         return [] if is_same else [PutNode(id=wanted.id, base=_base(now), set={"updated_at": wanted.updated_at})]
+    unset = (*unset, *_settled(now, [*unset, *(name for values in by_owner.values() for name in values)]))
     source, source_owner = units["source"]
     ops = _puts(now, wanted.id, by_owner, unset, last=source_owner)
     if _after(now, ops).source != source:
@@ -137,6 +158,7 @@ def link_ops(now: Link | None, wanted: Link | None) -> list[Operation]:
         if not name.startswith(SAYS) and differs(old.get(name), unit):
             by_source.setdefault(unit[1], {})[name] = unit[0]
     unset = tuple(sorted(name for name, unit in old.items() if name not in units and _is_left(name, unit, stays)))
+    unset = (*unset, *_settled(now, [*unset, *(name for values in by_source.values() for name in values)]))
     if unset and not by_source:
         by_source[wanted.statements[0].src] = {}
     said = {statement.src: statement for statement in wanted.statements}

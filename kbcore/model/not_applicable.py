@@ -9,7 +9,7 @@ from kbcore.model.schema import NOT_APPLICABLE
 def reason(column: str, aspect: str) -> str:
     """Return the SQL for the reason that attributes give for an aspect, null where they give none.
 
-    ``aspect`` is one of the schema's own words, so it stands in the statement.
+    ``aspect`` is one of the schema's own words, so it is part of the statement.
     """
     place = f"'/{NOT_APPLICABLE}/{aspect}'"
     said = f"nullif(trim(json_extract_string({column}, {place}), ' \t\r\n'), '')"

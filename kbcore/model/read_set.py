@@ -11,7 +11,16 @@ from typing import Final
 import msgspec
 
 from kbcore.ids import is_link_id, link_id
-from kbcore.model.record import ConfirmLink, DropNode, Operation, PutNode, StateLink, WithdrawLink
+from kbcore.model.record import (
+    ConfirmLink,
+    DropNode,
+    ForgetSource,
+    Operation,
+    PutNode,
+    ReadSource,
+    StateLink,
+    WithdrawLink,
+)
 
 
 class ReadSet(msgspec.Struct, frozen=True):
@@ -90,6 +99,6 @@ def _needs(ops: Iterable[Operation], *, with_created: bool) -> ReadSet:
             links.update(filter(is_link_id, (op.from_id, op.to_id)))
         elif isinstance(op, ConfirmLink):
             links.add(link_id(op.type, op.kind, op.from_id, op.to_id))
-        else:
+        elif isinstance(op, ReadSource | ForgetSource):
             sources.add(op.path)
     return ReadSet(frozenset(nodes), frozenset(links), frozenset(touching), frozenset(sources))

@@ -8,19 +8,24 @@ is refused, never skipped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.errors import FormatTooNew, JournalCorrupt
+from kbcore.model.claims.change import Change
 from kbcore.model.graph import CLIENT, NoteOnFile
 from kbcore.storage.places import MissingRecords
 
-VOCABULARY: Final = 2
+VOCABULARY: Final = 3
 """Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
 
 2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
+3: the operations ``take`` and ``leave``. A record without them is of vocabulary 2 (``vocabulary_of``), so that a store
+without change files is read by programs that do not know them.
 """
+_WITHOUT_CHANGES: Final = 2
 
 SYNC: Final = "sync"
 """The source of the records that a sync writes: what is theirs was not anybody's own decision."""
@@ -31,12 +36,16 @@ IMPORT: Final = "import"
 SLEEP: Final = "sleep:"
 """The beginning of the sources of records that a sleep cycle writes; the number of the phase follows."""
 
+MERGE: Final = "merge"
+"""The source of the records of a merge: the changes that it takes over are those of others."""
+
 REPAIR: Final = "repair"
 EPOCH: Final = "epoch"
 SALVAGE: Final = "salvage"
 UNPROVEN: Final = "unproven"
-"""The sources of records about the store itself: of a repair, of the first one of an epoch, of a salvage, and of a
-salvage that also writes what no record proves."""
+REDACTION: Final = "redaction"
+"""The sources of records about the store itself: of a repair, of the first one of an epoch, of a salvage, of a
+salvage that also writes what no record proves, and of a redaction."""
 
 
 class _Op(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
@@ -113,8 +122,32 @@ class ForgetSource(_Op, frozen=True, tag="forget"):
     base: int
 
 
+class TakeChange(_Op, frozen=True, tag="take"):
+    """Note that a change file holds a change, and whether the file is committed.
+
+    Without a file it comes from the store of another branch, and belongs to this journal from now on. ``change`` is the
+    whole change; None where the journal has it already (``claims.derived``). What the changes come to is in the other
+    operations of the record.
+    """
+
+    id: str
+    file: str
+    is_committed: bool = False
+    change: Change | None = None
+
+
+class LeaveChange(_Op, frozen=True, tag="leave"):
+    """Note that a change file does not hold a change any more."""
+
+    id: str
+    file: str
+
+
 EdgeOperation = StateLink | WithdrawLink | ConfirmLink
-Operation = PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource
+ChangeOperation = TakeChange | LeaveChange
+Operation = (
+    PutNode | DropNode | StateLink | WithdrawLink | ConfirmLink | ReadSource | ForgetSource | TakeChange | LeaveChange
+)
 
 
 class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,6 +158,29 @@ class Unproven(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     seq: int
     hash: str
+
+
+class RedactedRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A record that was changed, and the SHA-256 of its payload since; "" where a later redaction changed it again."""
+
+    seq: int
+    digest: str
+
+
+class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What a redaction did to the records before its own."""
+
+    first: int
+    """The first record whose ``sum`` was computed anew."""
+    records: tuple[RedactedRecord, ...]
+    """The changed records, in order."""
+    kept: str
+    """SHA-256 over the payloads of all other records from ``since`` on, each with a newline; "" since a later redaction
+    changed one of them."""
+    since: int
+    """The first record that was there."""
+    snapshots: tuple[int, ...] = ()
+    """The snapshots that hold what pruned or missing records led to, and whose facts were changed."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -164,10 +220,21 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The session of one client's writes: KB_SESSION, or the connection to the MCP server."""
     epoch: str = ""
     """The id that the store had when the record was acknowledged. With ``seq`` it names the record, in copies too."""
+    redacted: tuple[str, ...] = ()
+    """The places of this record that redactions changed, as ``ops.0.set.title``; a later record has each of these."""
+    redaction: Redaction | None = None
+    """Set in the record that documents a redaction."""
+    change: Change | None = None
+    """The change that the record is, where a redaction made it another than the one that follows from the journal."""
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
+
+
+def vocabulary_of(ops: Iterable[Operation]) -> int:
+    """Return the vocabulary of a record with these operations: the oldest that has them all."""
+    return VOCABULARY if any(isinstance(op, ChangeOperation) for op in ops) else _WITHOUT_CHANGES
 
 
 def encode(record: Record) -> bytes:

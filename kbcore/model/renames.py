@@ -7,14 +7,14 @@ among its former ids, with all edges that have another id for it. ``joined`` mak
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from kbcore.ids import link_id
 from kbcore.model import inverse
-from kbcore.model.graph import Link, Node, former_ids
-from kbcore.model.record import Operation
+from kbcore.model.graph import Link, Node, former_ids, is_contested_note
+from kbcore.model.record import Operation, PutNode, StateLink
 from kbcore.model.state import Change, Changes, State
 
 E = TypeVar("E", Node, Link)
@@ -56,7 +56,10 @@ def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
 
     Where an edge waits for the new id already, the two become one; what it states itself is kept.
     """
-    return [*inverse.node_ops(None, wanted), *edge_ops(state, node.id, wanted.id), *inverse.node_ops(node, None)]
+    notes = _notes(wanted)
+    noted = [PutNode(wanted.id, 0, notes)] if notes else []
+    edges = edge_ops(state, node.id, wanted.id)
+    return [*inverse.node_ops(None, wanted), *noted, *edges, *inverse.node_ops(node, None)]
 
 
 def edge_ops(state: State, old: str, new: str) -> list[Operation]:
@@ -66,9 +69,16 @@ def edge_ops(state: State, old: str, new: str) -> list[Operation]:
     for _, after in pairs:
         there = state.links.get(after.id)
         ops += inverse.link_ops(there, joined_link(there, after) if there else after)
+        if notes := _notes(after):
+            ops.append(StateLink(after.type, after.from_id, after.to_id, 0, after.kind, notes))
     for before, _ in pairs:
         ops += inverse.link_ops(before, None)
     return ops
+
+
+def _notes(element: Node | Link) -> dict[str, Any]:
+    """Return the fields of an element that say which are contested: they go along with another id."""
+    return {name: value for name, value in element.fields.items() if is_contested_note(name)}
 
 
 def joined_link(there: Link, moved: Link) -> Link:
@@ -107,11 +117,20 @@ def renamed_in(nodes: Iterable[Change[Node]]) -> dict[str, str]:
     for one in nodes:
         if one.before is None and one.after is not None:
             names = [*reversed(former_ids(one.after)), before.get(one.key, "")]
-            old = next((name for name in names if name in gone), "")
+            old = earlier_id(names, one.after.path, gone)
             if old:
                 found[one.key] = old
                 del gone[old]
     return found
+
+
+def earlier_id(names: Iterable[str], path: str, gone: Mapping[str, Node]) -> str:
+    """Return which entity of those that go has another id now: the one of the same file, else the first of the names.
+
+    The others of these are taken over by it. "" where none of the names is that of an entity that goes.
+    """
+    there = [one for one in names if one in gone]
+    return next((one for one in there if path and gone[one].path == path), there[0] if there else "")
 
 
 def joined(changes: Changes) -> Changes:
@@ -129,9 +148,9 @@ def paired(changes: Changes) -> Changes:
     if not renamed:
         return changes
     moved = moved_links((one.before for one in changes.links if one.before is not None), renamed)
-    came = {one.key for one in changes.links if one.before is None}
+    added = {one.key for one in changes.links if one.before is None}
     gone = {one.key for one in changes.links if one.after is None}
-    links = {new: old for old, new in moved.items() if new in came and old in gone}
+    links = {new: old for old, new in moved.items() if new in added and old in gone}
     return Changes(_joined_by(changes.nodes, renamed), _joined_by(changes.links, links), changes.sources)
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.text.escaping import in_quotes
+from kbcore.text.suggest import near_ones
 
 ANY: Final = "any"
 LINK: Final = "link"
@@ -117,6 +118,12 @@ class Schema(msgspec.Struct, frozen=True, dict=True):
         """Return the entity types of the memory."""
         return frozenset(name for name, one in self.entities.items() if one.origin == MEMORY)
 
+    def edges_like(self, name: str, from_type: str, to_type: str) -> tuple[list[str], list[str]]:
+        """Return the edge types that are most like a name: those that lead from one type to the other, and back."""
+        near = near_ones(name, self.edges)
+        ahead = [one for one in near if self.fits(one, from_type, to_type)]
+        return ahead, [one for one in near if one not in ahead and self.fits(one, to_type, from_type)]
+
     def bare_edge(self, subject_type: str, target_type: str) -> tuple[str, str, bool]:
         """Return the edge that a bare link from a subject to a target means, as (type, kind, is_reversed).
 
@@ -164,7 +171,7 @@ def _edge(
 NOT_APPLICABLE: Final = "not_applicable"
 """The attribute of a requirement that says what it needs not have, and why."""
 ASPECTS: Final = ("specified", "verified", "implemented")
-"""What a requirement should be."""
+"""The expected form of a requirement."""
 
 CORE_ENTITIES: Final = (
     _entity(
@@ -214,6 +221,45 @@ CORE_EDGES: Final = (
     ),
     _edge("relates_to", (ANY, ANY), "both", "Any other relationship; its kind says which.", needs_kind=True),
 )
+
+CLAUSE_KINDS: Final = ("clause", "directive", "import")
+
+HIDDEN: Final[Mapping[str, EntityType]] = {
+    "clause": EntityType(
+        "clause",
+        "A clause or directive of the Prolog workspace.",
+        required=(),
+        status_default="",
+        attributes={
+            "text": Attribute("text", required=True, description="The clause as it was typed, with its full stop."),
+            "key": Attribute("text", required=True, description="A digest of the clause up to names of variables."),
+            "name": Attribute("text", required=True, description="`name/arity`, or what a directive is called."),
+            "kind": Attribute("text", required=True, values=CLAUSE_KINDS, description="What it is."),
+            "file": Attribute("text", description="The file that it was imported from."),
+            "line": Attribute("number", description="The line of that file at which it begins."),
+            "order": Attribute("number", required=True, description="Its place among all clauses."),
+        },
+    ),
+}
+"""KB's own types that no schema lists, by name. Wherever nobody names the type or an id, its entities are left out.
+
+A project may have a type of the same name. The ids of its entities are others, and these are not left out.
+"""
+
+GENERATED_DIGITS: Final = 16
+"""Hex digits of a generated id, 64 random bits: in a million ids the chance that two are equal is 1 in 37 million."""
+_GENERATED: Final = re.compile(rf"([a-z]+):[0-9a-f]{{{GENERATED_DIGITS}}}")
+
+
+def is_hidden(type_name: str, id_: str) -> bool:
+    """Tell whether an entity of this type and id is left out of what names neither."""
+    return type_name in HIDDEN and id_.startswith(f"{type_name}:") and is_hidden_id(id_)
+
+
+def is_hidden_id(id_: str) -> bool:
+    """Tell whether an id is one that entities of a hidden type have."""
+    found = _GENERATED.fullmatch(id_)
+    return found is not None and found[1] in HIDDEN
 
 
 def schema_of(entities: Iterable[EntityType], edges: Iterable[EdgeType]) -> Schema:

@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore.model.graph import Link, Node, SourceFile
 from kbcore.model.read_set import NOTHING, ReadSet
-from kbcore.model.record import Operation
+from kbcore.model.record import ChangeOperation, Operation
 from kbcore.model.schema import LINK
 
 E = TypeVar("E")
@@ -52,15 +52,23 @@ class Changes(msgspec.Struct, frozen=True):
         return bool(self.nodes or self.links or self.sources)
 
 
+def without_hidden(changes: Changes) -> Changes:
+    """Return changes without those of hidden entities."""
+    shown = [one for one in changes.nodes if not any(node and node.is_hidden for node in (one.before, one.after))]
+    return msgspec.structs.replace(changes, nodes=tuple(shown))
+
+
 class StateReads(msgspec.Struct, frozen=True):
     """All that a plan took from the state: the same plan comes of every state that has the same of this.
 
     ``needs`` are the elements, by key, with all links at the ids that it names as ``touching``; ``paths`` are the files
-    whose facts were asked for (None: those of any file). What the branch defines of types is always part of it.
+    whose facts were asked for (None: those of any file). Of ``types`` every entity was asked for. What the branch
+    defines of types is always part of it.
     """
 
     needs: ReadSet
     paths: frozenset[str] | None = None
+    types: frozenset[str] = frozenset()
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -76,6 +84,11 @@ class Draft(msgspec.Struct, frozen=True):
     edges_unchanged: int = 0
     warnings: tuple[str, ...] = ()
     reads: StateReads | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to record: nothing changes, and no change of a client came or went."""
+        return not self.changes and not any(isinstance(op, ChangeOperation) for op in self.ops)
 
 
 def restamped(changes: Changes, old: Stamp, new: Stamp) -> Changes:

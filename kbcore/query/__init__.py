@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kbcore.query.conditions import UNREAD, Condition, conditions_of, parse_where
 from kbcore.query.filters import NO_PATTERN, parse_each, parse_pattern
-from kbcore.query.keys import project, without_provenance
+from kbcore.query.keys import project, shown_entity, without_provenance
 from kbcore.query.known import DataNames
 from kbcore.query.paging import Page, page, page_of, stale_ids
 from kbcore.query.request import Pattern, Query, check, empty_problems, refuse
@@ -33,6 +33,7 @@ __all__ = [
     "parse_where",
     "project",
     "refuse",
+    "shown_entity",
     "stale_ids",
     "without_provenance",
 ]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from kbcore.model.graph import CONTESTED
 from kbcore.query.conditions import AnyOf, Condition, Operator
 from kbcore.query.keys import Key, key_of
 from kbcore.query.known import pointer
@@ -69,7 +70,8 @@ def _compares(statement: WalkStatement, key: Key, operator: Operator, value: str
     if key.kind == "number":
         return f"{column} {operator} {statement.bind(float(value))}"
     if key.kind == "flag":
-        return f"{column} = ({statement.bind(value)} = 'true')"
+        truth = f"({column} <> '{{}}')" if key.column == CONTESTED else column
+        return f"{truth} = ({statement.bind(value)} = 'true')"
     if key.kind == "time":
         begin, end = span_of(value) or ("", "")
         return _within(column, operator, lambda: statement.bind(begin), lambda: statement.bind(end))

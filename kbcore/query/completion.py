@@ -30,8 +30,8 @@ def entity_ids(view: View, typed: str, *, type: str = "", most: int) -> Likely: 
     words = _spaced(typed.lower()).split()[:_WORDS]
     # What holds the words at all is found quickly; only there is looked where they begin.
     said = "lower(id || ' ' || coalesce(title, ''))"
-    apart = f"translate({said}, '{_MARKS}', '{' ' * len(_MARKS)}')"
-    holds = " and ".join([f"contains({said}, ?)" for _ in words] + [f"contains(' ' || {apart}, ?)" for _ in words])
+    spaced = f"translate({said}, '{_MARKS}', '{' ' * len(_MARKS)}')"
+    holds = " and ".join([f"contains({said}, ?)" for _ in words] + [f"contains(' ' || {spaced}, ?)" for _ in words])
     sql = f"""
         select id, count(*) over () from node
         where ? in ('', type) and (starts_with(lower(id), lower(?)) {f"or ({holds})" if words else ""})

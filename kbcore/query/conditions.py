@@ -41,6 +41,15 @@ GRAMMAR: Final = (
     'quotes: `title="this OR that"`.'
 )
 
+_MEANT: Final[Mapping[str, Operator]] = {
+    **dict.fromkeys(("==", "==="), "="),
+    **dict.fromkeys(("!==", "=!", "<>"), "!="),
+    **dict.fromkeys(("=~", "~=", "~~"), "~"),
+    "=^": "^=",
+    "=<": "<=",
+    "=>": ">=",
+}
+"""Operators of other languages, with the one that means the same."""
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SIGNS: Final = re.compile(r"[=!<>~^]++")
 _BLANKS: Final = re.compile(r"\s*+")
@@ -121,7 +130,10 @@ def _parse_at(whole: str, at: int) -> tuple[Condition, int]:
     signs = _SIGNS.match(whole, at)
     operator = signs[0] if signs else ""
     if not signs or operator not in OPERATORS:
-        raise _wrong(f"There is no operator {in_quotes(operator)} in {_shown(whole)}.")
+        meant = _MEANT.get(operator)
+        instead = f"{whole[: signs.start()]}{meant}{whole[signs.end() :]}" if meant and signs else ""
+        hint = f"Did you mean {_shown(instead)}? {GRAMMAR}" if instead else GRAMMAR
+        raise InvalidQuery(f"There is no operator {in_quotes(operator)} in {_shown(whole)}.", hint=hint)
     value, at = _parse_value(whole, signs.end())
     if not value and operator not in {"=", "!="}:
         raise _wrong(f"{_shown(whole)} has no value after `{operator}`.")

@@ -5,24 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kbcore import ids
 from kbcore.query import conditions
-from kbcore.query.former import called_again, removed_as
-from kbcore.query.keys import Key, key_of
+from kbcore.query.former import called_again, successor
+from kbcore.query.keys import RESOLVED, Key, key_of
 from kbcore.query.known import near_ids, pointer
 from kbcore.query.paging import Viewed, page
 from kbcore.query.request import Query
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
+from kbcore.text.wording import is_or_are, pluralize
 from kbcore.view import as_of
 
 _MAX_VALUES: Final = 1000
 _SEPARATOR: Final = re.compile(r"[,|]")
 """Separators of several values in queries of other tools."""
+_KEY_END: Final = re.compile(r"[=!<>~^]")
+_KEYS: Final = {"status": "status", "tags": "tag"}
+"""The key of a condition on what a filter limits."""
 _MOST_NEAR: Final = 3
 _MOST_UNKNOWN: Final = 5
 """The most unknown ids that are named where others match."""
@@ -34,7 +38,16 @@ _VALUES: Final = {
 _WITHDRAWN: Final = "select coalesce(max(ended) > $2, false) from node_history where id = $1"
 _GONE: Final = "select max(ended) from node_history where id = $1 and ended <= $2"
 
+_UNRESOLVED: Final = conditions.Condition("resolved", "false")
 _LACKING: Final = {"status": "Nothing has the status", "tags": "Nothing has the tag"}
+
+
+class _Unknown(NamedTuple):
+    """A value, or an id, that nothing has, "" for none; values like it that there are; the condition that was meant."""
+
+    value: str = ""
+    near: tuple[str, ...] = ()
+    instead: str = ""
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -42,7 +55,8 @@ class Filter(msgspec.Struct, frozen=True):
 
     ``unknown`` is a value, or an id, that nothing has at all, and ``near`` are some like it that there are. ``against``
     is how many match when a walk goes the other way along its edges. ``gone`` is the seq at which the id was removed;
-    ``called`` is what the entity is called if that undid its rename, ``last`` what it was called last if not so.
+    ``called`` is what the entity is called if that undid its rename, ``last`` what it was called last if not so:
+    without ``gone`` it is there under that id.
     """
 
     name: str
@@ -54,11 +68,19 @@ class Filter(msgspec.Struct, frozen=True):
     gone: int = 0
     called: str = ""
     last: str = ""
+    instead: str = ""
+    """The condition that was meant, as it is written."""
     is_withdrawn: bool = False
     """No file states the entity any more, which is not recorded yet."""
+    unresolved: int = 0
+    """The number of unresolved edges that match: a query of edges leaves them out unless it names them."""
 
     def lacking(self) -> str:
         """Return in words what nothing has, with what may have been meant; "" where it is no such filter."""
+        if self.unresolved:
+            verb, them = is_or_are(self.unresolved), "it" if self.unresolved == 1 else "them"
+            found = f"{pluralize(self.unresolved, 'edge')} that would match {verb} unresolved"
+            return f"{found}: the condition `{_UNRESOLVED.as_text()}` finds {them}."
         if not self.unknown:
             return ""
         if self.is_withdrawn:
@@ -69,10 +91,14 @@ class Filter(msgspec.Struct, frozen=True):
         if self.gone:
             was = f"{in_quotes(self.unknown)} was renamed to {in_quotes(self.last)}, which" if self.last else ""
             return f"{was or in_quotes(self.unknown)} is gone since seq {self.gone}."
-        key = self.value.partition("=")[0] if self.name == "where" else ""
+        if self.last:
+            was = f"{in_quotes(self.unknown)} was renamed to {in_quotes(self.last)}"
+            return f"{was}, and is no former id of it any more."
+        meant = f"Did you mean the condition `{self.instead}`?" if self.instead else is_it(self.near)
+        key = _KEY_END.split(self.value, maxsplit=1)[0] if self.name == "where" else ""
         if key and key not in {"from", "to"}:
-            return f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
-        return f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}. {is_it(self.near)}".rstrip()
+            return f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}. {meant}".rstrip()
+        return f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}. {meant}".rstrip()
 
 
 def filters_of(view: Viewed, query: Query) -> list[Filter]:
@@ -83,14 +109,26 @@ def filters_of(view: Viewed, query: Query) -> list[Filter]:
     if query.text:
         named = ((name, value, _unknown(view, query, name, value)) for name, value, _ in _each(query))
         return [
-            _said_gone(view, query, Filter(name, value, 0, *unknown)) for name, value, unknown in named if unknown[0]
+            _said_gone(view, query, _filter(name, value, 0, unknown)) for name, value, unknown in named if unknown.value
         ]
     found = []
     for name, value, without in _each(query):
         against = _total(view, msgspec.structs.replace(query, reverse=not query.reverse)) if name == "from" else 0
-        one = Filter(name, value, _total(view, without), *_unknown(view, query, name, value), against)
+        one = _filter(name, value, _total(view, without), _unknown(view, query, name, value), against)
         found.append(_said_gone(view, query, one))
-    return found
+    unresolved = _total_unresolved(view, query)
+    return [*found, Filter("resolved", "", 0, unresolved=unresolved)] if unresolved else found
+
+
+def _total_unresolved(view: Viewed, query: Query) -> int:
+    """Return how many unresolved edges match a query that leaves them out."""
+    if not query.is_edge or any(key_of(one.key, is_edge=True) is RESOLVED for any_of in query.where for one in any_of):
+        return 0
+    return _total(view, msgspec.structs.replace(query, where=(*query.where, (_UNRESOLVED,))))
+
+
+def _filter(name: str, value: str, total: int, unknown: _Unknown, against: int = 0) -> Filter:
+    return Filter(name, value, total, unknown.value, unknown.near, against, instead=unknown.instead)
 
 
 def unknown_ids(view: Viewed, query: Query) -> list[str]:
@@ -98,18 +136,22 @@ def unknown_ids(view: Viewed, query: Query) -> list[str]:
 
     Those are ids that were asked for, and ends to which an edge is to be lacking: everything lacks it.
     """
-    table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at)
+    table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at, is_whole=query.names_hidden)
     sql = f"select id from {table} where id in (select unnest($1::varchar[]))"  # noqa: S608 - names are fixed
     there = {row[0] for row in view.rows(sql, [list(query.ids)])}
     missing = [id_ for id_ in dict.fromkeys(query.ids) if id_ not in there]
     found = []
     for id_ in missing[:_MOST_UNKNOWN]:
-        near = () if query.is_edge else near_ids(view.rows, id_, entities=as_of.nodes(query.at))
+        near = (
+            ()
+            if query.is_edge
+            else near_ids(view.rows, id_, entities=as_of.nodes(query.at, is_whole=query.names_hidden))
+        )
         found.append(_said_gone(view, query, Filter("ids", id_, 0, id_, near)).lacking())
     if missing[_MOST_UNKNOWN:]:
         found.append(f"Nothing has {len(missing)} of the {len({*query.ids})} ids.")
     for value in map(_words, query.lacks):
-        one = _said_gone(view, query, Filter("lacks", value, 0, *_unknown(view, query, "lacks", value)))
+        one = _said_gone(view, query, _filter("lacks", value, 0, _unknown(view, query, "lacks", value)))
         found += [one.lacking()] * bool(one.unknown)
     return found
 
@@ -125,7 +167,8 @@ def _said_gone(view: Viewed, query: Query, one: Filter) -> Filter:
     again = called_again(view, one.unknown, gone) if gone and query.at is None else ""
     if not gone:
         return one
-    last, removed = ("", gone) if again else removed_as(view, one.unknown, gone, min(until, view.recorded_seq))
+    later = None if again else successor(view, one.unknown, gone, min(until, view.recorded_seq))
+    last, removed = later or ("", gone)
     return msgspec.structs.replace(one, near=(), gone=removed, called=again, last=last)
 
 
@@ -159,42 +202,55 @@ def _words(value: Any) -> str:
     return f"{'^' if value.inverse else ''}{value.edge}{f':{value.id}' if value.id else ''}"
 
 
-def _unknown(view: Viewed, query: Query, name: str, value: str) -> tuple[str, tuple[str, ...]]:
-    """Return what of a filter nothing has at the seq that is asked about, and values like it that there are."""
-    entities = as_of.nodes(query.at)
+def _unknown(view: Viewed, query: Query, name: str, value: str) -> _Unknown:
+    """Return what of a filter nothing has at the seq that is asked about, values like it, and what was meant."""
+    entities = as_of.nodes(query.at, is_whole=query.names_hidden)
     if name in _VALUES and not query.is_edge:
         values = [row[0] for row in view.rows(f"{_VALUES[name].format(entities)} limit {_MAX_VALUES + 1}")]
         if len(values) > _MAX_VALUES or value in values:
-            return "", ()
-        return value, near_ones(value, values)
+            return _Unknown()
+        return _among(_KEYS[name], value, values)
     if name == "where" and (found := _unknown_value(view, query, value)):
         return found
     is_link = query.is_edge and name == "ids"
     table = as_of.links(query.at) if is_link else entities
     for key in _ids_in(query, name, value):
         if not view.rows(f"select 1 from {table} where id = ?", [key]):  # noqa: S608 - names are fixed
-            return key, () if is_link else near_ids(view.rows, key, entities=entities)
-    return "", ()
+            return _Unknown(key, () if is_link else near_ids(view.rows, key, entities=entities))
+    return _Unknown()
 
 
-def _unknown_value(view: Viewed, query: Query, words: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the value of a comparison that holds for nothing at all, and values like it that there are."""
+def _among(key: str, value: str, values: Sequence[str]) -> _Unknown:
+    """Return a value that nothing has with those that are near; several in one, with the condition for either."""
+    parts = [part for one in _SEPARATOR.split(value) if (part := one.strip())]
+    listed = tuple(part for part in parts if part in values) if len(parts) > 1 else ()
+    either = " OR ".join(f"{key}={part}" for part in parts) if listed else ""
+    return _Unknown(value, listed or _near_values(value, values), either)
+
+
+def _unknown_value(view: Viewed, query: Query, words: str) -> _Unknown | None:
+    """Return the value of a comparison that holds for nothing at all, and what was meant; None for another one."""
     any_of = next(one for one in query.where if conditions.text_of(one) == words)
-    if len(any_of) != 1 or any_of[0].operator != "=":
+    if len(any_of) != 1:
+        return None
+    if not query.is_edge and any_of[0].key == "file":  # an attribute of symbols: documents are found by their path
+        by_path = msgspec.structs.replace(any_of[0], key="path")
+        alone = Query(where=(any_of,), at=query.at)
+        if not _total(view, alone) and _total(view, msgspec.structs.replace(alone, where=((by_path,),))):
+            return _Unknown(any_of[0].value, (), by_path.as_text())
+    if any_of[0].operator != "=":
         return None
     key, value = key_of(any_of[0].key, is_edge=query.is_edge), any_of[0].value
     if key is None or key.kind not in {"text", "member", "stated_by"} or key.column in {"from_id", "to_id", "id"}:
         return None
-    table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at)
+    table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at, is_whole=query.names_hidden)
     values = _values_of(view, key, table)
     alone = Query(type=query.type if query.is_edge else "", where=(any_of,), at=query.at)
-    if not values or _total(view, alone):
+    if not values or value in values or _total(view, alone):
         return None
     if len(values) > _MAX_VALUES:
-        return value, ()
-    parts = [part.strip() for part in _SEPARATOR.split(value)]
-    listed = tuple(part for part in parts if part in values) if len(parts) > 1 else ()
-    return value, listed or _near_values(value, values)
+        return _Unknown(value)
+    return _among(any_of[0].key, value, values)
 
 
 def _near_values(value: str, values: Sequence[str]) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ Every reader resolves ids here, so that a former id answers as the present one d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -16,20 +16,31 @@ from kbcore.query.conditions import Condition
 from kbcore.query.request import Pattern, Query
 from kbcore.text.escaping import in_quotes
 from kbcore.view.as_of import nodes as nodes_at
+from kbcore.view.tables import WHOLE
 
 _RENAMED: Final = """
-select id, attributes from node where contains(attributes, $1)
-union select id, attributes from node_history where contains(attributes, $1)
+select id, attributes from any_node where contains(attributes, $1)
+union select id, attributes from any_node_history where contains(attributes, $1)
 """
 _AMONG: Final = "select id from {} where id in (select unnest($1::varchar[]))"
 
-_GAVE_UP: Final = "select attributes from node_history where id = ? and ended = ?"
-_CAME: Final = """
-select id from (select id, created_seq from node union all select id, created_seq from node_history)
+_GAVE_UP: Final = "select attributes from any_node_history where id = ? and ended = ?"
+_CREATED: Final = """
+select id from (select id, created_seq from any_node union all select id, created_seq from any_node_history)
 where id in (select unnest($1::varchar[])) and created_seq = $2 order by id limit 1
 """
 _MOVED: Final = "select seq, moved from record where renamed > 0 and seq between ? and ? order by seq"
-_ENDED: Final = "select max(ended) from node_history where id = ? and created_seq = ? and ended <= ?"
+_LOST_BY_RENAME: Final = """
+with was as (select seq, unnest(json_extract_string(moved, '$[*].was')) as id from record where renamed > 0),
+last as (select id, max(ended) as seq from any_node_history where id in (select unnest($1::varchar[])) group by id)
+select id, seq from last where (id, seq) in (select id, seq from was)
+"""
+_THERE: Final = """
+select count(*) > 0 from (select id, created_seq, version, null as ended from any_node
+  union all select id, created_seq, version, ended from any_node_history)
+where id = $1 and created_seq = $2 and version <= $3 and (ended is null or ended > $3)
+"""
+_ENDED: Final = "select max(ended) from any_node_history where id = ? and created_seq = ? and ended <= ?"
 
 
 class Viewed(Protocol):
@@ -69,15 +80,22 @@ def called_again(view: Viewed, key: str, gone: int) -> str:
     """Return what an entity is called whose rename to this id the record at a seq undid; "" where it did not."""
     rows = view.rows(_GAVE_UP, [key, gone])
     former = former_ids_of({FORMER_IDS: msgspec.json.decode(rows[0][0]).get(FORMER_KEY)}) if rows else ()
-    came = [row[0] for row in view.rows(_CAME, [list(former), gone])]
-    now = {row[0] for row in view.rows(_AMONG.format("node"), [came])}
-    return next((one for one in [*now, *view.renamed(came).values()] if one != key), "")
+    created = [row[0] for row in view.rows(_CREATED, [list(former), gone])]
+    now = {row[0] for row in view.rows(_AMONG.format(WHOLE["node"]), [created])}
+    return next((one for one in [*now, *view.renamed(created).values()] if one != key), "")
 
 
-def removed_as(view: Viewed, key: str, gone: int, until: int) -> tuple[str, int]:
-    """Return the last id of an entity that the record at a seq renamed from this one, and the seq that removed it.
+class Successor(NamedTuple):
+    """The last id of an entity that was renamed, and the seq that removed it, 0 where it is there."""
 
-    "" and that seq where the record did not rename it, or where it was there still at the seq ``until``.
+    id: str
+    removed: int
+
+
+def successor(view: Viewed, key: str, gone: int, until: int) -> Successor | None:
+    """Return what became, up to a seq, of an entity that the record at a seq renamed from this id; None if it did not.
+
+    That record need not be known from former ids: a file may have stopped stating them.
     """
     name, since = key, 0
     for seq, moved in view.rows(_MOVED, [gone, until]):
@@ -85,8 +103,19 @@ def removed_as(view: Viewed, key: str, gone: int, until: int) -> tuple[str, int]
             if one.was == name and (one.since == since if since else seq == gone):
                 name, since = one.now, seq
                 break
-    removed = view.rows(_ENDED, [name, since, until])[0][0] if since else None
-    return ("", gone) if removed is None else (name, removed)
+    if not since:
+        return None
+    if view.rows(_THERE, [name, since, until]) == [(True,)]:
+        return Successor(name, 0)
+    removed = view.rows(_ENDED, [name, since, until])[0][0]
+    return None if removed is None else Successor(name, removed)
+
+
+def successors(view: Viewed, keys: Collection[str], until: int) -> dict[str, Successor]:
+    """Return what became of each of these ids that no entity has and whose entity was renamed when it lost it."""
+    rows = view.rows(_LOST_BY_RENAME, [sorted(keys)]) if keys else []
+    found = {key: successor(view, key, seq, until) for key, seq in rows}
+    return {key: later for key, later in found.items() if later}
 
 
 def said(found: Mapping[str, str], at: int | None = None) -> list[str]:

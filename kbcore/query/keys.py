@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
+from kbcore.model.graph import CONTESTED, CORE_FIELDS, OBJECT_FIELDS, Node, entity_json
 
 EDGE: Final = "edge"
 """The TYPE of a query that asks for edges themselves."""
@@ -31,6 +31,7 @@ def _texts(*names: str) -> dict[str, Key]:
     return {name: Key("text", name) for name in names}
 
 
+_CONTESTED: Final = Key("flag", CONTESTED)
 _TAGS: Final = Key("list", "tags")
 _STATED_BY: Final = Key("stated_by", "source")
 ENTITY_KEYS: Final[Mapping[str, Key]] = {
@@ -42,6 +43,7 @@ ENTITY_KEYS: Final[Mapping[str, Key]] = {
     "tag": _TAGS,
     "tags": _TAGS,
     "links": Key("list", "links"),
+    "contested": _CONTESTED,
 }
 RESOLVED: Final = Key("flag", "is_resolved")
 EDGE_KEYS: Final[Mapping[str, Key]] = {
@@ -54,6 +56,7 @@ EDGE_KEYS: Final[Mapping[str, Key]] = {
     "confidence": Key("number", "confidence"),
     "created_at": Key("time", "created_at"),
     "version": Key("number", "version"),
+    "contested": _CONTESTED,
 }
 _FORMER_EDGE_KEYS: Final = {"stands": "resolved"}
 """Names that keys of edges had in earlier versions, which are still read."""
@@ -63,10 +66,10 @@ _PATHS: Final = {("path", ""), ("source", ""), ("text_ref", ""), ("attributes", 
 MEMBERS: Final = tuple(f"{prefix}.NAME" for prefix in OBJECT_FIELDS)
 """The keys and fields of the members of objects, as messages write them."""
 
-_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, "version", "stale")
+_ENTITY_FIELDS: Final = ("id", *CORE_FIELDS, *OBJECT_FIELDS, CONTESTED, "version", "stale", "path")
 _EDGE_FIELDS: Final = (
     *("id", "type", "from", "to", "kind", "confidence", "created_at", "created_by", "source", "sources"),
-    *(*OBJECT_FIELDS, "version", "unresolved"),
+    *(*OBJECT_FIELDS, CONTESTED, "version", "unresolved"),
 )
 _ENTITY_PROVENANCE: Final = {"created_at", "updated_at", "source"}
 _EDGE_PROVENANCE: Final = {"created_at", "created_by", "source", "sources", "version"}
@@ -115,6 +118,11 @@ def field_of(name: str, *, is_edge: bool) -> str | None:
 def field_names(*, is_edge: bool) -> list[str]:
     """Return the fields that can be shown, for messages."""
     return [*(_EDGE_FIELDS if is_edge else _ENTITY_FIELDS), *MEMBERS]
+
+
+def shown_entity(node: Node, fields: Sequence[str]) -> dict[str, Any]:
+    """Return an entity in JSON, with its ``path`` where that is asked for."""
+    return entity_json(node) | ({"path": node.path} if node.path and "path" in fields else {})
 
 
 def project(shown: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:

@@ -15,6 +15,13 @@ _MARGIN: Final = 0.04
 """The most that a listed name may be less like the word than the nearest."""
 
 
+_IS_ID: Final = """
+select exists (from node where id = $1) or exists (from node where contains(attributes, '"former_ids"')
+  and (list_contains(json_extract_string(attributes, '$.former_ids[*]'), $1)
+    or json_extract_string(attributes, '$.former_ids') = $1))
+"""
+
+
 class DataNames:
     """The names that entities, or edges, have or once had, by the full name of a field such as ``attributes.kind``."""
 
@@ -27,8 +34,8 @@ class DataNames:
         return not any(self._rows(f"select 1 from {table} limit 1", []) for table in self._tables)  # noqa: S608 - fixed
 
     def is_id(self, word: str) -> bool:
-        """Return whether a word is the id of an entity."""
-        return bool(self._rows("select 1 from node where id = ?", [word]))
+        """Return whether a word is the id of an entity, or a former one."""
+        return self._rows(_IS_ID, [word]) == [(True,)]
 
     def is_type(self, word: str) -> bool:
         """Return whether any element is of this type."""

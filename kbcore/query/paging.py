@@ -175,7 +175,7 @@ def page(
         from kbcore.query.text.page import page_found  # noqa: PLC0415 - most queries ask no text
 
         found, entities, total, is_last = page_found(asked, last, rows, texts, nodes)
-        _check_basis(found, cursor)
+        cursors.check_basis(cursor, found.search.basis)
     else:
         shown, total, is_last = _rows(asked, last, rows, is_first=cursor is None)
         entities = [] if query.is_edge else [node_of(row) for row in shown]
@@ -247,13 +247,6 @@ def _seq_of(query: Query, cursor: cursors.Cursor | None, seq: int, overlay: str,
         message = f"There is no seq {query.at} yet; the head is {last_record}."
         raise InvalidQuery(message, hint=f"Ask for a seq up to {last_record}.")
     return seq if query.at is None else query.at
-
-
-def _check_basis(found: TextMatch, cursor: cursors.Cursor | None) -> None:
-    """Refuse to continue where other documents are available than for the first page: they rank otherwise."""
-    if cursor and cursor.basis != found.search.basis:
-        message = "The readable documents differ from those of the page before, by which the order may change."
-        raise InvalidQuery(message, hint=cursors.START_OVER)
 
 
 def _check_start(query: Query, rows: Rows, at: int) -> None:

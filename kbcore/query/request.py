@@ -15,7 +15,7 @@ from kbcore.errors import InvalidQuery, Problem
 from kbcore.ids import is_link_id
 from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.graph import OBJECT_FIELDS, OTHER_NAMES
-from kbcore.model.schema import Schema
+from kbcore.model.schema import HIDDEN, Schema, is_hidden_id
 from kbcore.model.values import text_problem
 from kbcore.query.conditions import ALLOWED, AnyOf, Condition
 from kbcore.query.keys import EDGE, MEMBERS, Key, KeyKind, field_names, field_of, is_path_key, key_names, key_of
@@ -28,6 +28,8 @@ from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
 """Values of keys that do not take every text."""
 _OTHER_NAMES: Final = {other.casefold(): name for other, name in OTHER_NAMES}
+_PATH_NAMES: Final = frozenset({"doc", "document", "filename", "filepath", "folder", "directory"})
+"""Names that nothing has, for the path of the file that states an entity or an edge."""
 _LIKE_EDGE: Final = 0.7
 """The least likeness of an unknown type to the word for edges to mean it."""
 
@@ -84,6 +86,13 @@ class Query(msgspec.Struct, frozen=True):
     def is_edge(self) -> bool:
         """Return whether edges are asked for instead of entities."""
         return self.type == EDGE
+
+    @property
+    def names_hidden(self) -> bool:
+        """Return whether a hidden type or the id of a hidden entity is named, so that hidden entities count."""
+        named = [one.value for any_of in self.where for one in any_of if one.key == "type" and one.operator == "="]
+        is_named = not HIDDEN.keys().isdisjoint((self.type, *named)) or any(map(is_hidden_id, self.ids))
+        return is_named and not self.is_edge
 
 
 def check(
@@ -163,7 +172,11 @@ class _Names:
     def __init__(self, query: Query, schema: Schema, known: DataNames | None) -> None:
         self._is_edge = query.is_edge
         self._known = known
-        self._declared = {f"attributes.{name}" for one in schema.entities.values() for name in one.attributes}
+        self._declared = {
+            f"attributes.{name}"
+            for one in (*schema.entities.values(), *(HIDDEN.values() if query.names_hidden else ()))
+            for name in one.attributes
+        }
 
     def has(self, field: str) -> bool:
         """Return whether the schema or the data has a field, by its full name; what is not known counts as yes."""
@@ -172,7 +185,11 @@ class _Names:
         return self._known.has(field) or self._known.is_empty()
 
     def nearest(self, name: str, others: Iterable[str]) -> str:
-        """Return a hint with the name that is most like a mistyped one."""
+        """Return a hint with the name that is most like a mistyped one, or how to find what is only shown."""
+        if name == "stale" and not self._is_edge and name not in others:
+            return (
+                f"It is only shown. {kb('check', '--rule', 'unreadable-source', lead='Run')}, which lists those files."
+            )
         there = {*(() if self._is_edge else self._declared), *(self._known.names() if self._known else ())}
         prefix, _, member = name.partition(".")
         other = _OTHER_NAMES.get((member or name).casefold())
@@ -224,7 +241,7 @@ def _number_problems(query: Query, named: Named) -> Iterable[Problem]:
     for name, least, most in bounds:
         value = getattr(query, name)
         if not least <= value <= most:
-            hint = f"Leave it out for {getattr(Query(), name)}."
+            hint = f"Give a number from {least} to {most}."
             if name == "limit" and value > most:
                 hint = f"Use `{named('next_cursor')}` for more."
             yield Problem(f"$.{name}", "out_of_range", f"The {name} must be from {least} to {most}, not {value}.", hint)
@@ -240,7 +257,7 @@ def _number_problems(query: Query, named: Named) -> Iterable[Problem]:
 
 
 def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Iterable[Problem]:
-    if query.type and not query.is_edge and query.type not in schema.entities:
+    if query.type and not query.is_edge and query.type not in {**schema.entities, **HIDDEN}:
         if known and known.is_id(query.type):
             message = f"{in_quotes(query.type)} is an id, and no entity type."
             yield Problem("$.type", "unknown_type", message, f"{kb('show', query.type)} shows it.")
@@ -270,9 +287,8 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
     for at, one in ((at, one) for at, any_of in enumerate(query.where) for one in any_of):
         key, path = key_of(one.key, is_edge=is_edge), f"$.where[{at}]"
         if key is None or not names.has(_field(key)):
-            yield Problem(
-                path, "unknown_key", f"{what.capitalize()} have no {in_quotes(one.key)}.", names.nearest(one.key, hints)
-            )
+            message = f"{what.capitalize()} have no {in_quotes(one.key)}."
+            yield Problem(path, "unknown_key", message, _key_hint(one, names, hints, is_edge=is_edge))
         elif one.operator not in ALLOWED[key.kind]:
             hint = f"It takes {', '.join(f'`{operator}`' for operator in ALLOWED[key.kind])}."
             yield Problem(path, "bad_operator", f"`{one.key}` cannot be compared with `{one.operator}`.", hint)
@@ -302,6 +318,19 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
             yield Problem(f"$.fields[{at}]", "unknown_field", message, hint)
 
 
+def _key_hint(one: Condition, names: _Names, known: Sequence[str], *, is_edge: bool) -> str:
+    """Return the remedy for a condition on what nothing has."""
+    if one.key.casefold() in _PATH_NAMES:
+        return is_it(["source" if is_edge else "path"])
+    if not one.key.endswith(":"):
+        return names.nearest(one.key, known)
+    plain = msgspec.structs.replace(one, key=one.key.rstrip(":"))  # `:=` is an operator of `kb set`
+    key = key_of(plain.key, is_edge=is_edge)
+    if key and names.has(_field(key)):
+        return is_it([plain.as_text()])
+    return f"It is written {in_quotes(plain.as_text())}. {names.nearest(plain.key, known)}"
+
+
 def _field(key: Key) -> str:
     """Return the full name of what a key means."""
     return f"{key.column}.{key.member}" if key.kind == "member" else OBJECT_FIELDS[0]
@@ -324,6 +353,10 @@ def _combination_problems(query: Query, named: Named) -> Iterable[Problem]:
                 hint = f"Use `{named('where')}` with `type=`, `from=`, `to=` or `source=`, or ask for entities."
                 yield Problem(f"$.{word}", "not_for_edges", f"`{named(word)}` does not apply to edges.", hint)
         yield from _edge_id_problems(query, named)
+    if query.text and query.names_hidden:
+        message = f"`{named('text')}` does not search in entities of the type {' or '.join(HIDDEN)}."
+        hint = f"Use `{named('where')}` with `text~`, or leave the type out."
+        yield Problem("$.text", "not_for_hidden", message, hint)
     if query.count and query.cursor:
         message = f"`{named('count')}` counts the whole answer, and `{named('cursor')}` continues one."
         yield Problem("$.count", "not_with_cursor", message, "Leave one of them out.")

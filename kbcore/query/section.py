@@ -32,7 +32,7 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """Entities and the standing edges between them. ``entities`` and ``edges`` count those without the limits."""
+    """Entities and the resolved edges between them. ``entities`` and ``edges`` count those without the limits."""
 
     nodes: list[Subject]
     arrows: list[Arrow]

@@ -14,7 +14,7 @@ from kbcore.query import comparing, walk
 from kbcore.query.keys import RESOLVED, key_of
 from kbcore.query.request import Pattern, Query
 from kbcore.view.as_of import as_of
-from kbcore.view.tables import LINK, NODE, SOURCE, Columns
+from kbcore.view.tables import LINK, NODE, SOURCE, WHOLE, Columns
 
 _FEW: Final = 8
 """Up to so many ids an edge look-up by index beats one scan."""
@@ -57,10 +57,11 @@ class Term(msgspec.Struct, frozen=True):
 class _Statement:
     """The parameters of one statement, numbered as they are bound, and the tables as of its seq."""
 
-    def __init__(self, at: int | None) -> None:
+    def __init__(self, at: int | None, *, is_whole: bool = False) -> None:
+        """``is_whole`` adds the hidden entities."""
         self.params: list[Any] = []
         self._at = None if at is None else self.bind(at)
-        self.node = self._table("node", NODE)
+        self.node = self._table(WHOLE["node"] if is_whole else "node", NODE)
         self.link = self._table("link", LINK)
         self.source = self._table("source", SOURCE)
 
@@ -79,9 +80,9 @@ class _Statement:
         return as_of(name, columns, self._at)
 
 
-def statement(at: int | None) -> walk.WalkStatement:
-    """Return the beginning of a statement over the graph as of a seq; None is the head."""
-    return _Statement(at)
+def statement(at: int | None, *, is_whole: bool = False) -> walk.WalkStatement:
+    """Return the beginning of a statement over the graph as of a seq, None is the head; as ``_Statement``."""
+    return _Statement(at, is_whole=is_whole)
 
 
 def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb, as in ``re.compile``
@@ -93,14 +94,14 @@ def compile(query: Query, after: str = "") -> Compiled:  # noqa: A001 - the verb
 
 def narrow(query: Query) -> Narrowed:
     """Return everything of a checked query but its text."""
-    statement = _Statement(query.at)
+    statement = _Statement(query.at, is_whole=query.names_hidden)
     ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
     order = _order(statement, query) if query.sort else []
     return Narrowed(ctes, statement.node, conditions, order, statement.params)
 
 
 def links_touching(ids: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
-    """Return the statement for the links, as of a seq, that have one of these ids as an end, standing or not.
+    """Return the statement for the links, as of a seq, that have one of these ids as an end, resolved or not.
 
     A link between two of them may come twice: a further condition would keep DuckDB from using its indexes.
     """
@@ -116,7 +117,7 @@ def links_touching(ids: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
 
 def trails(query: Query, ids: Sequence[str]) -> tuple[str, list[Any]]:
     """Return the statement for the steps of the walk of a checked query that lead to these ids."""
-    statement = _Statement(query.at)
+    statement = _Statement(query.at, is_whole=query.names_hidden)
     return walk.trails(statement, query, ids), statement.params
 
 
@@ -141,7 +142,7 @@ def unread(paths: Sequence[str], at: int | None) -> tuple[str, list[Any]]:
 
 
 def _select(query: Query, after: str) -> tuple[str, list[Any]]:
-    statement = _Statement(query.at)
+    statement = _Statement(query.at, is_whole=query.names_hidden)
     columns = ", ".join(f"n.{name}" for name in (LINK if query.is_edge else NODE))
     table = statement.link if query.is_edge else statement.node
     ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
@@ -161,7 +162,7 @@ def _select(query: Query, after: str) -> tuple[str, list[Any]]:
 
 
 def _count(query: Query) -> tuple[str, list[Any]]:
-    statement = _Statement(query.at)
+    statement = _Statement(query.at, is_whole=query.names_hidden)
     table = statement.link if query.is_edge else statement.node
     ctes, conditions = walk.beginning(statement, query), _conditions(statement, query)
     where = " and ".join(conditions) or "true"
@@ -217,7 +218,7 @@ def comes_after(order: Sequence[Term], at: int = 0) -> str:
     """Return the condition that a row comes after ``last`` in the order, from its term ``at`` on."""
     expression, last = order[at].expression, f"last.k{at}"
     sign = "<" if order[at].is_descending else ">"
-    behind = f"{expression} {sign} {last} or ({expression} is null and {last} is not null)"
+    after = f"{expression} {sign} {last} or ({expression} is null and {last} is not null)"
     if at + 1 < len(order):
-        behind += f" or ({expression} is not distinct from {last} and {comes_after(order, at + 1)})"
-    return f"({behind})"
+        after += f" or ({expression} is not distinct from {last} and {comes_after(order, at + 1)})"
+    return f"({after})"

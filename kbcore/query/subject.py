@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.model.schema import is_hidden_id
 from kbcore.query import sql
 from kbcore.view.tables import Rows
 
@@ -36,6 +37,6 @@ def subject_of(cells: Sequence[Any]) -> Subject:
 
 def find(rows: Rows, id_: str, at: int | None) -> Subject | None:
     """Return the entity with this id as of a seq (None: the head), or None when there was none."""
-    statement = sql.statement(at)
+    statement = sql.statement(at, is_whole=is_hidden_id(id_))
     found = rows(f"select {COLUMNS} from {statement.node} n where n.id = {statement.bind(id_)}", statement.params)  # noqa: S608 - fixed names
     return subject_of(found[0]) if found else None

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from kbcore.errors import LimitExceeded
-from kbcore.remedies import typed
-from kbcore.rules.few import Edge, Look, Side
+from kbcore.remedies import shell
+from kbcore.rules.look_ups import Edge, Look, Side
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.wording import pluralize
 
@@ -152,7 +152,7 @@ def _check_length(walked: Collection[str]) -> None:
     if len(walked) > _MOST_WALKED:
         raise LimitExceeded(
             f"More than {_MOST_WALKED:,} entities are on the paths from here; "
-            f"{typed('check', '--rule', 'acyclic')} reads them."
+            f"{shell('check', '--rule', 'acyclic')} reads them."
         )
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from kbcore.model.graph import Node
 from kbcore.model.statuses import RETIRED, has_status
-from kbcore.rules.few import Look, is_retired, text_of
-from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
+from kbcore.rules.look_ups import Look, is_retired, text_of
+from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SAME_TITLES, TITLE_KEY, folded_words, title_key
 
@@ -61,8 +61,7 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
     for type_, ids, paths, title in groups:
         message = f"{listed(ids)} are of type {type_} and have one title, {in_quotes(title)}."
         files = sorted({path for path in paths if path})
-        where = f" in {' or '.join(files[:MAX_SHOWN])}" if files else ""
-        hint = f"Merge them if they mean the same, or say in the title{where} how they differ."
+        hint = f"Merge them if they mean the same, or say in the title how they differ{in_files(files)}."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), field="title", values=tuple(ids[1:])))
     return found
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.remedies import kb
-from kbcore.rules.few import Look, is_retired
+from kbcore.rules.look_ups import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _SQL: Final = f"""
@@ -46,7 +46,9 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 def _hint(id_: str, path: str, lacking: list[str]) -> str:
     edges = " and ".join(f"`{name}: [{id_}]`" for name in lacking)
     retired = "`status: retired` in the file" if path else f"the status `retired`, with {kb('apply')}"
-    return f"State it with the symbol that does, by {edges} below its `links:`, or retire the event: {retired}."
+    stored = " and ".join(kb("link", "ID", name, id_) for name in lacking)
+    stated = f"by {edges} below its `links:` or by {stored}"
+    return f"State it with the symbol that does, {stated}, or retire the event: {retired}."
 
 
 RULE: Final = Rule(

@@ -6,7 +6,7 @@ from typing import Final
 
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.remedies import kb
-from kbcore.rules.few import Look, is_retired
+from kbcore.rules.look_ups import Look, is_retired
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _SQL: Final = f"""

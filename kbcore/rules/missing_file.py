@@ -8,7 +8,7 @@ from typing import Final
 
 from kbcore.model.graph import Node
 from kbcore.remedies import kb
-from kbcore.rules.few import Look
+from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 
 _SQL: Final = """

@@ -9,7 +9,7 @@ from kbcore.model.not_applicable import reason, reason_in
 from kbcore.model.schema import NOT_APPLICABLE
 from kbcore.model.statuses import RETIRED, has_status
 from kbcore.remedies import kb
-from kbcore.rules.few import Look, is_retired, text_of
+from kbcore.rules.look_ups import Look, is_retired, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext
 
 _NEEDED: Final = (("specified_by", "scenario", "specified"), ("verified_by", "test", "verified"))
@@ -63,7 +63,8 @@ def _findings(rows: Iterable[tuple[Any, ...]]) -> list[Finding]:
 def _hint(id_: str, path: str, edge: str, what: str) -> str:
     there = f"add `links: [{id_}]` to the front matter of the {what}"
     here = f", or `links: [{{{edge}: [ID]}}]` to the file of {id_}" if path else ""
-    return f"Link it to its {what}: {there}{here}, and {kb('sync', lead='run')}."
+    stored = f"or state the edge in the store: {kb('link', id_, edge, 'ID')}"
+    return f"Link it to its {what}: {there}{here}, and {kb('sync', lead='run')}; {stored}."
 
 
 RULE: Final = Rule(

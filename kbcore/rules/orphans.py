@@ -4,37 +4,50 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kbcore.model.concepts import VOCABULARY
+from kbcore.model.concepts import DEFINING, VOCABULARY
 from kbcore.model.graph import Node
-from kbcore.model.schema import MENTIONS, Schema
+from kbcore.model.schema import Schema
 from kbcore.remedies import kb
-from kbcore.rules.few import Look
+from kbcore.rules.look_ups import Look, is_link_to_page
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.view.tables import Rows
+from kbcore.view.tables import IS_LINK_TO_PAGE, IS_MENTION, Rows
 
-_SQL: Final = """
+_SQL: Final = f"""
+with tie as (select from_id, to_id from link where not {IS_LINK_TO_PAGE})
 select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
-where n.id not in (select from_id from link where is_resolved union all select to_id from link where is_resolved)
-  and (n.type not in (select unnest($1::varchar[])) or n.type || ' ' || n.name not in (select unnest($2::varchar[])))
-"""
-_KNOWN: Final = [sorted({kind for kind, _ in VOCABULARY}), sorted(f"{kind} {name}" for kind, name in VOCABULARY)]
-"""Elements of every store: they need no link."""
+where n.id not in (select from_id from tie union all select to_id from tie)
+  and n.type not in (select unnest($1::varchar[]))
+  and (n.type not in (select unnest($2::varchar[])) or n.type || ' ' || n.name not in (select unnest($3::varchar[])))
+"""  # noqa: S608 - a constant
+"""An entity with an unresolved link is left to the rule ``unresolved-reference``, which says what is wrong with it."""
+_KNOWN: Final = [
+    [*DEFINING],
+    sorted({kind for kind, _ in VOCABULARY}),
+    sorted(f"{kind} {name}" for kind, name in VOCABULARY),
+]
+"""Definitions of types and predicates, and elements of every store: they need no link."""
 
 
-_HAS: Final = f"""select exists (from link where is_resolved and (type <> '{MENTIONS}' or len(files) = 0)),
+_HAS: Final = f"""select exists (from link where is_resolved and not {IS_MENTION}),
   exists (from link where is_resolved)
 """
 """Links in texts do not show that a project links its entities: they are written for readers."""
+_HAD: Final = f"select exists (from link_history where is_resolved and not {IS_MENTION})"
 
 
 def why_it_waits(rows: Rows) -> str:
     """Return why the rule does not judge a branch: before the first edge every entity is alone."""
     [(has_edges, has_mentions)] = rows(_HAS, [])
-    if has_edges:
+    if has_edges or had_edges(rows):
         return ""
     if has_mentions:
         return "The branch has no edge yet but links in texts; the rule is run from the first other one on."
     return "The branch has no edge yet; the rule is run from the first one on."
+
+
+def had_edges(rows: Rows) -> bool:
+    """Return whether a branch had an edge before that is no link in a text, as far as its history is known."""
+    return bool(rows(_HAD, [])[0][0])
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -44,14 +57,14 @@ def _run(context: RuleContext) -> list[Finding]:
 def _look(look: Look) -> list[Finding]:
     ids = look.nodes_with("type", "name") | {end for link in look.links_of() for end in (link.from_id, link.to_id)}
     changed = look.side.links([one.key for one in look.changes.links]).values()
-    linked = {end for edge in changed if edge.is_resolved for end in (edge.from_id, edge.to_id)}
+    linked = {end for edge in changed if not is_link_to_page(edge) for end in (edge.from_id, edge.to_id)}
     nodes = [node for node in look.side.nodes(ids - linked).values() if not _is_known(node)]
     if not nodes:
         return []
     alone = {node.id for node in nodes}
-    alone -= {edge.from_id for edge in look.side.out_of(alone) if edge.is_resolved}
-    alone -= {edge.to_id for edge in look.side.into(alone) if edge.is_resolved}
-    if not alone or not look.side.has_edges():
+    alone -= {edge.from_id for edge in look.side.out_of(alone) if not is_link_to_page(edge)}
+    alone -= {edge.to_id for edge in look.side.into(alone) if not is_link_to_page(edge)}
+    if not alone or not look.has_or_had_edges():
         return []
     extractors = {one.path: one.extractor for one in look.side.sources({node.path for node in nodes})}
     rows = [(node.id, node.type, node.path, extractors.get(node.path, "")) for node in nodes if node.id in alone]
@@ -59,8 +72,8 @@ def _look(look: Look) -> list[Finding]:
 
 
 def _is_known(node: Node) -> bool:
-    """Return whether every store knows a node: what the SQL says with ``_KNOWN``."""
-    return (node.type, node.fields.get("name", node.id)) in VOCABULARY
+    """Return whether a node needs no link: what the SQL says with ``_KNOWN``."""
+    return node.type in DEFINING or (node.type, node.fields.get("name", node.id)) in VOCABULARY
 
 
 def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
@@ -76,16 +89,18 @@ def _hint(schema: Schema, type_: str, path: str, extractor: str) -> str:
     leading = [name for name, edge in schema.edges.items() if type_ in edge.from_types]
     if path:
         typed = f" or below the edge that leads there ({', '.join(leading)})" if leading else ""
-        return f"State what it belongs to below `links:` in its file, by its id alone{typed}, {otherwise}"
+        here = f"below `links:` in its file, by its id alone{typed}"
+        return f"State what it belongs to {here}, or with {kb('link')}, {otherwise}"
     fitting = [name for name, edge in schema.edges.items() if type_ in (*edge.from_types, *edge.to_types)]
     edges = f" ({', '.join(fitting)})" if fitting else ""
-    return f"State what it belongs to by an edge from it or to it{edges} with {kb('apply')}, {otherwise}"
+    return f"State what it belongs to by an edge from it or to it{edges} with {kb('link')}, {otherwise}"
 
 
 RULE: Final = Rule(
     "orphans",
     "warning",
-    "Every entity has at least one edge, whatever its type and direction.",
+    "Every entity has at least one edge, whatever its type and direction. One with an unresolved link is left to "
+    "`unresolved-reference`. Definitions of types and predicates need none.",
     _run,
     example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",

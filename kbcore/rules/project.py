@@ -22,6 +22,9 @@ from kbcore.view.relations import SqlRefused
 Scalar = str | int | float | bool
 Value = Scalar | list[Scalar]
 
+NO_RULE_ID: Final = "cannot be the id of a rule."
+RULE_ID_HINT: Final = "Use small letters, digits and -."
+_RULE_ID: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _NUMBER: Final = re.compile(r"\d+")
 _KIND_OF_ERROR: Final = re.compile(r"^(?:[A-Z]\w*(?: [A-Z]\w*)*|INTERNAL) Error: ")
 _MAX_COLUMNS: Final = 10
@@ -29,6 +32,11 @@ _MAX_WORDS_CHARS: Final = 500
 _ENDS: Final = frozenset(".?!…`")
 _VALUE: Final = "value"
 """The column that distinguishes several findings of one entity."""
+
+
+def is_rule_id(text: str) -> bool:
+    """Tell whether a rule of a project can have this id."""
+    return len(text) <= limits.MAX_NAME_CHARS and _RULE_ID.fullmatch(text) is not None
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -51,27 +59,29 @@ class Trial(msgspec.Struct, frozen=True):
     passes: tuple[str, ...] = ()
 
 
-class SqlPlace(msgspec.Struct, frozen=True):
-    """The place of a rule's SQL: its file and first line; ``has_lines`` when its lines are those of the file."""
+class TextPlace(msgspec.Struct, frozen=True):
+    """The place of a rule's text: its file and first line; ``has_lines`` when its lines are those of the file."""
 
     file: str
     line: int
     has_lines: bool
 
     def at(self, line: int) -> str:
-        """Return file and line for a line of the SQL, which counts from 1."""
+        """Return file and line for a line of the text, which counts from 1."""
         return f"{self.file}:{self.line + line - 1 if self.has_lines else self.line}"
 
 
 class ProjectRule(Rule, frozen=True, kw_only=True):
     """A rule as a rules file states it. ``source`` is the file and line at which it begins.
 
-    ``time_s`` is the rule's own limit, None where it has none; ``severity_at`` and ``time_at`` are the lines of these.
+    It has ``sql``, or ``prolog``, the text of its whole file. ``time_s`` is the rule's own limit, None where it has
+    none; ``severity_at`` and ``time_at`` are the lines of these.
     """
 
-    sql: str
-    place: SqlPlace
+    place: TextPlace
     source: str
+    sql: str = ""
+    prolog: str = ""
     params: tuple[Parameter, ...] = ()
     trials: tuple[Trial, ...] = ()
     time_s: float | None = None
@@ -79,7 +89,7 @@ class ProjectRule(Rule, frozen=True, kw_only=True):
     time_at: str = ""
 
 
-def sql_rule(name: str, severity: Severity, description: str, sql: str, place: SqlPlace, **more: Any) -> ProjectRule:
+def sql_rule(name: str, severity: Severity, description: str, sql: str, place: TextPlace, **more: Any) -> ProjectRule:
     """Return a rule whose findings are the rows of a SELECT: the columns ``id`` and ``message``, and ``value``, if any.
 
     ``more`` are further members of ``ProjectRule``.
@@ -122,19 +132,22 @@ def _run(rule: ProjectRule, context: RuleContext) -> list[Finding]:
     ids = list({id_ for id_, *_ in found if id_})
     paths = dict[str, str](context.rows("select id, path from node where id in (select unnest(?::varchar[]))", [ids]))
     findings = [
-        _finding(rule, id_ or "", (message or "").strip(), value, paths.get(id_) or "") for id_, message, value in found
+        finding(rule, id_ or "", (message or "").strip(), value, paths.get(id_) or "") for id_, message, value in found
     ]
     # The rows of a statement have no order of their own.
     return sorted(findings, key=lambda one: in_order(one.message))
 
 
-def _finding(rule: ProjectRule, id_: str, message: str, value: str | None, source: str) -> Finding:
-    """Return a finding; the description of the rule is the message where the row has none, else the remedy."""
+def finding(
+    rule: ProjectRule, id_: str, message: str, value: str | None, source: str, *, is_minor: bool = False
+) -> Finding:
+    """Return a finding of a rule; the rule's description is the message where that is empty, else the remedy."""
     remedy = rule.remedy or (rule.description if message else "")
     values = () if value is None else (value,)
     whole = rf"(?<![\w/#-])(?<!\w[.:]){re.escape(id_)}(?![\w/#-]|[.:]\w)"  # no part of a longer id
     names_id = bool(id_ and re.search(whole, message))
-    return Finding(id_, message or rule.description, remedy, source, values=values, names_id=names_id)
+    said = message or rule.description
+    return Finding(id_, said, remedy, source, values=values, is_minor=is_minor, names_id=names_id)
 
 
 def _reads(sandbox: Confined, rule: ProjectRule) -> SqlReads:
@@ -166,11 +179,11 @@ def _refused(rule: ProjectRule, line: int, said: str, error: SqlRefused | None =
     return _error(rule.place, line, f"the SQL cannot be used. DuckDB reports: {words[:_MAX_WORDS_CHARS] or 'nothing'}")
 
 
-def _error(place: SqlPlace, line: int, what: str) -> InvalidQuery:
+def _error(place: TextPlace, line: int, what: str) -> InvalidQuery:
     return InvalidQuery(f"{place.at(line)}: {what}{'' if what[-1:] in _ENDS else '.'}")
 
 
-def _check_columns(names: Sequence[str], place: SqlPlace) -> None:
+def _check_columns(names: Sequence[str], place: TextPlace) -> None:
     """Raise ``InvalidQuery`` when the SQL does not give the columns that a finding is made of."""
     missing = [name for name in ("id", "message") if name not in map(str.lower, names)]
     if missing:

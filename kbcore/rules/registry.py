@@ -17,6 +17,10 @@ from kbcore.process_limits import exhausted
 from kbcore.remedies import for_shell
 from kbcore.rules import (
     acyclic,
+    against_edge,
+    against_field,
+    against_id,
+    conflict,
     duplicate_title,
     endpoint_types,
     event_flow,
@@ -35,13 +39,14 @@ from kbcore.rules import (
     unreadable_source,
     unresolved_reference,
 )
-from kbcore.rules.few import Look
-from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext, Severity, in_order
+from kbcore.rules.look_ups import Look
+from kbcore.rules.rule import Finding, NotApplicable, OtherSide, Rule, RuleContext, Severity, in_order
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 
 RULES: Final = (
     required_fields.RULE,
+    conflict.RULE,
     unresolved_reference.RULE,
     endpoint_types.RULE,
     unknown_type.RULE,
@@ -59,7 +64,9 @@ RULES: Final = (
     unreadable_source.RULE,
     secret.RULE,
 )
-ON_DEMAND: Final = (staged_symbol.RULE,)
+AGAINST: Final = (against_id.RULE, against_field.RULE, against_edge.RULE)
+"""Rules that compare with another revision."""
+ON_DEMAND: Final = (staged_symbol.RULE, *AGAINST)
 """Rules that run only where they are named: a state alone gives them nothing to look at."""
 NAMES: Final = tuple(rule.id for rule in (*RULES, *ON_DEMAND))
 """The names of KB's own rules, as the configuration may use them."""
@@ -74,9 +81,9 @@ _SLOW_S: Final = 3.0
 class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing that breaks a rule: what, how bad, what to do, and the file to edit ("" for a client's facts).
 
-    ``code``, ``field``, ``values`` and ``names_id`` are those of ``Finding``; with the rule and the id the first three
-    are the same as long as the same thing is wrong, whatever the message says of it. ``line`` is the line of
-    ``source``, 0 while it is unknown.
+    ``code``, ``field``, ``values``, ``names_id`` and ``other`` are those of ``Finding``; with the rule and the id the
+    first three are the same as long as the same thing is wrong, whatever the message says of it. ``line`` is the line
+    of ``source``, 0 while it is unknown.
     """
 
     rule: str
@@ -90,6 +97,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     values: tuple[str, ...] = ()
     line: int = 0
     names_id: bool = True
+    other: OtherSide | None = None
 
     @property
     def hint(self) -> str:
@@ -235,7 +243,7 @@ def of_severity(report: CheckReport, severity: Severity) -> CheckReport:
 
 
 def _violation(rule: str, severity: Severity, one: Finding) -> Violation:
-    what = (one.code, one.field, one.values, one.line, one.names_id)
+    what = (one.code, one.field, one.values, one.line, one.names_id, one.other)
     return Violation(rule, "warning" if one.is_minor else severity, one.id, one.message, one.remedy, one.source, *what)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from kbcore.remedies import kb, typed
+from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.view.tables import NODE
 
@@ -71,5 +71,5 @@ RULE: Final = Rule(
     "Every entity has the fields that its type requires, and every edge that needs a kind has one.",
     _run,
     example="REQ-7 has no `title`, which every req needs.",
-    remedy=f"Add the field to the file, or write it with {typed('apply')}.",
+    remedy=f"Add the field to the file, or write it with {shell('apply')}.",
 )

@@ -14,16 +14,18 @@ import msgspec
 
 from kbcore.model.schema import Schema
 from kbcore.remedies import kb
+from kbcore.text.wording import some_of
 from kbcore.view.tables import Rows
 
 if TYPE_CHECKING:
-    from kbcore.rules.few import Look
+    from kbcore.rules.look_ups import Look
 
 Severity = Literal["error", "warning"]
 
 MAX_SHOWN: Final = 10
 """The most names of one kind in a finding."""
 
+_FILES_SHOWN: Final = 3
 _DIGITS: Final = re.compile(r"\d+")
 _WIDEST: Final = 20
 
@@ -40,6 +42,33 @@ class Confined(Protocol):
         time_s: float | None = None,
     ) -> list[tuple[Any, ...]]:
         """Answer one statement over these relations, within its time or the usual one. Raises: ``SqlRefused``."""
+
+
+class PrologFile(msgspec.Struct, frozen=True):
+    """A file of rules in Prolog: its path and text, and the line of each rule that it states, by its id."""
+
+    path: str
+    text: str
+    rules: dict[str, int]
+
+
+class PrologViolation(msgspec.Struct, frozen=True):
+    """A violation as a rule in Prolog gives it."""
+
+    id: str
+    message: str
+    severity: Severity
+
+
+class PrologRules(Protocol):
+    """A place for Prolog that is not KB's own: a file is loaded by itself, and reaches KB's graph and nothing else."""
+
+    def violations(self, file: PrologFile, rule: str) -> list[PrologViolation]:
+        """Return the different violations of a rule of a file.
+
+        Raises: ``InvalidQuery`` with file and line when the file or the rule cannot be used, a limit was hit, or there
+        is no engine.
+        """
 
 
 class BranchFiles(Protocol):
@@ -60,7 +89,8 @@ class RuleContext(msgspec.Struct, frozen=True):
     """The input of rules. With ``ids``, only what concerns one of these is reported.
 
     ``rows`` asks the whole branch; ``around``, where it is available, what is around ``ids`` alone. Rules of the
-    project's own run in ``sandbox``, or not at all. ``tree`` holds the files of the branch.
+    project's own run in ``sandbox``, those in Prolog in ``prolog``, or not at all. ``tree`` holds the files of the
+    branch.
     """
 
     rows: Rows
@@ -69,6 +99,7 @@ class RuleContext(msgspec.Struct, frozen=True):
     sandbox: Confined | None = None
     tree: BranchFiles | None = None
     around: Rows | None = None
+    prolog: PrologRules | None = None
     now_s: Callable[[], float] = lambda: 0.0
     """A clock for saying which rule took how long."""
 
@@ -80,6 +111,14 @@ class RuleContext(msgspec.Struct, frozen=True):
         nodes at any time, ``main.link`` all links.
         """
         return self.around or self.rows
+
+
+class OtherSide(msgspec.Struct, frozen=True):
+    """The place in another revision that a finding is about as well; ``line`` is 0 where it is not known."""
+
+    ref: str
+    source: str
+    line: int
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -104,6 +143,7 @@ class Finding(msgspec.Struct, frozen=True):
     """It is a warning even where the rule finds errors."""
     names_id: bool = True
     """The message names ``id``, so that it need not be shown before the message."""
+    other: OtherSide | None = None
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -119,7 +159,7 @@ class Rule(msgspec.Struct, frozen=True):
     example: str = ""
     remedy: str = ""
     look: Callable[[Look], list[Finding]] | None = None
-    """The same by look-ups, for what a change of few elements may have broken (``kbcore.rules.few``)."""
+    """The same by look-ups, for what a change of few elements may have broken (``kbcore.rules.look_ups``)."""
     sort_ids: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None
     """Puts the id and the values of a finding in the order that the rule gives them, where that goes by the ids."""
 
@@ -135,13 +175,23 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
+def in_files(files: Sequence[str]) -> str:
+    """Return the first few files of a remedy in brackets, with a space in front; nothing without any."""
+    return f" ({some_of(files, _FILES_SHOWN)})" if files else ""
+
+
 def in_order(text: str) -> str:
     """Return what sorts a text by the values of the numbers in it, so that line 6 comes before line 13."""
     return _DIGITS.sub(lambda found: found[0].zfill(_WIDEST), text)
 
 
+def edge_name(type_: str, kind: str) -> str:
+    """Return the type of an edge, with its kind if it has one, as commands take it."""
+    return f"{type_}:{kind}" if kind else type_
+
+
 def edge_remedy(edge: tuple[str, str, str], source: str) -> str:
-    """Return the end of a sentence that says how an edge (from, type, to) is taken away."""
+    """Return the end of a sentence that says how an edge (from, ``edge_name``, to) is taken away."""
     from_id, name, to_id = edge
     if source:
         return f"take the link out of the file and {kb('sync', lead='run')}"

@@ -1,4 +1,4 @@
-"""Reads the files of a project's own rules, ``.kb/rules/*.yaml``. Pure.
+"""Reads the files of a project's own rules, ``.kb/rules/*.yaml`` and ``.kb/rules/*.pl``. Pure.
 
 Every problem of every file is reported at once, with file and line. Whether the SQL can run shows when it is run.
 """
@@ -7,21 +7,35 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
+
+import msgspec
 
 from kbcore import limits
 from kbcore.errors import Problem
 from kbcore.model.rule_settings import RuleSetting
-from kbcore.rules.project import Parameter, ProjectRule, Scalar, SqlPlace, Trial, Value, sql_rule
+from kbcore.rules.project import (
+    NO_RULE_ID,
+    RULE_ID_HINT,
+    Parameter,
+    ProjectRule,
+    Scalar,
+    TextPlace,
+    Trial,
+    Value,
+    is_rule_id,
+    sql_rule,
+)
+from kbcore.rules.prolog_file import SUFFIX, ReportProblem, read_prolog_rules
 from kbcore.rules.registry import NAMES
 from kbcore.rules.rule import Severity
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.validator import ConfigNode, read_yaml, refuse, shown
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _PARAM: Final = re.compile(r"[a-z][a-z0-9_]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _LITERAL: Final = re.compile(r":[ \t]+\|[-+\d]*[ \t]*(?:#.*)?$")
@@ -54,19 +68,60 @@ def load_rules(
     """
     problems: list[Problem] = []
     rules: list[ProjectRule] = []
+    tests: list[_Tests] = []
     taken = dict.fromkeys(NAMES, "KB has a rule")
     for path in sorted(files):
-        root = read_yaml(files[path], path, problems)
-        for spot in _listed(root) if root and root.value is not None else ():
-            rule = _rule(spot, files[path].splitlines(), settings)
-            if rule and rule.id in taken:
+        read = read_prolog_rules if path.endswith(SUFFIX) else partial(_read_yaml_rules, settings, tests)
+        for rule, report in read(path, files[path], problems):
+            if rule.id in taken:
                 message = f"{taken[rule.id]} {in_quotes(rule.id)} already."
-                spot.members()["id"].wrong("defined_twice", message, "Give this one another id.")
-            elif rule:
+                report("defined_twice", message, "Give this one another id.")
+            else:
                 rules.append(rule)
-                taken[rule.id] = f"{spot.file} has a rule"
+                taken[rule.id] = f"{path} has a rule"
+    found = [_with_tests(rule, tests) for rule in rules]
+    in_prolog = [rule.id for rule in rules if rule.prolog]
+    for one in tests:
+        if one.rule not in in_prolog:
+            message = f"`sql` of a rule is missing, and no file of rules in Prolog states {in_quotes(one.rule)}."
+            one.report("missing_field", message, did_you_mean(one.rule, in_prolog))
     refuse(problems)
-    return rules
+    return found
+
+
+class _Tests(msgspec.Struct, frozen=True):
+    """The tests that a file of YAML has for a rule in Prolog, and what reports a problem of their rule."""
+
+    rule: str
+    trials: tuple[Trial, ...]
+    report: ReportProblem
+
+
+def _with_tests(rule: ProjectRule, tests: Sequence[_Tests]) -> ProjectRule:
+    own = [trial for one in tests if rule.prolog and one.rule == rule.id for trial in one.trials]
+    return msgspec.structs.replace(rule, trials=tuple(own)) if own else rule
+
+
+def _read_yaml_rules(
+    settings: Mapping[str, Mapping[str, RuleSetting]],
+    tests: list[_Tests],
+    path: str,
+    text: str,
+    problems: list[Problem],
+) -> Iterator[tuple[ProjectRule, ReportProblem]]:
+    """Yield the rules of a file of YAML, each with what reports a problem of its id.
+
+    What has an id and tests alone goes to ``tests``.
+    """
+    root = read_yaml(text, path, problems)
+    for spot in _listed(root) if root and root.value is not None else ():
+        members = spot.members()
+        if members.keys() == {"id", "tests"}:
+            tests.append(_Tests(_text(members["id"]), _trials(members["tests"]), members["id"].wrong))
+            continue
+        rule = _rule(spot, text.splitlines(), settings)
+        if rule:
+            yield rule, spot.members()["id"].wrong
 
 
 def _listed(root: ConfigNode) -> list[ConfigNode]:
@@ -95,8 +150,8 @@ def _rule(
         if key not in found:
             spot.wrong("missing_field", f"`{key}` of a rule is missing.", f"For example `{example}`.")
     name = texts.get("id", "")
-    if name and (len(name) > limits.MAX_NAME_CHARS or not _NAME.fullmatch(name)):
-        found["id"].wrong("bad_name", f"{shown(name)} cannot be the id of a rule.", "Use small letters, digits and -.")
+    if name and not is_rule_id(name):
+        found["id"].wrong("bad_name", f"{shown(name)} {NO_RULE_ID}", RULE_ID_HINT)
     level = texts.get("severity") or "error"
     if level not in _SEVERITIES:
         found["severity"].wrong("wrong_type", f"{shown(level)} is no severity.", did_you_mean(level, _SEVERITIES))
@@ -110,7 +165,7 @@ def _rule(
     description = texts.get("description") or f"Defined in {spot.file}."
     at = found["sql"].line
     is_literal = _LITERAL.search(lines[at - 1]) is not None
-    place = SqlPlace(spot.file, at + 1 if is_literal else at, is_literal)
+    place = TextPlace(spot.file, at + 1 if is_literal else at, is_literal)
     more |= {"source": spot.source, "remedy": texts.get("remedy", "")}
     for key, known in (("severity_at", "severity"), ("time_at", "timeLimitSeconds")):
         more[key] = found[known].source if known in found else spot.source

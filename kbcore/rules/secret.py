@@ -78,8 +78,8 @@ def _found(cells: Mapping[str, Any]) -> Iterator[tuple[str, Secret]]:
 
 
 def _finding(key: str, message: str, source: str, remedy: str, concerns: frozenset[str] = frozenset()) -> Finding:
-    mended = f"Take it out of the file and {kb('sync', lead='run')}." if source else remedy
-    return Finding(key, message, f"{mended} History keeps it: if it is real, revoke it.", source, concerns)
+    fixed = f"Take it out of the file and {kb('sync', lead='run')}." if source else remedy
+    return Finding(key, message, f"{fixed} History keeps it: if it is real, revoke it.", source, concerns)
 
 
 RULE: Final = Rule(

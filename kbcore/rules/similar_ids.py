@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from kbcore.model.graph import Node
 from kbcore.remedies import kb
-from kbcore.rules.few import Look
-from kbcore.rules.rule import MAX_SHOWN, Finding, Rule, RuleContext, listed
+from kbcore.rules.look_ups import Look
+from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
 
@@ -81,7 +81,7 @@ def _findings(groups: Iterable[tuple[Any, ...]]) -> list[Finding]:
         is_shown = "Unicode" not in what
         names = ids if is_shown else [f"{id_!a}" for id_ in ids]
         files = sorted({path for path in paths if path})
-        where = f" in {' and '.join(files[:MAX_SHOWN])}" if files else ""
+        where = in_files(files)
         message = f"{listed(names)} are different entities whose ids differ only in {what}."
         hint = f"If one is a slip, keep one id and correct the other{where}; links follow the exact id."
         found.append(Finding(ids[0], message, hint, paths[0], frozenset(ids), values=tuple(ids[1:]), names_id=is_shown))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.rules.rule import Finding, NotApplicable, Rule, RuleContext
 
 
@@ -20,7 +20,7 @@ RULE: Final = Rule(
     "staged-symbol",
     "error",
     "Every staged symbol, and every staged file that `staged.symbols` names, says which requirement it implements: "
-    f"by an edge, or by a comment `kb: implements ID`. Runs with {typed('check', '--staged')}.",
+    f"by an edge, or by a comment `kb: implements ID`. Runs with {shell('check', '--staged')}.",
     _run,
     example="src/login.py names no requirement.",
     remedy="State which requirement it implements, in the manifest that lists the symbol or in a comment of the file.",

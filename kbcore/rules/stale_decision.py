@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore.model.statuses import OUTDATED, TENTATIVE, has_status, is_status
-from kbcore.rules.few import Look, text_of
+from kbcore.rules.look_ups import Look, text_of
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
 from kbcore.text.escaping import in_quotes
 

@@ -167,7 +167,7 @@ _STRETCHES: Final = f"""{_named("select from_id from asked union select to_id fr
   from (select * from node_history union all by name select *, {_NOW} as ended from node) s
   join named on s.id = named.was and named.since <= s.version and s.version < named.until
 ), text as (
-  select path, version, ended, hash
+  select path, version, ended, hash, is_ok
   from (select * from source_history union all by name select *, {_NOW} as ended from main.source)
   where hash <> ''
 ), renaming as (
@@ -213,20 +213,26 @@ def _suspect(seq: int | None) -> str:
     """Return SQL for the edges asked for whose target, or the document that defines nothing else, is not as it was.
 
     It is compared as it is now or, with a seq, as it was then.
+    A text that could not be read, and that another one has replaced, changed nothing.
     """
     if seq is None:
         until, in_force = "true", f"{{}}.ended = {_NOW}"
     else:
         until, in_force = f"w.version <= {seq:d}", f"{{0}}.version <= {seq:d} and {seq:d} < {{0}}.ended"
     return f"""wording as (
-  select entity, greatest(s.version, t.version) as version, least(s.ended, t.ended) as ended, hash
+  select entity, greatest(s.version, t.version) as version, least(s.ended, t.ended) as ended, hash, is_ok
   from stretch s join text t on t.path = s.path and t.version < s.ended and s.version < t.ended
   where entity in (select n.id from node n where n.path in (from document))
 ), reworded as (
   select a.id, max(w.version) as seq from asked a join (
-    select entity, version, hash, lag(hash) over (partition by entity order by version) as was from wording
+    select *, coalesce(
+        last_value(if(is_ok, hash, null) ignore nulls) over (before rows between unbounded preceding and 1 preceding),
+        lag(hash) over before
+      ) as was
+    from wording window before as (partition by entity order by version)
   ) w on w.entity = a.to_id
-  where w.hash <> w.was and w.version not in (from renaming) and not list_contains(a.passed, w.version) and {until}
+  where w.hash <> w.was and (w.is_ok or {in_force.format("w")}) and w.version not in (from renaming)
+    and not list_contains(a.passed, w.version) and {until}
   group by a.id
 )
 select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,

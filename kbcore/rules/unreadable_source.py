@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.model.graph import NOTES_OF_RULES, NoteOnFile
-from kbcore.remedies import kb, typed
+from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.escaping import in_quotes
 
@@ -47,5 +47,5 @@ RULE: Final = Rule(
     " file that is otherwise read, such as a second block of front matter, is a warning.",
     _run,
     example="the list that begins here is not closed.",
-    remedy=f"Correct the file and {typed('sync', lead='run')}; until then, what was last known from it stays as it is.",
+    remedy=f"Correct the file and {shell('sync', lead='run')}; until then, what was last known from it stays as it is.",
 )

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kbcore.remedies import kb
-from kbcore.rules.few import Edge, Look
-from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
+from kbcore.rules.look_ups import Edge, Look, is_link_to_page
+from kbcore.rules.rule import Finding, Rule, RuleContext, edge_name, edge_remedy, first_file
 from kbcore.view.likeness import lookalikes
 from kbcore.view.tables import IS_LINK_TO_PAGE
 
 _SQL: Final = f"""
 with known as (select id from node union all select id from link where is_resolved)
-select l.from_id, l.type, l.to_id, l.files, f.id is not null, t.id is not null
+select l.from_id, l.type, l.kind, l.to_id, l.files, f.id is not null, t.id is not null
 from link l left join known f on f.id = l.from_id left join known t on t.id = l.to_id
 where not l.is_resolved and not {IS_LINK_TO_PAGE}
 """  # noqa: S608 - a constant
@@ -21,7 +21,7 @@ where not l.is_resolved and not {IS_LINK_TO_PAGE}
 
 def _run(context: RuleContext) -> list[Finding]:
     rows = context.near(_SQL, [])
-    missing = {row[0] for row in rows if not row[4]} | {row[2] for row in rows if not row[5]}
+    missing = {row[0] for row in rows if not row[5]} | {row[3] for row in rows if not row[6]}
     return _findings(rows, lookalikes(context.rows, missing))
 
 
@@ -30,7 +30,7 @@ def _look(look: Look) -> list[Finding]:
     ends = look.came_or_went()  # of an edge that lacks both ends, and now one
     if ends:
         edges |= {edge.id: edge for edge in (*look.side.out_of(ends), *look.side.into(ends))}
-    waiting = [edge for edge in edges.values() if not edge.is_resolved]
+    waiting = [edge for edge in edges.values() if not edge.is_resolved and not is_link_to_page(edge)]
     if not waiting:
         return []
     named = {end for edge in waiting for end in (edge.from_id, edge.to_id)}
@@ -39,26 +39,27 @@ def _look(look: Look) -> list[Finding]:
 
 
 def _row(edge: Edge, there: set[str]) -> tuple[Any, ...]:
-    return edge.from_id, edge.type, edge.to_id, edge.files, edge.from_id in there, edge.to_id in there
+    return edge.from_id, edge.type, edge.kind, edge.to_id, edge.files, edge.from_id in there, edge.to_id in there
 
 
 def _findings(rows: Sequence[tuple[Any, ...]], alike: dict[str, str]) -> list[Finding]:
     found = []
-    for from_id, type_, to_id, files, has_from, has_to in rows:
+    for from_id, type_, kind, to_id, files, has_from, has_to in rows:
+        name = edge_name(type_, kind)
         gone = [end for end, is_there in ((from_id, has_from), (to_id, has_to)) if not is_there]
         source = first_file(files)
-        hint = _hint((from_id, type_, to_id), gone, alike, source)
+        hint = _hint((from_id, name, to_id), gone, alike, source)
         here = from_id if has_from or not has_to else to_id
-        message = _message((from_id, type_, to_id), gone)
-        values = (type_, to_id if here == from_id else from_id)
+        message = _message((from_id, name, to_id), gone)
+        values = (name, to_id if here == from_id else from_id)
         code = "" if gone else "undecided"
         found.append(Finding(here, message, hint, source, frozenset({from_id, to_id}), code, values=values))
     return found
 
 
 def _message(edge: tuple[str, str, str], gone: list[str]) -> str:
-    from_id, type_, to_id = edge
-    said = f"{from_id} {type_} {to_id}" if type_ else f"{from_id} links to {to_id}"
+    from_id, name, to_id = edge
+    said = f"{from_id} {name} {to_id}" if name else f"{from_id} links to {to_id}"
     if not gone:
         return f"{said}, but what kind of edge that is has not been decided."
     return f"{said}, but there is no {' and no '.join(dict.fromkeys(gone))}."

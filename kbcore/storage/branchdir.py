@@ -180,8 +180,7 @@ def _building(fs: Fs, target: Path) -> Iterator[Path]:
     try:
         fs.fsync_dir(parent)
     except OSError as error:
-        reason = files.explain(error, parent, "sync").message
-        raise _uncertain(target, f"{target} is in place, but may not survive a power failure: {reason}") from error
+        raise not_durable(target, files.explain(error, parent, "sync").message) from error
 
 
 def _move_in(fs: Fs, place: Path, target: Path) -> None:
@@ -198,6 +197,11 @@ def _move_in(fs: Fs, place: Path, target: Path) -> None:
             raise _uncertain(target, failure.message) from error
         if not is_made:
             raise failure from error
+
+
+def not_durable(target: Path, reason: str) -> CommitUncertain:
+    """Return the error for a directory that was renamed, and whose name could not be synced for this reason."""
+    return _uncertain(target, f"{target} is in place, but may not survive a power failure: {reason}")
 
 
 def _uncertain(target: Path, message: str) -> CommitUncertain:

@@ -43,6 +43,11 @@ def write_report(error: BaseException, doing: str, cache: Path | None) -> Path |
     return None
 
 
+def place_of(report: Path | None) -> str:
+    """Return the sentence that says where a report is."""
+    return f"A report is in {report}." if report else "A report could not be written."
+
+
 def _frames(error: BaseException) -> str:
     """Return the errors that led to this one and the lines of code they passed, the last one at the end."""
     parts: list[str] = []

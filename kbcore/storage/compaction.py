@@ -74,7 +74,7 @@ def compact(
         old = writer.head
         if prune_before is not None:
             check_seq(old, prune_before)
-            _check_given_up(old, prune_before)
+            _check_given_up(directory, old, prune_before)
         whole = _sealed(fs, directory, old, fold)
         new = _kept(directory, whole) if prune_before is None else _pruned(whole, prune_before, clock.now())
         if new.pruned != old.pruned:
@@ -136,7 +136,12 @@ def check_seq(of: Head, before: int) -> None:
         )
 
 
-def _check_given_up(old: Head, before: int) -> None:
+def _prune_command(directory: Path, of: Head, before: int | str) -> str:
+    """Return the command that gives up the history of this store before a seq."""
+    return kb("compact", "--prune-before", before, "--branch", layout.branch_of(directory, of.branch))
+
+
+def _check_given_up(directory: Path, old: Head, before: int) -> None:
     """Refuse to give up more than was asked for: the history that is left begins at a snapshot, and one may be missing.
 
     Nothing was written yet: the head is the one that the compaction would make.
@@ -154,8 +159,8 @@ def _check_given_up(old: Head, before: int) -> None:
     raise InvalidQuery(
         f"cannot prune before seq {before} alone: no snapshot is left from which the records {before} to {wanted} "
         "could be replayed. Nothing was changed.",
-        hint=f"{kb('compact', '--prune-before', more)} gives them up as well"
-        + (f"; {kb('compact', '--prune-before', less)} gives up less." if less else "; no less can be given up."),
+        hint=f"{_prune_command(directory, old, more)} gives them up as well"
+        + (f"; {_prune_command(directory, old, less)} gives up less." if less else "; no less can be given up."),
     )
 
 
@@ -182,7 +187,7 @@ def _kept(directory: Path, of: Head) -> Head:
     if len(head.encode(of)) > limits.MAX_HEAD_BYTES // 2:
         raise LimitExceeded(
             f"{directory} has been compacted too often: its head file names {len(of.files)} files",
-            hint=f"Give up old history with {kb('compact', '--prune-before', 'SEQ')}.",
+            hint=f"Give up old history with {_prune_command(directory, of, 'SEQ')}.",
         )
     return of
 
@@ -219,9 +224,10 @@ def _publish(fs: Fs, directory: Path, new: Head) -> None:
     try:
         files.publish(fs, path)
     except KBError as error:
+        again = kb("compact", "--branch", layout.branch_of(directory, new.branch), lead="Run")
         raise CommitUncertain(
             f"the compaction of {directory} may or may not have taken effect: {error.message}",
-            hint=f"{kb('compact', lead='Run')} again; the answers are the same either way.",
+            hint=f"{again} again; the answers are the same either way.",
             data=error.data,
         ) from error
 
@@ -254,4 +260,6 @@ def _clean(fs: Fs, directory: Path, of: Head) -> tuple[list[str], list[str], lis
 def _has_records(fs: Fs, path: Path, of: Head) -> bool:
     """Say whether a journal file that the head does not name may hold records that were not pruned."""
     first_seq = layout.segment_first_seq(path.name)
+    if layout.generation_of(path.name) > of.generation:
+        return False  # a redaction was interrupted, and this is a copy
     return first_seq is not None and first_seq >= of.first_seq and fs.lstat(path).st_size > 0

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from kbcore.errors import KBError, ReadOnlyStore, StorageError, StorageFull
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import layout
 from kbcore.storage.fs import Fs
 
@@ -102,7 +102,7 @@ def ways_to_write(data: Path) -> str:
     """Return how somebody can write all the same whose sandbox shuts the folder of the stores."""
     make = "" if os.path.lexists(data) else " once it was made"
     return (
-        f"Where a sandbox shuts git's folder: use the tools of {typed('mcp')}, whose server runs outside of it; or "
+        f"Where a sandbox shuts git's folder: use the tools of {shell('mcp')}, whose server runs outside of it; or "
         f"have {data} as a writable root of the sandbox{make}. Else give the user write permission there, or remount "
         "read-write. Queries keep working."
     )

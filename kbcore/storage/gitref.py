@@ -118,7 +118,7 @@ def _judge_gone(
 def read(fs: Fs, directory: Path) -> RefSeen | None:
     """Return what a store saw last; None where it states nothing that can be used."""
     with contextlib.suppress(KBError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        data = files.read_file(fs, directory / layout.GIT_REF, _MAX_BYTES)
+        data = files.read_file(fs, files.below(directory, layout.GIT_REF), _MAX_BYTES)
         found = msgspec.json.decode(data, type=RefSeen) if data else None
         return found if found and found.format == FORMAT else None
     return None

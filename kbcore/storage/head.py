@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import secrets
+from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
 
-from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch
+from kbcore.errors import FormatTooNew, HeadDamaged, UnknownBranch, new_head_advice
 from kbcore.limits import MAX_HEAD_BYTES
 from kbcore.remedies import kb
 from kbcore.storage import byte_diagnosis, files, layout
@@ -28,7 +30,9 @@ HOLES: Final = "holes"
 """The feature of a journal in which records are missing: its segments do not all follow each other."""
 GIT_DIRECTORY: Final = "git_directory"
 """The feature of a store that was moved into the git directory: a KB that looks for it elsewhere refuses it."""
-KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY, HOLES})
+REDACTED: Final = "redacted"
+"""The feature of a store from which something was taken out: its files may have the names of a later generation."""
+KNOWN_FEATURES: Final[frozenset[str]] = frozenset({EPOCHS, GIT_DIRECTORY, HOLES, REDACTED})
 """The names allowed in ``features_required``; any other was written by a newer KB."""
 MAX_EPOCHS: Final = 64
 """The most epochs that a head keeps; the oldest is dropped for a new one."""
@@ -110,6 +114,19 @@ class Epoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at: str
 
 
+class Redacted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The last redaction of a store."""
+
+    generation: int
+    """How many there were; the files that the last one wrote have it in their names."""
+    seq: int
+    """The record that documents it. Files of an earlier generation that begin no later, and that do not count, go."""
+    store_id: str
+    """The id that the store had up to it."""
+    removes: tuple[str, ...] = ()
+    """The entries of ``quarantine/`` that it removes, without those whose names have a digest: they name a segment."""
+
+
 class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last acknowledged record, and where the acknowledged bytes end."""
 
@@ -122,7 +139,7 @@ class Tip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """All that a head file says. Field order is the order in the file; empty ``epochs`` are left out."""
+    """All that a head file says. Field order is the order in the file; ``epochs`` is left out where it is empty."""
 
     format: int
     features_required: tuple[str, ...]
@@ -141,6 +158,13 @@ class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     head: Tip
     epochs: tuple[Epoch, ...] = ()
     """The ids that the store had before, oldest first."""
+    redacted: Redacted | None = None
+    """Left out where nothing was redacted."""
+
+    @property
+    def generation(self) -> int:
+        """The number of redactions of this store."""
+        return self.redacted.generation if self.redacted else 0
 
     @property
     def seq(self) -> int:
@@ -238,6 +262,17 @@ def with_epoch(of: Head, ended: Epoch) -> Head:
     )
 
 
+def redaction_of(names: Iterable[str], old: Head | None, seq: int) -> Redacted | None:
+    """Return what a head says of redactions that is made from files with these names, where ``old`` may be lost.
+
+    ``seq`` is the last record of the files.
+    """
+    if old is not None and old.redacted is not None:
+        return old.redacted
+    generation = max(map(layout.generation_of, names), default=0)
+    return Redacted(generation, seq, "") if generation else None
+
+
 def encode(head: Head) -> bytes:
     """Return the bytes of a head file: a JSON object whose last key is the SHA-256 of all bytes before it."""
     return with_sum(_encode(head))
@@ -317,9 +352,15 @@ def read(fs: Fs, directory: Path) -> Head:
         FormatTooNew: a newer KB wrote it.
         StorageError: it cannot be read.
     """
-    path = directory / layout.HEAD
+    path = files.below(directory, layout.HEAD)
     data = files.read_file(fs, path, MAX_HEAD_BYTES)
-    return decode(_sought(fs, directory) if data is None else data, path)
+    return _decoded(_sought(fs, directory) if data is None else data, path)
+
+
+@lru_cache(maxsize=4)
+def _decoded(data: bytes, path: Path) -> Head:
+    """Return what these bytes say. The file is read for every request; only what it says is remembered."""
+    return decode(data, path)
 
 
 def publish(fs: Fs, directory: Path, head: Head) -> None:
@@ -345,18 +386,18 @@ def _sought(fs: Fs, directory: Path) -> bytes:
     # KB renames whole stores into their places: another program removed the files, or made the folder.
     what = f"only {', '.join(sorted(names))}" if names else "nothing"
     undo = "move it away" if {*names} - {layout.LOCK} else "remove it"
+    new_epoch = kb("doctor", "--new-epoch", "--branch", layout.branch_of(directory))
     raise HeadDamaged(
         f"{directory} holds {what}, and no store",
         hint=f"Restore the folder from a backup, or {undo}. The next use of the branch makes a new store then; where "
-        f"KB has noted records of the old one, {kb('doctor', '--new-epoch')} makes it. "
-        f"If {kb('backup')} wrote the backup: "
+        f"KB has noted records of the old one, {new_epoch} makes it. If {kb('backup')} wrote the backup: "
         f"{layout.restore_command(directory)}.",
         data={"file": str(directory)},
     )
 
 
 def _damaged(path: Path, what: str, cause: str = "") -> NoReturn:
-    hint = f"{cause} {HeadDamaged.default_hint}" if cause else ""
+    hint = f"{cause} {new_head_advice(layout.branch_of(path.parent))}".lstrip()
     raise HeadDamaged(f"{path} is damaged: {what}", hint=hint, data={"file": str(path), "line": 1, "offset": 0})
 
 
@@ -406,10 +447,12 @@ def _misplaced_tip(head: Head) -> str:
 
 
 def _misnamed(head: Head) -> str:
-    if any(segment.file != layout.segment_name(segment.first_seq) for segment in head.segments):
+    if any(layout.segment_first_seq(segment.file) != segment.first_seq for segment in head.segments):
         return "it names a journal file that KB would not name so"
-    if any(ref.file != layout.snapshot_name(ref.seq) for ref in head.snapshots):
+    if any(layout.snapshot_seq(ref.file) != ref.seq for ref in head.snapshots):
         return "it names a snapshot that KB would not name so"
+    if any(layout.generation_of(file) > head.generation for file in head.files):
+        return "it names a file of a redaction that it does not know"
     seqs = [ref.seq for ref in head.snapshots]
     if seqs != sorted(set(seqs)) or any(seq > head.seq for seq in seqs):
         return "its snapshots are out of order"
@@ -423,4 +466,6 @@ def _misdated(head: Head) -> str:
         return "its store id is that of an epoch that ended"
     if head.epochs and EPOCHS not in head.features_required:
         return f"it has epochs and does not require the feature {EPOCHS}"
+    if (head.redacted is not None) != (REDACTED in head.features_required):
+        return f"it says of a redaction another thing than the feature {REDACTED}"
     return ""

@@ -204,6 +204,7 @@ def writing(
         raise UnknownBranch(f"there is no store in {directory}", data={"file": str(directory)})
     with lock.held(fs, clock, directory / layout.LOCK, wait_s=wait_s, command=command, meanwhile=meanwhile):
         of = head.read(fs, directory)
+        recovery.remove_superseded(fs, directory, of)
         path = directory / of.head.file
         recovered = RecoveryReport()
         if files.read_size(fs, path) != of.head.length:

@@ -173,7 +173,7 @@ def plan(of: Head, proven: Proven) -> SalvagedHead:
             segments.append(Segment(part.file, part.first_seq, part.base_hash, end))
             written[part.file] = []
         for piece in pieces:
-            name = layout.segment_name(piece[0].seq)
+            name = layout.segment_name(piece[0].seq, layout.generation_of(part.file))
             length = sum(line.length for line in piece)
             end = Sealed(length, piece[-1].seq, piece[-1].sum)
             segments.append(Segment(name, piece[0].seq, piece[0].prev, end))
@@ -230,7 +230,8 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
         )
     begins = 1 if old is None or old.pruned is None else old.first_seq
     base = lineage if begins == 1 else old.segments[0].base_hash if old else first.prev
-    active = Segment(layout.segment_name(begins), begins, base)
+    redacted = head.redaction_of({line.path.name for line in lines.values()}, old, tip.seq)
+    active = Segment(layout.segment_name(begins, layout.generation_of(first.path.name)), begins, base)
     # An epoch that ended later ends with the last record that is left.
     epochs = tuple(
         one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.sum)
@@ -238,7 +239,7 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
     )
     return Head(
         format=head.FORMAT,
-        features_required=(head.EPOCHS,) if epochs else (),
+        features_required=(*([head.EPOCHS] if epochs else []), *([head.REDACTED] if redacted else [])),
         store_id=old.store_id if old else head.new_store_id(),
         lineage=lineage,
         branch=old.branch if old else branch,
@@ -248,6 +249,7 @@ def provisional_head(fs: Fs, directory: Path, branch: str, at: str, old: Head | 
         segments=(active,),
         head=Tip(tip.seq, tip.sum, active.file, 0, at),
         epochs=epochs,
+        redacted=redacted,
     )
 
 

@@ -1,19 +1,23 @@
-"""Bytes that are cut off or about to be repaired, kept under ``quarantine/`` for ever.
+"""Bytes that are cut off or about to be repaired, kept under ``quarantine/``.
 
-Invariant: a copy is complete and durable before the caller touches the original; KB never deletes one.
+Invariant: a copy is complete and durable before the caller touches the original; only a redaction deletes it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import stat
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from kbcore.storage import files, layout
 from kbcore.storage.fs import Fs
+
+_CUT: Final = re.compile(r"(journal-[0-9]{10,18}(?:-r[0-9]{1,9})?)(?:-at-|\.cut)", re.ASCII)
 
 
 class QuarantinedFile(msgspec.Struct, frozen=True):
@@ -44,10 +48,10 @@ def keep(fs: Fs, directory: Path, file: str, span: tuple[int, int], *, reason: s
     unfinished = folder / f"{stem}.cut{layout.TMP_SUFFIX}"
     digest = files.copy_range(fs, directory / file, unfinished, start, end - start)
     kept = QuarantinedFile(file, start, end - start, digest, f"{stem}-at-{start}-{digest[:16]}.cut", reason, at)
-    copy, told = folder / kept.copy, folder / f"{kept.copy}.json"
-    files.write_synced(fs, layout.tmp_path(told), msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
+    copy, description = folder / kept.copy, folder / f"{kept.copy}.json"
+    files.write_synced(fs, layout.tmp_path(description), msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
     with files.explained(copy, "keep"):
-        fs.replace(layout.tmp_path(told), told)
+        fs.replace(layout.tmp_path(description), description)
         fs.replace(unfinished, copy)
         fs.fsync_dir(folder)
     return kept
@@ -78,6 +82,12 @@ def keep_all(fs: Fs, directory: Path, at: str) -> Path:
                 files.remove_tree(fs, folder)
             raise
     return folder
+
+
+def cut_from(name: str) -> str:
+    """Return the name of the segment that a file of ``keep`` was cut from, "" for anything else."""
+    found = _CUT.match(name)
+    return f"{found[1]}.jsonl" if found else ""
 
 
 def listed(fs: Fs, directory: Path) -> list[str]:

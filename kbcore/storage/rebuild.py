@@ -6,7 +6,7 @@ Invariant: a full copy of the store comes first; only the head file is written; 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -97,6 +97,8 @@ def rebuild_head(
         now = clock.now()
         found = _Found()
         old = _read_old(fs, directory, found)
+        if old is not None:
+            recovery.remove_superseded(fs, directory, old)  # before a copy is made of it
         with files.explained(directory, "list", reading=True):
             names = sorted(fs.listdir(directory))
         candidates = _read_snapshots(fs, directory, names, found)
@@ -126,9 +128,7 @@ def _read_old(fs: Fs, directory: Path, found: _Found) -> Head | None:
 def _read_snapshots(fs: Fs, directory: Path, names: Iterable[str], found: _Found) -> list[tuple[str, SnapshotRef]]:
     """Return (lineage, reference) of each snapshot that is sound by itself."""
     sound: list[tuple[str, SnapshotRef]] = []
-    for name in names:
-        if layout.snapshot_seq(name) is None:
-            continue
+    for name in _newest(names, layout.snapshot_seq):
         try:
             sound.append(snapshot.inspect(fs, directory, name))
         except SnapshotCorrupt as error:
@@ -144,7 +144,7 @@ def _read_segments(
     known: tuple[Head | None, list[tuple[str, SnapshotRef]]],
 ) -> None:
     """Walk every segment in order into ``found``, each record against the one before."""
-    starts = {name: seq for name in names if (seq := layout.segment_first_seq(name))}
+    starts = _newest(names, layout.segment_first_seq)
     sizes = {name: files.read_size(fs, directory / name) for name in starts}
     if not sizes:
         raise HeadDamaged(f"{directory} has no journal file", hint="Restore the store from a backup.")
@@ -172,6 +172,16 @@ def _read_segments(
             return
 
 
+def _newest(names: Iterable[str], seq_of: Callable[[str], int | None]) -> dict[str, int]:
+    """Return the files of a kind by name, each with its seq; of those with one seq, that of the last redaction."""
+    found: dict[int, str] = {}
+    for name in sorted(names, key=layout.generation_of):
+        seq = seq_of(name)
+        if seq:
+            found[seq] = name
+    return {found[seq]: seq for seq in sorted(found)}
+
+
 def _base_hash(fs: Fs, path: Path, first_seq: int, known: tuple[Head | None, list[tuple[str, SnapshotRef]]]) -> str:
     """Return the hash that the first record must follow, from whatever states it."""
     old, candidates = known
@@ -185,7 +195,10 @@ def _base_hash(fs: Fs, path: Path, first_seq: int, known: tuple[Head | None, lis
     if first_seq == 1:
         stated = [lineage for lineage, _ in candidates] + ([old.lineage] if old else [head.new_lineage()])
     if not stated:
-        raise HeadDamaged(f"{path} has no record, and no snapshot says what came before record {first_seq}")
+        raise HeadDamaged(
+            f"{path} has no record, and no snapshot says what came before record {first_seq}",
+            hint="Restore the store from a backup.",
+        )
     return stated[0]
 
 
@@ -279,7 +292,8 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: 
     epochs = tuple(
         one if one.seq <= tip.seq else msgspec.structs.replace(one, seq=tip.seq, hash=tip.hash) for one in found.epochs
     )
-    known = {head.EPOCHS} if epochs else set()
+    redacted = head.redaction_of((part.file for part in found.segments), old, tip.seq)
+    known = {*([head.EPOCHS] if epochs else []), *([head.REDACTED] if redacted else [])}
     return Head(
         format=head.FORMAT,
         features_required=tuple(sorted({*features, *known, *(old.features_required if old else ())})),
@@ -292,6 +306,7 @@ def _new_head(found: _Found, old: Head | None, branch: str, now: str, features: 
         segments=tuple(found.segments),
         head=Tip(tip.seq, tip.hash, found.segments[-1].file, tip.offset, found.at or now),
         epochs=epochs,
+        redacted=redacted,
     )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import msgspec
 
-from kbcore.errors import CommitUncertain, HeadDamaged, KBError
+from kbcore.errors import CommitUncertain, HeadDamaged, KBError, new_head_advice
 from kbcore.storage import damage, files, frame, head, layout, quarantine, scan
 from kbcore.storage.frame import Flaw
 from kbcore.storage.fs import Fs
@@ -71,20 +72,20 @@ class RecoveryReport(msgspec.Struct, frozen=True):
 
     def sentences(self) -> list[str]:
         """Return what happened, a sentence each; empty if nothing did."""
-        told: list[str] = []
+        notices: list[str] = []
         if self.rolled_forward:
             first, last = self.rolled_forward[0], self.rolled_forward[-1]
             one = f"record {first} was complete, and now counts."
             many = f"records {first} to {last} were complete, and now count."
-            told.append(f"An earlier writer ended before it could answer: {one if first == last else many}")
+            notices.append(f"An earlier writer ended before it could answer: {one if first == last else many}")
         if self.is_old_head:
-            told.append("The head file was older than the journal: a person or a tool restored an old one.")
+            notices.append("The head file was older than the journal: a person or a tool restored an old one.")
         if self.kept:
-            told.append(
+            notices.append(
                 f"{self.kept.length} bytes of an unfinished write were cut from {self.kept.file} and kept as "
                 f"quarantine/{self.kept.copy}: {self.kept.reason}"
             )
-        return told
+        return notices
 
 
 def survey(fs: Fs, directory: Path, of: Head) -> Survey:
@@ -202,6 +203,50 @@ def rewrite(fs: Fs, fd: int, start: int, end: int) -> None:
         start += len(part)
 
 
+def superseded(fs: Fs, directory: Path, of: Head) -> list[Path]:
+    """Return what the last redaction has replaced and what is still there; nothing where there was none.
+
+    Raises: ``StorageError`` when a folder cannot be listed.
+    """
+    last = of.redacted
+    if last is None:
+        return []
+    with files.explained(directory, "list", reading=True):
+        names = sorted(set(fs.listdir(directory)) - of.files)
+        kept = quarantine.listed(fs, directory)
+
+    def is_old(name: str) -> bool:
+        return layout.generation_of(name) < last.generation and 0 < _begins(name) <= last.seq
+
+    cut = [name for name in kept if name in last.removes or is_old(quarantine.cut_from(name))]
+    return [
+        *(directory / name for name in names if is_old(name)),
+        *(directory / layout.QUARANTINE / one for one in cut),
+    ]
+
+
+def remove_superseded(fs: Fs, directory: Path, of: Head) -> None:
+    """Remove what the last redaction has replaced, if it was interrupted. The caller holds the lock.
+
+    Raises: ``ReadOnlyStore``, ``StorageError`` when something cannot be removed.
+    """
+    found = superseded(fs, directory, of)
+    for path in found:
+        with files.explained(path, "remove"):
+            if stat.S_ISDIR(fs.lstat(path).st_mode):
+                files.remove_tree(fs, path)
+            else:
+                fs.unlink(path)
+    for folder in sorted({path.parent for path in found}):
+        # A name that comes back after a loss of power would bring the content back.
+        with files.explained(folder, "sync"):
+            fs.fsync_dir(folder)
+
+
+def _begins(name: str) -> int:
+    return layout.segment_first_seq(name) or layout.snapshot_seq(name) or 0
+
+
 def refuse_resized(fs: Fs, directory: Path, of: Head) -> None:
     """Look at the sizes of the sealed segments: damage that can be known without reading. One system call for each.
 
@@ -229,6 +274,6 @@ def refuse_unlisted(fs: Fs, directory: Path, of: Head) -> None:
     if following != of.active.file and files.read_size(fs, directory / following):
         raise HeadDamaged(
             f"{directory / layout.HEAD} is older than the journal: it does not name {following}",
-            hint=f"Put the newer head file back if you have it. {HeadDamaged.default_hint}",
+            hint=f"Put the newer head file back if you have it. {new_head_advice(layout.branch_of(directory))}",
             data={"file": str(directory / layout.HEAD)},
         )

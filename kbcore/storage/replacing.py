@@ -63,6 +63,18 @@ def remove_leftovers(paths: Iterable[Path]) -> None:
                     entry.unlink(missing_ok=True)
 
 
+def remove_leftovers_in(folder: Path) -> None:
+    """Remove all new content that killed processes left in the folders of a folder, which may not be there.
+
+    The caller sees to it that no other process writes there now. Raises: ``OSError``.
+    """
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for inner in [one for one in folder.iterdir() if one.is_dir() and not one.is_symlink()]:
+            for entry in [*inner.iterdir()]:
+                if _LEFTOVER.fullmatch(entry.name):
+                    entry.unlink(missing_ok=True)
+
+
 def create_file(path: Path, content: bytes) -> None:
     """Make a new file, synced with its folder. Folders are made.
 

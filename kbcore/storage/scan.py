@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, TypeVar
 
+import msgspec
+
 from kbcore.errors import HistoryPruned, JournalTruncated, KBError
 from kbcore.storage import damage, files, frame, head
 from kbcore.storage.frame import Flaw
@@ -69,6 +71,16 @@ def scan(
         raise damage.mixed(directory, to, place)
 
 
+def up_to_end_of(of: Head, segment: Segment) -> Head:
+    """Return a head that ends with this segment, so that one damaged file does not hide the next."""
+    if segment.sealed is None:
+        return of
+    end = segment.sealed
+    tip = msgspec.structs.replace(of.head, seq=end.last_seq, hash=end.hash, file=segment.file, length=end.length)
+    # The segment after it stays: it says whether records are missing between the two.
+    return msgspec.structs.replace(of, segments=of.segments[: of.segments.index(segment) + 2], head=tip)
+
+
 def read_one(fs: Fs, directory: Path, to: Head, after: Position) -> RecordPosition:
     """Read and verify the one record after a position.
 
@@ -106,7 +118,7 @@ def check_length(fs: Fs, directory: Path, to: Head) -> None:
         HistoryPruned: the head is outdated, and its segment was pruned.
         StorageError: it cannot be looked at.
     """
-    size = files.read_size(fs, directory / to.head.file)
+    size = files.read_size(fs, files.below(directory, to.head.file))
     if size is None:
         raise vanished(fs, directory, to.head.file)
     if size < to.head.length:

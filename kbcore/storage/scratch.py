@@ -17,7 +17,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -65,7 +65,12 @@ def cache_place(fs: Fs, usual: Path, env: Mapping[str, str]) -> Path:
 
 def user_folder(env: Mapping[str, str], variable: str, below_home: str) -> Path | None:
     """Return a folder of the XDG base directories; None where there is no home. A relative path counts as not set."""
-    for folder in (Path(env.get(variable, "")), Path(env.get("HOME", ""), below_home)):
+    return _absolute(env.get(variable, ""), env.get("HOME", ""), below_home)
+
+
+@lru_cache(maxsize=8)
+def _absolute(named: str, home: str, below_home: str) -> Path | None:
+    for folder in (Path(named), Path(home, below_home)):
         if folder.is_absolute():
             return folder
     return None

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import FormatTooNew, HistoryPruned, KBError, SnapshotCorrupt
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import byte_diagnosis, files, frame, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
@@ -41,7 +41,7 @@ class Header(msgspec.Struct, frozen=True):
     hash: str
 
 
-def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes]) -> SnapshotRef:
+def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes], *, generation: int = 0) -> SnapshotRef:
     """Write, sync and read back the snapshot of the state at a head, and give it its name.
 
     The name is durable once the caller has synced the directory.
@@ -51,13 +51,14 @@ def write(fs: Fs, directory: Path, of: Head, facts: Iterable[bytes]) -> Snapshot
         directory: the branch's directory; the caller holds its lock.
         of: the head whose state it is.
         facts: the state as canonical JSON values, one line each without the newline, in canonical order.
+        generation: of its name, where a redaction writes it.
 
     Raises:
         StorageFull, ReadOnlyStore, StorageError: no snapshot was published.
         SnapshotCorrupt: what was read back is not what was written.
         ValueError: a fact is not one line of JSON; a bug in the caller.
     """
-    path = directory / layout.snapshot_name(of.seq)
+    path = directory / layout.snapshot_name(of.seq, generation)
     unfinished = layout.tmp_path(path)
     header = _encode_header(of.lineage, of.seq, of.hash)
     try:
@@ -261,7 +262,7 @@ def _gone(of: Head) -> str:
 
 def _remedy(of: Head, ref: SnapshotRef) -> str:
     """Return what still holds the facts of a snapshot that is damaged, and what makes it whole again."""
-    repair = f"{typed('doctor', '--rebuild-snapshots', '--branch', of.branch)}"
+    repair = f"{shell('doctor', '--rebuild-snapshots', '--branch', of.branch)}"
     older = [other for other in of.snapshots if of.whole_from - 1 <= other.seq < ref.seq]
     if of.pruned is None and (not of.holes or ref.seq < of.holes[0].first):
         return f"Nothing is lost: the journal has every fact. Run {repair}: it rebuilds the snapshot."

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import progress
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, KBError, SnapshotCorrupt, Unavailable
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import files, head, layout, lock, quarantine, recovery, scan, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, Segment, SnapshotRef
@@ -136,7 +136,7 @@ def prove_segment(
 ) -> tuple[Position, KBError | None]:
     """Return how far a segment is good, and what stopped there; fill in the hashes that are asked for."""
     place = segment.start
-    alone = _only(of, segment)
+    alone = scan.up_to_end_of(of, segment)
     try:
         entries = scan.scan(fs, directory, alone, after=place)
         for entry in progress.track(entries, alone.seq - place.seq, "records proven"):
@@ -146,16 +146,6 @@ def prove_segment(
     except (Damaged, Incompatible, Unavailable, HistoryPruned) as error:
         return place, error
     return place, None
-
-
-def _only(of: Head, segment: Segment) -> Head:
-    """Return a head that ends with this segment, so that one damaged file does not hide the next."""
-    if segment.sealed is None:
-        return of
-    end = segment.sealed
-    tip = msgspec.structs.replace(of.head, seq=end.last_seq, hash=end.hash, file=segment.file, length=end.length)
-    # The segment after it stays: it says whether records are missing between the two.
-    return msgspec.structs.replace(of, segments=of.segments[: of.segments.index(segment) + 2], head=tip)
 
 
 def _check_tail(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
@@ -221,11 +211,11 @@ def _list_others(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
     has_unfinished = any(layout.kind_of(name) == "unfinished" for name in names)
     writer = lock.live_holder(fs, directory / layout.LOCK) if has_unfinished else ""
     said = {
-        "segment": f"nothing refers to this journal file; {typed('compact')} removes it if it has no records",
-        "snapshot": f"nothing refers to this snapshot; {typed('compact')} removes it",
+        "segment": f"nothing refers to this journal file; {shell('compact')} removes it if it has no records",
+        "snapshot": f"nothing refers to this snapshot; {shell('compact')} removes it",
         "unfinished": f"{writer} is writing this file"
         if writer
-        else f"an unfinished file of an earlier crash; the next write or {typed('compact')} removes it",
+        else f"an unfinished file of an earlier crash; the next write or {shell('compact')} removes it",
         "strange": "this file is not KB's",
     }
     others = [
@@ -233,12 +223,25 @@ def _list_others(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
         for name in names
         if layout.kind_of(name) in said
     ]
+    others += _list_superseded(fs, directory, of)
     folder = str(directory / layout.QUARANTINE)
     return others + [
         ProofFinding("note", "quarantined", f"{folder}/{name}", "bytes kept by a recovery or a repair")
         for name in kept
         if not name.endswith(".json")
     ]
+
+
+def _list_superseded(fs: Fs, directory: Path, of: Head) -> list[ProofFinding]:
+    """List what holds what a redaction took out: it was interrupted."""
+    try:
+        found = recovery.superseded(fs, directory, of)
+    except Unavailable as error:
+        return [_finding(error, directory)]
+    message = (
+        "this file is from before a redaction and holds what that took out; the next write to the branch removes it"
+    )
+    return [ProofFinding("note", "redaction_unfinished", str(path), message) for path in found]
 
 
 def _finding(error: KBError, path: Path) -> ProofFinding:

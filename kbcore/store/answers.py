@@ -10,6 +10,7 @@ import msgspec
 from kbcore.model.renames import joined
 from kbcore.model.state import Change, Changes
 from kbcore.remedies import for_shell
+from kbcore.view.tables import WHOLE
 
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and an answer needs none
@@ -29,7 +30,7 @@ class EdgeCounts(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The answer to a changeset. ``seq`` is the head after it; ``warnings`` also say what was mended on the way."""
+    """The answer to a changeset. ``seq`` is the head after it; ``warnings`` also say what was fixed on the way."""
 
     branch: str
     seq: int
@@ -100,7 +101,7 @@ def summarize_at(view: View, seq: int) -> ChangeSummary:
 
         return summarize(changes_at(view, seq))
     created, updated, deleted = (len(ids) for ids in _ids_changed_at(view, "link", seq))
-    return ChangeSummary(*_ids_changed_at(view, "node", seq), EdgeCounts(created, updated, 0, deleted))
+    return ChangeSummary(*_ids_changed_at(view, WHOLE["node"], seq), EdgeCounts(created, updated, 0, deleted))
 
 
 def _ids_changed_at(view: View, table: str, seq: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -17,6 +17,7 @@ from kbcore.model.graph import Node, nested
 from kbcore.model.record import IMPORT
 from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Draft, Stamp, State, StateReads
+from kbcore.query.former import successors
 from kbcore.query.known import nearest_id as nearest_known
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.store import id_allocation
@@ -31,6 +32,7 @@ from kbcore.store.write_request import Author, Request
 from kbcore.text.escaping import in_quotes
 from kbcore.view import numbering
 from kbcore.view.branch_definitions import definition_of
+from kbcore.view.tables import WHOLE
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -76,6 +78,7 @@ def apply_changeset(
     *,
     follows_head: bool,
     read: Reading | None = None,
+    elsewhere: Callable[[Sequence[str]], Sequence[str]] = lambda _: (),
     note: Noting = _not_noted,
 ) -> Outcome:
     """Commit a client's changeset to a branch.
@@ -83,19 +86,26 @@ def apply_changeset(
     With ``follows_head`` the branch came from HEAD, and a move of HEAD meanwhile refuses the changeset. One that has
     problems already is only planned, to find the others: it takes no lock, and its id is not looked up. An entity whose
     id ends in ``{n}`` gets the next number of its series; ``read`` gives the view in which numbers in use are looked
-    up, where the files of the worktree say more than the branch's own.
+    up, where the files of the worktree say more than the branch's own, and ``elsewhere`` returns the highest ids of
+    series that are in use in other places.
 
     Raises: everything that ``planning.plan.plan`` and ``BranchStore.commit`` raise; ``BranchMoved``; with ids to
     allocate, as ``allocation.reserved``.
     """
-    marks = [] if changeset.problems else [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
-    if not marks:
+    if changeset.problems or not _marks_of(changeset):
         return _apply(workspace, branch, author, changeset, follows_head=follows_head, note=note)
     ask = read or workspace.store(branch).read
     for _ in range(NUMBERED):
         try:
             return _numbered(
-                workspace, branch, author, changeset, marks=marks, ask=ask, follows_head=follows_head, note=note
+                workspace,
+                branch,
+                author,
+                changeset,
+                ask=ask,
+                elsewhere=elsewhere,
+                follows_head=follows_head,
+                note=note,
             )
         except _InUse as error:
             taken = error.args[0]
@@ -109,12 +119,13 @@ def _numbered(
     author: Author,
     changeset: Changeset,
     *,
-    marks: Sequence[str],
     ask: Reading,
+    elsewhere: Callable[[Sequence[str]], Sequence[str]],
     follows_head: bool,
     note: Noting,
 ) -> Outcome:
     """Carry out a changeset with the next numbers in place of the marks. Raises ``_InUse`` where one is in use."""
+    marks = _marks_of(changeset)
 
     def used(view: View) -> tuple[list[tuple[str, list[str]]], bool]:
         prefixes = [str(numbering.marked_prefix(mark)) for mark in marks]
@@ -122,6 +133,9 @@ def _numbered(
         return [(one, [numbering.highest(view.rows, one)]) for one in prefixes], is_known
 
     wanted, is_known = ask(used)
+    if not is_known:
+        others = elsewhere([prefix for prefix, _ in wanted])
+        wanted = [(prefix, [*known, *others]) for prefix, known in wanted]
     with contextlib.ExitStack() as stack:
         if is_known or changeset.dry_run:
             # Nothing will be written: the answer of the first time comes again, or what would be done is asked.
@@ -136,6 +150,11 @@ def _numbered(
         if outcome.duplicate:
             ids = _ids_given(changeset, marks, outcome.created)
         return msgspec.structs.replace(outcome, ids=ids)
+
+
+def _marks_of(changeset: Changeset) -> list[str]:
+    """Return the ids of new entities whose number is to be allocated."""
+    return [one.id for one in changeset.entities if numbering.marked_prefix(one.id)]
 
 
 def _ids_given(changeset: Changeset, marks: Sequence[str], created: Sequence[str]) -> dict[str, str]:
@@ -254,6 +273,7 @@ def planner(
                 writer=partial(writer_of, view),
                 setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
                 former=former,
+                later=partial(_later_id, view),
                 holders=lambda keys: {one.id: one.id for one in view.nodes([*keys])} | view.renamed(keys),
             )
             return plan_changes(changeset, state, around)
@@ -359,7 +379,13 @@ def _removed(view: View, changeset: Changeset, state: State) -> dict[str, int]:
     """Return, for what the changeset names and what does not exist now, the seq that removed it."""
     nodes = [item.id for item in changeset.entities if item.id and item.id not in state.nodes]
     links = [item.id for item in changeset.edges if item.id and item.id not in state.links]
-    return {**last_removals(view, "node", nodes), **last_removals(view, "link", links)}
+    return {**last_removals(view, WHOLE["node"], nodes), **last_removals(view, "link", links)}
+
+
+def _later_id(view: View, key: str) -> str:
+    """Return the present id of an entity that was renamed from an id which names none now; "" where there is none."""
+    later = successors(view, [key], view.recorded_seq).get(key)
+    return later.id if later and not later.removed else ""
 
 
 def last_removals(view: View, table: str, ids: Sequence[str]) -> dict[str, int]:

@@ -23,7 +23,8 @@ from kbcore.model.state import Draft, Stamp
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
-from kbcore.storage.witness import BranchWitness, Loss
+from kbcore.storage.loss import Loss
+from kbcore.storage.witness import BranchWitness
 from kbcore.store.answers import Outcome
 from kbcore.store.commit import Commit, StoreParts, Write, find_duplicate
 from kbcore.store.write_request import Author, Planner, Request
@@ -33,7 +34,8 @@ from kbcore.view.pool import Overlay, ViewPool
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
-    from kbcore.view.text_search import BranchTexts
+    from kbcore.view.claim_index import BranchClaims, ClaimIndex
+    from kbcore.view.text_index_cache import BranchTexts
 
 T = TypeVar("T")
 
@@ -44,9 +46,9 @@ def _no_commit() -> str:
 
 
 Publishing = Literal["at_once", "late", "in_background"]
-"""When a view is published whose tail has grown long: before the answer; after it, when ``publish_when_due`` is called
-or before the next reading (a command that reads again needs the rows in tables anyway); or after it in another thread,
-which calls ``publish_from_new_view``."""
+"""The time at which a view with a long tail is published: before the answer; after it, when ``publish_when_due`` is
+called, or before the next reading (a command that reads again needs the rows in tables anyway); or after it in another
+thread, which calls ``publish_from_new_view``."""
 
 GIT_ASKED: Final = 10
 """Attempts to ask git which branch is checked out, because its refs changed before the branch was locked."""
@@ -76,6 +78,8 @@ class BranchStore:
         self._is_due = False
         self._on_due = on_due
         self._refused = refused
+        self._damage = ""
+        """The warning of noted damage, as of the last reading."""
         self._only_plans = False
         self._make: Callable[[], BranchStore] | None = None
         self.directory = directory
@@ -97,9 +101,20 @@ class BranchStore:
     @cached_property
     def texts(self) -> BranchTexts:
         """Return the index of text, for whoever searches in a view that ``read`` gives."""
-        from kbcore.view.text_search import BranchTexts  # noqa: PLC0415 - who asks for no text does not need its database
+        from kbcore.view.text_index_cache import BranchTexts  # noqa: PLC0415 - who asks for no text does not need its database
 
         return BranchTexts(self._parts.cache)
+
+    @cached_property
+    def changes(self) -> BranchClaims:
+        """Return the index of the changes of this branch, for whoever shares or merges them."""
+        from kbcore.view.claim_index import BranchClaims  # noqa: PLC0415 - most branches have none
+
+        return BranchClaims(self._parts.fs, self.directory, self._parts.cache)
+
+    def claims(self, _: View | None = None) -> ClaimIndex:
+        """Return the index of the changes with all records up to the head. Raises: what reading the journal raises."""
+        return journal.reading(self._parts.fs, self.directory, self.changes.at)
 
     def head(self) -> Head:
         """Return the last acknowledged head.
@@ -121,11 +136,17 @@ class BranchStore:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Faults of the store as of the last reading: for every answer, until they are repaired."""
+        return self.warnings_of(names_loss=True)
+
+    def warnings_of(self, *, names_loss: bool) -> tuple[str, ...]:
+        """Return the same with missing records, or without those."""
         witness = self._parts.witness
+        found = [self._damage] if self._damage else []
         if witness is None:
-            return ()
-        said = [witness.loss.warning()] if witness.loss else []
-        return (*said, *([witness.damaged.sentence()] if witness.damaged else []), *witness.copies)
+            return tuple(found)
+        if names_loss and witness.loss:
+            found.append(witness.loss.warning())
+        return (*found, *([witness.damaged.sentence()] if witness.damaged else []), *witness.copies)
 
     def close(self) -> None:
         """Close the views."""
@@ -245,7 +266,8 @@ class BranchStore:
         return outcome
 
     def _dry_run(self, write: Write) -> Outcome:
-        return journal.reading(self._parts.fs, self.directory, Commit(self._parts, write).dry_run)
+        with self._noting_damage():
+            return journal.reading(self._parts.fs, self.directory, Commit(self._parts, write).dry_run)
 
     def _commit_to_new_store(self, write: Write, make: Callable[[], BranchStore]) -> Outcome:
         """Make the store for a write that is not refused and changes something, and commit it there."""
@@ -257,7 +279,7 @@ class BranchStore:
 
         request = msgspec.structs.replace(write.request, dry_run=True)
         tried = self._dry_run(msgspec.structs.replace(write, request=request, plan=plan))
-        if tried.duplicate or not drafts[-1].changes:
+        if tried.duplicate or drafts[-1].is_empty:
             return msgspec.structs.replace(tried, dry_run=False, applied=tried.duplicate)
         return make()._commit(write)  # noqa: SLF001 - it is of this class
 
@@ -311,6 +333,7 @@ class BranchStore:
         try:
             yield
         except Damaged as error:
+            self._damage = ""  # the error says it
             with contextlib.suppress(KBError):
                 known_damage.note(
                     self._parts.fs, self._parts.cache.directory, self.head(), error.code, str(error.data.get("file"))
@@ -318,6 +341,7 @@ class BranchStore:
             raise
 
     def _check(self, head: Head) -> None:
+        self._damage = known_damage.warning(self._parts.fs, head, self._parts.cache.directory)
         if self._parts.witness is not None:
             loss = self._parts.witness.check(head)
             self._parts.views.note_lost(loss.store_id if loss else "")

@@ -16,12 +16,13 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.clock import Clock, Moment, moment_after
-from kbcore.errors import ChangesetIdReused, LimitExceeded
+from kbcore.errors import ChangesetIdReused, ContentRedacted, LimitExceeded
 from kbcore.model import record
 from kbcore.model.concepts import DEFINING
 from kbcore.model.read_set import NOTHING, needs
 from kbcore.model.record import Record
 from kbcore.model.state import Changes, Draft, Stamp, StateReads, restamped
+from kbcore.remedies import for_shell
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -46,8 +47,8 @@ _QUICK_S: Final = 0.05
 
 _SOURCES: Final = """select (select count(*) from source where version > $1)
 + (select count(*) from source_history where ended > $1)"""
-_NODES: Final = """select id, type, files from node where version > $1
-union all select id, type, files from node_history where ended > $1"""
+_NODES: Final = """select id, type, files from any_node where version > $1
+union all select id, type, files from any_node_history where ended > $1"""
 _LINKS: Final = """select id, from_id, to_id, files from link where version > $1
 union all select id, from_id, to_id, files from link_history where ended > $1"""
 """Each version that a record made or ended."""
@@ -136,9 +137,10 @@ class Commit:
         if known:
             return known
         self._refuse_loss(head)
+        known_damage.refuse(self._store.fs, self._store.directory, head, self._store.cache.directory)
         # It holds no lock, and may get a view of a later head than the one that was read.
         plan = self._ask(head, self._plan_of)
-        if plan.draft.changes:
+        if not plan.draft.is_empty:
             self._record_of(plan, MadeAt(epoch=head.store_id), self._write.request)
         return self._outcome_of(plan)
 
@@ -233,7 +235,7 @@ class Commit:
     def _append(self, writer: journal.Writer, plan: _Plan) -> Outcome:
         """Append the record of a plan, if it changes anything, and publish it to the views and the witness."""
         outcome = self._outcome_of(plan)
-        if not plan.draft.changes:
+        if plan.draft.is_empty:
             return outcome
         before = writer.head
         made_at = MadeAt(self._write.head_commit(), before.store_id)
@@ -263,7 +265,7 @@ class Commit:
     def _outcome_of(self, plan: _Plan) -> Outcome:
         """Return the answer to a request that is planned so."""
         request, draft = self._write.request, plan.draft
-        will_write = bool(draft.changes) and not request.dry_run
+        will_write = not draft.is_empty and not request.dry_run
         summary = answers.summarize(draft.changes, draft.edges_unchanged)
         return Outcome(
             branch=self._write.branch,
@@ -285,15 +287,22 @@ class Commit:
 def find_duplicate(fs: Fs, directory: Path, view: View, request: Request, branch: str) -> Outcome | None:
     """Return the answer that a changeset id got the first time, if a view of the store in a directory knows it.
 
-    Raises: ``ChangesetIdReused`` when it came with other content.
+    Raises: ``ChangesetIdReused`` when it came with other content; ``ContentRedacted`` when that is not known any more.
     """
     known = view.changeset(request.changeset_id)
     if known is None:
         return None
     seq, digest = known
+    first = replay.record_at(fs, directory, view.rows, seq)
+    if request.digest and not digest and (first is None or first.redacted):
+        raise ContentRedacted(
+            f"The changeset {request.changeset_id!r} took effect at seq {seq}, and its record was redacted since: "
+            "whether this is the same one is not known.",
+            hint="Nothing has to be sent again. For other content use a new changeset_id, and leave the secret out.",
+            data={"seq": seq},
+        )
     if digest != request.digest:
         raise ChangesetIdReused(f"The changeset id {request.changeset_id!r} was used at seq {seq} with other content.")
-    first = replay.record_at(fs, directory, view.rows, seq)
     summary = answers.summarize_at(view, seq)
     note = () if first else (f"Only the id of this changeset is known: {absent(view.rows, seq)}.",)
     return Outcome(
@@ -336,10 +345,12 @@ def make_record(
     ``made`` says where it is made, ``clock`` is the wall clock where it was behind (``Moment.wall``), ``repair`` what
     recovery did before it.
 
+    Its sentences are in the words of the command line: a record is read by every front end, and has no marks.
+
     Raises: ``LimitExceeded`` when it is larger than the request allows.
     """
     written = Record(
-        schema=record.VOCABULARY,
+        schema=record.vocabulary_of(draft.ops),
         changeset_id=request.changeset_id,
         digest=request.digest,
         at=stamp.at,
@@ -350,9 +361,9 @@ def make_record(
         message=request.message,
         unchanged=draft.unchanged,
         edges_unchanged=draft.edges_unchanged,
-        warnings=draft.warnings,
+        warnings=tuple(map(for_shell, draft.warnings)),
         clock=clock,
-        repair=repair,
+        repair=for_shell(repair),
         commit=made.commit,
         session=author.session,
         epoch=made.epoch,
@@ -381,9 +392,9 @@ def _is_moved(view: View, seq: int, reads: StateReads | None) -> bool:
     if view.rows(_SOURCES, [seq])[0][0]:
         return True
     needs, paths = reads.needs, reads.paths
-    nodes = needs.nodes | needs.typed.keys()
+    nodes, types = needs.nodes | needs.typed.keys(), reads.types.union(DEFINING)
     for key, kind, files in view.rows(_NODES, [seq]):
-        if key in nodes or kind in DEFINING or _is_of(files, paths):
+        if key in nodes or kind in types or _is_of(files, paths):
             return True
     for key, from_id, to_id, files in view.rows(_LINKS, [seq]):
         if key in needs.links or from_id in needs.touching or to_id in needs.touching or _is_of(files, paths):

@@ -48,7 +48,7 @@ class Export(msgspec.Struct, frozen=True):
 
 
 def export(view: View) -> Export:
-    """Return all entities and standing edges of a branch, as items of a changeset."""
+    """Return all entities and resolved edges of a branch, as items of a changeset; hidden entities are left out."""
     ids = [key for (key,) in view.rows("select id from node order by id")]
     entities = [_entity(node) for chunk in chunks(ids) for node in sorted(view.nodes(chunk), key=lambda one: one.id)]
     ids = [key for (key,) in view.rows("select id from link where is_resolved order by from_id, type, kind, to_id")]
@@ -59,26 +59,27 @@ def export(view: View) -> Export:
 
 
 def export_at(view: View, seq: int) -> Export:
-    """Return all entities and resolved edges of a branch at a seq.
+    """Return all entities and resolved edges of a branch at a seq; hidden entities are left out.
 
     Raises: ``HistoryPruned``.
     """
     if seq == view.seq:
         return export(view)
     state = state_at(view, seq)
-    standing = {key: link for key, link in state.links.items() if link.is_resolved}
-    keys = sorted(standing, key=lambda key: _place(standing[key]))
-    ranked = sorted(keys, key=lambda key: _rank(standing, key))
-    entities = [_entity(state.nodes[key]) for key in sorted(state.nodes)]
+    resolved = {key: link for key, link in state.links.items() if link.is_resolved}
+    keys = sorted(resolved, key=lambda key: _place(resolved[key]))
+    ranked = sorted(keys, key=lambda key: _rank(resolved, key))
+    entities = [_entity(state.nodes[key]) for key in sorted(state.nodes) if not state.nodes[key].is_hidden]
     waiting = sum(not link.is_resolved and not is_link_to_page(link) for link in state.links.values())
-    return Export(entities, [_edge(standing[key]) for key in ranked], waiting)
+    return Export(entities, [_edge(resolved[key]) for key in ranked], waiting)
 
 
 def missing_on(other: View | None, view: View) -> Export:
     """Return what clients wrote on the branch of a view and another branch has not, to be applied to that one.
 
-    What was written since the histories of both parted counts. The other branch has a fact also where a file states it
-    there. An entity that either branch renamed is the same one, and is written with the id that it has on the other.
+    What was written since the histories of both parted counts, hidden entities included. The other branch has a fact
+    also where a file states it there. An entity that either branch renamed is the same one, and is written with the id
+    that it has on the other.
     ``other`` is None for a branch without a store.
     """
     changes = changes_since(view, merge_base(view, other) if other else None)
@@ -120,13 +121,13 @@ def _links_missing(
     The edges have the ids that they and their ends have there.
     """
     found, left_out = list[Link](), 0
-    standing = {link.id: link for _, link in links}
-    ends = {end for link in standing.values() for end in (link.from_id, link.to_id)}
-    asked = sorted({*standing, *ends})
+    resolved = {link.id: link for _, link in links}
+    ends = {end for link in resolved.values() for end in (link.from_id, link.to_id)}
+    asked = sorted({*resolved, *ends})
     there = {one.id: one for chunk in chunks(asked) for one in (other.links(chunk) if other else [])}
     known = {one.id for chunk in chunks(sorted(ends)) for one in (other.nodes(chunk) if other else [])}
     known |= there.keys() | entities
-    for before, link in sorted(links, key=lambda one: (_rank(standing, one[1].id), _place(one[1]))):
+    for before, link in sorted(links, key=lambda one: (_rank(resolved, one[1].id), _place(one[1]))):
         was_stated, is_stated = ((one is not None and _is_of_client(one)) for one in (before, link))
         basis = before if was_stated or link.id in there else None
         fields, is_lacking = _fields_missing(basis, link, there.get(link.id), is_new=is_stated)

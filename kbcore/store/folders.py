@@ -16,7 +16,7 @@ from kbcore.config.user import UserSettings, path_of
 from kbcore.errors import KBError, ReadOnlyStore, StorageError
 from kbcore.git import Repository
 from kbcore.limits import MAX_CONFIG_BYTES
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.files import below
 from kbcore.storage.head import GIT_DIRECTORY
@@ -166,7 +166,7 @@ class Folders:
 
     @property
     def store_features(self) -> tuple[str, ...]:
-        """What a reader of a store must know because of where the store is, from ``head.KNOWN_FEATURES``.
+        """The features that a reader must know because of the place of the store, from ``head.KNOWN_FEATURES``.
 
         An older KB locks the repository elsewhere. So it must refuse a store of the git directory, however it gets to
         one: also a copy at the old place, which a program made that replaces a link by what it leads to.
@@ -223,7 +223,7 @@ class Folders:
             ways += f" {place.sentence()}"
         elif place.place == "git" and settings and self.repo.kb_root != self.repo.common_dir:
             then = (
-                f", after which {typed('status')} says how to move them"
+                f", after which {shell('status')} says how to move them"
                 if os.path.lexists(self.git_branches_dir)
                 else ""
             )
@@ -271,7 +271,7 @@ def _place_of_stores(folders: Folders) -> PlaceOfStores:
     here, there, adopted = (shlex.quote(str(path)) for path in (data, aside, aside / BRANCHES))
     remedy = (
         "To move them, where the git directory can be written and while no other process of KB runs: "
-        f"`mv {here} {there}`, then {typed('doctor', '--adopt', adopted)}."
+        f"`mv {here} {there}`, then {shell('doctor', '--adopt', adopted)}."
     )
     return PlaceOfStores(
         "git", folder, f"{asked}, but that counts only where the git directory has no stores yet", remedy

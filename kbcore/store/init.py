@@ -29,7 +29,8 @@ from kbcore.store.branches.stores import make_data_dir
 from kbcore.store.folders import BRANCHES, CACHE
 from kbcore.store.kb_folder import KB
 from kbcore.store.pool import Machine, StorePool
-from kbcore.store.workspace import CONFIG, IGNORE, RULES, SCHEMA, Workspace
+from kbcore.store.settings_files import CONFIG, IGNORE, RULES, SCHEMA
+from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 
 _IGNORED: Final = (f"/{BRANCHES}", f"/{CACHE}/")

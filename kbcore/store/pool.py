@@ -11,12 +11,13 @@ from kbcore import git
 from kbcore.clock import Clock
 from kbcore.errors import ReadOnlyStore
 from kbcore.git import BirthCache, HeadCache, IdCache, Repository, RepositoryCache
-from kbcore.storage import witness
 from kbcore.storage.fs import Fs
-from kbcore.storage.witness import BranchWitness, NotesFolder
+from kbcore.storage.witness import BranchWitness
+from kbcore.storage.witness_notes import NotedRepository, NotesFolder
 
 if TYPE_CHECKING:
     from kbcore.store.branch_store import BranchStore, Publishing
+    from kbcore.view.claim_index import BranchClaims
 
 MAX_WARM_VIEWS: Final = 4
 """A warm view takes about 8 MiB and a thread; few people and agents go back and forth between more branches."""
@@ -37,6 +38,14 @@ class CachePlaces(NamedTuple):
     own: Path
     usual: Path
     memory_bytes: int
+
+
+class StoreNeeds(NamedTuple):
+    """What a store is opened with; ``refused`` completes the error of a write that the system refused."""
+
+    cache: CachePlaces
+    witness: BranchWitness | None
+    refused: Callable[[ReadOnlyStore], ReadOnlyStore]
 
 
 class StorePool:
@@ -74,9 +83,7 @@ class StorePool:
         """Return where the branches of a repository are noted, the same one every time."""
         place = self._places.get(repo.common_dir)
         if place is None:
-            about = witness.NotedRepository(
-                repo.common_dir, self._ids.read, lambda made: git.write_id(repo, machine.env, made)
-            )
+            about = NotedRepository(repo.common_dir, self._ids.read, lambda made: git.write_id(repo, machine.env, made))
             place = self._places.setdefault(repo.common_dir, NotesFolder(machine.fs, machine.env, about))
         return place
 
@@ -88,17 +95,10 @@ class StorePool:
             found = self._witnesses.setdefault(directory, made)
         return found
 
-    def get(
-        self,
-        machine: Machine,
-        directory: Path,
-        cache: CachePlaces,
-        witness: BranchWitness | None,
-        refused: Callable[[ReadOnlyStore], ReadOnlyStore],
-    ) -> BranchStore:
-        """Return the store of a branch directory, the same one every time.
+    def get(self, machine: Machine, directory: Path, about: Callable[[], StoreNeeds]) -> BranchStore:
+        """Return the store of a branch directory, the same one every time; only the first request is asked for needs.
 
-        It keeps ``refused`` of the first request, which therefore must not use what was read for that request.
+        It keeps ``refused`` of that request, which therefore must not use what was read for it.
         """
         from kbcore.store.branch_store import BranchStore  # noqa: PLC0415 - they import duckdb, and a hook with nothing to do needs none
         from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
@@ -106,6 +106,7 @@ class StorePool:
         with self._gate:
             store = self._stores.pop(directory, None)
             if store is None:
+                cache, witness, refused = about()
                 files = CacheFiles(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
                 store = BranchStore(
                     machine.fs,
@@ -122,6 +123,19 @@ class StorePool:
                 # Does nothing to a view that some request is using: its turn to go comes with the next request.
                 outdated.close()
             return store
+
+    def changes(self, machine: Machine, directory: Path, about: Callable[[], StoreNeeds]) -> BranchClaims:
+        """Return the index of the changes of a branch directory, that of its store where it is open."""
+        from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
+        from kbcore.view.claim_index import BranchClaims  # noqa: PLC0415 - most branches have none
+
+        with self._gate:
+            store = self._stores.get(directory)
+        if store is not None:
+            return store.changes
+        cache = about().cache
+        files = CacheFiles(machine.fs, cache.own, cache.memory_bytes, usual=cache.usual)
+        return BranchClaims(machine.fs, directory, files)
 
     def close(self) -> None:
         """Close every view that no request is using."""

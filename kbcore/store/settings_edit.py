@@ -13,7 +13,8 @@ from kbcore.errors import InvalidConfig, NotInitialised, Problem, StorageError
 from kbcore.storage import files
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import replace_file
-from kbcore.store.workspace import CONFIG, Workspace
+from kbcore.store.settings_files import CONFIG
+from kbcore.store.workspace import Workspace
 from kbcore.text.json_edit import with_member, without_member
 from kbcore.text.json_reader import NotJson
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from kbcore.errors import StorageError
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.store.folders import Folders
 from kbcore.store.kb_folder import count_tracked, fault_in, is_used, kind_of, name_of
 from kbcore.text.wording import pluralize
@@ -107,14 +107,14 @@ def _look_at(folders: Folders, kb_dir: Path, path: Path, *, asks_git: bool) -> U
     if is_used(fs, folders.usual_branches_dir) or path != folders.shown_branches:
         message = f"{name} is no part of the stores, which are in {folders.usual_branches_dir}. It is not read."
         remedy = (
-            f"{typed('doctor', '--adopt', name)} takes over the stores in it, and "
-            f"{typed('doctor', '--adopt', name, '--replace')} puts "
+            f"{shell('doctor', '--adopt', name)} takes over the stores in it, and "
+            f"{shell('doctor', '--adopt', name, '--replace')} puts "
             "those that have their places into the trash. Else delete it."
         )
         return UnreadPath("stores_beside", "warning", str(path), message, remedy)
     message = f"{name} holds stores {_ORIGIN}."
     if fault := fault_in(folders.machine, folders.repo, path):
-        remedy = f"Correct that, or {typed('doctor', '--adopt', name, lead='run')}."
+        remedy = f"Correct that, or {shell('doctor', '--adopt', name, lead='run')}."
         return UnreadPath(
             "stores_immovable", "error", str(path), f"{message} They cannot be moved: {fault.message}", remedy
         )
@@ -138,7 +138,7 @@ def _tracked(folders: Folders, kb_dir: Path, path: Path) -> UnreadPath | None:
         take = (
             "they are read then"
             if path == folders.usual_branches_dir
-            else f"then {typed('doctor', '--adopt', name, lead='run')}"
+            else f"then {shell('doctor', '--adopt', name, lead='run')}"
         )
         remedy = f"If these stores are yours: {untrack}; {take}. If not: {untrack}, and delete {name}."
     return UnreadPath("store_tracked", "error", str(path), message, remedy)

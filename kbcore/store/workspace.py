@@ -6,21 +6,16 @@ stores outlive a request, in a ``StorePool``.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from kbcore import clock, git, ids, limits
-from kbcore.config.schema_files import load_schema
-from kbcore.config.settings import DEFAULT, Config, NameSources, ReadSettings, checked_config, read_config
-from kbcore.config.user import UserSettings, bounded, path_of, read_settings
+from kbcore import clock, git, ids
+from kbcore.config.settings import DEFAULT, Config, checked_config
+from kbcore.config.user import UserSettings, bounded
 from kbcore.errors import (
     BranchMoved,
     Damaged,
@@ -29,32 +24,41 @@ from kbcore.errors import (
     InvalidConfig,
     NotARepository,
     NotInitialised,
+    Problem,
     ReadOnlyStore,
 )
-from kbcore.git import HeadState, Repository, worktree_content
-from kbcore.model.rule_settings import Parameters
+from kbcore.git import HeadState, Repository
 from kbcore.model.schema import Schema
+from kbcore.remedies import located
 from kbcore.storage import files, gitref, head
 from kbcore.storage.files import below
 from kbcore.storage.fs import Fs
 from kbcore.storage.gitref import Presence, RefSeen, Verdict
-from kbcore.storage.witness import BranchWitness, Loss, NotesFolder
-from kbcore.store import relocation
+from kbcore.storage.loss import Loss
+from kbcore.storage.witness import BranchWitness
+from kbcore.storage.witness_notes import NotesFolder
+from kbcore.store import relocation, settings_files
 from kbcore.store.folders import Folders
 from kbcore.store.kb_folder import KB, kind_of
-from kbcore.store.pool import CachePlaces, Machine, StorePool
+from kbcore.store.pool import CachePlaces, Machine, StoreNeeds, StorePool
+from kbcore.store.settings_files import (
+    BASELINE,
+    CONFIG,
+    RULES,
+    SCHEMA,
+    name_sources,
+    read_text,
+    readable,
+    schema_of,
+    settings_of,
+    user_settings,
+)
 from kbcore.store.unread import require_untracked
+from kbcore.text.validator import refuse
 
 if TYPE_CHECKING:
     from kbcore.store.branch_store import BranchStore
-
-CONFIG: Final = "config.json"
-BASELINE: Final = "baseline.json"
-SCHEMA: Final = "schema"
-RULES: Final = "rules"
-IGNORE: Final = ".gitignore"
-_OWN_FOLDER: Final = "Set XDG_CONFIG_HOME to a folder of your own, by its whole path, to have some."
-_YAML: Final = frozenset({".yaml", ".yml"})
+    from kbcore.view.claim_index import BranchClaims
 
 
 class Workspace:
@@ -87,22 +91,15 @@ class Workspace:
         """
         own = below(self.repo.worktree, KB)
         is_inside_git = self.repo.kb_root == self.repo.common_dir and self.repo.has_worktree
-        with _readable(f"{KB}/{CONFIG}"):
+        with readable(f"{KB}/{CONFIG}"):
             is_own = below(own, CONFIG).is_file() or (
                 is_inside_git and not below(self.folders.kb_dir, CONFIG).is_file()
             )
         return own if is_own else self.folders.kb_dir
 
     def lacks_config(self) -> bool:
-        """Tell whether the project has settings, but no configuration: it may not have been committed.
-
-        Raises: ``InvalidConfig`` when a folder cannot be listed.
-        """
-        with _readable(self.settings_name):
-            if below(self.settings_dir, CONFIG).exists():
-                return False
-            folders = [folder for name in (SCHEMA, RULES) if (folder := self.settings_dir / name).is_dir()]
-            return any(path.suffix in _YAML for folder in folders for path in folder.iterdir())
+        """Tell whether the project has settings, but no configuration. Raises: as ``settings_files.lacks_config``."""
+        return settings_files.lacks_config(self.settings_dir, self.settings_name)
 
     @property
     def settings_name(self) -> str:
@@ -138,20 +135,32 @@ class Workspace:
     def config_text(self) -> str | None:
         """Return the text of the settings file, None where there is none. Raises: ``InvalidConfig``."""
         path = below(self.settings_dir, CONFIG)
-        with _readable(str(path)):
-            return _read_text(path, self.settings_dir.parent)
+        with readable(str(path)):
+            return read_text(path, self.settings_dir.parent)
 
     def config_in(self, text: str) -> Config:
         """Return the settings that a text would set here. Raises: ``InvalidConfig`` with all problems."""
-        known = known_to(lambda: self.texts_in(RULES), lambda: self.schema)
-        return checked_config(_reading_of(text, f"{self.settings_name}/{CONFIG}"), known)
+        known = name_sources(lambda: self.texts_in(RULES), lambda: self.schema)
+        return checked_config(settings_of(text, f"{self.settings_name}/{CONFIG}"), known)
+
+    def with_settings(self, config: str, schemas: Mapping[str, str]) -> Workspace:
+        """Return this workspace with other settings: the text of a configuration, and of schema files by their paths.
+
+        What the configuration says of rules is not checked. Raises: ``InvalidConfig`` with all problems.
+        """
+        other = self.renewed()
+        reading = settings_of(config, f"{KB}/{CONFIG}")
+        refuse(list(reading.problems))
+        other.schema = schema_of(tuple(schemas.items()))
+        other.config = bounded(reading.config, self.user.limits)
+        return other
 
     @cached_property
     def baseline_text(self) -> str | None:
         """The text of the baseline of ``kb check``, None where there is none. Raises ``InvalidConfig``."""
         path = below(self.settings_dir, BASELINE)
-        with _readable(str(path)):
-            return _read_text(path, self.settings_dir.parent)
+        with readable(str(path)):
+            return read_text(path, self.settings_dir.parent)
 
     def leave_out_baseline(self) -> None:
         """Check in this workspace as if there were no baseline."""
@@ -165,20 +174,15 @@ class Workspace:
     @cached_property
     def schema(self) -> Schema:
         """The schema in force: KB's own and the project's. Raises ``InvalidConfig``."""
-        return _schema_of(tuple(self.texts_in(SCHEMA).items()))
+        return schema_of(tuple(self.texts_in(SCHEMA).items()))
 
     def texts_in(self, folder: str) -> dict[str, str]:
-        """Return the YAML files of a settings folder, by the path that messages name. Raises ``InvalidConfig``."""
-        directory, root = self.settings_dir / folder, self.settings_dir.parent
-        name = f"{self.settings_name}/{folder}"
-        with _readable(name):
-            if not directory.is_dir():
-                if os.path.lexists(directory):
-                    raise InvalidConfig(f"{name} leads to no folder.", hint="Correct or remove it.")
-                return {}
-            paths = sorted(path for path in directory.iterdir() if path.suffix in _YAML)
-        found = {f"{name}/{path.name}": _read_text(path, root) for path in paths}
-        return {name: _there(name, text) for name, text in found.items()}
+        """Return the files of a folder of settings, by the path that messages name. Raises ``InvalidConfig``."""
+        return settings_files.texts_in(self.settings_dir, folder, self.settings_name)
+
+    def cut_values(self) -> list[Problem]:
+        """Return a warning for each value of a schema or rules file that a comment ends which may be meant as text."""
+        return settings_files.values_cut_in(self.settings_dir, self.settings_name)
 
     @cached_property
     def default_branch(self) -> str:
@@ -188,6 +192,20 @@ class Workspace:
     def head(self, *, starts_git: bool = True) -> HeadState:
         """Return what is checked out at this moment. Raises: as ``git.read_head``."""
         return git.read_head(self.repo, self.machine.env, cache=self.pool.heads, starts_git=starts_git)
+
+    def head_branch(self) -> str:
+        """Return the branch of ``head``, without a look at its commit. Raises: as ``git.read_head``."""
+        return git.read_branch(self.repo, self.machine.env, cache=self.pool.heads)
+
+    def located(self, text: str, branch: str | None) -> str:
+        """Return a text whose commands concern a branch (``remedies.located``); None is the one that is checked out."""
+        other = ""
+        if branch is not None:
+            try:
+                other = branch if branch != self.head().branch else ""
+            except GitUnusable:  # a remedy, often one of an error, must not fail on what the request itself reports
+                other = ""
+        return located(text, has_worktree=self.repo.has_worktree, branch=other)
 
     def guard(self, branch: str) -> Callable[[], None]:
         """Return a check that HEAD still names this branch, which is made while the branch is locked.
@@ -232,15 +250,24 @@ class Workspace:
             return store.planning(partial(self.made, branch)) if branch in self.makes else store.trial
         if branch in self.read_on:
             return self.store(self.read_on[branch])
+        directory = self.readable_directory_of(branch)
+        return self.pool.get(self.machine, directory, partial(self._needs_of_store, branch, directory))
+
+    def changes(self, branch: str) -> BranchClaims:
+        """Return the index of the changes of the store that answers for a branch. It does without DuckDB."""
+        branch = self.answering(branch)
+        directory = self.readable_directory_of(branch)
+        return self.pool.changes(self.machine, directory, partial(self._needs_of_store, branch, directory))
+
+    def _needs_of_store(self, branch: str, directory: Path) -> StoreNeeds:
         name = ids.encode_branch(branch)
         views = CachePlaces(
             below(self.folders.cache_dir, name),
             below(self.folders.usual_cache_dir, name),
             self.user.limits.memory_bytes,
         )
-        directory = self.readable_directory_of(branch)
         witness = self.witness(branch) if directory == self.folders.directory_of(branch) else None
-        return self.pool.get(self.machine, directory, views, witness, partial(_refused, self.repo, self.machine))
+        return StoreNeeds(views, witness, partial(_refused, self.repo, self.machine))
 
     def made(self, branch: str) -> BranchStore:
         """Return the store of a branch, made now where that waited for its first record."""
@@ -385,21 +412,6 @@ def open_workspace(
     return workspace
 
 
-def user_settings(env: Mapping[str, str]) -> UserSettings:
-    """Return the settings of whoever runs this. Raises ``InvalidConfig`` with every problem of them.
-
-    Where the environment names something that is no folder, such as ``HOME=/dev/null``, there are none, as for git.
-    """
-    path = path_of(env)
-    try:
-        text = _read_text(path, Path(path.anchor)) if path else None
-    except NotADirectoryError:
-        settings = read_settings(None, str(path), env)
-        notice = f"There is no folder for {path}: your own settings are the defaults. {_OWN_FOLDER}"
-        return msgspec.structs.replace(settings, notice=notice)
-    return read_settings(text, str(path), env)
-
-
 def check_initialised(workspace: Workspace) -> None:
     """Refuse a repository without a KB.
 
@@ -419,96 +431,8 @@ def check_initialised(workspace: Workspace) -> None:
     raise NotInitialised(f"There is no {KB} in {workspace.repo.kb_root}.")
 
 
-@contextlib.contextmanager
-def _readable(name: str) -> Iterator[None]:
-    """Turn an ``OSError`` inside the block into an ``InvalidConfig`` that names what could not be read."""
-    try:
-        yield
-    except OSError as error:
-        raise _unreadable(name, error) from error
-
-
-def _unreadable(name: str, error: OSError) -> InvalidConfig:
-    reason, hint = files.refusal(error, Path(os.fsdecode(error.filename or "")).absolute())
-    own = "Give yourself permission to read it." if error.errno in {errno.EACCES, errno.EPERM} else ""
-    return InvalidConfig(f"{name} cannot be read: {reason}.", hint=hint or own)
-
-
 def _is_link(fs: Fs, path: Path) -> bool:
     try:
         return stat.S_ISLNK(fs.lstat(path).st_mode)
     except OSError:  # absent, or not to be looked at: what comes next says so in its own words
         return False
-
-
-@lru_cache(maxsize=8)
-def _reading_of(text: str, path: str) -> ReadSettings:
-    """Return what a configuration says. The text is read for every request; only what it means is remembered."""
-    return read_config(text, path)
-
-
-@lru_cache(maxsize=8)
-def _schema_of(texts: tuple[tuple[str, str], ...]) -> Schema:
-    """Return what schema files say, given as paths and texts; remembered in the same way."""
-    return load_schema(dict(texts))
-
-
-def _there(name: str, text: str | None) -> str:
-    """Return the text of a file that was listed. Raises ``InvalidConfig`` when there is none all the same."""
-    if text is None:
-        raise InvalidConfig(f"{name} went away while it was read.", hint="Run it again.")
-    return text
-
-
-def _read_text(path: Path, root: Path) -> str | None:
-    """Return a settings file as text, None when it is absent.
-
-    A repository is not always the user's own: no link leads out of ``root``, and nothing waits for a pipe.
-
-    Raises: ``InvalidConfig`` when it cannot be read; ``NotADirectoryError`` where a part of its path is no folder.
-    """
-    try:
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
-            hint = "Put a file in its place, or remove it."
-            raise InvalidConfig(f"{path} cannot be read: it is no regular file.", hint=hint)
-        if about.st_size > limits.MAX_CONFIG_BYTES:
-            hint = "Remove what does not belong there."
-            raise InvalidConfig(f"{path} is larger than {limits.MAX_CONFIG_BYTES} bytes.", hint=hint)
-        worktree_content.check(str(path), about, root, is_direct=False)
-        return worktree_content.read(str(path))[0].decode()
-    except FileNotFoundError as error:
-        if not path.is_symlink():
-            return None
-        message = f"{path} is a link to nothing: the settings in it would not count."
-        raise InvalidConfig(message, hint="Correct the link, or remove it.") from error
-    except worktree_content.Unfit as error:
-        what, remedy = error.args
-        raise InvalidConfig(f"{path} cannot be read: {what[0].lower()}{what[1:]}", hint=remedy) from error
-    except UnicodeDecodeError as error:
-        raise InvalidConfig(f"{path} is not UTF-8 at byte {error.start}.", hint="Save it as UTF-8.") from error
-    except NotADirectoryError:
-        raise
-    except OSError as error:
-        raise _unreadable(str(path), error) from error
-
-
-def known_to(texts_of_rules: Callable[[], Mapping[str, str]], schema: Callable[[], Schema]) -> NameSources:
-    """Return where to ask in a project: its rules files, by path, its installed packages, and its schema."""
-
-    def own_rules() -> Collection[str]:
-        from kbcore.rules import NAMES  # noqa: PLC0415 - only settings that name rules pay for them
-
-        return NAMES
-
-    def parameters() -> Parameters:
-        from kbcore.rules import load_rules  # noqa: PLC0415 - only settings that name such a rule pay for it
-
-        return {rule.id: {one.name: one.default for one in rule.params} for rule in load_rules(texts_of_rules())}
-
-    def extractors() -> Collection[str]:
-        from kbcore.extract import registry  # noqa: PLC0415 - only settings that name such an extractor pay for it
-
-        return registry.names()
-
-    return NameSources(own_rules, parameters, extractors, lambda: schema().entities)

@@ -33,6 +33,34 @@ _NO_PLACE: Final = (
 )
 
 
+class UnresolvedLink(msgspec.Struct, frozen=True):
+    """An unresolved edge as it is recorded, and what states it; its type is "" while that is not decided."""
+
+    from_id: str
+    type: str
+    kind: str
+    target: str
+    source: str
+    id: str
+    """The end that `kb check` reports: the one that exists, else the first one."""
+
+    @property
+    def other_end(self) -> str:
+        """Return the end that `kb check` does not report."""
+        return self.target if self.id == self.from_id else self.from_id
+
+    def as_json(self) -> dict[str, str]:
+        """Return it in the shape of the contract."""
+        kind = {"kind": self.kind} if self.kind else {}
+        return {"from": self.from_id, "type": self.type, **kind, "target": self.target, "source": self.source}
+
+
+def unresolved_words(link: Mapping[str, str]) -> str:
+    """Return an unresolved link, in the shape of the contract, as a person reads it, with what states it."""
+    name = ":".join(filter(None, (link["type"], link.get("kind")))) or "links to"
+    return f"{link['from']} {name} {link['target']} (stated in {link['source']})"
+
+
 class CountedNote(msgspec.Struct, frozen=True):
     """Notes of one code from files of one extractor: how many there are, and the first one."""
 
@@ -62,7 +90,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     bad: int
     problems: tuple[Located, ...]
     notes: tuple[CountedNote, ...]
-    unresolved: tuple[tuple[str, str, str], ...]
+    unresolved: tuple[UnresolvedLink, ...]
     problems_elsewhere: int
     unresolved_elsewhere: int
     doubted: tuple[str, ...] = ()
@@ -98,7 +126,7 @@ class SyncAnswer(msgspec.Struct, frozen=True):
             **({"renamed": outcome.renamed} if outcome.renamed else {}),
             "edges": msgspec.to_builtins(outcome.edges),
             "waiting_mentions": self.waiting_mentions,
-            "unresolved": [dict(zip(("from", "target", "source"), one, strict=True)) for one in self.unresolved],
+            "unresolved": [one.as_json() for one in self.unresolved],
             "problems": [{"path": path, **msgspec.to_builtins(problem)} for path, problem in listed],
             "notes": msgspec.to_builtins(self.notes),
             "elsewhere": {"problems": self.problems_elsewhere, "unresolved": self.unresolved_elsewhere},

@@ -6,24 +6,37 @@ A file that states an edge which no longer fits, or which named an entity that m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kbcore import interrupting
+from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.extract.facts import Facts, StatedEntity
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State, StateReads
+from kbcore.query.former import successors
 from kbcore.sync.begun_renames import BegunRename
-from kbcore.sync.difference import Difference, contested_elsewhere, difference, reads, unfit_elsewhere
+from kbcore.sync.difference import (
+    Difference,
+    contested_elsewhere,
+    difference,
+    holding_elsewhere,
+    reads,
+    unfit_elsewhere,
+)
 from kbcore.sync.entities import Past
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
+
+if TYPE_CHECKING:
+    from kbcore.sync.shared_changes import SharedChanges
+    from kbcore.view.claim_index import ClaimIndex
 
 
 class FileSources(msgspec.Struct, frozen=True):
@@ -35,6 +48,10 @@ class FileSources(msgspec.Struct, frozen=True):
     """Returns a file with what it states."""
     as_taken_in: Callable[[View, Collection[str]], list[FoundFile]]
     """Returns those of these files that may be read although they did not change."""
+    claims: Callable[[View], ClaimIndex] | None = None
+    """Returns the index of the changes of the branch that a view is of; None: there are none."""
+    committed: Callable[[Collection[str]], Collection[str]] = lambda _: ()
+    """Returns those of these files that HEAD has, as they are."""
     begun: tuple[BegunRename, ...] = ()
     """A rename whose record may be missing; it counts where a file is as the rename writes it."""
 
@@ -55,26 +72,33 @@ NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING, StateRead
 def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSources) -> Compared:
     """Return the difference that these files make; with them, such as state an edge that is another one for it."""
     gone = tuple(ways.gone)
+    changed = set[str]()
     while True:
         readings = []
         for found in files:
             interrupting.check()
             readings.append(_reading(ways.whole(found)))
         read = {reading.path for reading in readings}
-        last, state = _planned(view, stamp, readings, gone, ways)
+        last, state = _planned(view, stamp, readings, ways, changed)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
         turned = [*_moved(last), *_turned_paths(last)]
         more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
-        if not more:
+        if more:
+            files = (*files, *more)
+            continue
+        holding = holding_elsewhere(last, state, read)
+        unread = holding - {one.path for one in ways.as_taken_in(view, holding)} if holding else holding
+        if unread == changed:
             touching = msgspec.structs.replace(NOTHING, touching=frozenset(turned))
-            paths = read.union(gone, others, _named_by_path(readings))
+            paths = read.union(gone, others, holding, _named_by_path(readings))
             return Compared(tuple(readings), last, state.loaded, StateReads(state.loaded | touching, frozenset(paths)))
-        files = (*files, *more)
+        changed = unread
 
 
 def _planned(
-    view: View, stamp: Stamp, readings: Sequence[FileReading], gone: Sequence[str], ways: FileSources
+    view: View, stamp: Stamp, readings: Sequence[FileReading], ways: FileSources, changed: Collection[str]
 ) -> tuple[Difference, State]:
+    gone = tuple(ways.gone)
     stated = {entity.id: entity for reading in readings for entity in reading.facts.entities}
     ids = _ids_of_paths(view, readings, gone)
     found = [(one.path, one.hash) for one in readings]
@@ -85,37 +109,70 @@ def _planned(
     # Links may wait for an id that an entity had before it came here: they lead to the entity then.
     earlier = {one for entity in stated.values() for one in former_ids_of(entity.fields)}
 
-    def plan(state: State) -> Difference:
-        past = msgspec.structs.replace(_past(view, state, stated), renamed=former, begun=begun)
-        return difference(readings, gone, state, ways.schema, stamp, ids_of_path=ids, past=past)
-
+    shared = _shared_changes(view, readings, ways)
     paths = [*(reading.path for reading in readings), *gone]
+
+    def plan(state: State) -> Difference:
+        past = msgspec.structs.replace(_past(view, state, stated, former, paths), begun=begun)
+        return difference(
+            readings,
+            gone,
+            state,
+            ways.schema,
+            stamp,
+            ids_of_path=ids,
+            past=past,
+            changed=changed,
+            of_changes=shared.operations if shared else None,
+        )
+
     wanted = reads(readings, gone, view.stated_by(list(dict.fromkeys(paths))))
     more = frozenset(earlier.union(former.values(), (key for one in begun for key in (one.old, one.new))))
     wanted |= msgspec.structs.replace(NOTHING, nodes=more, touching=more)
+    if shared:
+        wanted |= shared.reads
     return plan_until_stable(view, wanted, plan)
+
+
+def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSources) -> SharedChanges | None:
+    """Return what change files make of the state; None where there are none, and the records know of none."""
+    if ways.claims is None:
+        return None
+    files = {one.path: one.facts.changes for one in readings if is_change_file(one.path) and one.facts.is_complete}
+    gone = [path for path in ways.gone if is_change_file(path)]
+    if not (files or gone or view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))):
+        return None
+    from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
+
+    found = ChangesInFiles(files, gone, frozenset(ways.committed([*files])))
+    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops)
 
 
 def _reading(whole: FoundFile) -> FileReading:
     return FileReading(whole.path, whole.hash, whole.wanted.mark, whole.facts or Facts())
 
 
-def _past(view: View, state: State, stated: Mapping[str, StatedEntity]) -> Past:
-    """Return what history knows of the entities that files state, or stated, under the ids that they have now."""
-    new = [one for key, one in stated.items() if key not in state.nodes]
-    ids = {one.id for one in new}.union(*(former_ids_of(one.fields) for one in new)) - state.nodes.keys()
-    gone = removed_with_files(view, ids)
-    doubtful = {node.id for node in (*state.nodes.values(), *gone.values()) if "status" not in node.owners}
-    unsaid = statuses_by_sync(view, doubtful)
-    holders = view.renamed(gone.keys() - stated.keys()) if gone else {}
-    former = {key: node for key, node in gone.items() if key in stated}
-    for entity in new:
-        # The file with the former id may have been recorded as deleted before the one that names this id came.
-        for key in reversed(former_ids_of(entity.fields)):
-            if key in gone and key not in stated and entity.id not in former and holders.get(key, key) == key:
-                former[entity.id] = msgspec.structs.replace(gone[key], id=entity.id)
-                unsaid |= {entity.id} if key in unsaid else set()
-    return Past(former, unsaid)
+def _past(
+    view: View,
+    state: State,
+    stated: Mapping[str, StatedEntity],
+    renamed: Mapping[str, str],
+    paths: Collection[str],
+) -> Past:
+    """Return what history knows of the entities that files with these paths state, or stated, under their present ids.
+
+    One that has another id since is not removed, unless that one goes now.
+    """
+    ids = {key for key in stated if key not in state.nodes}
+    for key, one in stated.items():
+        ids.update(set(former_ids_of(one.fields)) - {*former_ids(state.nodes.get(key))})
+    removed = removed_with_files(view, ids - state.nodes.keys())
+    for key, later in successors(view, removed, view.recorded_seq).items():
+        node = state.nodes.get(later.id)
+        if not later.removed and (later.id in stated or node is None or node.path not in paths):
+            del removed[key]
+    doubtful = {node.id for node in (*state.nodes.values(), *removed.values()) if "status" not in node.owners}
+    return Past(removed, statuses_by_sync(view, doubtful), renamed)
 
 
 def _moved(found: Difference) -> list[str]:

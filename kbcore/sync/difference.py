@@ -6,7 +6,7 @@ nothing away from the entities that could not be read; from none where it is not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,15 +14,17 @@ import msgspec
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile
 from kbcore.model.read_set import ReadSet
-from kbcore.model.record import ForgetSource, Operation, ReadSource
+from kbcore.model.record import ChangeOperation, ForgetSource, Operation, ReadSource
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
-from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, EntityPlan, Past, plan_entities, plan_renames
+from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, Past, plan_entities, plan_renames
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, plan_links
 from kbcore.text.problems import FileProblem
 
-RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRESOLVED_PATH, MISFIT, CONTESTED})
+OfChanges = Callable[[State, State], list[Operation]]
+
+RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRECORDED, UNRESOLVED_PATH, MISFIT, CONTESTED})
 """Codes of problems that a change in another file may fix; such a file is read again although it did not change."""
 
 
@@ -33,6 +35,16 @@ class Difference(msgspec.Struct, frozen=True):
     changes: Changes
     problems: tuple[tuple[str, FileProblem], ...]
     warnings: tuple[str, ...]
+
+    @property
+    def has_changes(self) -> bool:
+        """Tell whether changes of clients came or went."""
+        return any(isinstance(op, ChangeOperation) for op in self.ops)
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether there is nothing to record."""
+        return not (self.ops and (self.changes or self.has_changes))
 
 
 def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> ReadSet:
@@ -57,7 +69,7 @@ def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Seq
     )
 
 
-def difference(
+def difference(  # noqa: PLR0913 - each is another part of what files and history say
     readings: Sequence[FileReading],
     gone: Sequence[str],
     state: State,
@@ -66,11 +78,14 @@ def difference(
     *,
     ids_of_path: Mapping[str, Collection[str]],
     past: Past,
+    changed: Collection[str] = (),
+    of_changes: OfChanges | None = None,
 ) -> Difference:
     """Return the operations that bring the state to what the files say; the state is changed accordingly.
 
     ``ids_of_path`` maps the path of a document that is not read now to the ids that it defines; ``past`` is what
-    history knows of entities that these files state, or stated.
+    history knows of entities that these files state, or stated. ``changed`` are files, not read now, that are not as
+    they are recorded. ``of_changes`` returns the operations of change files, for a state before and after the rest.
     """
     ordered = sorted(readings, key=lambda one: one.path)
     absent = frozenset(gone)
@@ -79,7 +94,9 @@ def difference(
         # The rest is worked out on what the renames make; an element that they make has no version yet.
         before = State(state.nodes.values(), state.links.values(), state.sources.values())
         apply(before, msgspec.structs.replace(stamp, seq=0), renamed.ops)
-    entities = plan_entities(ordered, absent, before, schema, past)
+    entities = plan_entities(
+        ordered, absent, before, schema, past, absorbed=renamed.absorbed, changed=frozenset(changed)
+    )
     for key, type_ in renamed.types.items():
         entities.types.setdefault(key, type_)
     known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
@@ -88,6 +105,10 @@ def difference(
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
     sources = _sources(ordered, absent, state, entities, problems)
     ops = [*renamed.ops, *entities.ops, *links.ops, *sources]
+    if of_changes is not None:
+        after = State(state.nodes.values(), state.links.values(), state.sources.values())
+        apply(after, stamp, ops)
+        ops += of_changes(state, after)
     changes = apply(state, stamp, ops)
     return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
 
@@ -122,6 +143,12 @@ def contested_elsewhere(found: Difference, read: Collection[str]) -> set[str]:
         for statement in change.after.statements
         if statement.src != CLIENT and statement.src not in read
     }
+
+
+def holding_elsewhere(found: Difference, state: State, read: Collection[str]) -> set[str]:
+    """Return the files, not read now, of which the records have an id that a file states which is read."""
+    ids = {problem.id for _, problem in found.problems if problem.code in {DUPLICATE, UNRECORDED}}
+    return {state.nodes[key].path for key in ids if key in state.nodes} - {CLIENT, *read}
 
 
 def _sources(

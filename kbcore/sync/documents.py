@@ -6,15 +6,18 @@ What git ignores is in no commit: such a document counts as it was last recorded
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kbcore.clock import moment_after
+from kbcore.extract.changes import size_limit
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
-from kbcore.git.kept import TextOf, followed
+from kbcore.git.tracked_paths import TextOf, followed
+from kbcore.git.worktree_content import DOCUMENT, SizeLimit
 from kbcore.ids import is_misspelled
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Stamp
@@ -35,6 +38,9 @@ from kbcore.sync.scan import (
 )
 from kbcore.text.problems import FileProblem
 from kbcore.view.view import View
+
+if TYPE_CHECKING:
+    from kbcore.view.claim_index import ClaimIndex
 
 _ACTOR: Final = "kb"
 
@@ -61,8 +67,10 @@ class Differing(msgspec.Struct, frozen=True):
 class Documents:
     """A repository's documents in git. Contents are read when they are asked for, and hashed once."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, claims: Callable[[View], ClaimIndex]) -> None:
+        """``claims`` returns the index of the changes of the branch that views are copied from."""
         self._workspace = workspace
+        self._claims = claims
         self._sums = BlobSums(workspace.machine.fs, workspace.folders.cache_dir)
         self._wants = wanted(workspace)
         self._held: Mapping[str, ActiveExtractor] = {}
@@ -106,21 +114,21 @@ class Documents:
         def as_taken_in(_: View, paths: Collection[str]) -> list[FoundFile]:
             return [found.files[path] for path in sorted(paths) if path in found.files]
 
-        ways = FileSources(copy.schema(self.schema), found.gone, read_whole, as_taken_in)
+        ways = FileSources(copy.schema(self.schema), found.gone, read_whole, as_taken_in, self._claims)
         last = compare(copy, stamp, found.read, ways).last
-        copy.overlay(stamp, last.changes)
+        copy.overlay(stamp, last.changes, ops=last.ops)
         return last.changes
 
     def is_stated_by(self, paths: Collection[str], tree: Tree) -> bool:
         """Return whether a document of a tree may be one of these paths, or a link that leads there."""
         named = {path: tree.get(path, _GONE) for path in paths}
         links = (path for path, blob in tree.items() if blob.mode == blobs.LINK)
-        return any(_wanted_in(named | {path: tree[path] for path in links}, self._wants))
+        return any(wanted_in(named | {path: tree[path] for path in links}, self._wants))
 
     def facts_at(self, path: str, tree: Tree) -> Facts | None:
         """Return what the document at a path states; None when no extractor wants it. Raises: ``GitUnusable``."""
         named: Tree = {path: tree[path]} if path in tree else {}
-        return next((self.whole(one, tree).facts for one in _wanted_in(named, self._wants)), None)
+        return next((self.whole(one, tree).facts for one in wanted_in(named, self._wants)), None)
 
     def whole(self, one: FoundFile, tree: Tree) -> FoundFile:
         """Return a document of a tree with what it states. Raises: ``GitUnusable``."""
@@ -128,13 +136,14 @@ class Documents:
             return one
         if is_misspelled(one.path):
             return misnamed(one)
-        name = _content(one.path, tree, self.text_of)
-        data = self.text_of(name) if name else None
-        return unread(one, _NOWHERE) if data is None else content_of(one, data)
+        name = content_name(one.path, tree, self.text_of)
+        data = self.texts_of([name], size_limit(one.path))[name] if name else None
+        return unread(one, NOWHERE) if data is None else content_of(one, data)
 
-    def texts_of(self, names: Iterable[str]) -> dict[str, bytes | None]:
-        """Return the content of blobs; None for one that is too large for a document. Raises: ``GitUnusable``."""
-        return dict(blobs.contents(self._workspace.repo, self._workspace.machine.env, list(names)))
+    def texts_of(self, names: Iterable[str], limit: SizeLimit = DOCUMENT) -> dict[str, bytes | None]:
+        """Return the content of blobs; None for one that is too large. Raises: ``GitUnusable``."""
+        repo, env = self._workspace.repo, self._workspace.machine.env
+        return dict(blobs.contents(repo, env, list(names), limit.most_bytes))
 
     def text_of(self, name: str) -> bytes | None:
         """Return the content of one blob; None when it is too large for a document. Raises: ``GitUnusable``."""
@@ -143,7 +152,7 @@ class Documents:
     def _blanks(self, tree: Tree) -> Iterator[FoundFile]:
         """Yield the documents of a tree, of which nothing is known yet, in the order in which globs are asked."""
         paths = set()
-        for blank in _wanted_in(tree, self._wants):
+        for blank in wanted_in(tree, self._wants):
             paths.add(blank.path)
             want = self._held.get(blank.path, blank.wanted)
             yield blank if want is blank.wanted else msgspec.structs.replace(blank, wanted=want)
@@ -153,22 +162,25 @@ class Documents:
     def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, FoundFile]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
         by_name: dict[str, list[FoundFile]] = {}
+        limits: dict[SizeLimit, list[str]] = {}
         names: dict[str, str] = {}
         for blank in self._blanks(tree):
-            name = _content(blank.path, tree, self.text_of)
+            name = content_name(blank.path, tree, self.text_of)
             known = self._sums.known(name) if name else None
             if is_misspelled(blank.path):
                 yield blank.path, misnamed(blank)
             elif name is None:
-                yield blank.path, unread(blank, _NOWHERE)
+                yield blank.path, unread(blank, NOWHERE)
             else:
                 names[name] = blank.path
                 if known and taken_in.get(blank.path) == (known, blank.wanted.mark):
                     yield blank.path, msgspec.structs.replace(blank, hash=known)
                 else:
                     by_name.setdefault(name, []).append(blank)
+                    limits.setdefault(size_limit(blank.path), []).append(name)
         repo, env = self._workspace.repo, self._workspace.machine.env
-        for name, data in blobs.contents(repo, env, by_name):
+        texts = [blobs.contents(repo, env, some, limit.most_bytes) for limit, some in limits.items()]
+        for name, data in chain(*texts):
             digest = "" if data is None else hashlib.sha256(data).hexdigest()
             if digest:
                 self._sums.learn({name: digest})
@@ -179,13 +191,13 @@ class Documents:
 
 def _read(blank: FoundFile, data: bytes | None, digest: str, taken_in: Marks) -> FoundFile:
     if data is None:
-        return unread(blank, _TOO_LARGE)
+        return unread(blank, TOO_LARGE)
     if taken_in.get(blank.path) == (digest, blank.wanted.mark):
         return msgspec.structs.replace(blank, hash=digest)
     return content_of(blank, data)
 
 
-def _wanted_in(tree: Tree, wants: Collection[ActiveExtractor]) -> Iterator[FoundFile]:
+def wanted_in(tree: Tree, wants: Collection[ActiveExtractor]) -> Iterator[FoundFile]:
     """Yield the files of a tree that a scan would find, in the order in which it asks the globs."""
     rules = rules_of(wants)
     globs = globs_of(rules)
@@ -202,14 +214,14 @@ def _is_hidden(path: str, rule: GlobRule) -> bool:
     return ".kb" in path[len(rule.folder) :].split("/")[:-1]
 
 
-def _content(path: str, tree: Tree, text_of: TextOf) -> str | None:
+def content_name(path: str, tree: Tree, text_of: TextOf) -> str | None:
     """Return the name of the content at a path, by way of links within the tree; None when they lead nowhere."""
     blob = tree.get(followed(path, tree, text_of) or "")
     return None if blob is None or blob.mode == blobs.SUBMODULE else blob.id
 
 
 _GONE: Final = blobs.Blob("100644", "")
-_NOWHERE: Final = FileProblem(
+NOWHERE: Final = FileProblem(
     0, "unreadable", "It is a link that points to no file of the commit.", "Commit the file that it points to."
 )
-_TOO_LARGE: Final = FileProblem(0, "unreadable", "It is larger than KB reads.", "Split the document.")
+TOO_LARGE: Final = FileProblem(0, "unreadable", "It is larger than KB reads.", "Split the document.")

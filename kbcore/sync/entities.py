@@ -14,19 +14,22 @@ from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.folding import apply
 from kbcore.model.graph import FORMER_IDS, STAMPS, Node, former_ids, former_ids_of
 from kbcore.model.record import DropNode, Operation, PutNode
-from kbcore.model.renames import edge_ops, rename_ops
+from kbcore.model.renames import earlier_id, edge_ops, rename_ops
 from kbcore.model.schema import EntityType, Schema, allowed_values_hint
 from kbcore.model.state import Stamp, State
 from kbcore.model.values import is_same
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
 from kbcore.sync.id_ownership import FileReading, HeldBack, claims_of, lost_owners
+from kbcore.text import conflict_markers
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import REPEATED_ID, FileProblem, Severity
 from kbcore.text.suggest import did_you_mean
 from kbcore.text.wording import is_or_are, no_status_of, pluralize, some_of
 
 DUPLICATE: Final = "duplicate_id"
+UNRECORDED: Final = "unrecorded_id"
+"""Of an id that the records have in a file which is not as they know it, and which is not read now."""
 FORMER: Final = "former_id"
 CLAIMED: Final = "claimed_id"
 _MOST_NAMED: Final = 10
@@ -46,6 +49,8 @@ class EntityPlan(msgspec.Struct):
     problems: list[tuple[str, FileProblem]]
     warnings: list[str]
     holders: _IdHolders
+    absorbed: Mapping[str, Sequence[Node]]
+    """As ``RenamePlan``."""
 
 
 class _IdHolders:
@@ -87,23 +92,28 @@ def _in_file(path: str) -> str:
 class Past(msgspec.Struct, frozen=True):
     """The history of entities.
 
-    ``former`` are those that went with their files, by id: what clients stated of them comes back with the id.
+    ``removed`` are those that went with their files, by id: what clients stated of them comes back with the id.
     ``unsaid`` are the ids of those whose status was not stated: it is the default of that time. ``renamed``
     has the present id of each entity that was renamed, by a former one, which names no other entity. ``begun`` is a
     rename of which these files have what it writes, and of which no record is known.
     """
 
-    former: Mapping[str, Node] = {}
+    removed: Mapping[str, Node] = {}
     unsaid: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
     begun: tuple[BegunRename, ...] = ()
 
 
 class RenamePlan(msgspec.Struct):
-    """The operations that give entities the ids that files state now; ``types`` are the types of these, by id."""
+    """The operations that give entities the ids that files state now; ``types`` are the types of these, by id.
+
+    ``absorbed`` are the entities that go or went with their files, by the id of the one that gets what clients stated
+    of them: it has that id again, or it takes theirs as a former one.
+    """
 
     ops: list[Operation]
     types: dict[str, str]
+    absorbed: dict[str, list[Node]]
 
 
 def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: State, past: Past) -> RenamePlan:
@@ -111,9 +121,42 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
 
     So a rename that git brings keeps what clients stated of the entity, as `kb rename` does where it is typed. An id
     that comes names the one that goes among its former ids; where a rename is undone, the one that goes names it.
+    An entity gets the edges of each other former id that it takes.
     """
-    held = HeldBack(readings)
     stated = {one.id: one for reading in readings for one in reading.facts.entities}
+    path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
+    going = _going(readings, gone, state, past)
+    plan = RenamePlan([], {}, {})
+    before = {former: key for key, node in going.items() for former in former_ids(node)}
+    begun = {one.new: one.old for one in past.begun}
+    now = state
+    for key in dict.fromkeys((*stated, *begun)):
+        if check_id(key) or past.renamed.get(key, key) != key:
+            continue
+        there = state.nodes.get(key)
+        claimed = [one for one in reversed(_former_ids(stated.get(key))) if past.renamed.get(one) == key]
+        own = "" if there else earlier_id([*claimed, before.get(key, "")], path_of.get(key, ""), going)
+        old = own if there or begun.get(key, "") not in going else begun[key]
+        known = former_ids(there or going.get(old))
+        earlier = [one for one in claimed if one not in {old, *known} and (one in going or one not in state.nodes)]
+        node = going.pop(old, None)
+        plan.absorbed[key] = _absorbed(None if there or node else past.removed.get(key), earlier, going, past)
+        if node is None and not any(map(state.links_of, earlier)):
+            continue
+        if now is state:
+            now = State(state.nodes.values(), state.links.values())
+        if node:
+            _carry_out(plan, now, rename_ops(now, node, _with_id(node, key, stated.get(key), past.begun)))
+        for one in earlier:
+            _carry_out(plan, now, edge_ops(now, one, key))
+        plan.types.update((key, one.type) for one in (node, there) if one)
+    return plan
+
+
+def _going(readings: Sequence[FileReading], gone: frozenset[str], state: State, past: Past) -> dict[str, Node]:
+    """Return the entities that no file states any more, and those without a file of which a rename began."""
+    held = HeldBack(readings)
+    stated = {one.id for reading in readings for one in reading.facts.entities}
     paths = {reading.path for reading in readings}
     going = {
         key: node
@@ -122,33 +165,34 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
         and (node.path in gone or (node.path in paths and not held.has(node.path, key, node)))
         and node.path
     }
-    plan = RenamePlan([], {})
-    before = {former: key for key, node in going.items() for former in former_ids(node)}
-    names = {key: [*reversed(former_ids_of(one.fields)), before.get(key, "")] for key, one in stated.items()}
-    for begun in past.begun:
-        names[begun.new] = [begun.old, *names.get(begun.new, ())]
-        unstated = state.nodes.get(begun.old)
-        if unstated and not unstated.path and begun.old not in stated:
-            going[begun.old] = unstated
-    now = state
-    for key, named in names.items():
-        if key in state.nodes or check_id(key) or past.renamed.get(key, key) != key:
-            continue
-        old = next((one for one in named if one in going), None)
-        earlier = [] if old else [one for one in named if one not in state.nodes and one not in stated]
-        if old is None and not any(map(state.links_of, earlier)):
-            continue
-        if now is state:
-            now = State(state.nodes.values(), state.links.values())
-        if old:
-            node = going.pop(old)
-            ops = rename_ops(now, node, _with_id(node, key, stated.get(key), past.begun))
-            plan.types[key] = node.type
-        else:
-            ops = [op for one in earlier for op in edge_ops(now, one, key)]
-        apply(now, Stamp(0, "", "", ""), ops)
-        plan.ops += ops
-    return plan
+    for one in past.begun:
+        unstated = state.nodes.get(one.old)
+        if unstated and not unstated.path and one.old not in stated:
+            going[one.old] = unstated
+    return going
+
+
+def _carry_out(plan: RenamePlan, state: State, ops: Sequence[Operation]) -> None:
+    apply(state, Stamp(0, "", "", ""), ops)
+    plan.ops += ops
+
+
+def _absorbed(own: Node | None, earlier: Sequence[str], going: dict[str, Node], past: Past) -> list[Node]:
+    """Return the entities of which an entity gets what clients stated; those that go now are taken out of ``going``.
+
+    ``own`` is the one that had its id before. One that had been renamed to another of them is that one.
+    """
+    found = [own] if own else []
+    for one in earlier:
+        is_known = any(one in former_ids(node) for node in found)
+        node = going.pop(one, None) or (None if is_known else past.removed.get(one))
+        if node:
+            found.append(node)
+    return found
+
+
+def _former_ids(stated: StatedEntity | None) -> tuple[str, ...]:
+    return former_ids_of(stated.fields if stated else {})
 
 
 def _with_id(node: Node, key: str, stated: StatedEntity | None, renames: Sequence[BegunRename]) -> Node:
@@ -169,13 +213,24 @@ def _with_id(node: Node, key: str, stated: StatedEntity | None, renames: Sequenc
 
 
 def plan_entities(
-    readings: Sequence[FileReading], gone: frozenset[str], state: State, schema: Schema, past: Past
+    readings: Sequence[FileReading],
+    gone: frozenset[str],
+    state: State,
+    schema: Schema,
+    past: Past,
+    *,
+    absorbed: Mapping[str, Sequence[Node]] | None = None,
+    changed: AbstractSet[str] = frozenset(),
 ) -> EntityPlan:
-    """Return the operations that bring the entities of these files to what the files say."""
+    """Return the operations that bring the entities of these files to what the files say.
+
+    ``absorbed`` are as ``RenamePlan`` has them; ``changed`` are files, not read now, that are not as they are recorded.
+    """
     held = HeldBack(readings)
     claims = claims_of(readings, gone, state, held)
     lost = lost_owners(readings, gone, state, claims, held)
-    plan = EntityPlan([], {}, {}, held, [], [], _IdHolders(claims, lost, state, past.renamed))
+    holders = _IdHolders(claims, lost, state, past.renamed)
+    plan = EntityPlan([], {}, {}, held, [], [], holders, absorbed or {})
     stated_by = {key: claims[key] for key in claims if key in state.nodes}
     others = []
     for reading in readings:
@@ -197,7 +252,7 @@ def plan_entities(
                 if _plan_entity(case, schema, lost.get(entity.id, frozenset())):
                     accepted[entity.id] = None
                     stated_by[entity.id] = reading.path
-    _plan_others(plan, others, stated_by, schema, past)
+    _plan_others(plan, others, stated_by, schema, past, changed=changed)
     for key, owners in lost.items():
         if owners and key not in claims:
             _drop(plan, state.nodes[key], schema, owners, past)
@@ -229,10 +284,17 @@ def _plan_others(
     stated_by: dict[str, str],
     schema: Schema,
     past: Past,
+    *,
+    changed: AbstractSet[str],
 ) -> None:
     """Plan entities of files that do not keep their ids: one is kept where its owner does not state enough."""
     for reading, entity in others:
-        if entity.id in stated_by:
+        if stated_by.get(entity.id) in changed:
+            file = in_quotes(stated_by[entity.id])
+            message = f"The records have the id {in_quotes(entity.id)} in {file}, which has changed or is gone since."
+            hint = "A sync that reads both files settles it; until then this one is left out."
+            plan.problems.append((reading.path, FileProblem(entity.line, UNRECORDED, message, hint, id=entity.id)))
+        elif entity.id in stated_by:
             message = f"The id {in_quotes(entity.id)} is already stated by {stated_by[entity.id]}."
             hint = "Give one of the two another id; until then this one is left out."
             plan.problems.append((reading.path, FileProblem(entity.line, DUPLICATE, message, hint, id=entity.id)))
@@ -294,7 +356,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if known:
         present = present | (known.keys() if case.is_held else known.keys() - mine)
         present -= _outdated_default(case, schema)
-    regained, unfit = _regained(case, schema, wanted)
+    regained = _regained(case, schema, wanted)
     default = _default(case, definition, present | regained.keys() if regained else present)
     if default is None:
         return False
@@ -310,7 +372,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
             if name not in known or not is_same(known[name], value) or owners.get(name) != path
         }
     own = stated_by_clients(node, schema.entities.get(node.type), case.past.unsaid) if node else {}
-    _tell(case, own, values, regained, unfit)
+    _tell(case, own, values)
     base = node.version if node else 0
     if values or unset:
         case.plan.ops.append(PutNode(id=entity.id, base=base, set=values, unset=unset, src=path))
@@ -339,28 +401,12 @@ def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
         wanted |= {FORMER_IDS: kept} if kept else {}
 
 
-def _tell(
-    case: _Case,
-    own: Mapping[str, Any],
-    values: Mapping[str, Any],
-    regained: Mapping[str, Any],
-    unfit: Mapping[str, str],
-) -> None:
-    """Warn of what the file takes over from clients (``own``), and of what they had stated of one that comes back."""
+def _tell(case: _Case, own: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Warn of what the file takes over from clients (``own``)."""
     for name, value in values.items():
         if name in own and not is_same(own[name], value):
             message = f"{case.path} now states `{name}` of {case.entity.id}, which was {own[name]!r}."
             case.plan.warnings.append(message)
-    if regained:
-        message = f"{case.entity.id} is back, with what clients had stated of it: {', '.join(regained)}."
-        case.plan.warnings.append(message)
-    if unfit:
-        faults = "; ".join(f"`{name}` {fault}" for name, fault in unfit.items())
-        message = (
-            f"{case.entity.id} is back as a {case.entity.type}, without what clients had stated and this type does not "
-            "allow"
-        )
-        case.plan.warnings.append(f"{message}: {faults}. The history has it.")
 
 
 def _check_status(case: _Case, definition: EntityType, status: str | None) -> None:
@@ -403,7 +449,8 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
             message = f"No status is stated; {case.entity.id} gets {in_quotes(definition.status_default)}."
             case.note("default_status", message, "Add `status:` to say otherwise.")
             continue
-        if name not in case.entity.lines and all(one.code != f"missing_{name}" for one in case.problems):
+        causes = {f"missing_{name}", conflict_markers.CODE}
+        if name not in case.entity.lines and not any(one.code in causes for one in case.problems):
             message = f"`{name}` of {case.entity.id} is missing."
             case.wrong(name, "missing_field", message, f"Add `{name}:` to the file.")
         if case.node is None:
@@ -411,18 +458,33 @@ def _default(case: _Case, definition: EntityType, present: AbstractSet[str]) -> 
     return default
 
 
-def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what clients had stated of an entity that comes back and its file does not state.
+def _regained(case: _Case, schema: Schema, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what clients had stated of the entities that this one takes over, and nobody states of it; warn of it.
 
-    With it: by name, why the others of these fields are not allowed in an entity of the type that it has now.
+    One that is back takes over itself. Of what several have, it gets that of the one that went by its latest id.
     """
-    former = case.past.former.get(case.entity.id)
-    if case.node or not former:
-        return {}, {}
-    stated = stated_by_clients(former, schema.entities.get(former.type), case.past.unsaid)
-    own = {name: value for name, value in stated.items() if name not in wanted}
-    unfit = unfit_fields(own, schema.entities[case.entity.type])
-    return {name: value for name, value in own.items() if name not in unfit}, unfit
+    absorbed = case.plan.absorbed.get(case.entity.id, ())
+    if not absorbed:
+        return {}
+    node, unsaid = case.node, case.past.unsaid
+    has = {*wanted}
+    if node:
+        has |= node.owners.keys() | stated_by_clients(node, schema.entities.get(node.type), unsaid).keys()
+    found: dict[str, Any] = {}
+    for one in absorbed:
+        stated = stated_by_clients(one, schema.entities.get(one.type), unsaid)
+        own = {name: value for name, value in stated.items() if name not in has and name not in found}
+        unfit = unfit_fields(own, schema.entities[case.entity.type])
+        regained = {name: value for name, value in own.items() if name not in unfit}
+        found |= regained
+        taken = f"{case.entity.id} " + ("is back" if one.id == case.entity.id else f"takes over {one.id}")
+        if regained:
+            case.plan.warnings.append(f"{taken}, with what clients had stated of it: {', '.join(regained)}.")
+        if unfit:
+            faults = "; ".join(f"`{name}` {fault}" for name, fault in unfit.items())
+            message = f"{taken} as a {case.entity.type}, without what clients had stated and this type does not allow"
+            case.plan.warnings.append(f"{message}: {faults}. The history has it.")
+    return found
 
 
 def _outdated_default(case: _Case, schema: Schema) -> set[str]:
@@ -450,7 +512,7 @@ def _drop(plan: EntityPlan, node: Node, schema: Schema, owners: frozenset[str], 
         plan.ops.append(DropNode(id=node.id, base=node.version))
         plan.types[node.id] = None
         kept = stated_by_clients(node, schema.entities.get(node.type), past.unsaid)
-        if kept:
+        if kept and all(node.id != one.id for absorbed in plan.absorbed.values() for one in absorbed):
             message = f"{node.id} was removed with {node.path}, and what clients stated of it: {', '.join(kept)}."
             plan.warnings.append(
                 f"{message} It comes back with the id, or with a document that has it in `former_ids`; until then "

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import Link, NoteOnFile, SourceFile, Statement
-from kbcore.sync.answer import Located
+from kbcore.model.graph import Link, NoteOnFile, SourceFile
+from kbcore.sync.answer import Located, UnresolvedLink
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.view.database import among
 from kbcore.view.tables import IS_LINK_TO_PAGE, SOURCE, is_link_to_page, source_of
 from kbcore.view.view import View
-
-_statements: Final = msgspec.json.Decoder(tuple[Statement, ...])
 
 
 class FileStatus(msgspec.Struct, frozen=True):
@@ -22,7 +20,7 @@ class FileStatus(msgspec.Struct, frozen=True):
 
     problems: tuple[Located, ...]
     stale: tuple[str, ...]
-    unresolved: tuple[tuple[str, str, str], ...]
+    unresolved: tuple[UnresolvedLink, ...]
 
 
 NOTHING_KNOWN: Final = FileStatus((), (), ())
@@ -46,8 +44,8 @@ def stale_sources(view: View, paths: Collection[str] | None = None) -> tuple[str
     return tuple(sorted(path for (path,) in view.cells("source", ["path"], _at("not is_ok and path", paths), is_stale)))
 
 
-def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the unresolved links, as (from, target, source), in order; ``paths`` limits their sources.
+def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[UnresolvedLink, ...]:
+    """Return the unresolved links in order; ``paths`` limits their sources.
 
     A link in a text to a page that is no entity is none of them.
     """
@@ -57,16 +55,15 @@ def unresolved_links(view: View, paths: Collection[str] | None = None) -> tuple[
             not link.is_resolved and not is_link_to_page(link) and (paths is None or link.statements[0].source in paths)
         )
 
-    columns = ("id", "from_id", "to_id", "type", "source", "statements")
+    columns = ("id", "from_id", "type", "kind", "to_id", "source")
     links = view.cells("link", columns, _at(f"not is_resolved and not {IS_LINK_TO_PAGE} and source", paths), waits)
-    there = _existing(view, {end for _, from_id, to_id, *_ in links for end in (from_id, to_id)})
-    found = []
-    for _, from_id, to_id, _, source, statements in sorted(links, key=lambda link: link[1:5]):
-        # A bare link may be stored the other way round than its document states it.
-        said = {one.said for one in _statements.decode(statements) if one.source == source}
-        is_turned = to_id in said if said - {""} else to_id in there and from_id not in there
-        found.append((to_id, from_id, source) if is_turned else (from_id, to_id, source))
-    return tuple(found)
+    there = _existing(view, {end for _, from_id, _, _, to_id, _ in links for end in (from_id, to_id)})
+    return tuple(
+        UnresolvedLink(
+            from_id, type_, kind, to_id, source, to_id if to_id in there and from_id not in there else from_id
+        )
+        for _, from_id, type_, kind, to_id, source in sorted(links, key=lambda link: (link[1], link[4], *link[2:]))
+    )
 
 
 def _existing(view: View, ids: Collection[str]) -> set[str]:

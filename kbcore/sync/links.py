@@ -20,7 +20,7 @@ from kbcore.model.values import field_problem, value_problem
 from kbcore.sync.entities import EntityPlan
 from kbcore.sync.id_ownership import FileReading
 from kbcore.text.problems import FileProblem, Severity
-from kbcore.text.suggest import did_you_mean
+from kbcore.text.suggest import did_you_mean, is_it
 
 UNRESOLVED_PATH: Final = "unresolved_path"
 MISFIT: Final = "endpoint_type"
@@ -142,9 +142,9 @@ class _Claims:
             if owner == path:
                 continue
             held.add(name)
-            stands = self._now[owner][key].fields[name] if owner in self._now else self._state.links[key].fields[name]
-            if stands != value:
-                message = f"{owner} states `{name}` of the same link as {stands!r}, which is kept."
+            link = self._now[owner][key] if owner in self._now else self._state.links[key]
+            if link.fields[name] != value:
+                message = f"{owner} states `{name}` of the same link as {link.fields[name]!r}, which is kept."
                 hint = "State it in one of the two files, or alike in both."
                 self._plan.problems.append((path, FileProblem(stated.line, CONTESTED, message, hint, "warning")))
         return held
@@ -258,7 +258,7 @@ def _typed(
     schema = case.around.schema
     edge = schema.edges.get(name)
     if edge is None:
-        hint = f"{did_you_mean(name, schema.edges)} {how_to_add(PREDICATE, name, by_record=False)} {_LEFT_OUT}"
+        hint = f"{_near(case, name, target, types)} {how_to_add(PREDICATE, name, by_record=False)} {_LEFT_OUT}"
         case.wrong("unknown_edge", f"There is no edge type {name!r}.", hint)
         return None
     (from_id, from_type), (to_id, to_type) = (case.link.subject, types[0]), (target, types[1])
@@ -268,11 +268,31 @@ def _typed(
         if case.link.in_text:
             return None
         message = f"`{name}` leads from {edge.way}, not from {from_type} {from_id} to {to_type} {to_id}."
-        hint = f"Name another edge, or only the id: KB then takes the edge that fits. {_LEFT_OUT}"
+        hint = f"{_only_id(case, target, types) or 'Name another edge.'} {_LEFT_OUT}"
         case.wrong(MISFIT, message, hint)
         return None
     kind = (case.link.kind or "link") if edge.needs_kind else ""
     return Stated((name, kind, from_id, to_id), "", fields, case.link.line)
+
+
+def _near(case: _Case, name: str, target: str, types: tuple[str | None, str | None]) -> str:
+    """Return what may have been meant by the name of an edge that there is not."""
+    schema, (subject_type, target_type) = case.around.schema, types
+    if subject_type and target_type:
+        ahead, back = schema.edges_like(name, subject_type, target_type)
+        if ahead:
+            return is_it(ahead)
+        only = _only_id(case, target, types)
+        if back and only:
+            return only
+    return did_you_mean(name, schema.edges)
+
+
+def _only_id(case: _Case, target: str, types: tuple[str | None, str | None]) -> str:
+    """Return the hint that a link without a type means an edge, "" where an end is missing."""
+    name, kind, from_id, to_id = edge_meant(case.around.schema, (case.link.subject, target), types)
+    named = f"{name}:{kind}" if kind else name
+    return f"Write only the id, `links: [{target}]`: that is `{named}` from {from_id} to {to_id}." if name else ""
 
 
 def _bare(case: _Case, target: str, types: tuple[str | None, str | None], fields: dict[str, Any]) -> Stated:

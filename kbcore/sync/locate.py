@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
 from kbcore.extract.facts import Facts
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
-from kbcore.model.graph import CLIENT, Link
+from kbcore.model.graph import CLIENT, Link, Node
+from kbcore.model.renames import paired
+from kbcore.model.state import Changes
 from kbcore.remedies import kb
 from kbcore.store.apply import Reading
-from kbcore.store.planning.findings import edge_words, stated_problem
+from kbcore.store.planning.findings import WHOLE_EXPORT, edge_words, stated_problem
 from kbcore.store.workspace import Workspace
 from kbcore.sync.pending import wanted
 from kbcore.sync.scan import read_named
@@ -74,6 +76,18 @@ def withdrawn_words(key: str) -> str:
     return f"No file states {in_quotes(key)} any more, which is not recorded yet."
 
 
+def moved_words(key: str, now: str, before: str) -> str:
+    """Return that an entity is in another file than the records say."""
+    where = f"{in_quotes(now)}, and was in {in_quotes(before)}"
+    return f"{in_quotes(key)} is in {where}. That is not recorded yet."
+
+
+def check_free(read: Reading, recorded: Reading, key: str) -> None:
+    """Refuse a new id that the records have and that no file states any more. Raises: ``NotSynced``."""
+    if withdrawn(read, recorded, [key]):
+        raise NotSynced(withdrawn_words(key), hint=SYNC_FIRST)
+
+
 def check_withdrawn(read: Reading, recorded: Reading, changeset: Changeset) -> None:
     """Refuse to write to an entity, or to link to one, that no file states any more: the next sync removes it.
 
@@ -85,13 +99,32 @@ def check_withdrawn(read: Reading, recorded: Reading, changeset: Changeset) -> N
     places = {edge.to_id: f"{edge.path}.to" for edge in edges} | {edge.from_id: f"{edge.path}.from" for edge in edges}
     places |= {item.id: f"{item.path}.id" for item in changeset.entities}
     places |= {item.id: f"{item.path}.id" for item in changeset.entity_deletes}
+    _refuse_withdrawn(read, recorded, places, "The changeset names what was removed")
+
+
+def check_withdrawn_of_undo(read: Reading, recorded: Reading, changes: Changes) -> None:
+    """Refuse an undo that changes an entity, or makes an edge to one, that no file states any more.
+
+    It may remove them: nothing of that is lost. ``recorded`` reads the records alone.
+
+    Raises: ``NotSynced``.
+    """
+    whole = paired(changes)
+    nodes = [(one.before or one.after).id for one in whole.nodes if one.after is not None]
+    links = [one.after for one in whole.links if one.after is not None]
+    places = {key: key for key in (*nodes, *(end for link in links for end in (link.from_id, link.to_id)))}
+    _refuse_withdrawn(read, recorded, places, "The undo changes what was removed")
+
+
+def _refuse_withdrawn(read: Reading, recorded: Reading, places: Mapping[str, str], what: str) -> None:
+    """Refuse a write of these ids, each with its place in the request. Raises: ``NotSynced``."""
     named = [key for key in places if key and not is_link_id(key)]
     problems = [
         Problem(places[key], NotSynced.code, withdrawn_words(key), SYNC_FIRST, subject=key)
         for key in withdrawn(read, recorded, named)
     ]
     if problems:
-        raise of_problems(NotSynced, "The changeset names what was removed", problems)
+        raise of_problems(NotSynced, what, problems)
 
 
 def check_unrecorded(read: Reading, recorded: Reading, changeset: Changeset) -> None:
@@ -113,8 +146,10 @@ def check_unrecorded(read: Reading, recorded: Reading, changeset: Changeset) -> 
     places.pop("", None)
     files = unrecorded(read, places.keys())
     if files:
+        is_import = any(one.is_import for one in changeset.entities) or any(one.is_import for one in changeset.edges)
+        hint = WHOLE_EXPORT if is_import else SYNC_FIRST
         problems = [
-            Problem(places[key][0], NotSynced.code, unrecorded_words(places[key][1], path), SYNC_FIRST, path)
+            Problem(places[key][0], NotSynced.code, unrecorded_words(places[key][1], path), hint, path)
             for key, path in sorted(files.items())
         ]
         raise of_problems(NotSynced, "The changeset is to create what exists already", problems)
@@ -160,9 +195,37 @@ def with_places(
     read: Reading | None = None,
 ) -> Rejected | NotFound:
     """Return a refusal that names files where these state what it is about; the same one where they do not."""
+    if read is not None:
+        refused = _with_moved(read, refused)
     if isinstance(refused, Rejected) and any(problem.code == DERIVED for problem in refused.details):
         refused = with_lines(workspace, refused, branch=branch)
     return refused if read is None else with_unrecorded(read, changeset, refused)
+
+
+def _with_moved(read: Reading, refused: Rejected | NotFound) -> Rejected | NotFound:
+    """Return a refusal that names the file which states an entity now, where no record has yet that it moved there."""
+    ids = {one.subject for one in refused.details if one.source and one.subject}
+
+    def on(view: View) -> dict[str, Node]:
+        return {node.id: node for node in view.nodes(sorted(ids))} if view.overlay_mark else {}
+
+    nodes: dict[str, Node] = read(on) if ids else {}
+    found = [_present(one, nodes.get(one.subject)) for one in refused.details]
+    if found == list(refused.details):
+        return refused
+    error = NotSynced if all(one.code == NotSynced.code for one in found) else type(refused)
+    return of_problems(error, refused.what, found, data=refused.data)
+
+
+def _present(problem: Problem, node: Node | None) -> Problem:
+    """Return a problem with an entity that names the file in which it is now."""
+    if node is None or not node.path or problem.source in {"", node.path, *node.owners.values()}:
+        return problem
+    if problem.code == DERIVED and problem.field in {"", *node.owners}:
+        owner = node.owners.get(problem.field, node.path)
+        return stated_problem(problem.path, node.id, [owner], field=problem.field)
+    said = moved_words(node.id, node.path, problem.source)
+    return Problem(problem.path, NotSynced.code, said, SYNC_FIRST, node.path, subject=node.id)
 
 
 def with_lines(workspace: Workspace, refused: Rejected, *, branch: str) -> Rejected:

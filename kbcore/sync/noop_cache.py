@@ -80,7 +80,7 @@ def lookup(
     if workspace.witness(branch).check(head) or workspace.verdict_on(branch) != "same":
         return None
     wants = wanted(checkout.workspace)
-    if _digest(wants) != noted.wants:
+    if _digest(wants) != noted.wants or checkout.workspace.cut_values():
         return None
     index = checkout.index_sum()
     if is_hook and noted.files > many_files and index and index == noted.index:

@@ -28,8 +28,7 @@ from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
 from kbcore.sync.checkout import settled
-from kbcore.sync.pending import PendingFiles, as_defined, find_pending, place_of
-from kbcore.sync.planned import FilePlan, unchanged_files
+from kbcore.sync.pending import PendingFiles, as_defined, find_pending, place_of, wanted
 from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
 from kbcore.view.pool import Overlay
@@ -58,7 +57,7 @@ class FileState(msgspec.Struct, frozen=True):
     ``current``: the records hold what the files say. ``overlay``: they do not, and the answer has what the files say.
     ``unknown``: the answer is of the records alone, for ``reason``. ``pending_files`` counts the files of which the
     records do not hold what they say, None where it is not known. ``mark`` is the same for the same overlay. ``seq`` is
-    that of the last record in the answer. ``is_asked`` tells that the records alone were asked for.
+    that of the last record in the answer. ``is_retryable``: the files may be compared later.
     """
 
     freshness: Literal["current", "overlay", "unknown"]
@@ -66,7 +65,7 @@ class FileState(msgspec.Struct, frozen=True):
     reason: str = ""
     mark: str = ""
     seq: int = 0
-    is_asked: bool = False
+    is_retryable: bool = False
     point: str = ""
     """The way from the time or commit that was given to ``seq``."""
     is_past: bool = False
@@ -85,9 +84,9 @@ class FileState(msgspec.Struct, frozen=True):
 CURRENT: Final = FileState("current", 0)
 
 
-def records_alone(reason: str, *, is_asked: bool = True, seq: int = 0) -> FileState:
+def records_alone(reason: str, *, is_retryable: bool = False, seq: int = 0) -> FileState:
     """Return the state of an answer that is of the records alone."""
-    return FileState("unknown", None, reason, seq=seq, is_asked=is_asked)
+    return FileState("unknown", None, reason, seq=seq, is_retryable=is_retryable)
 
 
 def as_of(seq: int, said: str = "") -> FileState:
@@ -123,6 +122,8 @@ class _Seen(msgspec.Struct, frozen=True):
     pending: frozenset[str]
     state: FileState
     overlay: Overlay | None
+    is_all_recorded: bool
+    """The records held what every file said, and no file could mean something else because of others."""
 
     def is_of(self, store_id: str, digest: str, settings: tuple[Any, ...]) -> bool:
         return (self.store_id, self.sum) == (store_id, digest) and self.settings == settings
@@ -208,10 +209,10 @@ class WorktreeFiles:
                 with interrupting.limited(time_s), self._alone():
                     seen = self._found(workspace, view, settings, time_s)
             except interrupting.TimeOver:
-                state = records_alone(_late(time_s), is_asked=False)
+                state = records_alone(_late(time_s), is_retryable=True)
                 return None
             except _NotJudged as error:
-                state = records_alone(str(error), is_asked=False)
+                state = records_alone(str(error), is_retryable=True)
                 return None
             state = seen.state
             return seen.overlay
@@ -219,7 +220,7 @@ class WorktreeFiles:
         try:
             return store.read_overlaid(known, find, lambda view: _used(use, state, view))
         except _Interrupted:  # the view may hold a part of what the statement was to make: it is not used again
-            alone = records_alone(_late(time_s), is_asked=False)
+            alone = records_alone(_late(time_s), is_retryable=True)
         return store.read(partial(_used, use, alone))
 
     def _found(self, workspace: Workspace, view: View, settings: tuple[Any, ...], time_s: float) -> _Seen:
@@ -280,7 +281,7 @@ class WorktreeFiles:
                 self._collect(workspace.machine.clock.monotonic_s())
                 seen = self._valid(head.store_id, head.hash, _settings_of(workspace, branch))
         except interrupting.TimeOver:
-            return records_alone(_late(time_s), is_asked=False)
+            return records_alone(_late(time_s), is_retryable=True)
         return seen.state if seen else self.read(workspace, branch, lambda _, state: state, time_s=time_s)
 
     def _valid(self, store_id: str, digest: str, settings: tuple[Any, ...]) -> _Seen | None:
@@ -331,6 +332,9 @@ class WorktreeFiles:
             raise _NotJudged(error.message) from error
 
     def _compared(self, workspace: Workspace, view: View, settings: tuple[Any, ...]) -> _Seen:
+        still = self._still(workspace, view, settings)
+        if still is not None:
+            return still
         checkout = settled(workspace, wait_s=_GIT_S)
         if checkout.head.branch != settings[0]:
             raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
@@ -352,14 +356,19 @@ class WorktreeFiles:
         stamp = Stamp(view.seq + 1, moment_after(view.basis.at, machine.clock.now()).at, _ACTOR, SYNC)
         state, overlay = CURRENT, None
         files = {*(one.path for one in pending.changed), *pending.gone}
-        if files or pending.again:
-            changes = FilePlan(place, workspace.schema, pending, now_ns).on(view, stamp).last.changes
+        is_all_recorded = not files and not pending.again
+        if not is_all_recorded:
+            from kbcore.sync.planned import FilePlan, unchanged_files  # noqa: PLC0415 - seldom is there a difference
+
+            plan = FilePlan(place, workspace.schema, pending, now_ns, claims=workspace.store(settings[0]).claims)
+            last = plan.on(view, stamp).last
+            changes = last.changes
             same = unchanged_files(changes)
             files -= same
             if len(changes.sources) > len(same) or changes.nodes or changes.links:
                 files |= {change.key for change in changes.sources}
                 mark = _mark_of(view, pending)
-                state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes)
+                state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes, last.ops)
         try:
             checkout.guard()
         except MustAskGit as unknown:
@@ -372,7 +381,21 @@ class WorktreeFiles:
         self._touched = set()
         basis = view.basis
         kept = {**stamps, **pending.scan.stamps} if touched is not None else pending.scan.stamps
-        return _Seen(basis.store_id, basis.seq, basis.sum, settings, marks, kept, frozenset(files), state, overlay)
+        known = (basis.store_id, basis.seq, basis.sum, settings, marks)
+        return _Seen(*known, kept, frozenset(files), state, overlay, is_all_recorded)
+
+    def _still(self, workspace: Workspace, view: View, settings: tuple[Any, ...]) -> _Seen | None:
+        """Return what was found at an earlier head, where neither files nor what is recorded of them changed since.
+
+        Most records of clients are about no file: then nothing is read for them.
+        """
+        seen, basis = self._seen, view.basis
+        if seen is None or not seen.is_all_recorded or seen.settings != settings:
+            return None
+        marks = tuple(want.mark for want in as_defined(wanted(workspace), view))
+        if self._to_look_at(view, settings, marks) != set():
+            return None
+        return msgspec.structs.replace(seen, seq=basis.seq, sum=basis.sum)
 
     def _to_look_at(self, view: View, settings: tuple[Any, ...], marks: tuple[str, ...]) -> set[str] | None:
         """Return the only paths at which files may differ from the records; None: it may be anywhere."""
@@ -418,8 +441,8 @@ def _without_files(workspace: Workspace, branch: str) -> FileState | None:
     """Return why the files are not compared with a branch's records; None where they are."""
     if not workspace.repo.has_worktree:
         return records_alone("A bare repository has no files.")
-    head = workspace.head()
-    if head.branch != branch:
-        return records_alone(f"{head.branch} is checked out: its files do not belong to {branch}.")
+    current = workspace.head_branch()
+    if current != branch:
+        return records_alone(f"{current} is checked out: its files do not belong to {branch}.")
     operation = operation_of(workspace.repo)
-    return records_alone(f"A {operation} of git is not finished.", is_asked=False) if operation else None
+    return records_alone(f"A {operation} of git is not finished.", is_retryable=True) if operation else None

@@ -8,22 +8,28 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from kbcore.errors import Problem
-from kbcore.extract import registry
+from kbcore.extract import changes, registry
+from kbcore.extract.facts import Extractor
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.git import blobs
 from kbcore.ids import path_text
 from kbcore.model.concepts import PREDICATE, VOCABULARY
 from kbcore.model.graph import SourceFile
+from kbcore.model.schema import Schema
 from kbcore.remedies import kb
 from kbcore.store.kb_folder import KB
-from kbcore.store.workspace import CONFIG, Workspace
+from kbcore.store.settings_files import CONFIG
+from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.answer import globs_line
 from kbcore.sync.begun_renames import BegunRename, read_begun
@@ -51,9 +57,20 @@ _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for cod
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
 
+_NOT_CHECKED_OUT: Final = FileProblem(
+    0,
+    "not_checked_out",
+    "git has change files here and leaves them out of the worktree, so answers may lack what they say.",
+    f"Check them out: `git sparse-checkout add {KB}`, or `git sparse-checkout disable`.",
+)
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = ("path", "hash", "extractor", "problems")
 _FEW_FOLDERS: Final = 20
+_ELSEWHERE: Final = {
+    ".md": ("Markdown", "extractors.markdown.paths.req"),
+    ".feature": ("Gherkin", "extractors.gherkin.paths"),
+}
+"""Endings of documents that are looked for where nothing is read: what they are, and the setting with their folders."""
 _MOST_LOOKED_AT: Final = 10_000
 """The most files searched for documents that no extractor reads."""
 _BELOW: Final = "exists (select 1 from unnest($1::varchar[]) as t(folder) where starts_with(path, t.folder || '/'))"
@@ -82,6 +99,12 @@ class ScanScope(msgspec.Struct, frozen=True):
 
     begun: tuple[BegunRename, ...] = ()
     """Renames whose files may be written and whose record may be missing."""
+
+    is_sparse: bool = False
+    """git is set to leave files out of the worktree."""
+
+    not_checked_out: Callable[[], Collection[str]] = tuple
+    """Returns the change files that git leaves out of the worktree."""
 
     @property
     def below(self) -> tuple[str, ...] | None:
@@ -112,12 +135,25 @@ def place_of(workspace: Workspace) -> ScanScope:
     wants, problems = _wanted(workspace)
     root = workspace.repo.worktree
     begun = read_begun(workspace.machine.fs, workspace.folders.cache_dir, root)
-    return ScanScope(root, wants, frozenset(workspace.config.switched_off), tuple(problems), begun=begun)
+    return ScanScope(
+        root,
+        wants,
+        frozenset(workspace.config.switched_off),
+        tuple(problems),
+        begun=begun,
+        is_sparse=blobs.is_sparse(workspace.repo),
+        not_checked_out=partial(blobs.not_checked_out, workspace.repo, workspace.machine.env, changes.FOLDER),
+    )
 
 
 def wanted(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
     return _wanted(workspace)[0]
+
+
+def for_documents(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
+    """Return the extractors in force of what people write: all but that of change files. Raises ``InvalidConfig``."""
+    return tuple(want for want in wanted(workspace) if want.extractor is not changes.EXTRACTOR)
 
 
 def faults_of(workspace: Workspace) -> list[Problem]:
@@ -130,16 +166,43 @@ def faults_of(workspace: Workspace) -> list[Problem]:
 
 def _wanted(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...], list[Problem]]:
     config = workspace.config
-    extra: dict[str, Any] = {EDGE_NAMES: sorted(workspace.schema.edges)}
     loaded = registry.load(config.switched_off)
-    meaning = msgspec.json.encode(workspace.schema, order="deterministic")
-    wants = scanning.wanted(loaded.usable.values(), config.extractors, extra, meaning)
+    wants = _active(loaded.usable, config.extractors, workspace.schema)
     faults = [*loaded.problems, *(want.fault for want in wants if want.fault is not None)]
     broken = {one.path for one in faults}
     faults += [
         one for one in map(registry.not_installed, config.extractors.keys() - loaded.usable) if one.path not in broken
     ]
     return tuple(wants), [*settings_missing(workspace), *faults]
+
+
+class _Latest(NamedTuple):
+    """What was made of settings, and of what: none of it changes afterwards."""
+
+    usable: Mapping[str, Extractor]
+    settings: Mapping[str, Mapping[str, Any]]
+    schema: Schema
+    wants: Sequence[ActiveExtractor]
+
+
+_LATEST: Final[list[_Latest]] = []
+"""The one of the last call, for the next one: a server asks for it with each."""
+
+
+def _active(
+    usable: Mapping[str, Extractor], settings: Mapping[str, Mapping[str, Any]], schema: Schema
+) -> Sequence[ActiveExtractor]:
+    """Return the extractors with these settings. Raises ``InvalidConfig``."""
+    for known in _LATEST:
+        is_so = known.schema is schema and known.usable == usable and known.settings == settings
+        # A package may come or go at any time.
+        if is_so and not any(want.globs and registry.missing_package(want.extractor) for want in known.wants):
+            return known.wants
+    meaning = msgspec.json.encode(schema, order="deterministic")
+    wants = scanning.wanted(usable.values(), settings, {EDGE_NAMES: sorted(schema.edges)}, meaning)
+    wants += scanning.wanted([changes.EXTRACTOR], {}, {EDGE_NAMES: []}, b"")
+    _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, schema, wants)]
+    return wants
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:
@@ -152,20 +215,23 @@ def nothing_read(workspace: Workspace) -> str:
 
     Raises: ``InvalidConfig``.
     """
-    wants, elsewhere = wanted(workspace), []
+    wants, elsewhere = for_documents(workspace), dict[str, list[str]]()
     for path in _paths(workspace.repo.worktree):
         if scanning.is_wanted(wants, path):
             return ""
-        if path.lower().endswith(".md"):
-            elsewhere.append(path)
+        if (kind := posixpath.splitext(path)[1].lower()) in _ELSEWHERE:
+            elsewhere.setdefault(kind, []).append(path)
     globs = [glob for want in wants for glob, _ in want.globs]
     said = f"Nothing is read: no file is where the extractors look ({globs_line(globs)})."
     if elsewhere:
-        are = "is" if len(elsewhere) == 1 else "are"
-        said += f" {pluralize(len(elsewhere), 'Markdown file')} {are} elsewhere, such as {in_quotes(elsewhere[0])}."
-        folder = elsewhere[0].rpartition("/")[0]
-        own = json.dumps([f"{folder}/**/*.md" if folder else "*.md"], ensure_ascii=False)
-        command = f"kb config set extractors.markdown.paths.req {shlex.quote(own)}"
+        kind, paths = max(elsewhere.items(), key=lambda found: len(found[1]))
+        name, setting = _ELSEWHERE[kind]
+        are = "is" if len(paths) == 1 else "are"
+        said += f" {pluralize(len(paths), f'{name} file')} {are} elsewhere, such as {in_quotes(paths[0])}."
+        folders = [posixpath.dirname(path) for path in paths]
+        folder = posixpath.commonpath(folders) or folders[0]
+        own = json.dumps([f"{folder}/**/*{kind}" if folder else f"*{kind}"], ensure_ascii=False)
+        command = f"kb config set {setting} {shlex.quote(own)}"
         return f"{said} Move them, or name their folder: `{command}`."
     return f"{said} Write documents there, or name their folders in {SETTINGS}."
 
@@ -219,6 +285,7 @@ def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileS
         # Nothing is as it was known, so that every file is read that can be.
         known = ScanState({}, {path: taken_in[path] if path in held else ("", "") for path in taken_in}, now_ns, held)
     scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
+    _note_not_checked_out(place, scan, taken_in)
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)
     named = frozenset(place.named)
@@ -232,6 +299,17 @@ def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileS
     faults = (*place.faults, *(others[path] for path in sorted(others)))
     found = PendingFiles(view.seq if view else 0, scan, len(ours), changed, again, gone, faults=faults)
     return found if place.believed is None else _doubting(found, place, taken_in, frozenset(place.believed))
+
+
+def _note_not_checked_out(place: ScanScope, scan: Scan, taken_in: Iterable[str]) -> None:
+    """Note change files that git has and leaves out of the worktree: they are not gone, and nothing is read of them."""
+    is_missing = any(changes.is_change_file(path) and path not in scan.files for path in taken_in)
+    if not (is_missing or (place.is_sparse and place.below is None)):
+        return
+    absent = {*place.not_checked_out()} - scan.files.keys()
+    is_whole = not any(map(changes.is_change_file, scan.files))
+    scanning.add_unread(scan, place.wants, absent)
+    scan.blind |= dict.fromkeys([changes.FOLDER] if absent and is_whole else absent, _NOT_CHECKED_OUT)
 
 
 def _doubting(

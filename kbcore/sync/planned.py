@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,12 +16,29 @@ from kbcore.sync.pending import PendingFiles, ScanScope, as_defined, find
 from kbcore.sync.scan import FoundFile, read_facts
 from kbcore.view.view import View
 
+if TYPE_CHECKING:
+    from kbcore.view.claim_index import ClaimIndex
+
 
 class FilePlan:
     """The state that pending files of a worktree make. A file is read once, however often it is asked for."""
 
-    def __init__(self, place: ScanScope, schema: Schema, pending: PendingFiles, now_ns: int) -> None:
-        """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970."""
+    def __init__(
+        self,
+        place: ScanScope,
+        schema: Schema,
+        pending: PendingFiles,
+        now_ns: int,
+        *,
+        claims: Callable[[View], ClaimIndex],
+        committed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+    ) -> None:
+        """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970.
+
+        ``claims`` and ``committed`` are those of ``FileSources``.
+        """
+        self._claims = claims
+        self._committed = committed
         self._place = place
         self._schema = schema
         self._pending = pending
@@ -30,7 +48,15 @@ class FilePlan:
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
         pending = self._pending
-        ways = FileSources(view.schema(self._schema), pending.gone, self._whole, self._as_recorded, self._place.begun)
+        ways = FileSources(
+            view.schema(self._schema),
+            pending.gone,
+            self._whole,
+            self._as_recorded,
+            self._claims,
+            self._committed,
+            self._place.begun,
+        )
         return compare(view, stamp, (*pending.changed, *pending.again), ways)
 
     def _as_recorded(self, view: View, paths: Collection[str]) -> list[FoundFile]:
@@ -69,7 +95,15 @@ def unchanged_files(changes: Changes) -> frozenset[str]:
     )
 
 
-def differing(view: View, place: ScanScope, schema: Schema, pending: PendingFiles, now_ns: int) -> PendingFiles:
+def differing(
+    view: View,
+    place: ScanScope,
+    schema: Schema,
+    pending: PendingFiles,
+    now_ns: int,
+    *,
+    claims: Callable[[View], ClaimIndex],
+) -> PendingFiles:
     """Return pending files without those that say the same by other settings. They are read only where all may."""
     if pending.gone or not pending.changed:
         return pending
@@ -77,5 +111,5 @@ def differing(view: View, place: ScanScope, schema: Schema, pending: PendingFile
     if any(recorded.get(one.path) != one.hash for one in pending.changed):
         return pending
     stamp = Stamp(view.seq + 1, view.basis.at, "kb", SYNC)
-    same = unchanged_files(FilePlan(place, schema, pending, now_ns).on(view, stamp).last.changes)
+    same = unchanged_files(FilePlan(place, schema, pending, now_ns, claims=claims).on(view, stamp).last.changes)
     return msgspec.structs.replace(pending, changed=tuple(one for one in pending.changed if one.path not in same))

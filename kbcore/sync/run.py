@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
 
 from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
+from kbcore.extract.changes import FOLDER, OF_CHANGES, is_change_file
+from kbcore.git import blobs
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process_limits import exhausted
-from kbcore.remedies import kb
+from kbcore.remedies import by_front_end, kb
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
@@ -36,6 +38,9 @@ from kbcore.view.view import View
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
 
 ATTEMPTS: Final = 3
+IN_WORKTREE: Final = (
+    f"{by_front_end('Run it', 'Start the server')} in one of its worktrees; `git worktree add PATH BRANCH` makes one."
+)
 _NOT_ASKED: Final = (
     "The files are recorded. What is wrong in the files that were not read, and which links are unresolved, could not "
     f"be determined; {kb('sync')} tries again."
@@ -63,7 +68,7 @@ def check_worktree(workspace: Workspace, branch: str | None) -> None:
     Raises: ``InvalidQuery``.
     """
     if not workspace.repo.has_worktree:
-        raise InvalidQuery("A bare repository has no files to sync.", hint="Run it in one of its worktrees.")
+        raise InvalidQuery("A bare repository has no files to sync.", hint=IN_WORKTREE)
     current = workspace.head().branch
     if branch and branch != current:
         raise InvalidQuery(
@@ -111,6 +116,8 @@ class _Attempt:
             believed=options.believed,
         )
         self.found = NONE
+        self._committed: set[str] | None = None
+        """The change files of HEAD, once git was asked."""
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
@@ -126,7 +133,12 @@ class _Attempt:
             write_stamps(fs, stamps_path, self.pending.scan.stamps)
         answer = self._answer(outcome)
         is_whole = self.place.below is None and not options.dry_run and has_store
-        if is_whole and answer.is_idle and not self._faults() and self.pending.seq == head.seq:
+        if (
+            is_whole
+            and answer.is_idle
+            and not (self._faults() or self.workspace.cut_values())
+            and self.pending.seq == head.seq
+        ):
             noop_cache.note(self.checkout, head, self.pending.scan, self.place.wants, answer)
         return answer
 
@@ -147,7 +159,36 @@ class _Attempt:
         """Find the pending files as of the state of a view."""
         now_ns = self.workspace.machine.clock.epoch_ns()
         self.pending = find_pending(view, self.place, stamps, now_ns)
-        self.plan = FilePlan(self.place, self.workspace.schema, self.pending, now_ns)
+        self._hand_over(view)
+        self.plan = FilePlan(
+            self.place,
+            self.workspace.schema,
+            self.pending,
+            now_ns,
+            claims=self.store.claims,
+            committed=self._committed_of,
+        )
+
+    def _hand_over(self, view: View) -> None:
+        """Have change files read again that are committed now, and were not when they were recorded."""
+        files = self.pending.scan.files
+        known = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
+        unsure = {path for (path,) in known if path in files and files[path].hash}
+        if unsure:
+            unsure -= self.store.claims().committed_files(view.seq)
+        if unsure and (now := self._committed_of(unsure)):
+            there = {one.path for one in (*self.pending.changed, *self.pending.again)}
+            again = [files[path] for path in sorted(now - there)]
+            self.pending = msgspec.structs.replace(self.pending, again=(*self.pending.again, *again))
+
+    def _committed_of(self, paths: Collection[str]) -> set[str]:
+        """Return those of these change files that HEAD has; the name of one says what it holds."""
+        commit = self.checkout.head.commit
+        if not paths or not commit:
+            return set()
+        if self._committed is None:
+            self._committed = blobs.paths_below(self.workspace.repo, self.workspace.machine.env, commit, FOLDER)
+        return {*paths} & self._committed
 
     def _outcome(self, author: Author) -> Outcome:
         """Commit the difference. The branch is locked only when there is something to write."""
@@ -157,7 +198,7 @@ class _Attempt:
                 planned = self._commit(author, dry_run=True)
                 if is_dry:
                     return planned
-            if not (self.found.last.ops and self.found.last.changes):
+            if self.found.last.is_empty:
                 return Outcome.unchanged_at(self.branch, self.pending.seq, dry_run=is_dry)
         return self._commit(author, dry_run=is_dry)
 
@@ -188,7 +229,7 @@ class _Attempt:
         self.found = self.plan.on(view, stamp)
         last = self.found.last
         same = unchanged_files(last.changes)
-        if same and len(same) == len(last.changes.sources):
+        if same and len(same) == len(last.changes.sources) and not last.has_changes:
             self._note_same(last.changes)
             return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)
         return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
@@ -228,11 +269,13 @@ class _Attempt:
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
         settings = [(SETTINGS, FileProblem(0, one.code, one.message, one.hint, "warning")) for one in self._faults()]
+        cut = self.workspace.cut_values()
+        settings += [(one.source, FileProblem(one.line, one.code, one.message, one.hint, "warning")) for one in cut]
         problems, elsewhere = divided([*settings, *scan.blind.items(), *scan.notes.items(), *found, *known], named)
         unread = {one.path for one in readings if not one.facts.is_complete}
         unread |= {path for path, problem in found if problem.severity == "error"}
         stale = {path for path in left.stale if path not in read and path not in pending.gone}
-        unresolved = tuple(one for one in left.unresolved if is_named(one[2], named))
+        unresolved = tuple(one for one in left.unresolved if is_named(one.source, named))
         return SyncAnswer(
             outcome=outcome,
             scanned=pending.scanned,

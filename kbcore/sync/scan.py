@@ -16,12 +16,13 @@ import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract.changes import size_limit
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
 from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.walk import Entry, FolderWalk, NamedFile
-from kbcore.text.globs import GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
+from kbcore.text.globs import FEWER_GLOBS, GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.text.problems import FileProblem
 
 _RACY_NS: Final = 2_000_000_000
@@ -141,10 +142,8 @@ def wanted(
     excess = too_many_fault([glob for want in found for glob, _ in want.globs])
     if excess:
         message = f"Too many paths are set for the extractors: {excess}."
-        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
-        raise InvalidConfig(
-            message, hint=hint, details=[Problem("extractors", "too_many_globs", message, hint)], says_first=True
-        )
+        problem = Problem("extractors", "too_many_globs", message, FEWER_GLOBS)
+        raise InvalidConfig(message, hint=FEWER_GLOBS, details=[problem], says_first=True)
     return found
 
 
@@ -212,11 +211,16 @@ def scan(root: Path, wants: Sequence[ActiveExtractor], known: ScanState, below: 
         if found:
             result.files[path] = found
     if result.blind:
-        hidden = (path for path in known.taken_in if path not in result.files and result.is_blind_to(path))
-        blanks = [found for found in (wanted_at(wants, path) for path in hidden) if found]
         # The reason is with the folder, once for all files that it hides.
-        result.files |= {blank.path: _with_facts(blank, "", Facts(is_complete=False)) for blank in blanks}
+        hidden = [path for path in known.taken_in if path not in result.files and result.is_blind_to(path)]
+        add_unread(result, wants, hidden)
     return result
+
+
+def add_unread(result: Scan, wants: Sequence[ActiveExtractor], paths: Iterable[str]) -> None:
+    """Add files that were not found and are there all the same: nothing new is known of them."""
+    blanks = [found for found in (wanted_at(wants, path) for path in paths) if found]
+    result.files |= {blank.path: _with_facts(blank, "", _NOT_READ) for blank in blanks}
 
 
 def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str] = ()) -> FolderWalk:
@@ -291,13 +295,13 @@ def _found(result: Scan, root: Path, blank: FoundFile, entry: Entry, known: Scan
     path = blank.path
     try:
         about = entry.stat(follow_symlinks=True)
-        check(entry.path, about, root, is_direct=not entry.is_symlink())
+        check(entry.path, about, root, is_direct=not entry.is_symlink(), limit=size_limit(path))
         stamp = known.stamps.get(path)
         is_known = stamp is not None and known.taken_in.get(path) == (stamp.hash, blank.wanted.mark)
         if stamp and stamp.holds(about) and (is_known or blank.wanted.fault is None):
             result.stamps[path] = stamp
             return _unchanged(blank, stamp, known)
-        data, about = read(entry.path)
+        data, about = read(entry.path, size_limit(path))
     except (FileNotFoundError, NotADirectoryError) as error:
         return _unread(blank, error) if entry.is_symlink() else None
     except (OSError, Unfit) as error:
@@ -342,8 +346,9 @@ def read_facts(root: Path, found: FoundFile) -> FoundFile:
         return found
     place = os.path.join(root, found.path)  # noqa: PTH118 - as `os.scandir` names it
     try:
-        check(place, os.stat(place), root, is_direct=False)  # noqa: PTH116
-        data, _ = read(place)
+        limit = size_limit(found.path)
+        check(place, os.stat(place), root, is_direct=False, limit=limit)  # noqa: PTH116
+        data, _ = read(place, limit)
     except (OSError, Unfit) as error:
         return _unread(found, error)
     return content_of(found, data)

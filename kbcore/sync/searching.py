@@ -28,7 +28,7 @@ from kbcore.view.view import View
 
 if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
     from kbcore.query.text.parse_query import Index
-    from kbcore.view.text_search import BranchTexts
+    from kbcore.view.text_index_cache import BranchTexts
 
 _FIRST_DOCUMENTS: Final = 8
 """The number of documents read at first, then twice as many, and so on."""

@@ -76,5 +76,15 @@ def check_overlay(cursor: Cursor, overlay: str) -> None:
         )
 
 
+def check_basis(cursor: Cursor | None, basis: str) -> None:
+    """Refuse to go on where other documents can be read than for the first page, of which there is no cursor.
+
+    Raises: ``InvalidQuery``.
+    """
+    if cursor and cursor.basis != basis:
+        message = "The readable documents differ from those of the page before, by which the order may change."
+        raise InvalidQuery(message, hint=START_OVER)
+
+
 def _check(body: bytes) -> bytes:
     return hashlib.sha256(body).digest()[:_CHECK_BYTES]

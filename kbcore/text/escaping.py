@@ -41,6 +41,15 @@ def escape_lines(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else _escaped(found), text)
 
 
+def has_unsafe(value: Any) -> bool:
+    """Tell whether a text or a JSON value has characters that escaping replaces, line breaks and tabs aside."""
+    if isinstance(value, str):
+        return _UNSAFE.search(value.replace("\n", "").replace("\t", "")) is not None
+    if isinstance(value, dict):
+        return any(has_unsafe(part) for pair in value.items() for part in pair)
+    return isinstance(value, list | tuple) and any(map(has_unsafe, value))
+
+
 def in_quotes(text: str) -> str:
     """Return text as messages name it: visible, in quotes that it cannot end; a backslash of its own stays single.
 
@@ -79,13 +88,6 @@ def fenced(text: str) -> str:
     shown = escape_lines(text)
     begin, end = _marks(shown)
     return f"{IS_DATA}\n{begin}\n{shown}\n{end}"
-
-
-def fenced_line(text: str) -> str:
-    """Return text between two marks on one line, after one sentence that says what it is."""
-    shown = escape_lines(text).replace("\n", r"\n")
-    begin, end = _marks(shown)
-    return f"{IS_DATA} {begin} {shown} {end}"
 
 
 def _marks(text: str) -> tuple[str, str]:

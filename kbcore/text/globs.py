@@ -18,6 +18,7 @@ from typing import Final
 from kbcore import limits
 from kbcore.text.validator import ConfigNode, shown
 
+FEWER_GLOBS: Final = "Say the same with fewer globs, for example `docs/**/*.md`."
 _GLOBS_HINT: Final = 'For example ["docs/adr/**/*.md"].'
 
 _BRACES = re.compile(r"\{[^{},]*,[^{}]*\}")
@@ -335,5 +336,4 @@ def check_number(spot: ConfigNode, globs: list[str]) -> None:
     """Keep it as a problem when a list has more globs than a project may have."""
     fault = too_many_fault(globs)
     if fault:
-        hint = "Say the same with fewer globs, for example `docs/**/*.md`."
-        spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", hint)
+        spot.wrong("too_many_globs", f"The list cannot be used: {fault}.", FEWER_GLOBS)

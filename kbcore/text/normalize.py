@@ -83,10 +83,10 @@ def is_added(one: str) -> bool:
 def _is_within(text: str, at: int) -> bool:
     if not 0 < at < len(text):
         return False
-    before, behind = text[at - 1], text[at]
-    if _JOINER in (before, behind) or is_added(behind):
+    before, after = text[at - 1], text[at]
+    if _JOINER in (before, after) or is_added(after):
         return True
-    return before in _OF_FLAGS and behind in _OF_FLAGS and _flags_before(text, at) % 2 == 1
+    return before in _OF_FLAGS and after in _OF_FLAGS and _flags_before(text, at) % 2 == 1
 
 
 def _flags_before(text: str, at: int) -> int:

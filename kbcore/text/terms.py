@@ -4,7 +4,9 @@ A *piece* is a sequence of letters, digits and marks, joined by single ``- _ . :
 at its end (``REQ-7``, ``createPlan``, ``C++``). A *run* is a piece between two joints, and its *parts* are the words
 that a name is made of (``create`` and ``plan``). Scripts that are written without spaces have no parts: there each
 character, and each pair of neighbours, is a term, as is each symbol such as an emoji. Terms are in small letters
-without accents. Ligatures, letters of full width and other compatibility forms are read as what they stand for.
+without accents. Ligatures, letters of full width and other compatibility forms are read as what they stand for. The
+numbers of a version are one term as well, in a longer piece too (``1.10.2`` in ``v1.10.2-rc1``). So are two words
+with a hyphen, written as one (``email`` for ``e-mail``).
 """
 
 from __future__ import annotations
@@ -56,6 +58,9 @@ _WIDE_ONE: Final = re.compile(f"[{_WIDE}]")
 _WIDE_ONES: Final = re.compile(f"([{_WIDE}]+)")
 _SHOWN: Final = re.compile(f"[{_WIDE}]|{_RUN}|[^{_LETTER}]+")
 _HUMPS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_VERSION: Final = re.compile(r"(?:^|[-_:@])[vV]?([0-9]++(?:\.[0-9]++)++)(?![^-_:@+#])")
+"""Numbers joined by dots within a piece, and what may be before them: ``1.10.2`` in ``v1.10.2-rc``."""
+_HYPHENATED: Final = re.compile(r"([^\W\d_]++)-([^\W\d_]++)")
 _NAME_IN_FRONT: Final = re.compile(rf"({NUMBERED.pattern})[-_.:@]")
 
 _PLAIN: Final = dict.fromkeys(
@@ -136,6 +141,18 @@ def whole(text: str) -> list[str]:
     return [plain] if plain else []
 
 
+def version(piece: str) -> str:
+    """Return the numbers of a piece that is a version (``1.10.2`` or ``v1.10.2``), "" of any other piece."""
+    found = _VERSION.fullmatch(piece)
+    return found[1] if found else ""
+
+
+def unhyphenated(piece: str) -> list[str]:
+    """Return the term of two words with a hyphen, as one word without it; none of any other piece."""
+    found = _HYPHENATED.fullmatch(piece)
+    return whole(found[1] + found[2]) if found else []
+
+
 def all_terms(piece: str) -> list[str]:
     """Return the terms by which a piece is found, each once."""
     if piece.isascii() and piece.isalnum() and not _HUMPED.search(piece):
@@ -146,7 +163,8 @@ def all_terms(piece: str) -> list[str]:
     wholes = [term for run in runs(piece) for term in whole(run)]
     characters = [normal(one) for one in _WIDE_ONE.findall(piece)] if not piece.isascii() else []
     in_front = whole(name[1]) if name else []
-    found = dict.fromkeys((*whole(piece), *wholes, *parts(piece), *characters, *in_front))
+    others = (*in_front, *_VERSION.findall(piece), *unhyphenated(piece))
+    found = dict.fromkeys((*whole(piece), *wholes, *parts(piece), *characters, *others))
     return [term for term in found if term]
 
 

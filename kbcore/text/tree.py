@@ -5,6 +5,7 @@ A value is None (nothing is there), text as typed, a list or a dict with text ke
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,10 @@ from kbcore.text.problems import FileProblem
 
 SMALL_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 """A text of fewer characters than this holds no text, list of texts or JSON that is too large to keep."""
+
+
+COMMENT_LIKE_TEXT: Final = re.compile(r"[ \t]#[^\s#]")
+"""The beginning of a comment in YAML that an author may mean as text: no space follows the sign."""
 
 
 class TextTree(msgspec.Struct):

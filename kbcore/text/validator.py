@@ -18,7 +18,7 @@ from kbcore.text import conflict_markers, json_reader
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.suggest import did_you_mean
-from kbcore.text.tree import DUPLICATE_KEY, TextTree
+from kbcore.text.tree import COMMENT_LIKE_TEXT, DUPLICATE_KEY, TextTree
 from kbcore.text.wording import shortened
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -129,6 +129,21 @@ def read_yaml(text: str, file: str, problems: list[Problem]) -> ConfigNode | Non
     return ConfigNode(tree.root, file, tree, problems)
 
 
+def cut_values(text: str, file: str) -> list[Problem]:
+    """Return a warning for each value of a YAML file that ends before a comment which may be meant as text.
+
+    A file that cannot be read has none: whoever uses it is refused.
+    """
+    if not COMMENT_LIKE_TEXT.search(text):  # nothing imports yaml for it
+        return []
+    problems: list[Problem] = []
+    root = read_yaml(text, file, problems)
+    if root is None:
+        return []
+    cut = (one for one in root.tree.problems if one.severity == "warning")
+    return [Problem("$", one.code, _sentence(one), one.hint, file, one.line) for one in cut]
+
+
 def refuse(problems: list[Problem]) -> None:
     """Raise what is wrong, if anything is.
 
@@ -191,12 +206,15 @@ def _take(faults: list[FileProblem], file: str, problems: list[Problem]) -> None
     for fault in faults:
         if fault.severity != "error":
             continue
-        message = fault.message[:_MAX_MESSAGE_CHARS]
-        column = f" (column {fault.column})" if fault.column else ""
-        sentence = f"{message[:1].upper()}{message[1:]}{column}."
         # No member of a file that is refused counts, neither the first nor the second.
         hint = "Keep one of the two lines." if fault.code == DUPLICATE_KEY else fault.hint
-        problems.append(Problem("$", fault.code, sentence, hint, file, fault.line))
+        problems.append(Problem("$", fault.code, _sentence(fault), hint, file, fault.line))
+
+
+def _sentence(fault: FileProblem) -> str:
+    message = fault.message[:_MAX_MESSAGE_CHARS]
+    column = f" (column {fault.column})" if fault.column else ""
+    return f"{message[:1].upper()}{message[1:]}{column}."
 
 
 def _step(key: str) -> str:

@@ -87,8 +87,8 @@ def _mark(error: yaml.YAMLError, problem: str, text: str) -> Any:
     at = getattr(error, "problem_mark", None)
     start = getattr(error, "context_mark", None)
     is_behind = at is not None and at.line > text.rstrip("\n").count("\n")
-    is_told_by_start = is_behind or any(key in problem for key in _FROM_THE_START)
-    return start if start is not None and is_told_by_start else at
+    is_at_start = is_behind or any(key in problem for key in _FROM_THE_START)
+    return start if start is not None and is_at_start else at
 
 
 def _character(text: str, line: int, column: int) -> str:

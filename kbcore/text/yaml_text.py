@@ -10,7 +10,7 @@ depth.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,22 +24,26 @@ from yaml.events import (
     SequenceEndEvent,
     StreamEndEvent,
 )
+from yaml.resolver import Resolver
 
 from kbcore import limits
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
-from kbcore.text.tree import TextTree, duplicate_key, is_small
+from kbcore.text.tree import COMMENT_LIKE_TEXT, TextTree, duplicate_key, is_small
 from kbcore.text.wording import shortened
 
 MERGE_KEY: Final = "<<"
 _SHOWN_CHARS: Final = 60
 _IN_PARENTHESES: Final = re.compile(r"\([^()]*[ \t]#")
-_COMMENT: Final = r"[ \t]+#[^\s#]"
-"""A comment in YAML that an author may mean as text: no space follows the sign."""
-_HAS_COMMENT: Final = re.compile(_COMMENT)
+_CUTS: Final = re.compile(rf"[ \t]*{COMMENT_LIKE_TEXT.pattern}")
+"""Such a comment after a value that it ends."""
 CUT_VALUE: Final = "comment_in_value"
 """The code of the problem that a value ends before what YAML takes for a comment."""
-_HARMLESS_TAGS: Final = frozenset({"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))})
+_TAG: Final = "tag:yaml.org,2002:"
+_resolver: Final = Resolver()
+_TYPED_ELSEWHERE: Final = re.compile(r"[yYnN]|[-+]?[0-9.]+[eE][-+]?[0-9]+|0o[0-7]+")
+"""Texts that only some readers of YAML 1.1 or 1.2 take for a truth value or a number."""
+_HARMLESS_TAGS: Final = frozenset({"!", *(f"{_TAG}{name}" for name in ("str", "seq", "map"))})
 
 
 class Anchors(msgspec.Struct):
@@ -63,14 +67,16 @@ def read(text: str, first_line: int = 1, anchors: Anchors | None = None) -> Text
         yaml.YAMLError: the text is no YAML, or holds what KB does not take; ``yamlfaults`` has words for it.
     """
     known = anchors or Anchors()
-    reader = _Reader(CParser(text), first_line, known)
+    reader = _Reader(CParser(text), first_line, known, commented_lines(text))
     try:
         tree = reader.tree()
         if isinstance(tree.root, dict | list):
             lines = dict(_lines_with_parentheses(text, first_line))
             if lines:
                 _restore_parentheses(tree.root, tree.places, lines)
-            tree.problems += _cut_values(tree, text, first_line)
+            # One that goes on in parentheses was put back.
+            cut = (one for one in reader.cut if one[0][one[1]] == one[2])
+            tree.problems += [cut_value(key, value or "", line) for _, key, value, line in cut]
         tree.is_small = is_small(text)
         return tree
     finally:
@@ -101,44 +107,56 @@ def _restore_parentheses(root: Any, places: dict[int, Any], lines: dict[int, str
     A comment follows the last value of a line: only that one is looked at, so that a long line takes linear time.
     """
     last: dict[int, tuple[Any, Any]] = {}
-    _find_last(root, places, lines, last, lambda value: value.count("(") > value.count(")"))
+    _find_open(root, places, lines, last)
     for number, (holder, key) in last.items():
         holder[key] = with_parentheses(holder[key], lines[number])
 
 
-def _cut_values(tree: TextTree, text: str, first_line: int) -> Iterator[FileProblem]:
-    """Yield a warning for each value that is followed by what looks like text and is a comment, as in ``Bug #12``."""
-    if "#" not in text:
-        return
-    lines = {at: line for at, line in enumerate(text.split("\n"), first_line) if _HAS_COMMENT.search(line)}
-    last: dict[int, tuple[Any, Any]] = {}
-    if lines:
-        _find_last(tree.root, tree.places, lines, last, lambda _: True)
-    for number, (holder, key) in sorted(last.items()):
-        value = holder[key] or ""
-        if re.search(f"{re.escape(value) or '[:-]'}{_COMMENT}", lines[number]):
-            name = f" of `{key}`" if isinstance(key, str) else ""
-            said = f"is {in_quotes(shortened(value, _SHOWN_CHARS))}" if value else "is empty"
-            message = f"the value{name} {said}: ` #` begins a comment"
-            hint = "Put the whole value in quotes if what follows belongs to it, or a space after the `#`."
-            yield FileProblem(number, CUT_VALUE, message, hint, "warning")
-
-
-def _find_last(
-    value: Any,
-    places: dict[int, Any],
-    lines: dict[int, str],
-    last: dict[int, tuple[Any, Any]],
-    is_wanted: Callable[[str], bool],
-) -> None:
-    """Note the last value of each of these lines that is wanted: what holds it, and its key there."""
+def _find_open(value: Any, places: dict[int, Any], lines: dict[int, str], last: dict[int, tuple[Any, Any]]) -> None:
+    """Note the last value of each of these lines that opens parentheses: what holds it, and its key there."""
     where = places[id(value)]
     members: Iterable[tuple[Any, Any]] = value.items() if isinstance(value, dict) else enumerate(value)
     for key, member in members:
         if isinstance(member, dict | list):
-            _find_last(member, places, lines, last, is_wanted)
-        elif where[key] in lines and is_wanted(member or ""):
+            _find_open(member, places, lines, last)
+        elif where[key] in lines and member and member.count("(") > member.count(")"):
             last[where[key]] = (value, key)
+
+
+def commented_lines(text: str) -> list[str]:
+    """Return all lines of a text in which comments may be meant as text; none where there is no such comment."""
+    return text.split("\n") if COMMENT_LIKE_TEXT.search(text) else []
+
+
+def is_cut(event: Any, commented: Sequence[str]) -> bool:
+    """Tell whether a scalar without quotes ends before such a comment, as in ``Bug #12``."""
+    end = event.end_mark
+    return not event.style and end.line < len(commented) and _CUTS.match(commented[end.line], end.column) is not None
+
+
+def is_other_than_text(plain: str) -> bool:
+    """Return whether readers of YAML take a text without quotes for a truth value, a number or nothing, as ``yes``."""
+    tag = _resolver.resolve(yaml.ScalarNode, plain, (True, False))  # type: ignore[no-untyped-call]
+    return tag not in {f"{_TAG}str", f"{_TAG}timestamp"} or _TYPED_ELSEWHERE.fullmatch(plain) is not None
+
+
+def comment_after(value: str, rest: str) -> str:
+    """Return the comment in what follows a value on its line, "" where that is text of the value, or is meant as such.
+
+    The value is as it is written. Text inside parentheses belongs to it, and KB warns of the other, as in ``Bug #12``.
+    """
+    if value.startswith(('"', "'", "[", "{")):
+        return rest
+    return "" if _CUTS.match(rest) or with_parentheses(value, f"{value}{rest}") != value else rest
+
+
+def cut_value(key: str | int, value: str, line: int) -> FileProblem:
+    """Return the warning for a value that ends so on a line; ``key`` is its place in a mapping or a list."""
+    name = f" of `{key}`" if isinstance(key, str) else ""
+    said = f"is {in_quotes(shortened(value, _SHOWN_CHARS))}" if value else "is empty"
+    message = f"the value{name} {said}: ` #` begins a comment"
+    hint = "Put the whole value in quotes if what follows belongs to it, or a space after the `#`."
+    return FileProblem(line, CUT_VALUE, message, hint, "warning")
 
 
 def refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
@@ -149,9 +167,10 @@ def refusal(problem: str, mark: Any) -> yaml.MarkedYAMLError:
 class _Reader:
     """One pass over the events of one document."""
 
-    __slots__ = ("anchors", "base", "has_aliases", "next", "nodes", "places", "problems")
+    __slots__ = ("anchors", "base", "commented", "cut", "has_aliases", "next", "nodes", "places", "problems")
 
-    def __init__(self, parser: Any, first_line: int, anchors: Anchors) -> None:
+    def __init__(self, parser: Any, first_line: int, anchors: Anchors, commented: Sequence[str]) -> None:
+        """``commented`` are the lines of the text, as ``commented_lines`` returns them."""
         self.next = parser.get_event
         self.base = first_line
         self.nodes = anchors.nodes
@@ -159,6 +178,14 @@ class _Reader:
         self.has_aliases = False
         self.places: dict[int, Any] = {}
         self.problems: list[FileProblem] = []
+        self.commented = commented
+        self.cut: list[tuple[Any, Any, str | None, int]] = []
+        """What holds a value that ends before such a comment, its key there, the value, and the line of its end."""
+
+    def note_cut(self, event: Any, holder: Any, key: Any) -> None:
+        """Note the value of an event if a comment cuts it."""
+        if is_cut(event, self.commented):
+            self.cut.append((holder, key, event.value or None, event.end_mark.line + self.base))
 
     def tree(self) -> TextTree:
         self.next()
@@ -211,6 +238,8 @@ class _Reader:
         base, follow = self.base, self.next
         event = follow()
         while type(event) is not SequenceEndEvent:
+            if self.commented and type(event) is ScalarEvent:
+                self.note_cut(event, values, len(values))
             lines.append(event.start_mark.line + base)
             if type(event) is ScalarEvent and event.tag is None and event.anchor is None:
                 values.append(event.value or ("" if event.style else None))
@@ -244,6 +273,8 @@ class _Reader:
             else:
                 values[key] = value
                 lines[key] = mark.line + base
+                if self.commented and type(event) is ScalarEvent:
+                    self.note_cut(event, values, key)
             event = follow()
         for value, mark in merged:
             self.merge(values, lines, value, mark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kbcore.view.tables import LINK, NODE, SOURCE, Columns
+from kbcore.view.tables import LINK, NODE, SOURCE, WHOLE, Columns
 
 
 def as_of(name: str, columns: Columns, at: str) -> str:
@@ -14,9 +14,10 @@ def as_of(name: str, columns: Columns, at: str) -> str:
     )
 
 
-def nodes(at: int | None) -> str:
-    """Return all entities as of a seq, None for the head; it takes no parameter."""
-    return "node" if at is None else as_of("node", NODE, f"{at:d}")
+def nodes(at: int | None, *, is_whole: bool = False) -> str:
+    """Return the entities as of a seq, None for the head; it takes no parameter. ``is_whole`` adds the hidden ones."""
+    name = WHOLE["node"] if is_whole else "node"
+    return name if at is None else as_of(name, NODE, f"{at:d}")
 
 
 def links(at: int | None) -> str:

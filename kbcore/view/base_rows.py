@@ -13,7 +13,7 @@ from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.fold import ROW_OF, RowBatch
 from kbcore.view.relations import Relation
-from kbcore.view.tables import ELEMENTS, RECORD
+from kbcore.view.tables import ELEMENTS, RECORD, WHOLE
 
 
 def new_base(connection: database.Connection, path: str, basis: BaseStamp, first: RowBatch | None) -> None:
@@ -31,14 +31,14 @@ def past_base(connection: database.Connection, path: str, basis: BaseStamp) -> N
     """Write the state at the seq of ``basis`` into a file that does not exist yet, for one use and without indexes."""
     with _attached(connection, path) as into:
         for name, (key, columns) in ELEMENTS.items():
-            listed = ", ".join(columns)
+            listed, (current, past) = ", ".join(columns), _sources(name)
             connection.execute(
-                f"create table {into}.{name} as select {listed} from {name} where version <= $1 union all "
-                f"select {listed} from {name}_history where version <= $1 and ended > $1 order by {key}",
+                f"create table {into}.{name} as select {listed} from {current} where version <= $1 union all "
+                f"select {listed} from {past} where version <= $1 and ended > $1 order by {key}",
                 [basis.seq],
             )
-            past = f"select * from {name}_history where ended <= $1"
-            connection.execute(f"create table {into}.{name}_history as {past}", [basis.seq])
+            ended = f"select * from {past} where ended <= $1"
+            connection.execute(f"create table {into}.{name}_history as {ended}", [basis.seq])
         connection.execute(f"create table {into}.record as select * from record where seq <= $1", [basis.seq])
         database.create_stamp(connection, into)
         database.derive(connection, into)
@@ -59,10 +59,17 @@ def _attached(connection: database.Connection, path: str) -> Iterator[str]:
 def from_shown(connection: database.Connection, into: str) -> None:
     """Fill a database, attached under this name and empty, with the tables that queries read."""
     for name, (key, _) in ELEMENTS.items():
-        connection.execute(f"create table {into}.{name} as select * from {name} order by {key}")
-        connection.execute(f"create table {into}.{name}_history as select * from {name}_history")
+        current, past = _sources(name)
+        connection.execute(f"create table {into}.{name} as select * from {current} order by {key}")
+        connection.execute(f"create table {into}.{name}_history as select * from {past}")
     connection.execute(f"create table {into}.record as select * from record order by seq")
     database.create_stamp(connection, into)
+
+
+def _sources(name: str) -> tuple[str, str]:
+    """Return what has all present rows of a table, and all superseded ones."""
+    past = f"{name}_history"
+    return WHOLE.get(name, name), WHOLE.get(past, past)
 
 
 def from_batch(connection: database.Connection, into: str, batch: RowBatch) -> None:

@@ -12,9 +12,11 @@ import copy
 import os
 import re
 import secrets
+import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -22,18 +24,26 @@ from kbcore import limits
 from kbcore.errors import KBError, ResourceLimit, StorageError, ViewDamaged, ViewForeign
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
-from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.database import Room
+
+if TYPE_CHECKING:
+    from kbcore.view.base_stamp import BaseStamp
+    from kbcore.view.database import Room
 
 T = TypeVar("T")
 
 VIEW: Final = "view.duckdb"
 TEXT: Final = "text.db"
-"""The index of text; ``kbcore.view.text_search`` says what is in it."""
+"""The index of text; ``kbcore.view.text_index_cache`` says what is in it."""
+CLAIMS: Final = "claims.db"
+"""The index of changes; ``kbcore.view.claim_index`` says what is in it. It alone is changed in place."""
 FORMER_TEXT: Final = "text.duckdb"
 """The index of earlier versions, which is deleted when a new one is built."""
 AHEAD: Final = "ahead-"
 """Begins the name of a view that was kept because it has seen records that its store does not have any more."""
+
+REDACTED: Final = "redacted"
+"""The file that names the redaction since which all other files of the folder were made."""
+_MAX_REDACTED_BYTES: Final = 1024
 
 UNFINISHED: Final = ".view-"
 """Begins the name of a file that is being written."""
@@ -52,6 +62,12 @@ class LostView(msgspec.Struct, frozen=True):
 
     path: Path
     seq: int
+
+
+class Redactions(threading.local):
+    """The last redaction of a store as this thread has ``seen`` it; "" for none."""
+
+    seen = ""
 
 
 class CacheFiles:
@@ -75,6 +91,9 @@ class CacheFiles:
         self.directory = directory
         self.path = directory / VIEW
         self._is_refusing = False
+        self.redactions = Redactions()
+        self.last_redaction: Callable[[], str] = lambda: self.redactions.seen
+        """Returns what the head names now."""
         self.notices: list[str] = []
         """A warning for the user: a cache that contradicts the journal, or that another program made."""
 
@@ -112,6 +131,12 @@ class CacheFiles:
             return None
         self.drop(path)
         return None
+
+    def has(self, path: Path) -> bool:
+        """Tell whether there is a cached file, whatever is in it."""
+        with contextlib.suppress(StorageError):
+            return files.read_size(self.fs, path) is not None
+        return True
 
     def identity(self) -> tuple[int, int] | None:
         """Return what is another value for a view that is published later; None where there is no published view."""
@@ -188,6 +213,9 @@ class CacheFiles:
         except OSError:
             self._is_refusing = True
             self.drop(target)
+        # Something may have been taken out of the store meanwhile, and what was cached was deleted before this.
+        if self.last_redaction() != self.redactions.seen:
+            self.drop(path)
 
     def discard_damaged(self, path: Path, error: ViewDamaged) -> None:
         """Delete a cached file that cannot be used, and note when another program made it."""
@@ -203,6 +231,19 @@ class CacheFiles:
             if _are_real(self.fs, (path.parent.parent, path.parent)):
                 for one in (path, *_logs_of(path)):
                     files.remove_quietly(self.fs, one)
+
+    def forget_redacted(self) -> None:
+        """Delete what was cached before the last redaction of the store, unless that was done already."""
+        wanted, mark = self.redactions.seen, self.directory / REDACTED
+        if not wanted or not _are_real(self.fs, (self.directory.parent, self.directory)):
+            return
+        with contextlib.suppress(OSError, KBError):
+            if files.read_file(self.fs, mark, _MAX_REDACTED_BYTES) == wanted.encode():
+                return
+            for name in self.fs.listdir(self.directory):
+                if stat.S_ISREG(self.fs.lstat(self.directory / name).st_mode):
+                    files.remove_quietly(self.fs, self.directory / name)
+            files.publish_file(self.fs, mark, wanted.encode())
 
     def begin_with(self, other: CacheFiles) -> None:
         """Take over the published files of another branch, as a second name of the same file.
@@ -240,8 +281,8 @@ class CacheFiles:
 
 
 def _logs_of(path: Path) -> list[Path]:
-    """Return the names of the files that DuckDB, or SQLite for the index of text, puts next to a file to change it."""
-    suffixes = ("-wal", "-journal", "-shm") if path.name == TEXT else (".wal",)
+    """Return the names of the files that DuckDB, or SQLite for an index, puts next to a file to change it."""
+    suffixes = ("-wal", "-journal", "-shm") if path.name in {TEXT, CLAIMS} else (".wal",)
     return [path.with_name(f"{path.name}{suffix}") for suffix in suffixes]
 
 
@@ -264,6 +305,8 @@ def room_of(fs: Fs, path: Path, memory_bytes: int = limits.VIEW_MEMORY_BYTES) ->
 
     What a database cannot hold is not spilled where something else has the name of that folder, or its place.
     """
+    from kbcore.view.database import Room  # noqa: PLC0415 - duckdb, which the index of changes does without
+
     spill = path.parent / "spill"
     is_free = _are_real(fs, (path.parent.parent, path.parent, spill))
     return Room(str(spill) if is_free else "", (str(path.parent.parent),), memory_bytes)

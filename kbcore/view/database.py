@@ -18,7 +18,7 @@ import msgspec
 from kbcore import interrupting, limits, process_limits
 from kbcore.errors import ResourceLimit, ViewDamaged
 from kbcore.storage import scratch
-from kbcore.view.tables import ELEMENTS, RECORD, Columns
+from kbcore.view.tables import ELEMENTS, IS_HIDDEN, RECORD, WHOLE, Columns
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -368,7 +368,7 @@ def derive(connection: Connection, catalog: str) -> None:
 def create_plain(connection: Connection) -> None:
     """Create the views that queries read, over a base that nothing came after."""
     for name, columns in _shown().items():
-        connection.execute(f"create view {name} as select {', '.join(columns)} from base.{name}")
+        _create_view(connection, name, f"select {', '.join(columns)} from base.{name}")
 
 
 def create_overlay(connection: Connection) -> None:
@@ -381,10 +381,16 @@ def create_overlay(connection: Connection) -> None:
             _create(connection, f"{name}_touched", {key: "VARCHAR"})
             kept = f" where {key} not in (select {key} from {name}_touched)"
         listed = ", ".join(columns)
-        connection.execute(
-            f"create or replace view {name} as select {listed} from base.{name}{kept} "
-            f"union all select {listed} from {name}_tail"
-        )
+        rows = f"select {listed} from base.{name}{kept} union all select {listed} from {name}_tail"
+        _create_view(connection, name, rows)
+
+
+def _create_view(connection: Connection, name: str, rows: str) -> None:
+    """Create the view of a table that queries read, and where entities may be hidden the one of all rows."""
+    whole = WHOLE.get(name, name)
+    connection.execute(f"create or replace view {whole} as {rows}")
+    if whole != name:
+        connection.execute(f"create or replace view {name} as select * from {whole} where not ({IS_HIDDEN})")
 
 
 def _shown() -> dict[str, Columns]:

@@ -38,8 +38,11 @@ class FoldStart(msgspec.Struct, frozen=True):
     sum: str
     state: State
     known: list[KnownChangeset]
-    earlier: Iterable[FoldedRecord] = ()
-    """Records up to ``seq`` that the journal still has although some between them are missing: for the log alone."""
+    earlier: Iterable[tuple[FoldedRecord, Changes | None]] = ()
+    """Records up to ``seq`` that the journal still has although some between them are missing: for the log alone.
+
+    Each has what it changed, None where no state before it is proven.
+    """
 
 
 class RowBatch:
@@ -89,9 +92,12 @@ def fold(state: State, entry: FoldedRecord) -> Changes:
 def pruned_rows(start: FoldStart) -> Iterator[dict[str, Any]]:
     """Yield the log's rows of records up to the start: where the line is missing, only the changeset is still known."""
     there = set[int]()
-    for entry in start.earlier:
+    for entry, changes in start.earlier:
         there.add(entry.seq)
-        yield {**record_row(entry, Changes()), **_counts(entry.record), "stated": _stated(entry.record)}
+        row = record_row(entry, changes or Changes())
+        if changes is None:
+            row |= _counts(entry.record)
+        yield {**row, "stated": _stated(entry.record) if changes is None else _changed(changes)}
     for known in start.known:
         if known.seq in there:
             continue
@@ -110,19 +116,46 @@ def _counts(record: Record) -> dict[str, int]:
 
 
 def _stated(record: Record) -> str:
-    """Return what a record names, as JSON rows: what became of it, by the version that it was made on; what it is."""
+    """Return what a record names, as JSON rows: what became of it, by the version that it was made on; what it is.
+
+    The last member of a row is the id before a rename, which only ``_changed`` has.
+    """
     nodes: dict[str, tuple[str, ...]] = {}
     links: dict[tuple[str, ...], tuple[str, ...]] = {}
     for op in record.ops:
         if isinstance(op, PutNode | DropNode):
             is_new = op.base == 0 and isinstance(op, PutNode)
             word = "created" if is_new else "deleted" if isinstance(op, DropNode) else "updated"
-            nodes.setdefault(op.id, (word, op.id, "", "", ""))
+            nodes.setdefault(op.id, (word, op.id, "", "", "", ""))
         elif isinstance(op, EdgeOperation):
             word = "created" if op.base == 0 else "updated"
             ends = (op.from_id, op.type, op.kind, op.to_id)
-            links.setdefault(ends, (word, *ends))
+            links.setdefault(ends, (word, *ends, ""))
     return msgspec.json.encode([*map(nodes.get, sorted(nodes)), *map(links.get, sorted(links))]).decode()
+
+
+def _changed(changes: Changes) -> str:
+    """Return what a record changed, as the JSON rows of ``_stated``: "" became of an edge that a rename only moved."""
+    whole = joined(changes)
+    nodes = []
+    for node in whole.nodes:
+        was = node.before.id if node.before and node.after and node.before.id != node.key else ""
+        nodes.append(("renamed" if was else _word(node), node.key, "", "", "", was))
+    words = {link.key: _word(link) for link in whole.links}
+    links = []
+    for link in changes.links:
+        one = link.after or link.before
+        if one is not None:
+            links.append((words.get(link.key, ""), one.from_id, one.type, one.kind, one.to_id, ""))
+    return msgspec.json.encode([*sorted(nodes, key=_ends), *sorted(links, key=_ends)]).decode()
+
+
+def _word(change: Change[Any]) -> str:
+    return "created" if change.before is None else "deleted" if change.after is None else "updated"
+
+
+def _ends(row: tuple[str, ...]) -> tuple[str, ...]:
+    return row[1:]
 
 
 def record_row(entry: FoldedRecord, changes: Changes) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from kbcore.errors import HistoryPruned
 from kbcore.ids import LINK_ID_PREFIX, is_link_id, link_id
 from kbcore.model.graph import FORMER_KEY, Link, Node, SourceFile, former_ids
 from kbcore.model.renames import joined, moved_links, renamed_in
 from kbcore.model.state import Change, Changes, State
 from kbcore.view.database import among
 from kbcore.view.gaps import out_of_reach
-from kbcore.view.tables import ELEMENTS, link_of, node_of, source_of
+from kbcore.view.tables import ELEMENTS, WHOLE, link_of, node_of, source_of
 from kbcore.view.view import View
 
 E = TypeVar("E", bound=Node | Link | SourceFile)
@@ -62,7 +61,7 @@ class Table(msgspec.Struct, Generic[E], frozen=True):
 
 def _table(name: str, order: tuple[str, ...], element: Callable[[Sequence[Any]], E]) -> Table[E]:
     key, columns = ELEMENTS[name]
-    return Table(name, key, ", ".join(columns), order, element)
+    return Table(WHOLE.get(name, name), key, ", ".join(columns), order, element)
 
 
 NODES: Table[Node] = _table("node", ("id",), node_of)
@@ -77,11 +76,6 @@ class Later(msgspec.Struct, Generic[E], frozen=True):
     key: str
     before: E | None
     after: E | None
-
-
-def pruned(seq: int, history_from: int) -> HistoryPruned:
-    """Return the error for a seq before the first at which the state is known."""
-    return HistoryPruned.before(history_from + 1, f"seq {seq}")
 
 
 def check_reach(view: View, seq: int) -> None:
@@ -148,7 +142,7 @@ def changed_in(view: View, seqs: Sequence[int]) -> tuple[set[str], dict[str, tup
     if not seqs:
         return set(), {}
     check_reach(view, min(seqs) - 1)
-    nodes = view.rows(_CHANGED.format(columns="id", table="node"), [list(seqs)])
+    nodes = view.rows(_CHANGED.format(columns="id", table=NODES.name), [list(seqs)])
     links = view.rows(_CHANGED.format(columns="id, from_id, to_id", table="link"), [list(seqs)])
     return {row[0] for row in nodes}, {key: (begin, end) for key, begin, end in links}
 
@@ -347,7 +341,7 @@ def _key(element: Node | Link | SourceFile) -> str:
 
 def seqs_of(view: View, key: str) -> list[int]:
     """Return the seq of every record that changed an entity, an edge of it, or the edge with this id, in order."""
-    places = [("node", "id"), ("link", "id"), ("link", "from_id"), ("link", "to_id")]
+    places = [(NODES.name, "id"), ("link", "id"), ("link", "from_id"), ("link", "to_id")]
     parts = [
         part
         for table, column in places
@@ -376,8 +370,10 @@ def stated(view: View, seqs: Sequence[int] | None = None) -> dict[int, list[list
 
 def named_ids(row: Sequence[str]) -> set[str]:
     """Return the ids that a row of ``stated`` names: of an entity, or of an edge and its ends."""
-    _, from_id, type_, kind, to_id = row
-    return {from_id} if not to_id else {from_id, to_id, link_id(type_, kind, from_id, to_id)}
+    _, from_id, type_, kind, to_id, was = row
+    if to_id:
+        return {from_id, to_id, link_id(type_, kind, from_id, to_id)}
+    return {from_id, was} if was else {from_id}
 
 
 def last_by(view: View, time: str, *, before: bool = False) -> int | None:

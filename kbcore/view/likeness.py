@@ -29,14 +29,16 @@ def folded_words(expression: str) -> str:
 
 def alike_key(id_: str) -> str:
     """Return what ``folded`` does of an id."""
-    small = "".join(char.lower()[0] for char in unicodedata.normalize("NFC", id_))
-    return _without_zeros(small)
+    return _without_zeros(id_.lower() if id_.isascii() else _small(unicodedata.normalize("NFC", id_)))
 
 
 def words_key(text: str) -> str:
     """Return what ``folded_words`` does of a text."""
-    capitals = (upper if len(upper := char.upper()) == 1 else char for char in unicodedata.normalize("NFC", text))
-    small = "".join(char.lower()[0] for char in capitals).replace("ß", "ss")
+    if text.isascii():
+        small = text.lower()
+    else:
+        composed = unicodedata.normalize("NFC", text)
+        small = _small(upper if len(upper := char.upper()) == 1 else char for char in composed).replace("ß", "ss")
     return re.sub("[ \t\n\f\r]+", " ", small).strip(" ")
 
 
@@ -83,6 +85,11 @@ def differences(ids: Sequence[str]) -> str:
     if len(composed) < len(ids):
         words.append("Unicode normal form")
     return " and ".join(words)
+
+
+def _small(characters: Iterable[str]) -> str:
+    """Return characters in lower case, each as one character."""
+    return "".join(char.lower()[0] for char in characters)
 
 
 def _without_zeros(text: str) -> str:

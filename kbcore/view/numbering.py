@@ -46,13 +46,16 @@ select id from numbered order by cast(digits as bigint) desc, length(digits) des
 """
 _PREFIX: Final = rf"""
 select regexp_extract(id, '^(.*?)[0-9]+$', 1) as prefix from node
-where type = ? and regexp_full_match(id, '(.*[^0-9])?[0-9]{{1,{_MAX_DIGITS}}}')
+where type = ? and regexp_full_match(id, '(.*[^0-9])?[0-9]{{1,{_MAX_DIGITS}}}') and not starts_with(id, path || '#')
 group by prefix order by count(*) desc, length(prefix), prefix limit 1
 """
 
 
 def prefix_of(rows: Rows, kind: str) -> str:
-    """Return the prefix that most ids of a type have; ``REQ-`` for a type ``req`` that has none yet."""
+    """Return the prefix that most ids of a type have; ``REQ-`` for a type ``req`` that has none yet.
+
+    Ids that an extractor derives from a path and an ordinal (``PATH#2``) are no series: the file goes on with them.
+    """
     found = rows(_PREFIX, [kind])
     return str(found[0][0]) if found else f"{kind.upper()}-"
 
@@ -79,6 +82,18 @@ def check_new_id(key: str) -> str | None:
     if fault or not _LIKE_MARK.search(key.partition(":")[0]):
         return fault
     return f"only `{MARK}` at the end of a new id, as in `PREFIX-{MARK}`, means the next free number"
+
+
+def series_of(key: str) -> str:
+    """Return what the ids of a series begin with, one of which has a number at its end; else the id and a hyphen."""
+    begin = key.rstrip("0123456789")
+    return begin if begin and begin != key else f"{key}-"
+
+
+def leading_digits(text: str) -> str:
+    """Return the digits with which a text begins, as far as they make a number of a series."""
+    found = re.match("[0-9]+", text)
+    return found[0] if found and _NUMBER.fullmatch(found[0]) else ""
 
 
 def number_in(key: str, prefix: str) -> int | None:

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from kbcore import interrupting, progress
-from kbcore.errors import Damaged, HistoryPruned, ViewDamaged
+from kbcore.errors import Damaged, HistoryPruned, KBError, ViewDamaged
 from kbcore.storage import journal
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -42,14 +42,22 @@ class ViewOpener:
         """The published view that was opened last (``CacheFiles.identity``)."""
         self.lost_id = ""
         """The id of the store that is missing, "" where none is: a view of it is kept when another replaces it."""
+        files.last_redaction = self._last_redaction
+
+    def _last_redaction(self) -> str:
+        with contextlib.suppress(KBError):
+            return redaction_of(journal.read_head(self.fs, self.directory))
+        return self._files.redactions.seen
 
     def at(self, view: View | None, head: Head) -> View:
         """Return a view of this head, or of a later one: the given one where it can become one. Else that is closed.
 
         Raises: what reading the journal raises; the given view is closed then.
         """
+        self._files.redactions.seen = redaction_of(head)
         if view is None or not is_usable(view.basis, head):
             with self._opening_lock():
+                self._files.forget_redacted()
                 view, head = self._fitting(view, head)
                 view = view or self._build(head)
         try:
@@ -218,8 +226,20 @@ def is_usable(basis: BaseStamp, head: Head) -> bool:
     return head.origin is not None and basis.seq <= head.origin.seq
 
 
+def redaction_of(head: Head) -> str:
+    """Return what names the last redaction of a store: the id that it had up to it; "" for none."""
+    return head.redacted.store_id if head.redacted else ""
+
+
 def is_ahead(basis: BaseStamp, head: Head) -> bool:
-    """Tell whether a view of the same store, under any id that it had, has seen what its journal does not have."""
+    """Tell whether a view of the same store, under any id that it had, has seen what its journal does not have.
+
+    A view from before a redaction has seen what was taken out: that is no loss.
+    """
+    ids = [one.store_id for one in head.epochs]
+    last = ids.index(head.redacted.store_id) if head.redacted and head.redacted.store_id in ids else -1
+    if basis.store_id in ids[: last + 1]:
+        return False
     tip = head if basis.store_id == head.store_id else head.epoch_of(basis.store_id)
     if tip is None or basis.lineage != head.lineage:
         return False

@@ -15,6 +15,7 @@ from kbcore.clock import Clock, SystemClock
 from kbcore.errors import KBError, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import readers_left
+from kbcore.model.record import Operation
 from kbcore.model.state import Changes, Stamp
 from kbcore.process_limits import exhausted
 from kbcore.storage import bug_reports
@@ -23,7 +24,7 @@ from kbcore.storage.head import Head
 from kbcore.view.cache_files import CacheFiles
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.opening import LOOK_S, ViewOpener, basis_of, is_usable
-from kbcore.view.publishing import Publisher, is_due
+from kbcore.view.publishing import Publisher, is_due, may_be_due
 from kbcore.view.view import View
 
 T = TypeVar("T")
@@ -40,6 +41,7 @@ class Overlay(msgspec.Struct, frozen=True):
     mark: str
     stamp: Stamp
     changes: Changes
+    ops: tuple[Operation, ...] = ()
 
 
 class _ThreadView:
@@ -135,7 +137,7 @@ class ViewPool:
             found = find(view)
             if found is not None:
                 try:
-                    view.overlay(found.stamp, found.changes, found.mark)
+                    view.overlay(found.stamp, found.changes, found.mark, found.ops)
                 except BaseException:
                     used.drop()  # it may hold a part of the changes
                     raise
@@ -271,6 +273,9 @@ class ViewPool:
 
     def is_publishing_due(self) -> bool:
         """Tell whether the tail of the view that was given back last has grown long enough to be published."""
+        with self._gate:
+            if not self._idle or not may_be_due(self._idle[-1]):
+                return False
         return self._with_idle("it is looked whether a view is to be published", lambda _: True)
 
     def publish_when_due(self, head: Head | None = None) -> None:
@@ -339,5 +344,5 @@ class ViewPool:
                 saved = bug_reports.write_report(error, doing, self._files.directory.parent)
                 self._files.notices.append(
                     f"KB failed in a way that it should not ({type(error).__name__}: {doing}). What was answered is "
-                    f"right. {f'A report is in {saved}.' if saved else 'A report could not be written.'}"
+                    f"right. {bug_reports.place_of(saved)}"
                 )

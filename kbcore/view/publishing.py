@@ -25,6 +25,11 @@ _LONGEST_TAIL: Final = 3
 _CLOCK: Final = SystemClock()
 
 
+def may_be_due(view: View) -> bool:
+    """Tell whether a look at the base is needed to know whether the tail of a view is to be published."""
+    return view.tail_rows >= _TAIL_ROWS
+
+
 def is_due(view: View, times: int = 1) -> bool:
     """Tell whether the tail of a view has grown long enough to be published, or so many times as long."""
     return view.tail_rows >= times * _TAIL_ROWS and view.tail_rows >= times * (view.base_rows() // _TAIL_SHARE)

@@ -11,17 +11,16 @@ from pathlib import Path
 import msgspec
 
 from kbcore import progress
-from kbcore.errors import SnapshotCorrupt
+from kbcore.errors import HistoryPruned, SnapshotCorrupt
 from kbcore.model import canonical, record
 from kbcore.model.canonical import KnownChangeset, Replayed
 from kbcore.model.record import Record
-from kbcore.model.state import State
+from kbcore.model.state import Changes, State
 from kbcore.storage import journal, snapshot
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head, SnapshotRef
 from kbcore.storage.journal import Position
 from kbcore.view.fold import FoldedRecord, FoldStart, fold
-from kbcore.view.history import pruned
 from kbcore.view.tables import Rows
 
 
@@ -44,8 +43,19 @@ def start(fs: Fs, directory: Path, head: Head) -> FoldStart:
     """
     begun = _start_at(fs, directory, head, _first_snapshot(head))
     if head.holes:
-        return msgspec.structs.replace(begun, earlier=entries(fs, directory, head, until=begun.seq))
+        return msgspec.structs.replace(begun, earlier=_listed(fs, directory, head, until=begun.seq))
     return begun
+
+
+def _listed(fs: Fs, directory: Path, head: Head, *, until: int) -> Iterator[tuple[FoldedRecord, Changes | None]]:
+    """Yield the records up to a seq, each with what it changed, None where a record before it is missing or pruned.
+
+    No snapshot is read for it: a damaged one would keep the whole branch from being read.
+    """
+    first, last = head.parts[0]
+    state = State()
+    for entry in entries(fs, directory, head, until=until):
+        yield entry, fold(state, entry) if first == 1 and entry.seq <= last else None
 
 
 def start_before(fs: Fs, directory: Path, head: Head, seq: int) -> FoldStart:
@@ -142,3 +152,8 @@ def _first_snapshot(head: Head) -> SnapshotRef | None:
         f"Without a gap, the journal begins at record {head.whole_from}, and no snapshot holds what came before.",
         hint="Restore the store from a backup. " + SnapshotCorrupt.default_hint,
     )
+
+
+def pruned(seq: int, history_from: int) -> HistoryPruned:
+    """Return the error for a seq before the first at which the state is known."""
+    return HistoryPruned.before(history_from + 1, f"seq {seq}")

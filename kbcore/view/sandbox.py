@@ -47,15 +47,22 @@ class Times(msgspec.Struct, frozen=True):
     now_s: Callable[[], float] = lambda: 0.0
 
 
+class TimeLeft:
+    """The time that is left of that of all rules of one check, whatever language they are in."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
 class Sandbox:
     """One database without a way out. It is started by the first statement, and again when one had to be ended."""
 
-    def __init__(self, copy_relation: CopyRelation, times: Times) -> None:
+    def __init__(self, copy_relation: CopyRelation, times: Times, left: TimeLeft | None = None) -> None:
         self._copy_relation = copy_relation
         self._times = times
         self._time_s = min(times.usual_s, times.most_s)
         self._wanted_s = times.usual_s
-        self._left_s = times.total_s
+        self._left = left or TimeLeft(times.total_s)
         self._turn = 0
         self._folder: Any = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,7 +82,7 @@ class Sandbox:
         """Drop the copied tables, and copy from another view from now on."""
         self._copy_relation = copy_relation
         self._turn += 1
-        if self._left_s <= 0:
+        if self._left.seconds <= 0:
             self._end()
         lent, self._lent = self._lent, set()
         for table in sorted(lent):
@@ -102,13 +109,13 @@ class Sandbox:
         if own_s != self._time_s:
             self._end()
             self._time_s = own_s
-        if self._left_s <= 0:
+        if self._left.seconds <= 0:
             raise self._too_slow()
         begun_s = self._times.now_s()
         try:
             return self._rows_or_retry(sql, params, tables)
         finally:
-            self._left_s -= self._times.now_s() - begun_s
+            self._left.seconds -= self._times.now_s() - begun_s
 
     def _rows_or_retry(
         self, sql: str, params: Sequence[Any] | Mapping[str, Any], tables: Iterable[str]
@@ -170,7 +177,7 @@ class Sandbox:
         answer = self._talk(
             self._process,
             [sql, dict(params) if isinstance(params, Mapping) else list(params)],
-            max(0, min(self._time_s, self._left_s)) + _GRACE_S,
+            max(0, min(self._time_s, self._left.seconds)) + _GRACE_S,
         )
         if "rows" in answer:
             return [tuple(row) for row in answer["rows"]]
@@ -198,7 +205,7 @@ class Sandbox:
         raise self._too_slow() if step.is_interrupted else _too_large("or is nested too deeply")
 
     def _too_slow(self) -> SqlRefused:
-        if self._left_s < self._time_s:
+        if self._left.seconds < self._time_s:
             said = f"all rules of the project have {self._times.total_s:g} s, and none is left"
             return SqlRefused(said, is_limit=True, is_time=True, cause=self._times.total_by)
         cause = self._times.most_by if self._times.most_s < self._wanted_s else ""

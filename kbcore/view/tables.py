@@ -5,6 +5,7 @@ holds what came after it, in memory. ``X`` is the view over both that queries re
 moved from the base to the tail. A base that is a view's own has no tail: new rows are added to it.
 Superseded rows go to ``X_history`` with the seq that ended them, so an element existed at seq S exactly when
 ``version <= S`` and ``ended > S`` (or it still exists).
+``node`` and ``node_history`` lack the entities of hidden types; ``any_node`` and ``any_node_history`` have all.
 """
 
 from __future__ import annotations
@@ -14,10 +15,20 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore.model.graph import CLIENT, CORE_FIELDS, Link, Node, NoteOnFile, SourceFile, Statement
-from kbcore.model.schema import MENTIONS
+from kbcore.model.graph import (
+    CLIENT,
+    CONTESTED,
+    CORE_FIELDS,
+    OBJECT_FIELDS,
+    Link,
+    Node,
+    NoteOnFile,
+    SourceFile,
+    Statement,
+)
+from kbcore.model.schema import GENERATED_DIGITS, HIDDEN, MENTIONS
 
-VIEW_FORMAT: Final = 9
+VIEW_FORMAT: Final = 11
 
 Columns = Mapping[str, str]
 
@@ -38,6 +49,7 @@ NODE: Final[Columns] = {
     "text_ref": "VARCHAR",
     "attributes": "JSON",
     "metadata": "JSON",
+    "contested": "JSON",
     "owners": "JSON",
     "path": "VARCHAR",
     "files": "VARCHAR[]",
@@ -45,7 +57,8 @@ NODE: Final[Columns] = {
     "version": "BIGINT",
 }
 """``name`` is the id where no other is given; ``owners`` maps a field to the file that states it; ``path`` is the
-file that defines the entity ("" for a client's); ``files`` are all files that own one of its fields."""
+file that defines the entity ("" for a client's); ``files`` are all files that own one of its fields; ``contested`` has
+the values of each field that changes state otherwise (``graph.CONTESTED``)."""
 
 LINK: Final[Columns] = {
     "id": "VARCHAR",
@@ -57,6 +70,7 @@ LINK: Final[Columns] = {
     "confidence": "DOUBLE",
     "attributes": "JSON",
     "metadata": "JSON",
+    "contested": "JSON",
     "created_at": "VARCHAR",
     "created_by": "VARCHAR",
     "source": "VARCHAR",
@@ -68,9 +82,9 @@ LINK: Final[Columns] = {
 }
 """``is_resolved`` is false for an unresolved link (an end is missing); ``files`` are the files that state it."""
 
-IS_LINK_TO_PAGE: Final = (
-    f"(type = '{MENTIONS}' and not is_resolved and len(files) > 0 and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
-)
+IS_MENTION: Final = f"(type = '{MENTIONS}' and len(files) > 0)"
+"""The condition that a link is in the text of a document."""
+IS_LINK_TO_PAGE: Final = f"({IS_MENTION} and not is_resolved and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
 """The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
 
 SOURCE: Final[Columns] = {
@@ -112,8 +126,8 @@ RECORD: Final[Columns] = {
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
 
 ``holes`` is not "" in the record of a salvage: the missing records, as JSON. ``stated`` is not null in a record that
-the log lists although later ones are missing: what it says that it changed, as JSON (``touched.Touched``, entities
-first).
+the log lists although later ones are missing: what it changed, as JSON (``touched.Touched``, entities first); where
+earlier ones are missing as well, what it says that it changed.
 
 ``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last ones
 count entities and edges that it changed. ``moved`` has what got another id where it renamed entities, as JSON
@@ -127,6 +141,14 @@ ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {
     "source": ("path", SOURCE),
 }
 """The tables that have a key, a tail and a history."""
+
+WHOLE: Final[Mapping[str, str]] = {"node": "any_node", "node_history": "any_node_history"}
+"""Relations with all rows, by the name of the one without those of hidden entities."""
+
+IS_HIDDEN: Final = " or ".join(
+    f"(type = '{name}' and regexp_full_match(id, '{name}:[0-9a-f]{{{GENERATED_DIGITS}}}'))" for name in HIDDEN
+)
+"""The condition that ``schema.is_hidden`` tests, on a row of ``node`` or ``node_history``."""
 
 Rows = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Answers one statement over the tables: SQL and its parameters."""
@@ -176,10 +198,11 @@ def files_of(element: Node | Link) -> set[str]:
     return {statement.src for statement in element.statements if statement.src}
 
 
-def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the members of ``attributes`` and of ``metadata`` as JSON text, keys sorted."""
+def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the members of ``attributes``, ``metadata`` and ``contested`` as JSON text, keys sorted."""
     attributes: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
+    contested: dict[str, Any] = {}
     for key, value in fields.items():
         if "." in key:
             prefix, _, name = key.partition(".")
@@ -187,13 +210,19 @@ def _object_texts(fields: Mapping[str, Any]) -> tuple[str, str]:
                 attributes[name] = value
             elif prefix == "metadata":
                 metadata[name] = value
-    return _text(attributes) if attributes else _EMPTY, _text(metadata) if metadata else _EMPTY
+            elif prefix == CONTESTED:
+                contested[name] = value
+    return (
+        _text(attributes) if attributes else _EMPTY,
+        _text(metadata) if metadata else _EMPTY,
+        _text(contested) if contested else _EMPTY,
+    )
 
 
 def node_row(node: Node) -> dict[str, Any]:
     """Return the row of a node; JSON columns are JSON text."""
     get, owners = node.fields.get, node.owners
-    attributes, metadata = _object_texts(node.fields)
+    attributes, metadata, contested = _object_texts(node.fields)
     return {
         "id": node.id,
         "type": get("type"),
@@ -211,6 +240,7 @@ def node_row(node: Node) -> dict[str, Any]:
         "text_ref": get("text_ref"),
         "attributes": attributes,
         "metadata": metadata,
+        "contested": contested,
         "owners": _text(owners) if owners else _EMPTY,
         "path": node.path,
         "files": sorted(files_of(node)) if owners else [],
@@ -225,7 +255,7 @@ def node_of(row: Sequence[Any]) -> Node:
     fields = {name: cells[name] for name in _PLAIN if cells[name] is not None}
     if cells["name"] != cells["id"]:
         fields["name"] = cells["name"]
-    for prefix in ("attributes", "metadata"):
+    for prefix in (*OBJECT_FIELDS, CONTESTED):
         if cells[prefix] != "{}":
             fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
     return Node(
@@ -242,7 +272,7 @@ def node_of(row: Sequence[Any]) -> Node:
 
 def link_row(link: Link) -> dict[str, Any]:
     """Return the row of a link; JSON columns are JSON text."""
-    attributes, metadata = _object_texts(link.fields)
+    attributes, metadata, contested = _object_texts(link.fields)
     return {
         "id": link.id,
         "type": link.type,
@@ -253,6 +283,7 @@ def link_row(link: Link) -> dict[str, Any]:
         "confidence": link.fields.get("confidence"),
         "attributes": attributes,
         "metadata": metadata,
+        "contested": contested,
         "created_at": link.created_at,
         "created_by": link.created_by,
         "source": link.statements[0].source,
@@ -279,7 +310,7 @@ def link_of(row: Sequence[Any]) -> Link:
     """Return the link of a row whose cells are in the order of ``LINK``."""
     cells = dict(zip(LINK, row, strict=False))
     fields: dict[str, Any] = {} if cells["confidence"] is None else {"confidence": cells["confidence"]}
-    for prefix in ("attributes", "metadata"):
+    for prefix in (*OBJECT_FIELDS, CONTESTED):
         if cells[prefix] != "{}":
             fields |= {f"{prefix}.{key}": value for key, value in _object.decode(cells[prefix]).items()}
     return Link(

@@ -7,17 +7,21 @@ never read from the base; one that was removed is known as None.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, Final
 
 from kbcore.ids import is_link_id, link_id
 from kbcore.model.concepts import DEFINING
 from kbcore.model.graph import FORMER_IDS, Link, Node
-from kbcore.model.record import DropNode, ForgetSource, Operation, PutNode, ReadSource
+from kbcore.model.record import DropNode, EdgeOperation, ForgetSource, Operation, PutNode, ReadSource
 from kbcore.model.state import Changes
 from kbcore.view import base_rows, database
 from kbcore.view.fold import FoldedRecord, RowBatch
 from kbcore.view.tables import ELEMENTS, RECORD, files_of
+
+_RECENT: Final = 256
+"""The records of which ``recent`` has the changes."""
 
 
 class Tail:
@@ -42,6 +46,8 @@ class Tail:
         self.elements: dict[str, dict[str, Any]] = {name: {} for name in ELEMENTS}
         self.changesets: dict[str, tuple[int, str]] = {}
         """Seq and digest of each, by its id."""
+        self.recent = deque[tuple[int, str, Changes]](maxlen=_RECENT)
+        """Seq, sum and changes of the records that were taken in last, not always in their order."""
         self._at_end: dict[str, dict[str, None]] = {}
         self._called: dict[str, dict[str, None]] = {}
 
@@ -59,6 +65,7 @@ class Tail:
                 self._at_end.setdefault(link.from_id, {})[link.id] = None
                 self._at_end.setdefault(link.to_id, {})[link.id] = None
         self.changesets[entry.record.changeset_id] = (entry.seq, entry.record.digest)
+        self.recent.append((entry.seq, entry.sum, changes))
 
     @property
     def ends(self) -> Collection[str]:
@@ -237,7 +244,7 @@ def _keys(ops: Iterable[Operation]) -> tuple[set[str], set[str], set[str]]:
             changed.add(op.id)
         elif isinstance(op, ReadSource | ForgetSource):
             sources.add(op.path)
-        else:
+        elif isinstance(op, EdgeOperation):
             changed.add(link_id(op.type, op.kind, op.from_id, op.to_id))
             ends.update((op.from_id, op.to_id))
     return changed, ends, sources

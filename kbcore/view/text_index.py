@@ -30,7 +30,7 @@ from kbcore.view.text_documents import Reader, documents_at_hand, gather
 from kbcore.view.text_query import FILLER_TERMS, FILLERS, Match, Ranking
 from kbcore.view.view import View
 
-TEXT_FORMAT: Final = 7
+TEXT_FORMAT: Final = 9
 WEIGHTS: Final = {"id": 8, "title": 5, "tags": 4, "attributes": 2, "body": 1}
 """The weight of a word by the column that it is in."""
 
@@ -259,9 +259,12 @@ class TextIndex:
         )
         params: list[Any] = [value for match in matches for value in (match.factor, match.expression)]
         source = parts if len(matches) == 1 else f"select doc, max(score) as score from ({parts}) group by doc"
-        is_exact = f"doc in ({', '.join('?' * len(wanted.exact))})"
-        scored = f"with found as ({source}), scored as (select doc, score, {is_exact} as is_exact from found"
+        tier = f"2 * (doc in ({', '.join('?' * len(wanted.exact))}))"
         params += wanted.exact
+        if wanted.first:
+            tier += " + (doc in (select rowid from text where text match ?))"
+            params.append(wanted.first)
+        scored = f"with found as ({source}), scored as (select doc, score, {tier} as tier from found"
         if least_share:
             scored += " where score >= ? * (select max(score) from found)"
             params.append(least_share)
@@ -269,20 +272,20 @@ class TextIndex:
             f"{scored}) select e.id, s.score, (select count(*) from scored), (select max(score) from scored) "
             "from scored s join entity e on e.doc = s.doc"
         )
-        order = "order by s.is_exact desc, s.score desc, e.id"
+        order = "order by s.tier desc, s.score desc, e.id"
         if limit is None:
             found = self.rows(f"{head} {order}", params)
         elif after:
-            last = "(select l.is_exact, l.score, x.id from scored l join entity x on x.doc = l.doc where x.id = ?)"
+            last = "(select l.tier, l.score, x.id from scored l join entity x on x.doc = l.doc where x.id = ?)"
             found = self.rows(
-                f"{head}, {last} last where s.is_exact < last.is_exact or s.is_exact = last.is_exact "
+                f"{head}, {last} last where s.tier < last.tier or s.tier = last.tier "
                 f"and (s.score < last.score or s.score = last.score and e.id > last.id) {order} limit ?",
                 [*params, after, limit],
             )
         else:
             least = "(select score from scored order by score desc limit 1 offset ?)"
             found = self.rows(
-                f"{head} where s.is_exact or s.score >= coalesce({least}, 0) {order} limit ?",
+                f"{head} where s.tier or s.score >= coalesce({least}, 0) {order} limit ?",
                 [*params, limit - 1, limit],
             )
         if not found:

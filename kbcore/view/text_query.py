@@ -20,8 +20,8 @@ SATURATION: Final = 1.2
 _LEAST_WORTH: Final = 1e-6
 """The weight in FTS5 of a word in more than half of the entities."""
 LOOSE_SHARE: Final = 0.8
-"""What an entity counts that holds other forms of the words, or words that begin with the last one, is at most such a
-share of what it would count with the words themselves."""
+"""The score of an entity that holds other forms of the words, or words that begin with the last one, is at most such a
+share of its score with the words themselves."""
 FILLERS: Final = 50
 FILLER_TERMS: Final = 30
 """An index has so many more rows than entities, of so many terms that cannot be searched. They keep the statistics of a
@@ -55,13 +55,15 @@ class Match(msgspec.Struct, frozen=True):
 class Ranking(msgspec.Struct, frozen=True):
     """The search: whatever any of the matches finds, by the best of its scores.
 
-    ``exact`` are the numbers, within the index, of the entities that come first whatever their score. What scores less
-    than ``least_share`` of the best is left out. A score is given as a share of ``best``, or of the highest score where
+    ``exact`` are the numbers, within the index, of the entities that come first whatever their score, and ``first`` is
+    the expression of FTS5 for those that come next; "" for none. What scores less than ``least_share`` of the best is
+    left out. A score is given as a share of ``best``, or of the highest score where
     that is more.
     """
 
     matches: tuple[Match, ...]
     exact: tuple[int, ...] = ()
+    first: str = ""
     least_share: float = 0
     best: float = 0
 
@@ -117,13 +119,16 @@ class Word(msgspec.Struct, frozen=True):
 class TextSearch(msgspec.Struct, frozen=True):
     """A text as it was understood: its words, and the entities of the whole branch.
 
-    ``lacking`` counts those of which the documents are not at hand, so that only their fields can be searched.
-    ``basis`` is the same for the same entities with the same documents: only then are two answers in one order.
+    ``joined`` are the terms of names such as ``read-only`` and ``1.10.2``: what holds one comes before what holds its
+    parts alone. ``lacking`` counts those of which the documents are not at hand, so that only their fields can be
+    searched. ``basis`` is the same for the same entities with the same documents: only then are two answers in one
+    order.
     """
 
     text: str
     words: tuple[Word, ...]
     entities: int
+    joined: tuple[str, ...] = ()
     lacking: int = 0
     basis: str = ""
 
@@ -167,6 +172,11 @@ class TextSearch(msgspec.Struct, frozen=True):
         if len(self.words) != 1 or not self.words[0].is_numbered:
             return ()
         return tuple(one.term for one in self.words[0].alternatives if not one.is_beginning)
+
+
+def first_of(joined: Iterable[str]) -> str:
+    """Return the expression for what holds one of these names; "" without any."""
+    return " OR ".join(Alternative(term).expression for term in joined)
 
 
 def rarity(held_by: int, entities: int) -> float:

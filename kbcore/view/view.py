@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from kbcore.errors import ViewDamaged
 from kbcore.model.concepts import DEFINING, extended
 from kbcore.model.graph import Link, Node, SourceFile, former_ids
 from kbcore.model.read_set import ReadSet, needs_of_fold
-from kbcore.model.record import VOCABULARY, Record
+from kbcore.model.record import VOCABULARY, ChangeOperation, Operation, Record
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp, State
 from kbcore.view import base_rows, database
@@ -78,6 +79,8 @@ class View:
         self._recorded: BaseStamp | None = None
         """What this view was of before ``mark_unrecorded``."""
         self.overlay_mark = ""
+        self.unrecorded_ops: tuple[ChangeOperation, ...] = ()
+        """The changes that came and went in no record."""
         self.base_seq = basis.seq
         """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
 
@@ -238,9 +241,11 @@ class View:
     ) -> list[tuple[Any, ...]]:
         """Return some columns, the key first, of the elements of a table for which a condition holds, in no order.
 
-        It is given as SQL with its parameters, which the base is asked, and as a function, for the elements that came
-        after it: nothing need be loaded for this.
+        By its key a later element replaces that of the base. The condition is given as SQL with its parameters, which
+        the base is asked, and as a function, for the elements that came after it: nothing need be loaded for this.
         """
+        if columns[0] != ELEMENTS[table][0]:
+            raise ValueError(f"{columns[0]} is not the key of {table}")
         self._fold_pending()
         later, (where, params) = self._tail.elements[table], condition
         rows = self._ask_base(f"select {', '.join(columns)} from base.{table} where {where}", *params)
@@ -289,9 +294,19 @@ class View:
         rows = self._ask_base("select seq, digest from base.record where changeset_id = ?", changeset_id)
         return rows[0] if rows else None
 
+    def changes_since(self, seq: int) -> list[Changes] | None:
+        """Return what each record after a seq changed, in their order; None when that is not at hand."""
+        self._fold_pending()
+        later = sorted((one for one in self._tail.recent if one[0] > seq), key=itemgetter(0))
+        return [changes for _, _, changes in later] if len(later) == self.seq - seq else None
+
     def has_record(self, seq: int, digest: str) -> bool:
         """Tell whether the record at a seq, 0 for the beginning, is the one with this sum."""
-        return not seq or self.rows("select sum from record where seq = ?", [seq]) == [(digest,)]
+        if seq in {0, self.recorded_seq}:
+            return not seq or digest == self.recorded.sum
+        self._fold_pending()
+        found = [(sum_,) for at, sum_, _ in self._tail.recent if at == seq]
+        return (found or self.rows("select sum from record where seq = ?", [seq])) == [(digest,)]
 
     def stated_by(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the nodes and of the links of which these files state something."""
@@ -428,10 +443,11 @@ class View:
                 self._take(entry, changes)
         self.basis = basis.from_where(self.basis)
 
-    def overlay(self, stamp: Stamp, changes: Changes, mark: str = "") -> None:
+    def overlay(self, stamp: Stamp, changes: Changes, mark: str = "", ops: Iterable[Operation] = ()) -> None:
         """Apply changes that were planned on this view and are in no record, as if they were the next record.
 
-        ``mark`` is another one for other changes. From then on it takes in no record, and is never published.
+        ``mark`` is another one for other changes; ``ops`` are the operations, for whoever plans on this view. From then
+        on it takes in no record, and is never published.
         """
         self._fold_pending()
         record = Record(
@@ -446,6 +462,7 @@ class View:
         )
         self._take(FoldedRecord(stamp.seq, "", record, "", 0, 0), changes)
         self.mark_unrecorded(mark)
+        self.unrecorded_ops = (*self.unrecorded_ops, *(op for op in ops if isinstance(op, ChangeOperation)))
         self.basis = msgspec.structs.replace(self.basis, seq=stamp.seq, sum="", at=stamp.at)
 
     def mark_unrecorded(self, mark: str) -> None:

@@ -47,7 +47,7 @@ union select min(id), true from node where path in (from file) group by path hav
 class Checking:
     """The checks of one watcher. Times are of the clock's monotonic seconds.
 
-    A check gives way to news: it is given up before the next rule, and what it was to look at is looked at later.
+    A check yields to changes: it is stopped before the next rule, and what it was to look at is looked at later.
     """
 
     def __init__(self, clock: Clock, tell: Tell, open_errors: OpenErrors) -> None:
@@ -108,7 +108,7 @@ class Checking:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether what is due may give way to changes: only for a while, so that it is done."""
+        """Return whether what is due may wait for changes: only for a while, so that it is done."""
         if self._touched_s is None:
             return not self._has_waited
         return self._clock.monotonic_s() < self._touched_s + _CHANGED_LONGEST_S
@@ -185,11 +185,11 @@ class Checking:
             run_again = tuple(run.id for run in report.rules if run.id in could_not and run.status != "not_run")
             self._not_run = not_run
         is_first, self._is_first = self._is_first, False
-        if changes.new or changes.mended or is_first or is_other:
-            standing = self._ledger.violations
+        if changes.new or changes.fixed or is_first or is_other:
+            present = self._ledger.violations
             at = self._clock.now()
             self._tell(
-                Checked(at, branch, seq, changes.new, changes.mended, standing, is_first, self._not_run, run_again)
+                Checked(at, branch, seq, changes.new, changes.fixed, present, is_first, self._not_run, run_again)
             )
 
     @contextlib.contextmanager

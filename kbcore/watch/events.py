@@ -28,7 +28,7 @@ class Synced(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """Violations came or went; ``standing`` are all that there are now.
+    """Violations are new or fixed; ``present`` are all that there are now.
 
     ``is_first``: these are the first of the branch that is followed. ``not_run`` are the rules that could not be run,
     with the reason; violations of theirs stay as they were. ``run_again`` are those that could not, and can now.
@@ -38,8 +38,8 @@ class Checked(msgspec.Struct, frozen=True):
     branch: str
     seq: int
     new: tuple[Violation, ...]
-    mended: tuple[Violation, ...]
-    standing: tuple[Violation, ...]
+    fixed: tuple[Violation, ...]
+    present: tuple[Violation, ...]
     is_first: bool = False
     not_run: tuple[RuleRun, ...] = ()
     run_again: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ def _is_own(path: str) -> bool:
     return os.access(path, os.R_OK | os.X_OK) and not os.path.islink(path)  # noqa: PTH114 - for every folder
 
 
-def new_folders(told: Iterable[str], known: Collection[Path] = ()) -> list[Path]:
+def new_folders(changed: Iterable[str], known: Collection[Path] = ()) -> list[Path]:
     """Return what of these paths is a folder, no link to one, and not known."""
-    places = (Path(path) for path in told)
+    places = (Path(path) for path in changed)
     return [place for place in places if place.is_dir() and not place.is_symlink() and place not in known]

@@ -150,14 +150,14 @@ class Notices:
     def _listen(self, paths: Sequence[Path], begun: threading.Event, *, is_deep: bool) -> None:
         try:
             if self._is_polling:
-                for told in poll(paths, self._stop, begun, is_deep=is_deep):
-                    self._note(told)
+                for named in poll(paths, self._stop, begun, is_deep=is_deep):
+                    self._note(named)
                 return
             if inotify.IS_AVAILABLE:
                 with inotify.Listener(paths, is_deep=is_deep) as listener:
                     if self._may_begin(begun):
-                        for told in listener.changes(self._stop_fd):
-                            self._note(told)
+                        for named in listener.changes(self._stop_fd):
+                            self._note(named)
                 return
             # The library follows links as well, however much is there, and one folder that may not be read
             # keeps it from listening to those that come after it: then it is given the folders one by one.
@@ -196,16 +196,16 @@ class Notices:
             recursive=is_deep,
             ignore_permission_denied=False,  # with it, a limit of the system is passed over as well
         ):
-            told = {path for _, path in changes}
-            self._note(told)
+            named = {path for _, path in changes}
+            self._note(named)
             # Whether the library listens to a folder that came later is not known: that is the end, too.
-            if listed_below and readable(new_folders(told, known)):
+            if listed_below and readable(new_folders(named, known)):
                 return
 
-    def _note(self, told: set[str]) -> None:
-        if told:
+    def _note(self, named: set[str]) -> None:
+        if named:
             with self._more:
-                self._changed |= told
+                self._changed |= named
                 self._more.notify_all()
 
 

@@ -16,7 +16,8 @@ import msgspec
 
 from kbcore.storage import layout
 from kbcore.store.kb_folder import KB
-from kbcore.store.workspace import CONFIG, RULES, SCHEMA, Workspace
+from kbcore.store.settings_files import CONFIG, RULES, SCHEMA
+from kbcore.store.workspace import Workspace
 from kbcore.text.globs import fixed_part, glob_set, looks_deeper, parents
 
 Meaning = Literal["file", "folder", "layout", "settings", "checkout", "store", "nothing"]

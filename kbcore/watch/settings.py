@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kbcore.clock import Clock
-from kbcore.store.workspace import CONFIG, RULES, SCHEMA, Workspace
+from kbcore.store.settings_files import CONFIG, RULES, SCHEMA
+from kbcore.store.workspace import Workspace
 from kbcore.watch.backlog import Backlog
 
 

@@ -83,7 +83,7 @@ class SyncStep:
         self._backlog = backlog
         self._settings = settings
         self._open_errors = open_errors
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._retry = Retry()
         self.branch = ""
         """The branch that is followed; "" at the beginning."""
@@ -161,8 +161,8 @@ class SyncStep:
 
     def _not_reported(self, notices: Iterable[str]) -> tuple[str, ...]:
         """Return those of these notices that were not reported yet, each once."""
-        fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._told)
-        self._told.update(fresh)
+        fresh = tuple(one for one in dict.fromkeys(notices) if one not in self._reported)
+        self._reported.update(fresh)
         return fresh
 
     def _wait_for(self, workspace: Workspace, work: PendingWork, error: KBError) -> None:

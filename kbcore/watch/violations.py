@@ -23,7 +23,7 @@ class ViolationChanges(msgspec.Struct, frozen=True):
     """The changes from one look to the next, each in the order of the report."""
 
     new: tuple[Violation, ...]
-    mended: tuple[Violation, ...]
+    fixed: tuple[Violation, ...]
 
 
 class Ledger:
@@ -60,18 +60,18 @@ class Ledger:
         """
         seen = tuple(dict.fromkeys(found))
         again = _matched(self._open, seen, present)
-        mended, kept = [], []
+        fixed, kept = [], []
         for place, one in enumerate(self._open):
             if place in again:
                 kept.append(seen[again[place]])
             elif one.rule not in not_run and (ids is None or one.id in ids):
-                mended.append(one)
+                fixed.append(one)
             else:
                 kept.append(one)
         matched = {*again.values()}
         new = tuple(one for place, one in enumerate(seen) if place not in matched)
         self._open = (*kept, *new) if ids is not None or not_run else seen
-        return ViolationChanges(new, tuple(mended))
+        return ViolationChanges(new, tuple(fixed))
 
     def clear(self) -> None:
         """Forget everything, as for another branch."""

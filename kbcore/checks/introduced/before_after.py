@@ -11,14 +11,15 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 from kbcore.model.graph import Link, Node, SourceFile
-from kbcore.model.schema import Schema
+from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
-from kbcore.rules.few import COLUMNS, Edge, Look, edge_of
+from kbcore.rules import orphans
+from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
 from kbcore.rules.stale_edges import ORDERING, StaleEdge, content_of, earlier_rows, possibly_carried, stale_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
-from kbcore.view.tables import Likeness
+from kbcore.view.tables import IS_MENTION, Likeness
 from kbcore.view.view import View
 
 
@@ -66,11 +67,11 @@ class ViewSide:
         return found | {link.id: edge_of(link) for link in self._view.links(rest)} if rest else found
 
     def out_of(self, ids: Collection[str], type_: str = "") -> list[Edge]:
-        """Return the links that lead from these ids, standing or not; of one type, or of any."""
+        """Return the links that lead from these ids, resolved or not; of one type, or of any."""
         return self._at("from_id", ids, type_)
 
     def into(self, ids: Collection[str], type_: str = "") -> list[Edge]:
-        """Return the links that lead to these ids, standing or not; of one type, or of any."""
+        """Return the links that lead to these ids, resolved or not; of one type, or of any."""
         return self._at("to_id", ids, type_)
 
     def _at(self, column: Literal["from_id", "to_id"], ids: Collection[str], type_: str) -> list[Edge]:
@@ -95,12 +96,13 @@ class ViewSide:
         return [edge for edge in edges if edge.type == type_] if type_ else edges
 
     def has_edges(self) -> bool:
-        """Return whether any link is resolved."""
-        if any(edge is not None and edge.is_resolved for edge in self._links.values()):
+        """Return whether any link is resolved that is no link in the text of a document."""
+        if any(edge is not None and _counts(edge) for edge in self._links.values()):
             return True
         # So many rows of the base may be replaced by what came after it.
         most = 1 + self._view.tail_rows + len(self._links)
-        rows = self._view.cells("link", ("id",), (f"is_resolved limit {most}", ()), lambda link: link.is_resolved)
+        condition = f"is_resolved and not {IS_MENTION} limit {most}"
+        rows = self._view.cells("link", ("id",), (condition, ()), lambda link: _counts(edge_of(link)))
         return any(id_ not in self._links for (id_,) in rows)
 
     def sources(self, paths: Collection[str]) -> list[SourceFile]:
@@ -135,11 +137,14 @@ class Sides:
 
     def after(self) -> Look:
         """Return what the rules look at after the change."""
-        return Look(self._after, self._changes, self._schema, self._made_suspect)
+        return Look(self._after, self._changes, self._schema, self._made_suspect, self._has_or_had_edges)
 
     def before(self) -> Look:
         """Return what they look at before it. What was suspect already is left out of the other side."""
-        return Look(self._before, self._changes, self._schema, list)
+        return Look(self._before, self._changes, self._schema, list, self._has_or_had_edges)
+
+    def _has_or_had_edges(self) -> bool:
+        return self._after.has_edges() or self._before.has_edges() or orphans.had_edges(self._view.rows)
 
     def _made_suspect(self) -> list[StaleEdge]:
         turned = {
@@ -222,6 +227,11 @@ class Sides:
         for id_, *row in earlier_rows(self._view.rows, ids, NODES.columns):
             found[id_].append(NODES.element(row))
         return found
+
+
+def _counts(edge: Edge) -> bool:
+    """Return what ``has_edges`` asks of each link; in SQL, ``is_resolved and not IS_MENTION``."""
+    return edge.is_resolved and not (edge.type == MENTIONS and edge.files)
 
 
 def _at(versions: Iterable[Node], seq: int, newest: Node) -> Node:

@@ -2,7 +2,7 @@
 
 Two violations are the same one where their keys are (``rules.accepted.key_of``): rule, id, code, field and values,
 never the message. A rule that could not run over either state is reported as not run: nothing can be said of what it
-would have found.
+would have found. What a rule found before is not fixed where it was not run afterwards.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Introduced(msgspec.Struct, frozen=True):
     """New violations, as a report, and the violations that no longer exist."""
 
     report: CheckReport
-    mended: tuple[Violation, ...] = ()
+    fixed: tuple[Violation, ...] = ()
 
 
 def of_entities(found: Introduced, ids: Collection[str]) -> Introduced:
     """Return what is new, and what was fixed, of these entities alone."""
     new = [one for one in found.report.violations if one.id in ids]
     report = CheckReport(is_ok(new, found.report.rules), new, found.report.rules)
-    return Introduced(report, tuple(one for one in found.mended if one.id in ids))
+    return Introduced(report, tuple(one for one in found.fixed if one.id in ids))
 
 
 def introduced(
@@ -45,7 +45,7 @@ def introduced(
     """
     broken = {run.id: run.reason for run in before.rules if run.status == "not_run"}
     runs = [_run_on_both(run, broken.get(run.id)) for run in after.rules]
-    compared = {run.id for run in runs if run.status != "not_run"}
+    compared = {run.id for run in runs if run.status == "ran"}
     old = [one for one in before.violations if one.rule in compared]
     new = [one for one in after.violations if one.rule in compared]
     old, new = _subtracted(old, new, [(key_of(one), one.line) for one in old], [(key_of(one), one.line) for one in new])

@@ -60,10 +60,17 @@ def point_of(workspace: Workspace, view: View, branch: str, text: str, *, is_loc
         return Point(parted, None, f"since {word} (seq {parted})")
     shared = _shared(workspace, branch, word, commit)
     said = f"since {word} (commit {shared[:_SHOWN]})"
-    if parted is not None:
-        return Point(parted, shared, said)
-    seq, is_older = _by_then(workspace, view, shared)
+    seq, is_older = (parted, False) if parted is not None else _by_then(workspace, view, shared)
     return Point(seq, shared, said, is_older)
+
+
+def seq_of(workspace: Workspace, view: View, branch: str, word: str, shared: str) -> int:
+    """Return the last record of a branch that is as old as the commit which it shares with a revision.
+
+    Raises: ``GitUnusable``.
+    """
+    parted = _parted_from(workspace, view, branch, word)
+    return _by_then(workspace, view, shared)[0] if parted is None else parted
 
 
 def _parted_from(workspace: Workspace, view: View, branch: str, word: str) -> int | None:

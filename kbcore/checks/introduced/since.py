@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from kbcore import gc_pause
-from kbcore.checks import check_ids, judge
+from kbcore.checks import check_ids, idle_in, judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.compare import Introduced, introduced, of_entities
 from kbcore.checks.introduced.point import Point, point_of
 from kbcore.git import blobs
-from kbcore.git.kept import kept_of
+from kbcore.git.tracked_paths import kept_of
 from kbcore.model.graph import former_ids
 from kbcore.model.state import Changes
 from kbcore.rules import CheckReport, suspect_edge
@@ -53,14 +53,14 @@ def check_since(
     """
     point = point_of(workspace, view, branch, text, is_local=is_local)
     check_ids(view, ids)
-    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids)
+    now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view))
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
     back = Changes()
     with gc_pause.paused(), scratch_copy(view, point.seq) as before:
         if point.commit is not None:
             repo, env = workspace.repo, workspace.machine.env
             tree = blobs.tree_of(repo, env, point.commit)
-            back = Documents(workspace).sync_tree(before, tree)
+            back = Documents(workspace, workspace.store(branch).claims).sync_tree(before, tree)
             files = kept_of(repo, env, tree)
         earlier = [former for node in view.nodes(ids) for former in former_ids(node)]
         was = judge(workspace, before, files, only=only, ids=[*ids, *earlier])
@@ -68,7 +68,8 @@ def check_since(
             # The store began after the commit: what it holds came on top of the commit, not before it.
             was = _at_first(was)
             with scratch_copy(view, view.seq, base_state=(point.seq, back)) as after:
-                now = judge(workspace, after, tree_of(workspace, branch), only=only, ids=ids)
+                there = tree_of(workspace, branch)
+                now = judge(workspace, after, there, only=only, ids=ids, idle=idle_in(after))
         found = introduced(was, now, view.renamed)
     if changed_by == EVERYTHING:
         return Since(point, found)

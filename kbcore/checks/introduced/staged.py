@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from kbcore import gc_pause, limits
-from kbcore.checks import judge
+from kbcore.checks import idle_in, judge
 from kbcore.checks.introduced.compare import Introduced, introduced
 from kbcore.checks.introduced.symbols import (
+    COMMENT_LINE,
     IMPLEMENTS,
     Comment,
     Staged,
@@ -24,10 +26,11 @@ from kbcore.checks.introduced.symbols import (
     comments_in,
     named_in,
     rule_of,
+    unchecked_in,
 )
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
-from kbcore.git.kept import kept_of
+from kbcore.git.tracked_paths import kept_of
 from kbcore.model.state import Changes
 from kbcore.rules import missing_file, staged_symbol
 from kbcore.store.apply import nearest_id
@@ -39,6 +42,8 @@ from kbcore.view.view import View
 
 _OVER_FILES: Final = frozenset({missing_file.RULE.id, staged_symbol.RULE.id})
 """Rules that look at more than what is stated."""
+_PROSE: Final = (".md", ".markdown", ".rst", ".txt", ".adoc")
+"""Endings of files whose comments are examples."""
 _BINARY: Final = b"\0"
 _SYMBOLS: Final = f"""
 with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
@@ -65,6 +70,8 @@ class StagedOutcome(msgspec.Struct, frozen=True):
     facts: Callable[[str], Facts | None]
     comments: tuple[Comment, ...] = ()
     """Comments that the rule over staged symbols counted: no fact states them."""
+    unchecked: tuple[Comment, ...] = ()
+    """Comments in other staged source files, which name no requirement: the rule does not look at these files."""
 
 
 def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) -> StagedOutcome:
@@ -83,7 +90,7 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
     after = blobs.staged_tree(repo, env, before)
     staged = [path for path, blob in after.items() if before.get(path) != blob and blob.mode != blobs.SUBMODULE]
     removed = before.keys() - after.keys()
-    documents = Documents(workspace)
+    documents = Documents(workspace, workspace.store(workspace.head().branch).claims)
     with gc_pause.paused():
         known = documents.differing(view, before)
         is_stated = documents.is_stated_by([*staged, *removed], after)
@@ -93,12 +100,17 @@ def check_staged(workspace: Workspace, view: View, *, only: Sequence[str] = ()) 
             was = judge(workspace, copy, kept_of(repo, env, before), only=only, idle=idle)
             changes = documents.sync_tree(copy, after) if is_stated else Changes()
             looked_at = _staged(workspace, copy, after, staged, (documents, changes))
+            marked = blobs.staged_with(repo, env, COMMENT_LINE).intersection(staged) - looked_at.files.keys()
+            others = _files(documents, after, [path for path in sorted(marked) if not path.endswith(_PROSE)], ())
+            unchecked = unchecked_in(_with_types(workspace, copy, others, ()))
             rule = rule_of(looked_at)
-            now = judge(workspace, copy, kept_of(repo, env, after), only=only, extra=[rule], idle=idle)
+            files = kept_of(repo, env, after)
+            now = judge(workspace, copy, files, only=only, extra=[rule], idle=idle_in(copy, idle))
             found = introduced(was, now, copy.renamed)
     has_run = any((run.id, run.status) == (staged_symbol.RULE.id, "ran") for run in found.report.rules)
     comments = comments_in(looked_at) if has_run else ()
-    return StagedOutcome(found, len(staged) + len(removed), lambda path: documents.facts_at(path, after), comments)
+    facts = partial(documents.facts_at, tree=after)
+    return StagedOutcome(found, len(staged) + len(removed), facts, comments, unchecked if has_run else ())
 
 
 def _busy(_: str) -> str:
@@ -131,7 +143,13 @@ def _staged(
     listed = {one.file for one in symbols}.intersection(staged)
     looked_at = wanted | lacking | listed
     paths = [path for path in after if path in looked_at]
-    files = _files(documents, after, paths, wanted)
+    return _with_types(workspace, copy, _files(documents, after, paths, wanted), symbols)
+
+
+def _with_types(
+    workspace: Workspace, copy: View, files: dict[str, StagedFile], symbols: tuple[StagedSymbol, ...]
+) -> Staged:
+    """Return files and symbols with the types of what the comments of the files name."""
     named = sorted({key for file in files.values() for key in named_in(file.text)})
     types: dict[str, Any] = dict(
         copy.rows("select id, type from node where id in (select unnest($1::varchar[]))", [named])

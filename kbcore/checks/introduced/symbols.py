@@ -20,6 +20,8 @@ from kbcore.text.escaping import in_quotes
 IMPLEMENTS: Final = "implements"
 
 _COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
+COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
+"""Matches each line with a comment, for git."""
 _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 """Endings of a comment in any language."""
 
@@ -81,6 +83,17 @@ def named_in(text: str) -> list[str]:
     return [spelling for _, item in _items(text) for spelling in _spellings(item)]
 
 
+def unchecked_in(staged: Staged) -> tuple[Comment, ...]:
+    """Return the comments that name no requirement, in files that are given for these alone, in order."""
+    found = [
+        Comment(file.path, one.line, one.id)
+        for file in staged.files.values()
+        for one in _named(file, staged)
+        if not _fits(staged, one)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.file, one.line)))
+
+
 def comments_in(staged: Staged) -> tuple[Comment, ...]:
     """Return the requirements that comments name and no edge of a symbol of their file leads to, in order of files."""
     found = [
@@ -108,13 +121,13 @@ def _findings(staged: Staged, _: RuleContext) -> Iterator[Finding]:
             if not _fits(staged, one):
                 yield _unfit(staged, file, one, may_guess=hints_left > 0)
                 hints_left -= 1
-    told = set()
+    with_findings = set()
     for symbol in staged.symbols:
-        told.add(symbol.file)
+        with_findings.add(symbol.file)
         if not symbol.implements and symbol.file not in covered:
             yield _lacking(symbol)
     for file in staged.files.values():
-        if file.is_wanted and file.path not in covered | told:
+        if file.is_wanted and file.path not in covered | with_findings:
             hint = "Write a comment `kb: implements ID` into it, or list its symbols in a manifest."
             yield Finding(file.path, "The file names no requirement.", hint, file.path, names_id=False)
 

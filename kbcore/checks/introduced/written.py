@@ -7,8 +7,8 @@ find, and nothing that stops them, changes what becomes of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Final, NamedTuple
+from functools import cache, partial
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -20,19 +20,21 @@ from kbcore.checks.introduced.misspelled import misspelled
 from kbcore.errors import KBError, NotFound, Rejected
 from kbcore.model.changeset import Changeset
 from kbcore.model.renames import renamed_in
-from kbcore.model.state import Changes, Draft
+from kbcore.model.state import Changes, Draft, without_hidden
 from kbcore.remedies import kb
 from kbcore.rules import RULES, Violation, orphans, suspect_edge
 from kbcore.rules.accepted import BaselineEntry, key_of
 from kbcore.store import apply, dry_run
 from kbcore.store.answers import Outcome
-from kbcore.store.apply import Reading
-from kbcore.store.history import undo
+from kbcore.store.apply import Noting, Reading
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
-from kbcore.sync.locate import check_unrecorded, check_withdrawn, with_places
+from kbcore.sync.ids_elsewhere import in_use_elsewhere
+from kbcore.sync.locate import check_unrecorded, check_withdrawn, check_withdrawn_of_undo, with_places
 from kbcore.view.view import View
+
+Point = TypeVar("Point", contravariant=True)  # noqa: PLC0105 - one name for all of its users
 
 LOOKING: Final = frozenset(rule.id for rule in RULES if rule.look is not None)
 """All but those that planning holds or warns of by itself, and one of files."""
@@ -63,7 +65,14 @@ def apply_changeset(
         check_withdrawn(read, recorded, changeset)
     try:
         outcome = apply.apply_changeset(
-            workspace, branch, author, changeset, follows_head=follows_head, read=read, note=drafts.append
+            workspace,
+            branch,
+            author,
+            changeset,
+            follows_head=follows_head,
+            read=read,
+            elsewhere=partial(in_use_elsewhere, workspace, branch),
+            note=drafts.append,
         )
     except (Rejected, NotFound) as refused:
         placed = with_places(workspace, changeset, refused, branch=branch, read=read)
@@ -73,28 +82,51 @@ def apply_changeset(
     return with_warnings(workspace, branch, author, outcome, drafts, is_tried=changeset.dry_run, read=read)
 
 
-def revert(
-    workspace: Workspace, branch: str, author: Author, seqs: Sequence[int], options: UndoOptions, *, follows_head: bool
-) -> Outcome:
-    """Do as ``undo.revert``, and warn as ``apply_changeset`` does. Raises: what ``undo.revert`` raises."""
-    drafts: list[Draft] = []
-    outcome = undo.revert(workspace, branch, author, seqs, options, follows_head=follows_head, note=drafts.append)
-    return with_warnings(workspace, branch, author, outcome, drafts, is_tried=options.dry_run)
+class Undo(Protocol[Point]):
+    """``undo.revert`` of some records, or ``undo.rollback`` to a record."""
+
+    def __call__(
+        self,
+        workspace: Workspace,
+        branch: str,
+        author: Author,
+        point: Point,
+        /,
+        *,
+        options: UndoOptions,
+        follows_head: bool,
+        note: Noting | None,
+    ) -> Outcome:
+        """Undo as one new record; ``note`` gets each draft that is made of it."""
 
 
-def rollback(
+def undone(
+    undo: Undo[Point],
     workspace: Workspace,
     branch: str,
     author: Author,
-    to_seq: int,
-    options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
+    point: Point,
     *,
+    options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
     follows_head: bool,
+    read: Reading | None = None,
 ) -> Outcome:
-    """Do as ``undo.rollback``, and warn as ``apply_changeset`` does. Raises: what ``undo.rollback`` raises."""
+    """Do as ``undo``, with the warnings and, with ``read``, the refusals of ``apply_changeset``.
+
+    Raises: what ``undo`` raises; ``NotSynced``.
+    """
+
+    def carry_out(options: UndoOptions, note: Noting) -> Outcome:
+        return undo(workspace, branch, author, point, options=options, follows_head=follows_head, note=note)
+
+    if read is not None and read(lambda view: bool(view.overlay_mark)):
+        planned: list[Draft] = []
+        carry_out(msgspec.structs.replace(options, dry_run=True), planned.append)
+        for draft in planned[-1:]:
+            check_withdrawn_of_undo(read, workspace.store(branch).read, draft.changes)
     drafts: list[Draft] = []
-    outcome = undo.rollback(workspace, branch, author, to_seq, options, follows_head=follows_head, note=drafts.append)
-    return with_warnings(workspace, branch, author, outcome, drafts, is_tried=options.dry_run)
+    outcome = carry_out(options, drafts.append)
+    return with_warnings(workspace, branch, author, outcome, drafts, is_tried=options.dry_run, read=read)
 
 
 def with_warnings(
@@ -130,7 +162,9 @@ def warnings_of(
     ``seq`` is that of its record; None where it is only tried. Others may have recorded something since. With ``read``
     a violation that is none by what the files say now, which no record has yet, is left out.
     """
-    changes = draft.changes
+    changes = without_hidden(draft.changes)
+    if not changes:
+        return []
     number = max(len(draft.ops), len(changes.nodes) + len(changes.links))
     if number > _MOST_ITEMS:
         return [_not_run(f"it has {number} items, more than {_MOST_ITEMS}. {kb('check')} runs them.")]
@@ -140,7 +174,7 @@ def warnings_of(
 
     try:
         found = (
-            _found_of_plan(workspace, branch, author, draft)
+            _found_of_plan(workspace, branch, author, draft, changes)
             if seq is None
             else workspace.store(branch).read(on, publishes=False)
         )
@@ -173,12 +207,12 @@ def _not_settled(
     return [one for one in found if one.rule not in rules or key_of(one) in present]
 
 
-def _found_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft) -> _Broken:
-    """Return what a plan introduces, by a view of its own that takes it in."""
+def _found_of_plan(workspace: Workspace, branch: str, author: Author, draft: Draft, changes: Changes) -> _Broken:
+    """Return what a plan introduces by these of its changes, by a view of its own that takes it in."""
 
     def on(view: View) -> _Broken:
         dry_run.take(view, author, Request(), lambda _view, _stamp: draft, workspace.machine.clock.now())
-        return _found(workspace, branch, view, draft.changes, view.seq)
+        return _found(workspace, branch, view, changes, view.seq)
 
     own = dry_run.unshared_view(workspace, branch)
     try:

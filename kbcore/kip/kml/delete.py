@@ -14,7 +14,7 @@ from kbcore.kip.kml.protection import deletion_refused, is_undeletable
 from kbcore.kip.kml.selection import concepts, propositions, selected
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind
 from kbcore.kip.names import GIVEN
-from kbcore.model.graph import CLIENT, Link
+from kbcore.model.graph import CLIENT, FORMER_KEY, Link
 from kbcore.model.state import Changes
 from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
@@ -100,6 +100,9 @@ def delete_keys(work: CommandDrafts, command: s.DeleteKeys) -> Intent:
 def _check_key(draft: Draft, part: str, key: str, at: int) -> None:
     """Refuse to drop what an element cannot be without. Raises: ``KipRefused``."""
     if part == "attributes":
+        if key == FORMER_KEY and isinstance(draft, NodeDraft):
+            message = f"`{key}` is set by KB and by documents, and cannot be deleted."
+            raise refused(CONSTRAINT, message, at=at, hint="Leave it out.")
         besides_kind(draft, {key: None}, at)
         return
     is_member = _is_member(draft, key)

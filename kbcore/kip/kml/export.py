@@ -16,7 +16,6 @@ import msgspec
 from kbcore.config.settings import KipLimits
 from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
 from kbcore.kip.kml.drafts import MERGED_VALUES, UPDATED, LinkDraft
@@ -24,9 +23,10 @@ from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.paging import cursor_in, head_words, mark_of
 from kbcore.kip.printer import write
+from kbcore.kip.sql.projection import ValueSlice
 from kbcore.limits import MAX_KIP_BYTES
 from kbcore.model.concepts import PREDICATE, TYPE
-from kbcore.model.graph import Link, Node
+from kbcore.model.graph import FORMER_KEY, Link, Node, former_ids
 from kbcore.model.schema import Schema
 from kbcore.text import cursor as cursors
 from kbcore.view.view import View
@@ -65,6 +65,8 @@ def export(view: View, schema: Schema, command: s.ExportCommand, limits: KipLimi
         message = f"The capsule would have {len(text.encode())} bytes; one command takes {MAX_KIP_BYTES}."
         raise refused(RESOURCE, message, at=command.at, hint=_HINT)
     counts = {"concepts": len(capsule.nodes), "propositions": len(capsule.links)}
+    renamed = sum(bool(former_ids(node)) for node in capsule.nodes.values())
+    counts |= {"former_ids_left_out": renamed} if renamed else {}
     token = ""
     if len(ids) < len(found):
         token = cursors.encode(cursors.Cursor(mark, view.seq, 0, ids[-1], now, view.overlay_mark))
@@ -200,6 +202,7 @@ def _text(work: CommandDrafts, nodes: Sequence[Node], links: Sequence[Link]) -> 
     blocks: list[s.Block] = []
     for node in sorted(nodes, key=lambda one: (one.type != TYPE, one.type != PREDICATE, one.id)):
         shown = node_json(node, names)
+        shown["attributes"].pop(FORMER_KEY, None)  # only KB and documents set them
         handles[node.id] = s.Variable(f"c{len(handles) + 1}")
         identity = s.Matcher(type=s.Text(shown["type"]), name=s.Text(shown["name"]))
         blocks.append(

@@ -21,7 +21,7 @@ from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import CommandDrafts, misused
 from kbcore.kip.names import concept_id
 from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
-from kbcore.model.graph import CLIENT, Link
+from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, former_ids
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
@@ -116,6 +116,7 @@ def _fill(work: CommandDrafts, source: NodeDraft, target: NodeDraft) -> tuple[in
     aliases = [*_list(attributes.get(ALIASES)), source.name, *_list(gone["attributes"].pop(ALIASES, None))]
     merged = (kept["metadata"] | target.edits.metadata).get(MERGED_FROM)
     before = [*_list(merged), *_list(gone["metadata"].get(MERGED_FROM)), source.id]
+    _join_former_ids(source, target, attributes, gone["attributes"])
     is_fixed = bool(target.old.owners) or not target.is_stored or (target.type, target.name) in VOCABULARY
     may_win = not is_fixed and kept["metadata"].get("confidence") is not None
     found = _take_in(target, kept, gone, source.id, may_win=may_win)
@@ -124,6 +125,14 @@ def _fill(work: CommandDrafts, source: NodeDraft, target: NodeDraft) -> tuple[in
         target.edits.attributes[ALIASES] = known
     target.edits.metadata[MERGED_FROM] = distinct(before)
     return found
+
+
+def _join_former_ids(source: NodeDraft, target: NodeDraft, attributes: Mapping[str, Any], gone: dict[str, Any]) -> None:
+    """Give the former ids of the source to the target, unless a file states those of the target."""
+    former = former_ids(source.old)
+    if former and target.old and FORMER_IDS not in target.old.owners:
+        gone.pop(FORMER_KEY, None)
+        target.edits.attributes[FORMER_KEY] = distinct([*_list(attributes.get(FORMER_KEY)), *former])
 
 
 def _take_in(

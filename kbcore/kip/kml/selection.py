@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.errors import REFERENCE, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.kml.work import CommandDrafts, Draft
+from kbcore.kip.sql.projection import ValueSlice
 from kbcore.text.escaping import in_quotes
 
 _ALL: Final = ValueSlice()

@@ -13,13 +13,13 @@ from typing import Any, Final
 from kbcore.errors import KipRefused
 from kbcore.kip import scoping
 from kbcore.kip import syntax as s
-from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
 from kbcore.kip.kml.drafts import NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
+from kbcore.kip.sql.projection import ValueSlice
 from kbcore.model.request_reader import kind_of
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same

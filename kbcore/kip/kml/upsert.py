@@ -52,8 +52,8 @@ def apply_upserts(work: CommandDrafts, command: s.Upserts) -> Intent:
         rows = _rows(work, upsert)
         written += len(rows) * _size(upsert)
         if written > limits.MAX_KIP_APPLIED:
-            told = f"The command would write {written} blocks and links, row by row of its WHERE"
-            message = f"{told}; the limit is {limits.MAX_KIP_APPLIED}."
+            excess = f"The command would write {written} blocks and links, row by row of its WHERE"
+            message = f"{excess}; the limit is {limits.MAX_KIP_APPLIED}."
             raise refused(RESOURCE, message, at=upsert.at, hint="Narrow WHERE down, and send several commands.")
         for row in rows:
             _Blocks(work, upsert, row, receipt).apply()

@@ -14,13 +14,13 @@ from kbcore.errors import KipRefused
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import name_hint, prepared
-from kbcore.kip.compile.projection import ValueSlice
 from kbcore.kip.elements import name_of
 from kbcore.kip.errors import CONSTRAINT, DUPLICATE, NOT_FOUND, refused
 from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
 from kbcore.kip.names import TypeNames, concept_id
-from kbcore.kip.undefined import no_predicate, no_type
+from kbcore.kip.run_statement import name_hint, prepared
+from kbcore.kip.sql.projection import ValueSlice
+from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.kip.vocabulary import TYPES, Vocabulary
 from kbcore.model.concepts import DOMAIN, IN_DOMAIN, PREDICATE, SCHEMA_DOMAIN, TYPE
 from kbcore.model.graph import Link, Node
@@ -93,7 +93,7 @@ class CommandDrafts:
             return
         links = sorted(filter(is_link_id, wanted))
         nodes = sorted(wanted.difference(links))
-        self._read |= dict.fromkeys(nodes) | {node.id: node for node in self.view.nodes(nodes)}
+        self._read |= dict.fromkeys(nodes) | {node.id: node for node in self.view.nodes(nodes) if not node.is_hidden}
         self._read_links |= dict.fromkeys(links) | {link.id: link for link in self.view.links(links)}
 
     def stored_links(self, ids: Collection[str], at: int = 0) -> list[LinkDraft]:

@@ -13,7 +13,7 @@ from kbcore.kip.meta.neighbourhood import neighbourhood
 from kbcore.kip.names import concept_id
 from kbcore.kip.paging import cursor_in, mark_of
 from kbcore.kip.reference import SYNTAX
-from kbcore.kip.undefined import no_predicate, no_type
+from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model.concepts import DOMAIN, PERSON, PREDICATE, SELF, TYPE
 from kbcore.model.graph import Node
@@ -36,7 +36,7 @@ def describe(view: View, schema: Schema, tree: s.Describe) -> tuple[Any, str]:
         case s.DescribePrimer():
             return primer(view, known), ""
         case s.DescribeDomains():
-            return [_domain_json(one) for one in domains.fields(view, known)], ""
+            return [_domain_json(one) for one in domains.domains(view, known)], ""
         case s.DescribeSyntax():
             return SYNTAX, ""
         case s.DescribeTypes():
@@ -52,17 +52,17 @@ def primer(view: View, known: Vocabulary) -> dict[str, Any]:
     key = concept_id(PERSON, SELF)
     actor = next(iter(view.nodes([key])), None) or _node_of(known, key)
     identity = {name: part for name, part in node_json(actor, known.names).items() if name != "metadata"}
-    fields = domains.fields(view, known)
-    largest = sorted(fields, key=lambda one: (-one.members, one.name))[:_MAPPED]
+    found = domains.domains(view, known)
+    largest = sorted(found, key=lambda one: (-one.members, one.name))[:_MAPPED]
     mapped = [
         _domain_json(one) | {"key_concept_types": list(one.types), "key_proposition_types": list(one.predicates)}
         for one in sorted(largest, key=lambda one: one.name)
     ]
     shown = {"identity": identity, "domain_map": mapped, "outside_domains": domains.outside(view, known)}
-    return shown | ({"domains": len(fields)} if len(fields) > len(mapped) else {})
+    return shown | ({"domains": len(found)} if len(found) > len(mapped) else {})
 
 
-def _domain_json(field: domains.Field) -> dict[str, Any]:
+def _domain_json(field: domains.Domain) -> dict[str, Any]:
     description = field.node.fields.get("attributes.description", "")
     return {
         "id": field.node.id,

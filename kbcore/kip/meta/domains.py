@@ -36,7 +36,7 @@ _OUTSIDE: Final = (
 _DOMAINS: Final = "select id from node where type = ? order by id"
 
 
-class Field(msgspec.Struct, frozen=True):
+class Domain(msgspec.Struct, frozen=True):
     """A domain: how many concepts belong to it, of which types, and by which predicates they are linked."""
 
     node: Node
@@ -46,7 +46,7 @@ class Field(msgspec.Struct, frozen=True):
     predicates: tuple[str, ...]
 
 
-def fields(view: View, known: Vocabulary) -> list[Field]:
+def domains(view: View, known: Vocabulary) -> list[Domain]:
     """Return the domains of a branch by their names."""
     stored = {node.id: node for node in view.nodes([key for (key,) in view.rows(_DOMAINS, [DOMAIN])])}
     nodes = {node.id: node for node in known.nodes if node.type == DOMAIN} | stored
@@ -61,7 +61,7 @@ def fields(view: View, known: Vocabulary) -> list[Field]:
         if domain in predicates:
             predicates[domain][predicate] += count
     found = [
-        Field(node, name_of(node, known.names), types[key].total(), _most(types[key]), _most(predicates[key]))
+        Domain(node, name_of(node, known.names), types[key].total(), _most(types[key]), _most(predicates[key]))
         for key, node in nodes.items()
     ]
     return sorted(found, key=lambda one: (one.name, one.node.id))

@@ -14,9 +14,9 @@ import msgspec
 from kbcore.ids import is_link_id
 from kbcore.kip import find
 from kbcore.kip import syntax as s
-from kbcore.kip.asking import name_hint
 from kbcore.kip.elements import link_json, node_json
 from kbcore.kip.errors import NOT_FOUND, RESOURCE, refused
+from kbcore.kip.run_statement import name_hint
 from kbcore.kip.vocabulary import Vocabulary
 from kbcore.limits import MAX_KIP_NEIGHBOURHOOD_CHARS
 from kbcore.model.concepts import IN_DOMAIN

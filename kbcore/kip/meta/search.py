@@ -6,6 +6,7 @@ What no record holds, such as the definitions of types, is searched besides the 
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -16,8 +17,8 @@ from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, name_of
 from kbcore.kip.errors import RESOURCE, SYNTAX, refused
 from kbcore.kip.meta.likeness import SAME, asked_words, likeness
-from kbcore.kip.paging import START_OVER, cursor_in, head_words, mark_of
-from kbcore.kip.undefined import no_predicate, no_type
+from kbcore.kip.paging import START_OVER, check_same, cursor_in, head_words, mark_of
+from kbcore.kip.undefined_names import no_predicate, no_type
 from kbcore.kip.vocabulary import Vocabulary, vocabulary
 from kbcore.model.graph import Link, Node
 from kbcore.model.schema import Schema
@@ -104,9 +105,8 @@ def search(place: IndexLocation, view: View, schema: Schema, tree: s.SearchComma
         hits, basis, notes = _concepts(place, view, known, tree)
     else:
         hits = _propositions(view, schema, known, tree)
-    if tree.cursor and cursor and cursor.basis != basis:
-        message = "The readable documents differ from those of the page before, by which the order may change."
-        raise refused(SYNTAX, message, at=tree.cursor.at, hint=START_OVER)
+    if tree.cursor:
+        check_same(tree.cursor, partial(cursors.check_basis, cursor, basis))
     today = date.fromisoformat(place.workspace.machine.clock.now()[:10])
     weighed = [msgspec.structs.replace(hit, score=hit.score * _weight(hit.element, today)) for hit in hits]
     best = sorted(weighed, key=lambda hit: (-hit.score, hit.place, hit.element.type, hit.element.id))

@@ -101,13 +101,13 @@ def _bad_string(word: str) -> BadToken:
 def _strange(found: re.Match[str]) -> BadToken:
     character, offset = found[0], found.start()
     name = unicodedata.name(character, "").lower()
-    told = f"U+{ord(character):04X}{f' ({name})' if name else ''}"
+    coded = f"U+{ord(character):04X}{f' ({name})' if name else ''}"
     if character == "\ufeff":
         return BadToken("Save the text without it.", "A byte order mark (U+FEFF) is here", offset)
     if character in _OTHER_QUOTES:
-        return BadToken('Texts are written in straight double quotes: "…".', f"{told} is no quote of KIP", offset)
+        return BadToken('Texts are written in straight double quotes: "…".', f"{coded} is no quote of KIP", offset)
     if unicodedata.category(character) in {"Zs", "Zl", "Zp", "Cf"} or character == "\x85":
         hint = "Use a space, a tab or a plain line break; in a text, it is allowed as it is."
-        return BadToken(hint, f"{told} is no blank of KIP", offset)
+        return BadToken(hint, f"{coded} is no blank of KIP", offset)
     hint = "Names are letters, digits and _ of ASCII; everything else is written in double quotes."
-    return BadToken(hint, f"{told} is only allowed inside of a text in quotes", offset)
+    return BadToken(hint, f"{coded} is only allowed inside of a text in quotes", offset)

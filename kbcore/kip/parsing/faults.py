@@ -50,7 +50,7 @@ _OTHER_WORDS: Final = {
 """Words of other languages, and what KIP has in their place."""
 
 
-class Tokens(Protocol):
+class TokensRead(Protocol):
     """The tokens of a command as far as they were read: what ``lexer.Tokens`` has, which calls this module."""
 
     text: str
@@ -70,21 +70,21 @@ class Tokens(Protocol):
         """The offset of the current token."""
 
 
-def syntax_fault(tokens: Tokens, expected: Sequence[str], hint: str) -> KipRefused:
+def syntax_fault(tokens: TokensRead, expected: Sequence[str], hint: str) -> KipRefused:
     """Return the refusal of the current token, without its line.
 
     ``expected`` are the forms that are allowed there, signs and keywords in back quotes; ``hint`` is the remedy that
     the caller knows, for when the token itself tells none that is more exact.
     """
     bad = bad_token(tokens.word, expected) if tokens.kind == "bad" else None
-    told = f"Expected {one_of(expected)}, found {_found(tokens)}"
+    sentence = f"Expected {one_of(expected)}, found {_found(tokens)}"
     if bad and bad.message:
-        told = bad.message
+        sentence = bad.message
     remedy = (bad.hint if bad else "") or _remedy_of(tokens, expected, hint) or nearest_form(tokens.kinds[: tokens.i])
-    return refused(SYNTAX, f"{told}.", at=tokens.at + (bad.offset if bad else 0), expected=expected, hint=remedy)
+    return refused(SYNTAX, f"{sentence}.", at=tokens.at + (bad.offset if bad else 0), expected=expected, hint=remedy)
 
 
-def _found(tokens: Tokens) -> str:
+def _found(tokens: TokensRead) -> str:
     kind, word = tokens.kind, tokens.word
     shown = escape_controls(shortened(word, _SHOWN_CHARS))
     if kind == "end":
@@ -93,7 +93,7 @@ def _found(tokens: Tokens) -> str:
     return f"{what[kind]}{shown}" if kind in what else f"`{shown}`"
 
 
-def _remedy_of(tokens: Tokens, expected: Sequence[str], hint: str) -> str:
+def _remedy_of(tokens: TokensRead, expected: Sequence[str], hint: str) -> str:
     if tokens.kind == "end":
         return _still_open(tokens) or hint
     if tokens.kind == "[" and tokens.i and tokens.kinds[tokens.i - 1] == "path":
@@ -103,8 +103,8 @@ def _remedy_of(tokens: Tokens, expected: Sequence[str], hint: str) -> str:
     keywords = [form.strip("`") for form in expected if form.strip("`") in KEYWORDS]
     if tokens.kind in KEYWORDS and hint:
         return hint
-    if told := _other_word(tokens, keywords, hint) or hint:
-        return told
+    if sentence := _other_word(tokens, keywords, hint) or hint:
+        return sentence
     if tokens.kind == "name" and any(form.startswith(_VARIABLES) for form in expected):
         return f"A variable begins with a question mark: ?{tokens.word}."
     if "`,`" in expected and tokens.kind in _VALUES:
@@ -113,7 +113,7 @@ def _remedy_of(tokens: Tokens, expected: Sequence[str], hint: str) -> str:
     return _still_open(tokens) if is_closer_missing else ""
 
 
-def _other_word(tokens: Tokens, keywords: Sequence[str], hint: str) -> str:
+def _other_word(tokens: TokensRead, keywords: Sequence[str], hint: str) -> str:
     """Return the remedy for a word that is nearly a keyword that is allowed there, or that of another language."""
     word = tokens.word
     is_name = tokens.kind == "name"
@@ -128,20 +128,20 @@ def _other_word(tokens: Tokens, keywords: Sequence[str], hint: str) -> str:
     return f"Did you mean {near}?" if near else ""
 
 
-def _opener(tokens: Tokens) -> tuple[str, str]:
+def _opener(tokens: TokensRead) -> tuple[str, str]:
     """Return the innermost sign that is still open, and words for where it is."""
     number = tokens.openers[-1]
     return tokens.words[number], f"the `{tokens.words[number]}` of {place_of(tokens.text, tokens.ats[number])}"
 
 
-def _still_open(tokens: Tokens) -> str:
+def _still_open(tokens: TokensRead) -> str:
     if not tokens.openers:
         return ""
     sign, words = _opener(tokens)
     return f"Close {words} with `{_CLOSERS[sign]}`."
 
 
-def _misfit(tokens: Tokens) -> str:
+def _misfit(tokens: TokensRead) -> str:
     """Return the remedy for a closing sign that does not fit the one that is open."""
     if not tokens.openers:
         return f"Remove the `{tokens.kind}`: nothing is open that it could close."

@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(
     (?: ( [A-Za-z_]\w{0,99}+ (?!@) )                                                       # 1 a word
       | ( [?][A-Za-z_]\w{0,99}+ (?: [.][A-Za-z_]\w{0,99}+ ){0,31}+ (?![.]|@) )             # 2 a variable, a path
       | ( [{}()\[\],] | [=!<>]= | && | [|][|] | [<>!|] | : (?![A-Za-z_]) )                 # 3 a sign
-      | ( "[^"\\\x00-\x1f]*+" )                                                            # 4 a string as it stands
+      | ( "[^"\\\x00-\x1f]*+" )                                                            # 4 a string without escapes
       | ( " (?: [^"\\\x00-\x1f]++ | \\ (?: ["\\/bfnrt] | u[0-9A-Fa-f]{4} ) )*+ " )         # 5 a string with escapes
       | ( -? (?: 0 | [1-9][0-9]*+ ) (?: [.][0-9]++ )? (?: [eE][+-]?[0-9]++ )? (?![.]|@) )  # 6 a number
       | ( :[A-Za-z_]\w{0,99}+ (?!@) )                                                      # 7 a placeholder

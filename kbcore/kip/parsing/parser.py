@@ -1,4 +1,4 @@
-"""The door of the parser: a text to the tree of its one command."""
+"""The parser: a text to the tree of its one command."""
 
 from __future__ import annotations
 

@@ -39,11 +39,11 @@ def task(key: str, now: str) -> tuple[AnswerOption, ...]:
 def duplicate(gone: Node, kept: Node, known: Any) -> tuple[AnswerOption, ...]:
     """Return what two concepts that look alike come to: one, or two that are distinguished for good."""
     merge = "MERGE CONCEPT ?gone INTO ?kept WHERE { ?gone {id: :gone} ?kept {id: :kept} }"
-    apart = f"UPSERT {{ CONCEPT {{ {{id: :gone}} SET ATTRIBUTES {{ distinct_from: :distinct }} }} }} {_META}"
+    distinguish = f"UPSERT {{ CONCEPT {{ {{id: :gone}} SET ATTRIBUTES {{ distinct_from: :distinct }} }} }} {_META}"
     before = known if isinstance(known, list) else []
     return (
         AnswerOption("they are one", (merge,), {"gone": gone.id, "kept": kept.id}),
-        AnswerOption("they are two", (apart,), {"gone": gone.id, "distinct": [*before, kept.id]}),
+        AnswerOption("they are two", (distinguish,), {"gone": gone.id, "distinct": [*before, kept.id]}),
     )
 
 

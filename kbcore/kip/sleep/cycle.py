@@ -177,7 +177,7 @@ class _Cycle:
         done: list[Done] = []
         try:
             done += (self.run_phase(phase) for phase in _PHASES if phase.number in wanted)
-            seq, after, work = self.place.read(lambda view: (view.seq, *self._told(view)))
+            seq, after, work = self.place.read(lambda view: (view.seq, *self._assessed(view)))
         except KBError as error:
             if self.place.is_real:
                 _add_progress(error, done, [phase for phase in _PHASES if phase.number in wanted][len(done) :])
@@ -195,7 +195,7 @@ class _Cycle:
             work=work,
         )
 
-    def _told(self, view: View) -> tuple[Assessment, WorklistPage]:
+    def _assessed(self, view: View) -> tuple[Assessment, WorklistPage]:
         memory = self.memory(view)
         return assess(memory), page(memory, self.branch)
 
@@ -243,13 +243,12 @@ def _add_progress(error: KBError, done: Sequence[Done], left: Sequence[Phase]) -
     rows = some_of([f"{one.phase} {one.name} (record {one.seq})" for one in written], len(written))
     not_done = some_of([f"{one.number} {one.name}" for one in left], len(left)) or "none"
     error.applied = "yes" if error.applied == "no" else error.applied
-    error.message = f"{error.message.rstrip('.')}. These phases were written before: {rows}; not run: {not_done}."
+    error.add(f"These phases were written before: {rows}; not run: {not_done}.")
     error.remedy = f"{error.remedy} {kb('sleep', lead='Run')} again: it does what is left, and nothing twice.".lstrip()
     error.data |= {
         "phases_written": [{"phase": one.phase, "name": one.name, "seq": one.seq} for one in written],
         "phases_left": [one.number for one in left],
     }
-    error.args = (error.message,)
 
 
 def _look(memory: Memory) -> tuple[Assessment, str]:

@@ -15,7 +15,7 @@ from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.placing import FILES
 from kbcore.model.concepts import DEFINING
 from kbcore.model.values import normal_time
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.view.history import settled
 
@@ -42,7 +42,7 @@ def plan(memory: Memory) -> PhaseResult:
     free = {row[0]: (row[1], min(row[2], period)) for row in rows if row[3]}
     step.leave(FILES, len(rows) - len(free))
     doubted = {one.id for one in stale_edges(memory.view.rows, free)} if free else set[str]()
-    step.leave(f"suspect, for {typed('check')}", len(doubted))
+    step.leave(f"suspect, for {shell('check')}", len(doubted))
     taken = [key for key in free if key not in doubted]
     step.leave(LATER, len(taken) - len(taken[: step.room]))
     for draft in step.work.stored_links(taken[: step.room]):

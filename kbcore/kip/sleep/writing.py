@@ -18,8 +18,8 @@ _MEMBERSHIPS: Final = "select from_id, id, len(files) = 0 from member where from
 
 def stamp(source: str, confidence: float | None = None) -> dict[str, Any]:
     """Return the metadata of what the sleeping mind writes."""
-    told: dict[str, Any] = {"source": source, "author": SYSTEM}
-    return told if confidence is None else {**told, "confidence": confidence}
+    provenance: dict[str, Any] = {"source": source, "author": SYSTEM}
+    return provenance if confidence is None else {**provenance, "confidence": confidence}
 
 
 def edit(step: PhaseResult, node: NodeDraft, attributes: dict[str, Any]) -> None:

@@ -1,8 +1,8 @@
 """The syntax tree of KIP: one frozen value for each construct, to be used with ``match``. Pure data.
 
-Every node has ``at``, the offset in the text of the token that it begins with. What a placeholder ``:name`` stands
-for is open in the tree of a parser (``parameter``, ``holes``) and never in one that ``binding.bind`` gave back, so that
-who works on a bound tree only meets values.
+Every node has ``at``, the offset in the text of the token that it begins with. The value of a placeholder ``:name``
+is open in the tree of a parser (``parameter``, ``holes``) and never in one that ``binding.bind`` returned, so that
+code that reads a bound tree only meets values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Find the entities that hold a text, of those that pass the other filters, and answer one page of them, best first.
 
-An entity is found when it holds every word that is known at all, or a form of it. Only where none of those that pass
-does, the best of those are found that hold some of them, and that is said.
+An entity is found when it holds every word that is known at all, or a form of it. Those that hold a name of several
+parts, such as ``read-only``, as it was typed come before those that hold its parts alone. Only where none of those that
+pass does, the best of those are found that hold some of them, and that is said.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from kbcore.view.text_query import (
     all_of,
     any_of,
     best_of,
+    first_of,
     worth,
 )
 
@@ -80,7 +82,9 @@ def _find(rows: Rows, query: Query, index: Index, asked: TextSearch, after: str 
     exact += index.numbers_of(asked.names) if asked.names else []
     best = best_of(asked.known, asked.entities)
     for matches, least_share in _tries(index, asked):
-        found, total = _found(rows, query, index, Ranking(tuple(matches), tuple(exact), least_share, best), after)
+        found, total = _found(
+            rows, query, index, Ranking(tuple(matches), tuple(exact), first_of(asked.joined), least_share, best), after
+        )
         if total:
             return Hits(dict(found), total, is_whole=not least_share)
     return Hits({}, 0)

@@ -59,10 +59,10 @@ def understand(rows: Rows, index: Index, text: str) -> TextSearch:
 
     Raises: ``InvalidQuery`` for one without a word, or with too many.
     """
-    found = _read(index, text)
+    found, joined = _read(index, text)
     entities, lacking, basis = index.counts()
     settled = tuple(_settled(rows, index, word, is_last=word is found[-1]) for word in found)
-    return TextSearch(text.strip(), settled, entities, lacking, basis)
+    return TextSearch(text.strip(), settled, entities, joined, lacking, basis)
 
 
 def widened(index: Index, asked: TextSearch) -> TextSearch:
@@ -122,24 +122,33 @@ def _has_spelling(text: str) -> bool:
     return is_long_enough(text) and not _has_digit(text)
 
 
-def _read(index: Index, text: str) -> list[Word]:
-    """Return the words of a text, each once; the last one also means all that begin with it."""
+def _read(index: Index, text: str) -> tuple[list[Word], tuple[str, ...]]:
+    """Return the words of a text, each once, and its names of several parts; the last word means beginnings as well.
+
+    A version is the same with ``v`` before it as without, and two words with a hyphen are the same as one word.
+    """
     asked: dict[str, dict[str, None]] = {}
     typed: dict[str, str] = {}
+    joined: dict[str, None] = {}
     last = ""
     for piece in terms.pieces(terms.read(text)):
         typed = terms.spellings(piece) | typed
-        whole = terms.whole(piece)
+        version = terms.version(piece)
+        whole = terms.whole(version or piece)
         if spelled := _as_name(index, whole):
             [last] = whole
             asked.setdefault(last, dict.fromkeys(spelled))
             continue
-        for run in terms.runs(piece):
-            wholes = dict.fromkeys((*whole, *terms.whole(run)))
+        runs = terms.runs(version or piece)
+        joined |= dict.fromkeys(whole if len(runs) > 1 else ())
+        for at, run in enumerate(runs):
+            others = [f"v{run}"] if version and not at else terms.unhyphenated(piece)
+            wholes = dict.fromkeys((*whole, *terms.whole(run), *others))
             for part in terms.parts(run):
                 asked[part] = asked.setdefault(part, {part: None}) | wholes
                 last = part
-    return [msgspec.structs.replace(word, typed=typed.get(word.text, "")) for word in _listed(asked, last)]
+    words = [msgspec.structs.replace(word, typed=typed.get(word.text, "")) for word in _listed(asked, last)]
+    return words, tuple(joined)
 
 
 def _as_name(index: Index, whole: Sequence[str]) -> list[str]:

@@ -83,16 +83,16 @@ class TextMatch(msgspec.Struct, frozen=True):
 
     def document(self, total: int) -> dict[str, Any]:
         """Return what is said of the search in JSON."""
-        told: dict[str, Any] = {"words": [word.shown for word in self.search.asked]}
+        members: dict[str, Any] = {"words": [word.shown for word in self.search.asked]}
         corrected = {word.shown: list(word.corrected) for word in self.search.words if word.corrected}
-        told |= {"corrected": corrected} if corrected else {}
+        members |= {"corrected": corrected} if corrected else {}
         also = {word.shown: list(word.also) for word in self.search.words if word.also}
-        told |= {"also": also} if also else {}
-        told |= {"unknown": list(self.search.unknown)} if self.search.unknown else {}
-        told |= {"is_partial": True} if self.is_partial and total else {}
-        told |= {"bodies_missing": self.search.lacking} if self.search.lacking else {}
+        members |= {"also": also} if also else {}
+        members |= {"unknown": list(self.search.unknown)} if self.search.unknown else {}
+        members |= {"is_partial": True} if self.is_partial and total else {}
+        members |= {"bodies_missing": self.search.lacking} if self.search.lacking else {}
         notes = " ".join(self.sentences(total))
-        return told | ({"note": notes} if notes else {})
+        return members | ({"note": notes} if notes else {})
 
     def sentences(self, total: int) -> Iterator[str]:
         """Yield what a person should know of the answer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, pairwise, zip_longest
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ from kbcore.model.graph import OBJECT_FIELDS, Node
 from kbcore.query.text.results import Snippet
 from kbcore.text import terms
 from kbcore.text.normalize import NormalizedText, composed, is_added, is_edge, letter_begin, letter_end
-from kbcore.view.text_query import TextSearch, Word
+from kbcore.text.terms import unhyphenated
+from kbcore.view.text_query import Alternative, TextSearch, Word
 
 _BEFORE_CHARS: Final = 60
 _CHARS: Final = 180
@@ -32,6 +33,10 @@ _MOST_TRIED: Final = 200
 """The most searches for a word within others, such as names."""
 
 
+Hit = tuple[tuple[int, int], set[int]]
+"""The place of a hit in a text, and which of the words it is a hit of."""
+
+
 class _Sought:
     """A word's form in folded text."""
 
@@ -39,10 +44,11 @@ class _Sought:
         terms = {one.term: one.is_beginning for one in (*word.exact, *word.loose)}
         anywhere = "|".join(map(re.escape, terms))
         as_word = "|".join(re.escape(term) + ("" if begins else _WORD_END) for term, begins in terms.items())
-        self._name = _pattern(word) if word.is_numbered else None
+        self._name = _pattern(word.alternatives) if word.is_numbered else None
         self._anywhere = re.compile(anywhere)
         self._as_word = re.compile(f"{_WORD_BEGIN}(?:{as_word})")
         self._at_begin = re.compile(f"{_WORD_BEGIN}(?:{anywhere})")
+        self._hyphenated = _hyphenated(terms)
 
     def place(self, whole: str, folded: NormalizedText) -> int | None:
         """Return where in a text a hit seems to be: a word first, part of a name, then within other words."""
@@ -51,7 +57,8 @@ class _Sought:
             return match and folded.place(match.start())
         first = self._anywhere.search(folded.text)
         if first is None:
-            return None
+            match = self._hyphenated.search(folded.text)
+            return match and folded.place(match.start())
         if not (match := self._as_word.search(folded.text)):
             for one in islice(self._anywhere.finditer(folded.text), _MOST_TRIED):
                 begin, end = folded.place(one.start()), folded.place(one.end() - 1) + 1
@@ -67,7 +74,8 @@ def snippets(asked: TextSearch, entities: Sequence[Node], bodies: Mapping[str, s
     Of two that hold as many, the document comes first, because the rest is available anyway.
     """
     sought = [*map(_Sought, asked.known)]
-    any_of = re.compile("|".join(re.escape(one.term) for word in asked.known for one in (*word.exact, *word.loose)))
+    all_terms = [one.term for word in asked.known for one in (*word.exact, *word.loose)]
+    any_of = re.compile("|".join(map(re.escape, all_terms))), _hyphenated(all_terms)
     windows = [
         (node.id, field, text, cut)
         for node in entities
@@ -77,13 +85,19 @@ def snippets(asked: TextSearch, entities: Sequence[Node], bodies: Mapping[str, s
     if not windows:
         return {}
     shown = [_Shown(text) for _, _, text, _ in windows]
-    of_word = _hits(asked, {*chain(*(one.pieces for one in shown))}, {*chain(*(one.pairs for one in shown))} - {""})
-    names = {at: _pattern(word) for at, word in enumerate(asked.known) if word.is_numbered}
+    pieces, pairs, named = (
+        {*chain(*each)} for each in zip(*((o.pieces, o.pairs, o.names) for o in shown), strict=True)
+    )
+    of_word = _hits(asked, pieces, pairs - {""}, named - {""})
+    names = {at: _pattern(several) for at, word in enumerate(asked.known) if (several := _names(word))}
+    joined = [_joined(term, asked.known) for term in asked.joined]
     best: dict[str, tuple[int, Snippet]] = {}
     for (id_, field, text, cut), own in zip(windows, shown, strict=True):
         found = list(own.spans(of_word))
-        folded = NormalizedText(text) if names else None
+        folded = NormalizedText(text) if names or joined else None
         found += [(span, {at}) for at, name in names.items() if folded for span in folded.spans(name)]
+        for name, its_words in joined:
+            found = _whole_first(found, list(folded.spans(name)) if folded else [], its_words)
         spans, held = _merged(found, text), set().union(*(hit for _, hit in found))
         if held and (id_ not in best or len(held) > best[id_][0]):
             best[id_] = len(held), Snippet(field, text, spans, cut)
@@ -112,11 +126,13 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _window(sought: Sequence[_Sought], any_of: re.Pattern[str], whole: str) -> Iterator[tuple[str, tuple[bool, bool]]]:
+def _window(
+    sought: Sequence[_Sought], any_of: Sequence[re.Pattern[str]], whole: str
+) -> Iterator[tuple[str, tuple[bool, bool]]]:
     """Yield the piece of a text around its hits, if it seems to hold one, on one line; and where it was cut."""
     whole = composed(whole)
     folded = NormalizedText(whole)
-    if not any_of.search(folded.text):
+    if not any(one.search(folded.text) for one in any_of):
         return
     places = [at for word in sought if (at := word.place(whole, folded)) is not None]
     if not places:
@@ -138,13 +154,14 @@ def _densest(places: Sequence[int]) -> int:
     return max(places, key=lambda start: (sum(start <= place < start + room for place in places), -start))
 
 
-def _hits(asked: TextSearch, pieces: set[str], pairs: set[str]) -> dict[str, set[int]]:
-    """Return which of the words each of these pieces is a hit of, and each of these pairs of them."""
+def _hits(asked: TextSearch, pieces: set[str], pairs: set[str], names: set[str]) -> dict[str, set[int]]:
+    """Return which of the words each of these pieces is a hit of, each pair of them, and each name with a hyphen."""
     # A character of a pair is a piece itself.
     terms = [
         (piece, [one for one in _terms(piece) if len(one) > 1] if piece in pairs else _terms(piece))
         for piece in pieces | pairs
     ]
+    terms += [(name, unhyphenated(name)) for name in names]
     found: dict[str, set[int]] = {}
     for at, word in enumerate(asked.known):
         exact = {one.term for one in (*word.exact, *word.loose) if not one.is_beginning}
@@ -190,18 +207,23 @@ class _Shown:
                 one + other if both == (True, True) else ""
                 for (one, other), both in zip(pairwise(self.pieces), pairwise(is_wide), strict=True)
             ]
+        self.names: list[str] = [
+            one + hyphen + other if hyphen == "-" and unhyphenated(one + hyphen + other) else ""
+            for one, hyphen, other in zip(self.pieces, self.pieces[1:], self.pieces[2:], strict=False)
+        ]
+        """The two words with a hyphen that begin at a piece, empty text where none do."""
 
-    def spans(self, of_word: Mapping[str, set[int]]) -> Iterator[tuple[tuple[int, int], set[int]]]:
+    def spans(self, of_word: Mapping[str, set[int]]) -> Iterator[Hit]:
         """Yield where the hits are in the text, and which words each is one of."""
         at = 0
-        for piece, pair in zip_longest(self.pieces, self.pairs, fillvalue=""):
-            for hit in (piece, pair):
+        for piece, pair, name in zip_longest(self.pieces, self.pairs, self.names, fillvalue=""):
+            for hit in (piece, pair, name):
                 if hit in of_word:
                     yield (at, at + len(hit)), of_word[hit]
             at += len(piece)
 
 
-def _merged(found: Sequence[tuple[tuple[int, int], set[int]]], text: str) -> tuple[tuple[int, int], ...]:
+def _merged(found: Sequence[Hit], text: str) -> tuple[tuple[int, int], ...]:
     """Return where the hits are in a text, in order and in whole letters; touching or joined ones are one."""
     spans: list[tuple[int, int]] = []
     for begin, end in sorted((letter_begin(text, begin), letter_end(text, end)) for (begin, end), _ in found):
@@ -212,7 +234,36 @@ def _merged(found: Sequence[tuple[tuple[int, int], set[int]]], text: str) -> tup
     return tuple(spans)
 
 
-def _pattern(word: Word) -> re.Pattern[str]:
-    """Return what a numbered name looks like in folded text, as a piece or at the beginning of one."""
-    terms = "|".join(re.escape(one.term) + ("" if one.is_beginning else r"(?!\w)") for one in word.alternatives)
-    return re.compile(rf"(?<!\w)(?:{terms})")
+def _hyphenated(found: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches these terms, of letters alone, with a hyphen in them: nothing where there is none."""
+    spelled = [f"(?={term[0]}[a-z]*-){'-?'.join(term)}" for term in found if term.isascii() and term.isalpha()]
+    return re.compile(f"{_WORD_BEGIN}(?:{'|'.join(spelled)})" if spelled else "(?!)")
+
+
+def _names(word: Word) -> list[Alternative]:
+    """Return the terms for a word that are several words in a text: all of a numbered name, else such as `node.js`."""
+    return [one for one in word.alternatives if word.is_numbered or len(terms.runs(one.term)) > 1]
+
+
+def _pattern(names: Iterable[Alternative]) -> re.Pattern[str]:
+    """Return what names of several words look like in folded text, as a piece or at the beginning of one."""
+    found = "|".join(re.escape(one.term) + ("" if one.is_beginning else r"(?!\w)") for one in names)
+    return re.compile(rf"(?<!\w)(?:{found})")
+
+
+def _joined(term: str, words: Sequence[Word]) -> tuple[re.Pattern[str], set[int]]:
+    """Return what a name that was asked for looks like in folded text, and which of the words are its parts."""
+    parts = terms.parts(term)
+    return _pattern([Alternative(term)]), {at for at, word in enumerate(words) if word.text in parts}
+
+
+def _whole_first(found: list[Hit], whole: Sequence[tuple[int, int]], its_words: set[int]) -> list[Hit]:
+    """Return hits without those of a name's parts alone, where the text has the name as it was asked for."""
+    if not whole:
+        return found
+    kept = [
+        (span, words)
+        for span, words in found
+        if words - its_words or any(begin <= span[0] and span[1] <= end for begin, end in whole)
+    ]
+    return [*kept, *((span, its_words) for span in whole)]

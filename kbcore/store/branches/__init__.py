@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from kbcore.storage.trashed import TRASH
 from kbcore.store.branches.choosing import Choice, choose
-from kbcore.store.branches.lost import error_of, loss_of, losses
-from kbcore.store.branches.making import (
+from kbcore.store.branches.creation import (
     Ensured,
     Suspicion,
     copy_from,
     ensure,
-    for_reading,
-    for_trying,
-    for_writing,
     keep,
     note_ref,
     open_branch,
-    open_to_read,
-    open_to_try,
     suspicion,
 )
+from kbcore.store.branches.lost import error_of, loss_of, losses
 from kbcore.store.branches.origins import BranchOrigin, find_origin, left_over
+from kbcore.store.branches.reading import for_reading, for_trying, for_writing, open_to_read, open_to_try
 from kbcore.store.branches.stores import BranchInfo, listing, living, missing_between, note_gone, stores
 from kbcore.store.branches.trash import (
     KEPT_DAYS,

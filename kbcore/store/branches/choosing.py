@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore import git, ids
 from kbcore.errors import UnknownBranch
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.store.branches import moves
 from kbcore.store.branches.stores import stores
 from kbcore.store.workspace import Workspace, moved
@@ -34,7 +34,7 @@ def choose(workspace: Workspace, named: str | None) -> Choice:
     be read.
     """
     if named is None:
-        return Choice(workspace.head().branch, follows_head=True)
+        return Choice(workspace.head_branch(), follows_head=True)
     _check(workspace, named)
     return Choice(named, follows_head=False)
 
@@ -69,7 +69,7 @@ def unknown(workspace: Workspace, name: str, message: str) -> UnknownBranch:
     if not ids.is_detached_name(name) and not ids.check_branch_name(name):
         encoded = ids.encode_branch(name)
         if any(one.name == encoded for one in moves.in_trash(workspace)):
-            back = f"{typed('branch', 'restore', name)} brings it back."
+            back = f"{shell('branch', 'restore', name)} brings it back."
             return UnknownBranch(message, hint=f"The trash holds a store of {in_quotes(name)}; {back}")
     known = {store for store, _ in stores(workspace)} | git.local_branches(workspace.repo, workspace.machine.env)
     near = nearest(name, sorted(known))

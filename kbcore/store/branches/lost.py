@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from kbcore.errors import KBError, StoreWentBack
-from kbcore.remedies import typed
-from kbcore.storage import files, head, witness
-from kbcore.storage.witness import Loss
+from kbcore.remedies import shell
+from kbcore.storage import files, head
+from kbcore.storage.loss import Loss, missing
 from kbcore.store import relocation, unread
 from kbcore.store.branches import moves
 from kbcore.store.workspace import Workspace
@@ -81,33 +81,40 @@ def blocking(workspace: Workspace, branch: str, found: Sequence[Loss], *, is_cop
     return None if is_copied else by_branch.get(workspace.default_branch)
 
 
-def error_of(workspace: Workspace, loss: Loss) -> StoreWentBack:
-    """Return the error about a loss; its hint begins with a store of that branch that is there and is not read."""
+def error_of(workspace: Workspace, loss: Loss, way_on: str = "") -> StoreWentBack:
+    """Return the error about a loss; its hint begins with a store of that branch that is there and is not read.
+
+    ``way_on`` is as in ``Loss.remedy``.
+    """
     error = loss.error()
-    return StoreWentBack(error.message, hint=remedy(workspace, loss), data=error.data)
+    return StoreWentBack(error.message, hint=remedy(workspace, loss, way_on), data=error.data)
 
 
-def remedy(workspace: Workspace, loss: Loss) -> str:
-    """Return what a person can do about a loss: first what brings the records back from a place that KB knows."""
+def remedy(workspace: Workspace, loss: Loss, way_on: str = "") -> str:
+    """Return what a person can do about a loss: first what brings the records back from a place that KB knows.
+
+    ``way_on`` is as in ``Loss.remedy``.
+    """
+    own = loss.remedy(way_on)
     name, fs = workspace.folders.shown_branches.name, workspace.machine.fs
     with contextlib.suppress(KBError, OSError):  # the hint is only longer; whatever failed is no reason to say less
         held = [one for one in moves.in_trash(workspace) if one.name == loss.directory.name]
         if held and _has_records(workspace, held[-1].path, loss):
-            back = f"{typed('branch', 'restore', loss.branch)}"
-            return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {loss.remedy()}"
+            back = f"{shell('branch', 'restore', loss.branch)}"
+            return f"The trash has a store of {loss.branch} with these records: {back} brings it back. {own}"
         if loss.kind != "gone":  # what lies elsewhere is not taken over while the branch has a store
-            return loss.remedy()
+            return own
         for one in unread.find_unread(workspace.folders):
             if Path(one.path).name == name and Path(one.path, loss.directory.name).is_dir():
-                return f"{one} {loss.remedy()}"
+                return f"{one} {own}"
         for folder in workspace.folders.folders_moved_aside():
             if _has_records(workspace, folder / loss.directory.name, loss):
                 stores = relocation.stores_in(fs, folder)
                 is_free = not any(files.is_directory(fs, workspace.folders.branches_dir / one.name) for one in stores)
                 path = folder if is_free else folder / loss.directory.name
-                adopted = f"{typed('doctor', '--adopt', str(path))}"
-                return f"There is one in {folder}, which is not read: {adopted} takes it over. {loss.remedy()}"
-    return loss.remedy()
+                adopted = f"{shell('doctor', '--adopt', str(path))}"
+                return f"There is one in {folder}, which is not read: {adopted} takes it over. {own}"
+    return own
 
 
 def _has_records(workspace: Workspace, store: Path, loss: Loss) -> bool:
@@ -152,7 +159,7 @@ def missing_places(workspace: Workspace) -> list[Elsewhere]:
             with contextlib.suppress(KBError):
                 now = head.read(fs, directory)
             with contextlib.suppress(KBError):
-                if witness.missing(fs, directory, seen, now, lambda _: False):
+                if missing(fs, directory, seen, now, lambda _: False):
                     found.append(Elsewhere(seen.branch, place.path_of(folder), seen.seq, now.seq if now else None))
     furthest = {one.branch: one for one in sorted(found, key=lambda one: one.seen)}
     return [*furthest.values()]

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from kbcore.errors import CommitUncertain, KBError
-from kbcore.storage import files, trashed
+from kbcore.storage import branchdir, files, trashed
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import ASIDE, TRASH, TrashedStore, aside_of
 from kbcore.store.workspace import Workspace
@@ -122,8 +122,4 @@ def _rename(fs: Fs, source: Path, target: Path) -> None:
         for folder in dict.fromkeys([target.parent, source.parent]):
             fs.fsync_dir(folder)
     except OSError as error:
-        raise CommitUncertain(
-            f"{target} is in place, but may not survive a power failure: {os.strerror(error.errno or 0)}",
-            hint="Look at the system log; running the command again is safe.",
-            data={"file": str(target)},
-        ) from error
+        raise branchdir.not_durable(target, os.strerror(error.errno or 0)) from error

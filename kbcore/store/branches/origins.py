@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore import git
 from kbcore.errors import Damaged, Incompatible
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import journal
 from kbcore.store.branches.stores import former, in_git
 from kbcore.store.workspace import Workspace
@@ -42,7 +42,7 @@ def find_origin(workspace: Workspace, branch: str) -> BranchOrigin | None:
             return BranchOrigin(old, is_former=True, notice=said)
         notice = (
             f"git renamed {old} to {branch}, but there is a branch {old} again, and the store is still that of {old}; "
-            f"{typed('branch', 'ensure', branch, '--from', old, '--replace')} copies it."
+            f"{shell('branch', 'ensure', branch, '--from', old, '--replace')} copies it."
         )
     source = default_store(workspace, branch)
     return BranchOrigin(source, notice=notice) if source else None
@@ -102,8 +102,8 @@ def left_over(workspace: Workspace, branch: str) -> str:
     old = left[0]
     return (
         f"git renamed {old} to {branch}, which had a store already: that of {old} is still there, and this is not it. "
-        f"{typed('branch', 'ensure', branch, '--from', old, '--replace')} takes it instead; "
-        f"{typed('gc')} moves it to the trash."
+        f"{shell('branch', 'ensure', branch, '--from', old, '--replace')} takes it instead; "
+        f"{shell('gc')} moves it to the trash."
     )
 
 

@@ -16,13 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from kbcore import clock, git, ids
 from kbcore.errors import Damaged, HistoryPruned, Incompatible, JournalCorrupt, KBError, UnknownBranch
-from kbcore.remedies import typed
+from kbcore.remedies import shell
 from kbcore.storage import branchdir, files, gitref, journal, verify
 from kbcore.storage.fs import Fs
 from kbcore.storage.trashed import TrashedStore, aside_of
@@ -61,15 +61,28 @@ class Trashed(msgspec.Struct, frozen=True):
     """A store that ``collect`` moved, or would move: ``records`` counts those that no remaining store has.
 
     ``facts`` counts what clients wrote on it and the default branch has not. Both are None when that is not known,
-    because a store is damaged or was written to meanwhile. ``place`` is where it lies, empty on a dry run.
+    because a store is damaged or was written to meanwhile. ``unshared`` counts the changes that no committed file held
+    and the default branch has not, where changes are shared or merged. ``place`` is where it lies, empty on a dry run.
     ``renamed_to`` is the branch that git made of this one, if that had a store of its own and did not take this one.
     """
 
     name: str
     records: int | None
     facts: int | None = None
+    unshared: int = 0
     place: str = ""
     renamed_to: str = ""
+
+
+class _Counted(NamedTuple):
+    """The seq of a store, and what of it the default branch has not, as ``Trashed`` has it."""
+
+    seq: int | None = None
+    facts: int | None = None
+    unshared: int = 0
+
+
+_NOT_COUNTED: Final = _Counted()
 
 
 class Collected(msgspec.Struct, frozen=True):
@@ -161,10 +174,11 @@ def collect(workspace: Workspace, *, dry_run: bool = False) -> Collected:
             if isinstance(found, str):
                 kept[name], why[name] = directory, found
             else:
-                seq, facts = counted.get(name, (None, None))
+                seq, facts, unshared = counted.get(name, _NOT_COUNTED)
                 if seq is None or _seq_of(fs, Path(found.place or directory)) != seq:
-                    facts = None
-                trashed.append(msgspec.structs.replace(found, facts=facts, renamed_to=takers.get(name, "")))
+                    _, facts, unshared = _NOT_COUNTED
+                found = msgspec.structs.replace(found, facts=facts, unshared=unshared)
+                trashed.append(msgspec.structs.replace(found, renamed_to=takers.get(name, "")))
     removed = tuple(one.name for one in trashed)
     names = sorted(kept)
     lives = {name: _life_of(workspace, name) for name in names if name in needed}
@@ -220,14 +234,14 @@ def insist_sound(workspace: Workspace, branch: str, entry: TrashedStore) -> None
     damage = _damage_of(workspace.machine.fs, entry)
     if damage:
         message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was copied."
-        hint = f"{typed('branch', 'restore', branch, '--even-damaged')} brings it back as it is, to be repaired."
+        hint = f"{shell('branch', 'restore', branch, '--even-damaged')} brings it back as it is, to be repaired."
         raise JournalCorrupt(message, hint=hint, data={"file": str(entry.path)})
 
 
 def _refused(workspace: Workspace, branch: str, entry: TrashedStore, damage: str) -> JournalCorrupt:
     present = "; the present store goes to the trash" if workspace.folders.has_store(branch) else ""
-    command = f"{typed('branch', 'restore', branch, '--even-damaged')}"
-    hint = f"{command} brings it back as it is{present}. Then {typed('doctor')} says what can be repaired."
+    command = f"{shell('branch', 'restore', branch, '--even-damaged')}"
+    hint = f"{command} brings it back as it is{present}. Then {shell('doctor')} says what can be repaired."
     if any(one.name == entry.name and one != entry for one in moves.in_trash(workspace)):
         hint += f" To bring back the one before it, move {entry.path} out of the trash, and run this again."
     message = f"The store of {branch} in the trash does not prove: {damage}. Nothing was brought back."
@@ -378,7 +392,7 @@ def remembered(workspace: Workspace, branch: str) -> str:
         return ""
     return (
         f"The trash holds a store of {branch}, moved there on {moment_of(found)}; "
-        f"{typed('branch', 'restore', branch)} brings it back."
+        f"{shell('branch', 'restore', branch)} brings it back."
     )
 
 
@@ -409,9 +423,9 @@ def _remove(workspace: Workspace, name: str, directory: Path, others: Sequence[P
     return _CHANGING
 
 
-def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, tuple[int | None, int | None]]:
+def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, _Counted]:
     """Return ``_facts_missing`` of the first of these stores, until the time for it is over: each is read for it."""
-    clock, found = workspace.machine.clock, dict[str, tuple[int | None, int | None]]()
+    clock, found = workspace.machine.clock, dict[str, _Counted]()
     end_s = clock.monotonic_s() + _COUNTING_S
     for name, place in islice(dead.items(), _MOST_COUNTED):
         if clock.monotonic_s() >= end_s:
@@ -421,17 +435,34 @@ def _counted(workspace: Workspace, dead: Mapping[str, Path]) -> dict[str, tuple[
     return found
 
 
-def _facts_missing(workspace: Workspace, name: str, directory: Path) -> tuple[int | None, int | None]:
+def _facts_missing(workspace: Workspace, name: str, directory: Path) -> _Counted:
     """Return the seq of a store, and how much of what clients wrote on it the default branch has not.
 
     None where that cannot be determined.
     """
     seq = _seq_of(workspace.machine.fs, directory)
     try:
-        missing = missing_between(workspace, default_store(workspace, name), name)
+        default = default_store(workspace, name)
+        missing = missing_between(workspace, default, name)
+        unshared = _unshared(workspace, default, name)
     except KBError:  # whatever keeps it from being read is no reason to keep the store
-        return seq, None
-    return seq, len(missing.entities) + len(missing.edges) + missing.waiting + len(missing.renamed)
+        return _Counted(seq)
+    facts = len(missing.entities) + len(missing.edges) + missing.waiting + len(missing.renamed)
+    return _Counted(seq, facts, unshared)
+
+
+def _unshared(workspace: Workspace, other: str, branch: str) -> int:
+    """Return how many changes of a branch no committed file held and another branch has not.
+
+    0 where changes are neither shared nor merged, and so no index is to be made of them.
+    """
+    changes = workspace.changes(branch)
+    if workspace.config.share.mode == "off" and not changes.is_there():
+        return 0
+    ids = {one.change.id for one in changes.read(lambda index, seq: index.unshared(seq))}
+    if ids and other and workspace.folders.has_store(workspace.answering(other)):
+        ids -= workspace.changes(other).read(lambda index, _: index.bodies(ids)).keys()
+    return len(ids)
 
 
 def _weigh(workspace: Workspace, name: str, directory: Path, others: Iterable[Path]) -> Trashed:

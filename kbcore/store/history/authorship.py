@@ -17,11 +17,12 @@ from kbcore.model.graph import CLIENT, Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
 from kbcore.model.values import is_same
+from kbcore.query.former import successor
 from kbcore.store.history.log import missing
 from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields
 from kbcore.store.history.touched import changes_of
-from kbcore.store.planning.findings import Overwritten, RecordedBy
+from kbcore.store.planning.findings import STATED, Overwritten, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.database import among
@@ -54,13 +55,17 @@ def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
     With ``field`` it is the one record that set, or removed, that field or the last member of it. Of an entity that is
     gone it is the record that deleted it.
 
-    Raises: ``NotFound`` for an id that was never here, and for a field that this entity never had.
+    Raises: ``NotFound`` for an id that was never here, or is that of a renamed entity no more, and for a field that
+    this entity never had.
     """
     changes = [*changes_of(view, key, 0).values()]
     nodes = view.nodes([key])
     if not changes and not nodes:
         raise missing(view, key)
     if changes and changes[-1].after is None:
+        later = successor(view, key, changes[-1].seq, view.recorded_seq)
+        if later and not later.removed:
+            raise missing(view, key)
         return [_written(view, changes[-1].seq, {}, is_deletion=True)]
     now = nodes[0] if nodes else changes[-1].after
     if now is None:
@@ -210,12 +215,15 @@ def _past_versions(view: View, table: Table[Any], columns: str, keys: Sequence[s
 
 
 def _setter(versions: Sequence[tuple[Node | Link, RecordedBy]], name: str) -> RecordedBy:
-    """Return who set a field to its value in the newest of these versions."""
+    """Return who set a field to its value in the newest of these versions; with ``STATED`` who made the element."""
     newest = versions[0][0]
     first, writer = versions[0]
     for element, its_writer in versions:
         is_older_life = element.created_seq != newest.created_seq
-        if is_older_life or name not in element.fields or not is_same(element.fields[name], newest.fields[name]):
+        has_other = name != STATED and (
+            name not in element.fields or not is_same(element.fields[name], newest.fields[name])
+        )
+        if is_older_life or has_other:
             return writer
         first, writer = element, its_writer
     return writer if first.version == first.created_seq else RecordedBy(first.version)

@@ -13,10 +13,11 @@ import msgspec
 from kbcore.errors import HistoryPruned, NotFound
 from kbcore.ids import is_link_id
 from kbcore.model.graph import former_ids
+from kbcore.model.record import EPOCH, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import Change
-from kbcore.query.former import called_again, removed_as
-from kbcore.remedies import kb
+from kbcore.query.former import called_again, successor
+from kbcore.remedies import for_shell, kb
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed
@@ -43,6 +44,8 @@ _COLUMNS = (
     "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
     "created, updated, deleted, renamed, edges"
 )
+_MOST_CHANGES: Final = 100
+"""Changes that came or went with a record, of which it is shown where they are from."""
 _AT_ONCE: Final = 1_000
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
 _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
@@ -64,6 +67,8 @@ class Selection(msgspec.Struct, frozen=True):
     """After this point; of a time after the last record that was written before its first instant."""
     until: When | None = None
     """Up to this point; of a time up to its last instant."""
+    of_clients: bool = False
+    """Only records of clients: none of a sync, and none about the store itself."""
 
     def bounds(self, view: View) -> tuple[int, int]:
         """Return the last seq before what is meant, and the last seq of it. Raises: as ``moment.after``."""
@@ -78,6 +83,9 @@ class Selection(msgspec.Struct, frozen=True):
             if wanted:
                 found.append(f"{column} = ?")
                 params.append(wanted)
+        if self.of_clients:
+            found.append("source not in (select unnest(?::varchar[]))")
+            params.append([SYNC, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION])
         if self.source:
             found.append("(source = ? or starts_with(source, ?))")
             params += [self.source, f"{self.source}:"]
@@ -167,20 +175,14 @@ def missing(view: View, key: str) -> NotFound:
     now = view.renamed([key]).get(key)
     if now:
         return NotFound(f"{in_quotes(key)} is called {in_quotes(now)} now.", hint=f"{kb('show', now)} shows it.")
-    gone = view.rows("select max(ended) from node_history where id = ?", [key])[0][0]
+    gone = view.rows("select max(ended) from any_node_history where id = ?", [key])[0][0]
     if gone is not None and gone > view.recorded_seq:
         hint = f"{kb('log', key)} shows the records about it."
         return NotFound(
             f"{in_quotes(key)} was removed: no file states it any more, which is not recorded yet.", hint=hint
         )
     if gone is not None:
-        again = called_again(view, key, gone)
-        if again:
-            message = f"{in_quotes(key)} is called {in_quotes(again)} since seq {gone}, which undid its rename."
-            return NotFound(message, hint=f"{kb('show', again)} shows it.")
-        name, removed = removed_as(view, key, gone, view.recorded_seq)
-        was = f"{in_quotes(key)} was renamed to {in_quotes(name)}, which" if name else in_quotes(key)
-        return NotFound(f"{was} was removed at seq {removed}.", hint=f"{kb('show', removed)} shows what happened.")
+        return _removed(view, key, gone)
     records = f"{kb('log', key)} shows the records about it."
     if is_link_id(key) and view.links([key]):
         return NotFound(f"{in_quotes(key)} is an edge, not an entity.", hint=records)
@@ -202,6 +204,20 @@ def missing(view: View, key: str) -> NotFound:
     return NotFound(f"No entity {in_quotes(key)} was ever in this branch.", hint=hint)
 
 
+def _removed(view: View, key: str, gone: int) -> NotFound:
+    """Return the error for an id that an entity had until the record at a seq removed it or gave it another one."""
+    again = called_again(view, key, gone)
+    if again:
+        message = f"{in_quotes(key)} is called {in_quotes(again)} since seq {gone}, which undid its rename."
+        return NotFound(message, hint=f"{kb('show', again)} shows it.")
+    later = successor(view, key, gone, view.recorded_seq)
+    was = f"{in_quotes(key)} was renamed to {in_quotes(later.id)}" if later else in_quotes(key)
+    if later and not later.removed:
+        return NotFound(f"{was}, and is no former id of it any more.", hint=f"{kb('show', later.id)} shows it.")
+    was, removed = (f"{was}, which", later.removed) if later else (was, gone)
+    return NotFound(f"{was} was removed at seq {removed}.", hint=f"{kb('show', removed)} shows what happened.")
+
+
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     seq, changeset_id, at, clock, actor, source, message, repair, commit, session, *counts = row
     created, updated, deleted, renamed, edges = counts
@@ -218,7 +234,7 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     found |= {name: value for name, value in (("commit", commit), ("session", session)) if value}
     # A clock of which an earlier one was ahead is right: the two are then the same.
     found |= {"clock": clock} if clock and clock != at else {}
-    return {**found, "repair": repair} if repair else found
+    return {**found, "repair": for_shell(repair)} if repair else found
 
 
 def record_json(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
@@ -261,12 +277,20 @@ def record_facts(store: BranchStore, view: View, seq: int) -> dict[str, Any]:
     tool, digest, epoch = row[-3:]
     found = {**_record(row[:-3]), "tool": tool, "hash": digest, **({"epoch": epoch} if epoch else {})}
     record = store.record_at(view, seq)
-    if record and record.warnings:
-        found["warnings"] = list(record.warnings)
+    if record and record.warnings:  # early records have marks
+        found["warnings"] = [for_shell(one) for one in record.warnings]
     if record and record.holes:
         found["holes"] = msgspec.to_builtins(record.holes)
+    if record and record.redacted:
+        found["redacted"] = [*record.redacted]
+    if record and record.redaction:
+        found["redaction"] = msgspec.to_builtins(record.redaction)
     if record and record.unproven:
         found["unproven"] = msgspec.to_builtins(record.unproven)
+    moved = [op for op in record.ops if isinstance(op, ChangeOperation)] if record else []
+    if moved:
+        found["changes"] = [shown.moved_change(op) for op in moved[:_MOST_CHANGES]]
+        found["changes_total"] = len(moved)
     return found
 
 

@@ -1,12 +1,14 @@
 """The record of a branch that a point means; and reading as of it, also next to damage.
 
 Order is seq, never the clock: a time means the last record that was written by then, and a time that a wrong clock gave
-is passed over. A commit means the last record that was made while it was checked out.
+is passed over. A commit means the last record that was made while it was checked out and has its files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from kbcore.errors import Damaged, HistoryPruned, InvalidQuery
@@ -16,6 +18,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.history.reach import is_pruned
 from kbcore.store.history.when import SHOWN_COMMIT, When, unknown, when_of
 from kbcore.text.escaping import in_quotes
+from kbcore.view.as_of import sources
 from kbcore.view.gaps import out_of_reach
 from kbcore.view.history import check_reach, last_by
 from kbcore.view.view import View
@@ -24,6 +27,19 @@ T = TypeVar("T")
 
 _NAMED = f"{kb('doctor')} names the records of such clocks."
 _COMMITS = "select commit, max(seq) from record where commit <> '' and seq <= ? group by commit"
+_TAKEN_IN = """
+with made as (select seq from record where commit = $1 and seq <= $2),
+taken as (select version as seq, path, hash from (select path, hash, version from source
+  union all select path, hash, version from source_history) where version in (from made)),
+change as (select * from taken
+  union all select ended, path, null from source_history
+    where ended in (from made) and (ended, path) not in (select seq, path from taken))
+select seq, path, hash from made left join change using (seq) order by seq
+"""
+"""The files that each record made at a commit took in, with the SHA-256, null for one that was gone; a row of nulls for
+a record that took in none."""
+_TRIED = 2
+"""So many commits with records are looked at for a record with the files of one."""
 _FROM_START = "0 is the branch before its first record."
 
 
@@ -126,25 +142,62 @@ def _shared(view: View, when: When) -> Meant:
 
 
 def _at_commit(view: View, when: When) -> Meant:
-    """Return the last record made while a commit, or else its newest ancestor that has one, was checked out."""
+    """Return the record with the files of a commit, made while it or its newest ancestor with records was checked out.
+
+    What is written before a commit is made at its parent: where all records at it have what was committed later, the
+    record is one at an ancestor. Where none has its files, it is the last one at it, or else at that ancestor.
+    """
     name = f"{in_quotes(when.text)} is commit {when.commit[:SHOWN_COMMIT]}"
     if when.is_checked_out:
         seq = view.recorded_seq
         return Meant(seq, f"{name}, which is checked out: seq {seq} is the last record.")
     made: dict[str, int] = dict(view.rows(_COMMITS, [view.recorded_seq]))
-    if when.commit in made:
-        return Meant(made[when.commit], f"{name}: seq {made[when.commit]} is the last record made at it.")
-    for commit in when.ancestors() if made else ():
-        if commit in made:
-            seq, short = made[commit], commit[:SHOWN_COMMIT]
-            return Meant(
-                seq, f"{name}, at which no record was made: seq {seq} is the last one at its ancestor {short}."
-            )
+    listed = (commit for commit in when.ancestors() if commit in made) if made else ()
+    near = [*islice(listed, _TRIED)]
+    paths = set[str]()
+    for commit in near:
+        seq = _with_files(view, when, commit, paths)
+        if seq:
+            later = " with its files; later ones have what was committed later, or never"
+            more = later if made[commit] > seq or commit != near[0] else ""
+            return Meant(seq, f"{name}{_which(when, commit, near[0], seq)}{more}.")
+    if near:
+        seq = made[near[0]]
+        said = f"{name}{_which(when, near[0], near[0], seq)}"
+        return Meant(seq, f"{said}. No record near it has its files as git has them.")
     raise InvalidQuery(
         f"{name}, and no record of this branch was made at it or at an ancestor of it.",
         hint=f"Give a seq or a time; `git show -s --format=%cI {when.commit[:SHOWN_COMMIT]}` says when it was made. "
         "Records made by an earlier KB, or where git had no commit, name none.",
     )
+
+
+def _which(when: When, commit: str, newest: str, seq: int) -> str:
+    """Return which record it is; ``newest`` is the newest commit, of this one and its ancestors, with a record."""
+    if commit == when.commit:
+        return f": seq {seq} is the last record made at it"
+    ancestor = f"at its ancestor {commit[:SHOWN_COMMIT]}"
+    if newest == when.commit:
+        return f": seq {seq} is the last record made {ancestor}"
+    return f", at which no record was made: seq {seq} is the last one {ancestor}"
+
+
+def _with_files(view: View, when: When, commit: str, paths: set[str]) -> int:
+    """Return the last record made at a commit after which the files that were taken in are those of the point.
+
+    0 where there is none. ``paths`` are those that later records took in; the files of these records are added.
+    """
+    rows = view.rows(_TAKEN_IN, [commit, view.recorded_seq])
+    paths |= {path for _, path, _ in rows if path}
+    before = f"select path, hash from {sources(rows[0][0] - 1)} where path in (select unnest(?::varchar[]))"  # noqa: S608
+    now, wanted = dict(view.rows(before, [sorted(paths)])), when.hashes(paths)
+    wrong = {path for path in paths if now.get(path) != wanted.get(path)}
+    found = 0
+    for seq, changes in groupby(rows, itemgetter(0)):
+        for _, path, hash_ in changes:
+            (wrong.discard if wanted.get(path) == hash_ else wrong.add)(path)
+        found = found if wrong else seq
+    return found
 
 
 def _latest(view: View) -> str:

@@ -25,12 +25,12 @@ def followed(later: Sequence[Later[E]]) -> tuple[Names, list[Later[E]]]:
     The changes are in order of seq. The names hold for the element as it stood before the first of them.
     """
     names: dict[str, str] = {}
-    told: list[Later[E]] = []
+    found: list[Later[E]] = []
     for one in reversed(later):
         after = renamed(one.after, names)
         names = names | {old: names.get(new, new) for old, new in _moves(one.before, one.after)}
-        told.append(Later(one.seq, one.key, renamed(one.before, names), after))
-    return names, told[::-1]
+        found.append(Later(one.seq, one.key, renamed(one.before, names), after))
+    return names, found[::-1]
 
 
 def _moves(before: Node | Link | None, after: Node | Link | None) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from kbcore.ids import is_link_id, link_id
 from kbcore.model.graph import FORMER_IDS, Link, Node, former_ids
 from kbcore.model.renames import renamed_in, renamed_links
 from kbcore.model.state import Change, State
-from kbcore.store.history.undone import RENAMED, Conflict
+from kbcore.store.history.undo_units import RENAMED, Conflict
 from kbcore.view.history import nodes_changed
 from kbcore.view.view import View
 
@@ -54,23 +54,27 @@ class UndoneRename(NamedTuple):
 
 
 def net_renames(view: View, since: int) -> dict[str, str]:
-    """Return the id at a seq of each entity that has another one now, by the present id; the last renamed comes first.
+    """Return the id at a seq of each entity that was renamed since, by its last id; the last renamed comes first.
 
-    What came later, and what has an id that another entity has now, is left out. Raises: ``HistoryPruned``.
+    An entity that is not there any more has the last id that it had. What came later, and what has an id that another
+    entity has now, is left out. Raises: ``HistoryPruned``.
     """
     begun: dict[tuple[str, int], str] = {}
-    """The id at the seq by each id and the record that gave it, in the order of the records."""
+    """The id at the seq by the last id and the record that gave it, in the order of the records."""
     for seq, nodes in _renaming(view, since).items():
         before = {one.key: one.before for one in nodes if one.before is not None}
         for new, old in renamed_in(nodes).items():
             created_seq = before[old].created_seq
-            first = begun.get((old, created_seq), old if created_seq <= since else "")
+            first = begun.pop((old, created_seq), old if created_seq <= since else "")
             if first:
                 begun[new, seq] = first
     keys = {key for key, _ in begun} | {*begun.values()}
     now = {node.id: node.created_seq for node in view.nodes(sorted(keys))}
-    kept = [(new, first) for (new, seq), first in begun.items() if now.get(new) == seq and first not in now]
-    return dict(reversed(kept))
+    found: dict[str, str] = {}
+    for (new, seq), first in reversed(begun.items()):
+        if now.get(new, seq) == seq and first not in {new, *now}:
+            found.setdefault(new, first)
+    return found
 
 
 def _renaming(view: View, since: int) -> dict[int, tuple[Change[Node], ...]]:

@@ -19,9 +19,9 @@ from kbcore.model.renames import joined_link, paired, renamed_back, renamed_link
 from kbcore.model.state import Change, Changes, State
 from kbcore.store.history.moves import followed, renamed
 from kbcore.store.history.names import LastKey, RenamesSince, back
-from kbcore.store.history.planned import Restoration
 from kbcore.store.history.shown import is_confirmed
-from kbcore.store.history.undone import RENAMED, Conflict, UndoneElement, undone_link, undone_node
+from kbcore.store.history.undo_plan import Restoration
+from kbcore.store.history.undo_units import RENAMED, Conflict, UndoneElement, undone_link, undone_node
 from kbcore.view.history import LINKS, NODES, Later, Table, changes_of, later_changes
 from kbcore.view.view import View
 
@@ -116,15 +116,15 @@ class _Undoing(Generic[E]):
             line = end or begin
             if line is None:
                 continue
-            told, since = self._renamed_change(line, change, seq)
+            adapted, since = self._renamed_change(line, change, seq)
             if since and since[-1].after is None and change.before is None:
                 against.gone[line.key] = since[-1].seq
-            undone = undo(told, wanted.get(line, self._present(line)), since)
+            undone = undo(adapted, wanted.get(line, self._present(line)), since)
             against.add(undone.conflicts)
             wanted[line] = undone.wanted
             if begin and end and begin != end:  # the record renamed it, which is undone
                 wanted[line] = None
-                wanted[begin] = self._back(undone.wanted, told, wanted.get(begin, self._present(begin)), against)
+                wanted[begin] = self._back(undone.wanted, adapted, wanted.get(begin, self._present(begin)), against)
                 self._names.renamed.setdefault(seq, {})[line.key] = begin.key
         for line, element in wanted.items():
             if element is not None:
@@ -136,16 +136,17 @@ class _Undoing(Generic[E]):
         key, at = (change.after.id, seq) if change.after else (change.before.id, seq - 1) if change.before else ("", 0)
         later = [one for one in self._since(key, at) if one.seq > seq and one.seq not in self._changes]
         paths, since = followed(later)
-        told = Change(
+        adapted = Change(
             line.key,
             renamed(self._named(change.before, seq - 1), paths),
             renamed(self._named(change.after, seq), paths),
         )
-        if told.after is not None:
-            self.left.setdefault(line.key, told.after)
-        if isinstance(told.before, Node) and isinstance(told.after, Node) and _is_restamped(told.before, told.after):
+        if adapted.after is not None:
+            self.left.setdefault(line.key, adapted.after)
+        before, after = adapted.before, adapted.after
+        if isinstance(before, Node) and isinstance(after, Node) and _is_restamped(before, after):
             self.restamped.add(line.key)
-        return told, since
+        return adapted, since
 
     def _since(self, key: str, seq: int) -> list[Later[E]]:
         """Return each change of an element after a seq, under the key that it has now; a rename of it is one change."""
@@ -154,11 +155,11 @@ class _Undoing(Generic[E]):
         found: list[Later[E]] = []
         steps, line = self._names.path(key, seq, self._existed_before)
         for step in steps:
-            gone = self._change(step.before, step.seq)
-            came = self._change(step.after, step.seq)
+            removed = self._change(step.before, step.seq)
+            added = self._change(step.after, step.seq)
             found += [one for one in self._later.get(step.before, ()) if seq < one.seq < step.seq]
-            if gone or came:
-                found.append(Later(step.seq, key, gone.before if gone else None, came.after if came else None))
+            if removed or added:
+                found.append(Later(step.seq, key, removed.before if removed else None, added.after if added else None))
             seq = step.seq
         rest = self._later.get(line.key, ())
         found += [one for one in rest if one.seq > seq and not 0 < line.until <= one.seq]
@@ -184,18 +185,18 @@ class _Undoing(Generic[E]):
     def _present(self, line: LastKey) -> E | None:
         return None if line.until else self._now.get(line.key)
 
-    def _back(self, element: E | None, told: Change[E], there: E | None, against: _Against) -> E | None:
+    def _back(self, element: E | None, adapted: Change[E], there: E | None, against: _Against) -> E | None:
         """Return an element with the id that it had before a change; ``there`` is what has that id since."""
-        if element is None or told.before is None:
+        if element is None or adapted.before is None:
             return there
-        if isinstance(element, Link) and isinstance(told.before, Link):
-            moved: Node | Link = back(element, told.before)
+        if isinstance(element, Link) and isinstance(adapted.before, Link):
+            moved: Node | Link = back(element, adapted.before)
             if isinstance(moved, Link) and isinstance(there, Link):
                 moved = joined_link(there, moved)
             return cast("E", moved)
         if there is not None:
             against.add([Conflict(there.created_seq, there.id, "created")])
-        return msgspec.structs.replace(element, id=told.before.id)
+        return msgspec.structs.replace(element, id=adapted.before.id)
 
 
 def _is_restamped(before: Node, after: Node) -> bool:

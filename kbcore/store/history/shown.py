@@ -8,7 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from kbcore.model.graph import CLIENT, Link, Node, SourceFile, edge_json, entity_json
-from kbcore.model.record import DropNode, ForgetSource, Operation, PutNode, ReadSource, StateLink, WithdrawLink
+from kbcore.model.record import (
+    ChangeOperation,
+    DropNode,
+    ForgetSource,
+    Operation,
+    PutNode,
+    ReadSource,
+    StateLink,
+    TakeChange,
+    WithdrawLink,
+)
 from kbcore.model.state import Change
 from kbcore.model.values import is_same
 
@@ -108,8 +118,7 @@ def stated_operation(op: Operation) -> dict[str, Any]:
 
     The version that it was made on tells whether the element existed.
     """
-    change = "deleted" if isinstance(op, DropNode | ForgetSource) else "updated" if op.base else "created"
-    common: dict[str, Any] = {"change": change, "partial": True, "before": None}
+    common: dict[str, Any] = {"change": _change_of(op), "partial": True, "before": None}
     if isinstance(op, PutNode):
         return {"element": "entity", "id": op.id, **common, "after": {"id": op.id, **op.set}, "unset": list(op.unset)}
     if isinstance(op, DropNode):
@@ -119,6 +128,8 @@ def stated_operation(op: Operation) -> dict[str, Any]:
         return {"element": "file", "path": op.path, **common, "after": known}
     if isinstance(op, ForgetSource):
         return {"element": "file", "path": op.path, **common, "after": None}
+    if isinstance(op, ChangeOperation):
+        return {"element": "change", "id": op.id, "file": op.file, **common, "after": None}
     edge = {"element": "edge", "type": op.type, **({"kind": op.kind} if op.kind else {})}
     edge |= {"from": op.from_id, "to": op.to_id, **common}
     if isinstance(op, StateLink):
@@ -126,6 +137,24 @@ def stated_operation(op: Operation) -> dict[str, Any]:
     if isinstance(op, WithdrawLink):
         return {**edge, "after": None, "withdrawn_by": op.src}
     return {**edge, "after": None, "confirmed": True}
+
+
+def moved_change(op: ChangeOperation) -> dict[str, Any]:
+    """Return where a change is from that came with a record or went, and who made it; ``own`` is of this journal."""
+    found: dict[str, Any] = {"change": op.id, **({"file": op.file} if op.file else {})}
+    if not isinstance(op, TakeChange):
+        return {**found, "gone": True}
+    if op.change is None:
+        return {**found, "own": True}
+    said = {"message": op.change.message} if op.change.message else {}
+    return {**found, "actor": op.change.actor, "at": op.change.at, **said}
+
+
+def _change_of(op: Operation) -> str:
+    """Return what an operation says that it does to an element."""
+    if isinstance(op, ChangeOperation):
+        return "created" if isinstance(op, TakeChange) else "deleted"
+    return "deleted" if isinstance(op, DropNode | ForgetSource) else "updated" if op.base else "created"
 
 
 def word(before: object, after: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from kbcore.model.graph import FORMER_KEY, Node, former_ids
-from kbcore.model.renames import joined, renamed_in
+from kbcore.model.renames import earlier_id, joined, renamed_in
 from kbcore.model.state import Change, Changes
 from kbcore.view import history
 from kbcore.view.database import among
@@ -69,11 +69,11 @@ def touched(view: View, seqs: Sequence[int], *, limit: int, ids: Sequence[str] =
     """
     condition, keyed = among(ids) if ids else ("", [])
     conditions = (f"id {condition}", f"(from_id {condition} or to_id {condition})") if ids else ("true", "true")
-    parts = [_part("node", _NODE, conditions[0]), _part("link", _LINK, conditions[1])]
+    parts = [_part(NODES.name, _NODE, conditions[0]), _part("link", _LINK, conditions[1])]
     sql = _ELEMENTS.format(sides=" union all ".join(parts))
     found: dict[int, list[Touched]] = {}
     for seq, rows in stated(view, seqs).items():
-        meant = (row for row in rows if not ids or named_ids(row) & {*ids})
+        meant = (row for row in rows if row[0] and (not ids or named_ids(row) & {*ids}))
         found[seq] = [Touched(*row) for row in islice(meant, limit)]  # type: ignore[arg-type]
     seqs = [seq for seq in seqs if seq > view.basis.history_from]
     renaming = view.rows("select seq from record where renamed > 0 and seq in (select unnest(?::bigint[]))", [seqs])
@@ -157,10 +157,10 @@ def _renamed_from(view: View, created: Later[Node]) -> Node | None:
     """Return what an entity was before the record that made it if that renamed it; as ``renames.renamed_in``."""
     ids = former_ids(created.after)
     among_ids = "(id in (select unnest(?::varchar[])) or contains(attributes, ?))"
-    sql = f"select {NODES.columns} from node_history where ended = ? and {among_ids}"  # noqa: S608 - constants
+    sql = f"select {NODES.columns} from {NODES.name}_history where ended = ? and {among_ids}"  # noqa: S608 - constants
     nodes = map(NODES.element, view.rows(sql, [created.seq, list(ids), f'"{FORMER_KEY}"']))
     named = {node.id: node for node in nodes}
     later = later_changes(view, NODES, named, created.seq - 1)
     gone = {key: node for key, node in named.items() if later[key][0].after is None}
     names = [*reversed(ids), *(key for key, node in sorted(gone.items()) if created.key in former_ids(node))]
-    return next((gone[name] for name in names if name in gone), None)
+    return gone.get(earlier_id(names, created.after.path if created.after else "", gone))

@@ -5,32 +5,38 @@ Nothing is erased: the inverse is planned from the view's history and committed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kbcore import gc_pause, limits
-from kbcore.errors import InvalidChangeset, InvalidQuery, NotFound, of_problems
-from kbcore.model.changeset import digest_of, parse
+from kbcore.errors import ContentRedacted, InvalidQuery, LimitExceeded, NotFound
+from kbcore.model.changeset import check_frame, digest_of
 from kbcore.model.concepts import DEFINING, extended
 from kbcore.model.folding import apply
 from kbcore.model.read_set import needs
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp, StateReads
 from kbcore.remedies import kb
+from kbcore.storage.places import record_range
 from kbcore.store.answers import Outcome
-from kbcore.store.apply import defines, users
-from kbcore.store.history.planned import Restoration, operations, refuse, sentences, undone_already
+from kbcore.store.apply import Noting, defines, users
+from kbcore.store.history.log import Selection
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
+from kbcore.store.history.undo_plan import Restoration, operations, refuse, sentences, undone_already
 from kbcore.store.planning.definitions import missed
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner, Request
+from kbcore.text.wording import pluralize, some_of
 from kbcore.view.branch_definitions import definitions
 from kbcore.view.history import changes_between
 from kbcore.view.view import View
+
+_MOST_NAMED: Final = 100
+"""The most records that the message of a revert names."""
 
 
 class UndoOptions(msgspec.Struct, frozen=True):
@@ -50,23 +56,17 @@ def revert(
     options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
     *,
     follows_head: bool,
-    note: Callable[[Draft], None] | None = None,
+    note: Noting | None = None,
 ) -> Outcome:
     """Undo, field by field, what these records did, as one new record; ``note`` gets each draft that is made of it.
 
     Raises: ``RevertConflict`` when a later record changed the same, or renamed again what one of these renamed, when
     edges would be left without an end, or a use of it without its definition;
-    ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``; what ``BranchStore.commit`` raises.
+    ``InvalidChangeset``, ``NotFound``, ``HistoryPruned``, ``ContentRedacted``; what ``BranchStore.commit`` raises.
     """
-    ordered = sorted(set(seqs), reverse=True)
-    if not ordered:
-        raise InvalidQuery(
-            "No record is named.", hint=f"Name the seq of each record to revert; {kb('log', lead='see')}."
-        )
-    members = {"seqs": ordered, "force": options.force}
-    message = options.message or f"revert {', '.join(map(str, ordered))}"
-    plan = revert_planner(ordered, workspace.schema, force=options.force)
-    request = _request("revert", members, message, options)
+    request = revert_request(seqs, options)
+    refuse_redacted(workspace, branch, seqs)
+    plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, force=options.force)
     return _commit(workspace, branch, author, request, _noted(plan, note), follows_head=follows_head)
 
 
@@ -78,7 +78,7 @@ def rollback(
     options: UndoOptions = UndoOptions(),  # noqa: B008 - frozen
     *,
     follows_head: bool,
-    note: Callable[[Draft], None] | None = None,
+    note: Noting | None = None,
 ) -> Outcome:
     """Restore the state at a seq, as one new record; ``note`` is as in ``revert``.
 
@@ -89,12 +89,70 @@ def rollback(
     return _commit(workspace, branch, author, request, _noted(plan, note), follows_head=follows_head)
 
 
+def records_of(view: View, selection: Selection) -> list[int]:
+    """Return the selected records that clients wrote, to undo them as one; what a sync recorded is undone in files.
+
+    Raises: ``NotFound`` where there is none; ``LimitExceeded``; as ``Selection.bounds``.
+    """
+    seqs = msgspec.structs.replace(selection, of_clients=True).seqs(view)
+    if not seqs:
+        hint = f"{selection.near_actors(view)} {kb('log', lead='See')}; records of a sync are undone in the files."
+        raise NotFound("No record of a client is selected: there is nothing to undo.", hint=hint.lstrip())
+    if len(seqs) > limits.MAX_REVERTED:
+        hint = (
+            f"Undo the newest first, with a later point; or roll back, which takes everything back: {kb('rollback')}."
+        )
+        raise LimitExceeded(f"{len(seqs)} records are selected; the limit is {limits.MAX_REVERTED}.", hint=hint)
+    return seqs
+
+
+def message_of(selection: Selection, count: int) -> str:
+    """Return the message of the record that undoes so many selected records, where the caller gives none."""
+    since, until = (point.text if point else "" for point in (selection.since, selection.until))
+    given = {"actor": selection.actor, "session": selection.session, "since": since, "until": until}
+    words = [f"{name} {value}" for name, value in given.items() if value]
+    return f"revert {' '.join(words)} ({pluralize(count, 'record')})"
+
+
+def refuse_redacted(workspace: Workspace, branch: str, seqs: Sequence[int]) -> None:
+    """Refuse to undo records from whose operations something was taken out. Raises: ``ContentRedacted``."""
+    store = workspace.store(branch)
+
+    def find(view: View) -> list[int]:
+        there = [seq for seq in sorted(set(seqs)) if 0 < seq <= view.recorded_seq]
+        records = [(seq, store.record_at(view, seq)) for seq in there]
+        return [seq for seq, record in records if record and any(map(_is_of_value, record.redacted))]
+
+    found = store.read(find)
+    if found:
+        raise ContentRedacted(
+            f"What {record_range(found[0], found[0])} wrote was redacted: it cannot be undone.",
+            hint=f"{kb('show', found[0])} names the fields. Set them to what they are to be.",
+            data={"seqs": found},
+        )
+
+
+def _is_of_value(place: str) -> bool:
+    return place.startswith("ops.") and not place.endswith(".hash")
+
+
+def revert_request(seqs: Sequence[int], options: UndoOptions) -> Request:
+    """Return what frames the record of a revert. Raises: ``InvalidChangeset``, ``InvalidQuery`` without any record."""
+    ordered = sorted(set(seqs), reverse=True)
+    if not ordered:
+        raise InvalidQuery(
+            "No record is named.", hint=f"Name the seq of each record to revert; {kb('log', lead='see')}."
+        )
+    message = options.message or f"revert {some_of([*map(str, ordered)], _MOST_NAMED)}"
+    return _request("revert", {"seqs": ordered, "force": options.force}, message, options)
+
+
 def rollback_request(to_seq: int, options: UndoOptions) -> Request:
     """Return what frames the record of a rollback. Raises: ``InvalidChangeset``."""
     return _request("rollback", {"to": to_seq}, options.message or f"rollback to {to_seq}", options)
 
 
-def _noted(planner: Planner, note: Callable[[Draft], None] | None) -> Planner:
+def _noted(planner: Planner, note: Noting | None) -> Planner:
     """Return what plans the same and hands out each draft."""
 
     def plan(view: View, stamp: Stamp) -> Draft:
@@ -107,7 +165,7 @@ def _noted(planner: Planner, note: Callable[[Draft], None] | None) -> Planner:
 
 
 def _request(asked: str, members: Mapping[str, Any], message: str, options: UndoOptions) -> Request:
-    _check(options)
+    check_frame(options.changeset_id, options.message)
     return Request(
         changeset_id=options.changeset_id,
         digest=digest_of(asked, {**members, "message": options.message}),
@@ -116,14 +174,6 @@ def _request(asked: str, members: Mapping[str, Any], message: str, options: Undo
         limit_bytes=limits.MAX_RECORD_BYTES,
         plans_ahead=True,
     )
-
-
-def _check(options: UndoOptions) -> None:
-    """Refuse a message or an id that no changeset may have. Raises: ``InvalidChangeset``."""
-    frame = parse({"changeset_id": options.changeset_id or None, "message": options.message})
-    problems = [problem for problem in frame.problems if problem.code != "empty"]  # it names no items, and need not
-    if problems:
-        raise of_problems(InvalidChangeset, "The undo is not valid", problems)
 
 
 def _commit(
@@ -136,8 +186,13 @@ def _commit(
     )
 
 
-def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) -> Planner:
-    """Return the function that plans the revert of records; the newest is undone first."""
+def revert_planner(
+    seqs: Sequence[int], schema: Schema, *, force: bool = False, restored: Collection[str] = ()
+) -> Planner:
+    """Return the function that plans the revert of records; the newest is undone first.
+
+    ``restored`` are files that become again as they were before the records.
+    """
 
     def plan(view: View, stamp: Stamp) -> Draft:
         for seq in seqs:
@@ -153,7 +208,7 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
         # The records themselves do not change. Of what they changed, all that others may change since is loaded; what
         # uses a type that is defined otherwise is looked for everywhere.
         reads = None if any(map(defines, way.changes.nodes)) else StateReads(way.loaded, frozenset())
-        said = (*sentences(found), *undone_already(seqs, found, way.ops))
+        said = (*sentences(found, restored), *undone_already(seqs, found, way.ops))
         return Draft(way.ops, way.changes, way.loaded, warnings=said, reads=reads)
 
     return plan
@@ -162,8 +217,8 @@ def revert_planner(seqs: Sequence[int], schema: Schema, *, force: bool = False) 
 def _schema_after(view: View, project: Schema, changes: Changes) -> Schema:
     """Return the schema of a branch as these changes leave it."""
     after = {change.key: change.after for change in changes.nodes}
-    standing = filter(None, {**view.definitions(), **after}.values())
-    return extended(project, definitions(node for node in standing if node.type in DEFINING))
+    present = filter(None, {**view.definitions(), **after}.values())
+    return extended(project, definitions(node for node in present if node.type in DEFINING))
 
 
 def check_seq(view: View, to_seq: int) -> None:

@@ -10,7 +10,8 @@ import calendar
 import contextlib
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -59,9 +60,9 @@ class When(msgspec.Struct, frozen=True):
     """One point of a branch's history in one of four forms; ``text`` is what was asked for.
 
     A seq; a time from ``begin`` until before ``end``, both as records have them; a commit, with what lists it and its
-    ancestors from the newest on; or another branch, for the last record that both share (``shared``).
-    ``is_checked_out`` tells that the branch is checked out, at this commit. ``is_future`` tells that the time is yet to
-    come.
+    ancestors from the newest on, and what returns the SHA-256 of those of some files that it has (``hashes``); or
+    another branch, for the last record that both share (``shared``). ``is_checked_out`` tells that the branch is
+    checked out, at this commit. ``is_future`` tells that the time is yet to come.
     """
 
     text: str
@@ -71,6 +72,7 @@ class When(msgspec.Struct, frozen=True):
     is_future: bool = False
     commit: str = ""
     ancestors: Callable[[], Iterable[str]] = tuple
+    hashes: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {}
     is_checked_out: bool = False
     other: str = ""
     shared: Callable[[object], int | None] | None = None
@@ -126,6 +128,7 @@ def point_in(workspace: Workspace, branch: str, text: str, *, is_local: bool = F
         text,
         commit=commit,
         ancestors=lambda: blobs.ancestors(repo, env, commit),
+        hashes=partial(blobs.hashes, repo, env, commit),
         is_checked_out=head.branch == branch and head.commit == commit,
     )
 

@@ -35,7 +35,7 @@ def plan_edge_deletion(found: PlanBuilder, item: EdgeDelete, *, cascade: bool) -
     if files:
         found.warnings.append(f"{words} still exists: {_quoted(files)} states it as well.")
     else:
-        _release(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
+        _remove_links(found, item.path, link.id, words, cascade=cascade, leaving={link.id})
     _withdraw(found, link)
 
 
@@ -62,7 +62,8 @@ def plan_entity_deletions(found: PlanBuilder, items: Sequence[EntityDelete], *, 
         if stated:
             found.problems.append(stated_problem(item.path, item.id, stated))
             continue
-        _release(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
+        _remove_links(found, item.path, item.id, item.id, cascade=cascade, leaving=leaving)
+        found.note_removed(node, in_quotes(item.id))
         found.ops.append(DropNode(id=item.id, base=node.version))
         found.types[item.id] = None
 
@@ -77,8 +78,8 @@ def _nearest(found: PlanBuilder, item: EdgeDelete) -> str:
     return f"{kb('show', item.from_id)} lists the edges of {item.from_id}, each with its kind."
 
 
-def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:
-    """Let go of the links of what is about to be removed, or note who still points at it."""
+def _remove_links(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bool, leaving: set[str]) -> None:
+    """Remove the links of what is about to be removed, or note who still points at it."""
     pointing = []
     for link in found.state.links_of(key):
         files = _files(link)
@@ -90,7 +91,7 @@ def _release(found: PlanBuilder, path: str, key: str, words: str, *, cascade: bo
         if files:
             found.warnings.append(f"{edge_words(link)} is stated by {_quoted(files)} and stays, unresolved.")
         if len(files) < len(link.statements):
-            _release(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
+            _remove_links(found, path, link.id, words, cascade=cascade, leaving={*leaving, link.id})
             _withdraw(found, link)
     if pointing:
         message = f"{words} is still pointed at: {some_of(pointing, _SHOWN)}."
@@ -107,6 +108,7 @@ def _withdraw(found: PlanBuilder, link: Link) -> None:
     """Add the withdrawal of a client's statement, once."""
     if link.id not in found.withdrawn:
         found.withdrawn.add(link.id)
+        found.note_removed(link, edge_words(link))
         found.ops.append(
             WithdrawLink(type=link.type, kind=link.kind, from_id=link.from_id, to_id=link.to_id, base=link.version)
         )

@@ -14,9 +14,10 @@ from kbcore.model.schema import LINK
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same, normal_time
 from kbcore.remedies import kb
+from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, edge_words, members_wanted
 from kbcore.text.escaping import in_quotes
-from kbcore.text.suggest import did_you_mean
+from kbcore.text.suggest import did_you_mean, is_it
 
 
 def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
@@ -40,10 +41,13 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
         return
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
+    chosen, taken = choose(found, item, old)
+    wanted, unset = wanted | chosen, [*unset, *taken]
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
+    settle(found, item, old, wanted, values=values, unset=unset)
     found.check_owned(item, edge_words(item), owners, [*values, *unset])
-    found.check_source(item.path, values)
+    found.check_source(item, values)
     if found.schema.edges[item.type].origin != ORIGIN:
         found.check_provenance(item, values)
     found.note_overwritten(old, edge_words(item), [*values, *unset])
@@ -90,7 +94,7 @@ def _is_defined(found: PlanBuilder, item: EdgeWrite) -> bool:
         return False
     definition = found.schema.edges.get(item.type)
     if definition is None:
-        hint = f"{did_you_mean(item.type, found.schema.edges)} {how_to_add(PREDICATE, item.type)}"
+        hint = f"{_near(found, item)} {how_to_add(PREDICATE, item.type)}"
         found.wrong(f"{item.path}.type", "unknown_edge", f"There is no edge type {in_quotes(item.type)}.", hint)
         return False
     if definition.needs_kind and not item.kind and item.is_whole:
@@ -99,6 +103,22 @@ def _is_defined(found: PlanBuilder, item: EdgeWrite) -> bool:
     elif item.kind and not definition.needs_kind:
         found.wrong(f"{item.path}.kind", "unknown_field", f"`{item.type}` has no `kind`.", "Leave `kind` out.")
     return True
+
+
+def _near(found: PlanBuilder, item: EdgeWrite) -> str:
+    """Return what may have been meant by the type of an edge that there is not."""
+    from_type, to_type = _end_type(found, item.from_id), _end_type(found, item.to_id)
+    if from_type and to_type:
+        ahead, back = found.schema.edges_like(item.type, from_type, to_type)
+        if ahead or back:
+            return is_it(ahead) or _swapped(item, back[0])
+    return did_you_mean(item.type, found.schema.edges)
+
+
+def _swapped(item: EdgeWrite, name: str) -> str:
+    """Return the hint that an edge of this type leads from the one end to the other."""
+    typed = f"{name}:{item.kind}" if item.kind else name
+    return f"`{name}` leads the other way: {kb('link', item.to_id, typed, item.from_id)}."
 
 
 def _wanted(item: EdgeWrite, fields: Mapping[str, Any], owners: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
@@ -134,7 +154,9 @@ def _check_fit(found: PlanBuilder, item: EdgeWrite) -> None:
     from_type, to_type = _end_type(found, item.from_id), _end_type(found, item.to_id)
     if definition and from_type and to_type and not found.schema.fits(item.type, from_type, to_type):
         message = f"{_leads(found, item.type)}, not {_way(found, from_type, to_type)}."
-        found.wrong(item.path, "endpoint_type", message, _fitting(found, from_type, to_type))
+        is_swapped = found.schema.fits(item.type, to_type, from_type)
+        hint = _swapped(item, item.type) if is_swapped else _fitting(found, from_type, to_type)
+        found.wrong(item.path, "endpoint_type", message, hint)
 
 
 def check_resolved_edges(found: PlanBuilder, changes: Changes, paths: Mapping[str, str]) -> None:

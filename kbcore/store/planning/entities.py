@@ -9,9 +9,18 @@ from kbcore.model.changeset import SET_BY_KB, EntityWrite
 from kbcore.model.concepts import DEFINING, ORIGIN, STYLE_WORDS, TYPE, Concept, how_to_add, is_well_named
 from kbcore.model.graph import CORE_FIELDS, FORMER_IDS, FORMER_KEY, STAMPS, Node, former_ids, former_ids_of
 from kbcore.model.record import PutNode
-from kbcore.model.schema import EdgeType, EntityType, allowed_values_hint, attribute_problem
+from kbcore.model.schema import (
+    GENERATED_DIGITS,
+    HIDDEN,
+    EdgeType,
+    EntityType,
+    allowed_values_hint,
+    attribute_problem,
+    is_hidden,
+)
 from kbcore.model.values import is_same, normal_time
 from kbcore.remedies import kb
+from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, members_wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -32,14 +41,18 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
     wanted, unset = _wanted(item, fields, owners)
+    chosen, taken = choose(found, item, old)
+    wanted, unset = wanted | chosen, [*unset, *taken]
     if old is None and definition and "name" not in wanted:
         wanted |= _name_in_id(item.id, definition)
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
+    settle(found, item, old, wanted, values=values, unset=unset)
     if item.is_import:
         _check_claims(found, item, values)
     else:
         _keep_former_ids(found, item, old, values, unset)
+    _refuse_hidden(found, item, old, [*values, *unset])
     if definition is None:
         found.doubtful.add(item.id)
         values.pop("type", None)
@@ -52,7 +65,7 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
         if definition.name in DEFINING:
             _check_definition(found, item, definition.name, {**fields, **wanted})
     found.check_owned(item, item.id, owners, [*values, *unset])
-    found.check_source(item.path, values)
+    found.check_source(item, values)
     found.note_overwritten(old, in_quotes(item.id), [*values, *unset])
     if definition and item.id and (values or unset):
         if "type" in values:
@@ -101,7 +114,7 @@ def _keep_former_ids(
     """Refuse former ids that a client states: no file could define an entity with one of them any more.
 
     They stay where a client replaces all attributes and does not name them. One that another entity has, as older
-    versions of KB allowed, can be taken out.
+    versions of KB allowed, can be taken out. Those of an entity that the changeset deletes may come to another one.
     """
     if old and FORMER_IDS in old.owners:
         return  # a file states them
@@ -112,6 +125,9 @@ def _keep_former_ids(
         out = [one for one in before if one not in after]
         holders = found.around.holders(out) if out else {}
         if {*after} < {*before} and all(holders.get(one, item.id) != item.id for one in out):
+            return
+        left = {one for key in found.deleted for one in former_ids(found.state.nodes.get(key))}
+        if {*before} <= {*after} <= {*before, *left}:
             return
         message = f"`{FORMER_KEY}` is set by KB and by documents, not by a client."
         hint = f"Leave it out; {kb('rename', 'OLD', 'NEW')} gives an entity another id."
@@ -129,11 +145,20 @@ def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:
     found.wrong(f"{item.path}.id", "exists", message, hint, old.path, subject=item.id)
 
 
+def _refuse_hidden(found: PlanBuilder, item: EntityWrite, old: Node | None, names: Sequence[str]) -> None:
+    """Note that an entity which a client would change is one of a hidden type."""
+    if old and old.is_hidden and names:
+        message = f"{in_quotes(item.id)} is a {old.type} of the Prolog workspace, which is never changed."
+        found.wrong(f"{item.path}.id", "hidden_type", message, "Remove it, and add another one.", subject=item.id)
+
+
 def _refuse_missing(found: PlanBuilder, item: EntityWrite) -> None:
     """Note that an entity which is to be changed does not exist, and whether it was removed."""
     found.doubtful.add(item.id)
     seq = found.around.gone.get(item.id)
+    now = found.around.later(item.id) if seq else ""
     removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
+    removed = f"; it was renamed to {in_quotes(now)}" if now else removed
     hint = f'{found.hint_for_id(item.id)}To create it, use the mode "create" or "upsert".'
     message = f"There is no entity {in_quotes(item.id)}{removed}."
     found.wrong(f"{item.path}.id", "not_found", message, hint, subject=item.id)
@@ -155,8 +180,12 @@ def _definition(found: PlanBuilder, item: EntityWrite, old: Node | None) -> Enti
         message = f"`type` of {in_quotes(item.id)} is missing."
         found.wrong(f"{item.path}.type", "missing_field", message, hint, subject=item.id)
         return None
-    definition = found.schema.entities.get(name)
-    if definition is None:
+    definition = HIDDEN[name] if is_hidden(name, item.id) else found.schema.entities.get(name)
+    if definition is None and name in HIDDEN:
+        hint = f"An id of one is `{name}:` and {GENERATED_DIGITS} hexadecimal digits in small letters."
+        message = f"{in_quotes(item.id)} is no id of an entity of KB's own type {in_quotes(name)}."
+        found.wrong(f"{item.path}.id", "invalid_id", message, hint, subject=item.id)
+    elif definition is None:
         hint = f"{did_you_mean(name, found.schema.entities)} {how_to_add(TYPE, name)}"
         found.wrong(f"{item.path}.type", "unknown_type", f"There is no entity type {in_quotes(name)}.", hint)
     return definition

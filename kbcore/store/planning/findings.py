@@ -23,7 +23,7 @@ from kbcore.errors import (
 )
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
-from kbcore.model.graph import OBJECT_FIELDS, Link, Node
+from kbcore.model.graph import OBJECT_FIELDS, Link, Node, is_contested_note
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
@@ -44,6 +44,7 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
     (frozenset({"not_found"}), NotFound, "names what is not there"),
     (frozenset({"exists"}), StaleBase, "is to create what exists already"),
     (frozenset({"stale"}), StaleBase, "names what changed after it was read"),
+    (frozenset({"contested"}), StaleBase, "names what changes state differently"),
     (frozenset({"derived_fact"}), DerivedFact, "names what a file states"),
     (
         frozenset({"unknown_entity", "endpoint_type", "in_use", "former_id"}),
@@ -53,6 +54,7 @@ _REFUSALS: Final[tuple[tuple[frozenset[str], type[KBError], str], ...]] = (
 )
 """Codes of problems, the error that they make and its words; first what a client has to correct first. Any other code
 makes the changeset invalid."""
+STALE_REMEDY: Final = "Read it again and decide again."
 _EXISTS: Final = 'Choose other ids for what is new; what exists is changed with the mode "update".'
 """The remedy where several elements that are to be created exist."""
 
@@ -82,12 +84,26 @@ class RecordedBy(msgspec.Struct, frozen=True):
         return f"by {in_quotes(self.actor)}{session} at seq {self.seq}"
 
 
+WHOLE_EXPORT: Final = (
+    f"An export of everything is for an empty store; {kb('sync')} records what documents state. {kb('backup')} and "
+    f"{kb('restore')} copy a store with its history, and {kb('export', '--not-on', '…')} writes what clients wrote and "
+    "another branch does not have."
+)
+"""The remedy where an import has what files state that KB reads."""
+STATED: Final = ""
+"""The name, among fields, of the statement that an element exists."""
+
+
 class Overwritten(msgspec.Struct, frozen=True):
-    """An element of which a changeset gives other values to fields that have one."""
+    """An element of which a changeset gives other values to fields that have one, or that it removes.
+
+    Of a removed one, ``fields`` are ``STATED`` and those that clients set.
+    """
 
     words: str
     before: Node | Link
     fields: tuple[str, ...]
+    is_removed: bool = False
 
 
 class PlanContext(msgspec.Struct, frozen=True):
@@ -110,6 +126,9 @@ class PlanContext(msgspec.Struct, frozen=True):
     """Returns what the client calls a type."""
     former: Mapping[str, str] = {}
     """The present id of each named entity that does not exist under the id that is named."""
+    later: Callable[[str], str] = lambda _: ""
+    """Returns the present id of an entity that was renamed from this id, which no file states any more as a former one;
+    "" where there is none."""
     holders: Callable[[Collection[str]], Mapping[str, str]] = lambda _: {}
     """Returns the entity that each of these ids names, or named before."""
     users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
@@ -126,8 +145,9 @@ class PlanBuilder:
 
     ``types`` holds the type after it of entities that come, go or turn; ``doubtful`` are the ids of entities and edges
     that are at fault themselves, so that their result is not known; ``repeated`` are the edges that are written
-    as they stand, by place; ``written`` are the ids of all items; ``claimed`` maps each former id that
-    they state to the first of them; ``overwritten`` are the elements whose fields get other values, by id.
+    as they stand, by place; ``written`` are the ids of all items, ``deleted`` those of entities to be deleted;
+    ``claimed`` maps each former id that they state to the first of them; ``overwritten`` are the elements whose fields
+    get other values, by id.
     """
 
     def __init__(self, state: State, around: PlanContext, changeset: Changeset) -> None:
@@ -137,11 +157,13 @@ class PlanBuilder:
         self.problems: list[Problem] = list(changeset.problems)
         self.doubtful: set[str] = set()
         self._unread = changeset.unread
+        self.expected_seq = changeset.expected_seq
         self.warnings: list[str] = []
         self.ops: list[Operation] = []
         self.types: dict[str, str | None] = {}
         self.withdrawn: set[str] = set()
         self.written = {item.id for item in changeset.entities}
+        self.deleted = {item.id for item in changeset.entity_deletes}
         self.claimed: dict[str, str] = {}
         self.repeated: dict[str, Link] = {}
         self.overwritten: dict[str, Overwritten] = {}
@@ -169,22 +191,31 @@ class PlanBuilder:
             if name in values:
                 self.wrong(f"{item.path}.{name}", SET_BY_KB, f"`{name}` is set by KB, not by a client.", LEAVE_OUT)
 
-    def check_source(self, path: str, values: Mapping[str, Any]) -> None:
+    def check_source(self, item: EntityWrite | EdgeWrite, values: Mapping[str, Any]) -> None:
         """Note a problem when a client gives a file that KB reads as the source of what it states itself."""
         source = values.get("source")
         if source in self.state.sources:
             message = f"`source` cannot be {in_quotes(source)}: what a file states, the file states itself."
-            self.wrong(f"{path}.source", "foreign_source", message, "Leave `source` out, or name your own program.")
+            hint = WHOLE_EXPORT if item.is_import else "Leave `source` out, or name your own program."
+            self.wrong(f"{item.path}.source", "foreign_source", message, hint)
 
     def note_overwritten(self, before: Node | Link | None, words: str, names: Iterable[str]) -> None:
         """Note which of these fields of an element have a value already."""
         fields = before.fields if before else {}
-        there = tuple(name for name in names if name in fields)
+        there = tuple(name for name in names if name in fields and not is_contested_note(name))
         if before and there:
             self.overwritten[before.id] = Overwritten(words, before, there)
 
+    def note_removed(self, before: Node | Link, words: str) -> None:
+        """Note that what clients stated of an element goes."""
+        fields = (STATED, *(name for name in before.fields if name not in before.owners))
+        self.overwritten[before.id] = Overwritten(words, before, fields, is_removed=True)
+
     def warn_overwritten(self) -> None:
-        """Add a warning for each element of which the changeset overwrites what another actor or session had set."""
+        """Add a warning for each element of which the changeset overwrites or removes what another writer had set.
+
+        That is another actor, or another session of the same one.
+        """
         if not self.overwritten or self.problems:
             return
         elements = dict(islice(self.overwritten.items(), _MAX_LOOKED_UP))
@@ -193,10 +224,10 @@ class PlanBuilder:
         self.warnings += warnings[:_MAX_OVERWRITTEN]
         if len(warnings) > _MAX_OVERWRITTEN:
             left = pluralize(len(warnings) - _MAX_OVERWRITTEN, "more element")
-            self.warnings.append(f"Of {left} it overwrites what another actor or session had set.")
+            self.warnings.append(f"Of {left} it overwrites or removes what another actor or session had set.")
         if len(self.overwritten) > _MAX_LOOKED_UP:
             left = pluralize(len(self.overwritten) - _MAX_LOOKED_UP, "more element")
-            self.warnings.append(f"It changes fields of {left}; who had set those was not looked up.")
+            self.warnings.append(f"It changes or removes {left}; who had set those was not looked up.")
 
     def hint_for_id(self, word: str) -> str:
         """Return a hint with the nearest known id, or the empty text."""
@@ -229,6 +260,12 @@ def _error_for(codes: set[str]) -> tuple[type[KBError], str]:
             if codes & known:
                 return error, what
     return InvalidChangeset, "cannot be taken as it is"
+
+
+def future_seq_problem(seq: int, head: int) -> Problem:
+    """Return the problem of an ``expected_seq`` that no record has."""
+    message = f"There is no seq {seq} yet; the head is {head}."
+    return Problem("$.expected_seq", "out_of_range", message, "Send the seq of the answer that was read.")
 
 
 def stated_problem(
@@ -278,11 +315,14 @@ def edge_words(edge: Ends) -> str:
 def _overwritten_words(one: Overwritten, setters: Mapping[str, RecordedBy]) -> str:
     changed = [
         f"`{name}` was {_value_words(name, one.before.fields[name])}, set {setters[name].words()}"
+        if name
+        else f"stated {setters[name].words()}"
         for name in one.fields
         if name in setters
     ]
     other = "session" if all(writer.session for writer in setters.values()) else "actor"
-    return f"This overwrites what another {other} had set of {one.words}: {some_of(changed, _MAX_FIELDS)}."
+    does, said = ("removes", "stated") if one.is_removed else ("overwrites", "set")
+    return f"This {does} what another {other} had {said} of {one.words}: {some_of(changed, _MAX_FIELDS)}."
 
 
 def _value_words(name: str, value: Any) -> str:

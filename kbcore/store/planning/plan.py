@@ -18,7 +18,7 @@ from kbcore.store.planning.definitions import check_defined
 from kbcore.store.planning.deletions import plan_edge_deletion, plan_entity_deletions
 from kbcore.store.planning.edges import check_resolved_edges, check_written, plan_edge, plan_repeated
 from kbcore.store.planning.entities import plan_entity
-from kbcore.store.planning.findings import PlanBuilder, PlanContext, edge_words
+from kbcore.store.planning.findings import STALE_REMEDY, PlanBuilder, PlanContext, edge_words, future_seq_problem
 from kbcore.store.planning.secrets import check_secrets
 from kbcore.text.escaping import in_quotes
 
@@ -85,8 +85,7 @@ def _check_stale(found: PlanBuilder, changeset: Changeset) -> None:
     nodes, links, seq = found.state.nodes, found.state.links, changeset.expected_seq
     head = found.around.stamp.seq - 1
     if seq is not None and seq > head:
-        message = f"There is no seq {seq} yet; the head is {head}."
-        found.wrong("$.expected_seq", "out_of_range", message, "Send the seq of the answer that was read.")
+        found.problems.append(future_seq_problem(seq, head))
     elif seq is not None:
         _check_pruned(found, changeset, seq)
         for entity in changeset.entities:
@@ -129,7 +128,7 @@ def _check_version(found: PlanBuilder, item: EntityDelete | EdgeDelete, now: Nod
 
 
 def _stale(found: PlanBuilder, path: str, subject: str, message: str) -> None:
-    found.wrong(path, "stale", message, "Read it again and decide again.", subject=subject)
+    found.wrong(path, "stale", message, STALE_REMEDY, subject=subject)
 
 
 def _check_after(found: PlanBuilder, changeset: Changeset, changes: Changes) -> None:
