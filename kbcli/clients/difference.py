@@ -33,11 +33,11 @@ def difference(path: str, before: str | None, after: str) -> list[str]:
     olds, news = old[start : len(old) - end], new[start : len(new) - end]
     if not olds and not news:
         return []
-    ahead, behind = "".join(old[:start]), "".join(old[len(old) - end :])
-    head, tail = _hidden(ahead.rpartition("\n")[2]), _hidden(behind.partition("\n")[0])
+    beginning, ending = "".join(old[:start]), "".join(old[len(old) - end :])
+    head, tail = _hidden(beginning.rpartition("\n")[2]), _hidden(ending.partition("\n")[0])
     sides = stretches(olds, news, autojunk=True)
     removed, added = (_lines(f"{head}{_shown(side)}{tail}") for side in sides or ())
-    line = ahead.count("\n") + 1
+    line = beginning.count("\n") + 1
     name = "/dev/null" if before is None else path
     where = f"@@ -{_range(line, removed)} +{_range(line, added)} @@"
     return [f"--- {name}", f"+++ {path}", where, *(f"-{one}" for one in removed), *(f"+{one}" for one in added)]

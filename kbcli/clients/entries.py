@@ -13,10 +13,12 @@ from typing import Any, Final
 import msgspec
 
 PROGRAMS: Final = ("kb", "kb-mcp")
-_TAKING_A_VALUE: Final = frozenset({"-C", "--branch", "--toolsets", "--tool-names"})
+_TAKING_A_VALUE: Final = frozenset(
+    {"-C", "--branch", "--toolsets", "--tool-names", "-l", "--kb-libraries", "--kb-roots"}
+)
 _ALONE: Final = frozenset({"--read-only"})
 _WORKSPACE: Final = re.compile(r"\$\{workspaceFolder\}")
-_VARIABLES: Final = frozenset({"KB_BRANCH", "KB_TOOL_NAMES"})
+_VARIABLES: Final = frozenset({"KB_BRANCH", "KB_TOOL_NAMES", "KB_LIBRARIES", "KB_LOGIC_ROOTS"})
 
 
 class ClientEntry(msgspec.Struct, frozen=True):

@@ -39,7 +39,7 @@ def run(
     session.writes = True
     if file == changeset_file.STDIN and session.output.is_interactive:
         session.output.note("Reading a changeset from the terminal; end it with Ctrl-D.")
-    request = changeset_file.read(file, session.start)
+    request = changeset_file.read(file, session.start, session.output.warn)
     if dry_run and isinstance(request, dict):
         request["dry_run"] = True
     wanted = changeset.parse(request, is_import=is_import)

@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import backup_file
+from kbcli.invocation.options import Branches, backup_file
 
 
 def run(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The backup to write.")],
     *,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
-    ] = None,
+    only: Branches = None,
     force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Prove what would be backed up; write nothing.")] = False,
 ) -> None:

@@ -59,7 +59,7 @@ def list_(ctx: typer.Context) -> None:
     elif lost.losses(session.workspace):
         output.note("No branch has a store any more; `kb doctor` says what to do.")
     else:
-        output.note("No branch has a store yet; `kb sync` makes the first.")
+        output.note(f"No branch has a store yet; {session.sync_command()} makes the first.")
 
 
 def _of_git(one: BranchInfo) -> str:

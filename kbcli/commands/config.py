@@ -53,16 +53,22 @@ def get(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
 
     session = session_of(ctx)
     found = _settings(session.workspace)
+    default = _level_of_rule(session.workspace, name)
     exact = [one for one in found if one.name == name]
+    if default and not exact:
+        exact = [_setting(name, default)]
     inside = [one for one in found if one.name.startswith(f"{name}.")]
     if not exact and not inside and not _is_group(name):
         raise _unknown(name, found)
     value = exact[0].value if exact else {one.name.removeprefix(f"{name}."): one.value for one in inside}
     if session.output.is_json:
         is_stated = any(one.is_stated for one in exact or inside)
-        session.output.document({"name": name, "value": value, "is_stated": is_stated})
+        of_rule = {"default": default} if default else {}
+        session.output.document({"name": name, "value": value, "is_stated": is_stated} | of_rule)
     elif exact:
         session.output.data(f"{_shown(value)}\n")
+        if default:
+            session.output.note(f"The default of the rule is {default}.")
     else:
         session.output.data("".join(f"{one.name} {_shown(one.value)}\n" for one in inside))
         if not inside:
@@ -112,7 +118,8 @@ def unset(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
     is_changed = unset_setting(workspace, name)
     if not is_changed:
         found = _settings(workspace)
-        if not _is_group(name) and not any(one.name == name or one.name.startswith(f"{name}.") for one in found):
+        is_known = any(one.name == name or one.name.startswith(f"{name}.") for one in found)
+        if not (is_known or _is_group(name) or _level_of_rule(workspace, name)):
             raise _unknown(name, found)
     if session.output.is_json:
         session.output.document({"path": _path(workspace), "name": name, "changed": is_changed})
@@ -138,6 +145,24 @@ def _branches(workspace: Workspace) -> set[str]:
     return git.local_branches(workspace.repo, workspace.machine.env) | {workspace.head().branch}
 
 
+def _level_of_rule(workspace: Workspace, name: str) -> str:
+    """Return the level that a rule has where no setting says another one; "" for a setting of another kind.
+
+    Raises: ``NotFound`` where there is no such rule; ``InvalidConfig`` for rules of the project that cannot be read.
+    """
+    from kbcore.checks import rule_named
+
+    group, _, rule = name.partition(".")
+    return rule_named(workspace, rule).severity if group == "rules" and rule else ""
+
+
+def _setting(name: str, value: Any) -> Setting:
+    """Return a setting that the file does not state."""
+    from kbcore.config.template import Setting
+
+    return Setting(name, value, is_stated=False)
+
+
 def _is_group(name: str) -> bool:
     """Return whether settings with names of their own are kept under a name, even where none is set."""
     from kbcore.config.template import groups
@@ -156,7 +181,7 @@ def _unknown(name: str, found: list[Setting]) -> Exception:
 
 
 def _path(workspace: Workspace) -> str:
-    from kbcore.store.workspace import CONFIG
+    from kbcore.store.settings_files import CONFIG
 
     return f"{workspace.settings_name}/{CONFIG}"
 

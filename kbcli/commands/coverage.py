@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import At
+from kbcli.invocation.options import TABLE_FORMAT, At, Status, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,8 +25,8 @@ def run(
     by: Annotated[
         Literal["requirement", "component", "tag", "priority"], typer.Option("--by", help="What makes a row.")
     ] = "requirement",
-    tag: Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")] = None,
-    status: Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")] = None,
+    tag: Tags = None,
+    status: Status = None,
     lacks: Annotated[
         Texts,
         typer.Option("--lacks", metavar="ASPECT", help="Only rows that lack it, twice both; totals stay those of all."),
@@ -38,7 +38,7 @@ def run(
     ] = None,
     format_: Annotated[
         Literal["table", "tsv", "json", "markdown", "csv"] | None,
-        typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
+        typer.Option("--format", help=TABLE_FORMAT),
     ] = None,
 ) -> int:
     """Show which requirements are specified, verified and implemented, and what is not applicable.

@@ -233,7 +233,7 @@ class _Guide:
         before = [None, *step.calls]
         return [self._call(*one) for one in zip(step.calls, said.answers, before, strict=False)]
 
-    def _call(self, call: tour.ToolCall, answer: client.ToolAnswer, before: tour.ToolCall | None) -> ShownStep:
+    def _call(self, call: tour.TourCall, answer: client.ToolAnswer, before: tour.TourCall | None) -> ShownStep:
         text = tour.shown_json(answer.document)
         is_again = before is not None and before.arguments == call.arguments
         self._show("", self._output.styled(call.why, "cyan"))

@@ -65,7 +65,7 @@ def run(
     the repository's MCP clients do. Ends with the status of the first error that it finds.
     """
     session = session_of(ctx)
-    session.has_told_losses = True
+    session.has_reported_losses = True
     for option, is_given in (("--even-damaged", even_damaged), ("--replace", replace)):
         if is_given and adopt is None:
             raise typer.BadParameter(f"{option} can only be used with --adopt.")
@@ -174,7 +174,7 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     from kbcore.errors import InvalidQuery
     from kbcore.maintenance import epochs
     from kbcore.store.branches.choosing import choose_noted
-    from kbcore.text.escaping import escape_controls
+    from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output, workspace = session.output, session.workspace
     branch = choose_noted(workspace, session.named_branch)
@@ -182,7 +182,7 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     if not is_confirmed:
         if not output.is_interactive:
             raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint="Confirm it with --yes.")
-        if not typer.confirm(escape_controls(question), err=True):
+        if not typer.confirm(escaped_sentence(question), err=True):
             output.note("Nothing was changed.")
             return exits.INTERRUPTED
     begun = epochs.accept(workspace, branch, session.author)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
 
 import typer
 
@@ -11,12 +11,25 @@ from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.terminal.output import Output
-    from kbcore.store.branches import Emptied, Trashed
+    from kbcore.maintenance.leftovers import RemovedFiles
+    from kbcore.store.branches import Collected, Emptied, Trashed
     from kbcore.store.workspace import Workspace
 
 T = TypeVar("T")
+
 _SHOWN: Final = 5
 """The number of notes that are named although it is not known whether they are needed."""
+
+
+class _Removed(NamedTuple):
+    """The result: stores, texts of documents, files of the cache, notes on repositories, and the emptied trash."""
+
+    done: Collected
+    documents: int
+    swept: RemovedFiles
+    notes: Sequence[str]
+    emptied: Emptied | None
+    warnings: Sequence[str]
 
 
 def run(
@@ -52,8 +65,6 @@ def run(
     from kbcore.maintenance.leftovers import RemovedFiles, sweep
     from kbcore.storage.bug_reports import BUGS
     from kbcore.store import branches
-    from kbcore.text.escaping import escape_controls, escaped_sentence
-    from kbcore.text.wording import pluralize
 
     session = session_of(ctx)
     workspace, now_ns = session.workspace, session.machine.clock.epoch_ns()
@@ -90,19 +101,28 @@ def run(
             }
         )
         return
-    for warning in warnings:
+    _show(output, _Removed(done, documents, swept, gone, emptied, warnings), workspace.default_branch, dry_run=dry_run)
+
+
+def _show(output: Output, removed: _Removed, default_branch: str, *, dry_run: bool) -> None:
+    """Say what was removed, and why the other stores are kept."""
+    from kbcore.text.escaping import escape_controls, escaped_sentence
+    from kbcore.text.wording import pluralize
+
+    done, swept = removed.done, removed.swept
+    for warning in removed.warnings:
         output.warn(escaped_sentence(warning))
     would = "would remove" if dry_run else "removed"
-    _show_emptied(output, emptied, "would delete" if dry_run else "deleted")
+    _show_emptied(output, removed.emptied, "would delete" if dry_run else "deleted")
     for one in done.trash:
         output.say(escape_controls(f"{'would move' if dry_run else 'moved'} {one.name} to the trash"))
-        if said := _unmerged_words(one, workspace.default_branch):
+        if said := _unmerged_words(one, default_branch):
             output.warn(escaped_sentence(said))
     cached = {
-        f"the text of {pluralize(documents, 'document')} from the cache of searches": documents,
+        f"the text of {pluralize(removed.documents, 'document')} from the cache of searches": removed.documents,
         f"{pluralize(swept.unfinished, 'unfinished file')} from the cache": swept.unfinished,
         f"{pluralize(swept.reports, 'old report')} of bugs": swept.reports,
-        f"the notes of {pluralize(len(gone), 'deleted repository')}": len(gone),
+        f"the notes of {pluralize(len(removed.notes), 'deleted repository')}": len(removed.notes),
     }
     for what in filter(cached.get, cached):
         output.say(f"{would} {what}")
@@ -180,6 +200,8 @@ def _unmerged_words(one: Trashed, default: str) -> str:
         said = f"It is not known whether clients wrote on {one.name} what {default} has not"
     else:
         said = f"Clients wrote {pluralize(one.facts, 'fact')} on {one.name} that {default} has not"
+        if one.unshared:
+            said += f" ({pluralize(one.unshared, 'change')} not shared)"
     if one.place:
         said += f"; the store is kept in {one.place}, and `kb branch restore {name}` brings it back"
     elif one.facts:

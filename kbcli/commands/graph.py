@@ -76,7 +76,9 @@ def run(
         if not found.nodes:
             from kbcli.messages.nothing import no_content_message
 
-            session.output.note("No entity of that type." if seq and wanted.types else no_content_message(at))
+            session.output.note(
+                "No entity of that type." if seq and wanted.types else no_content_message(at, session.sync_command())
+            )
 
 
 def _check(

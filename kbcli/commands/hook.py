@@ -14,7 +14,7 @@ SETTINGS: dict[str, Any] = {"ignore_unknown_options": True}
 def run(
     ctx: typer.Context,
     event: Annotated[
-        str, typer.Argument(metavar="EVENT", help="post-checkout, post-merge, post-rewrite or post-commit.")
+        str, typer.Argument(metavar="EVENT", help="post-checkout, post-merge, post-rewrite, post-commit or pre-commit.")
     ],
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="ARGUMENT", help="The arguments that git passes to the hook.")

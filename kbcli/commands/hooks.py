@@ -30,7 +30,7 @@ def install(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None)
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    return _told(session, hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
+    return _show_results(session, hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
 
 
 @app.command("uninstall", cls=HelpfulCommand)
@@ -39,7 +39,7 @@ def uninstall(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = Non
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    return _told(session, hooks.uninstall(repo, session.env, hooks_path=folder))
+    return _show_results(session, hooks.uninstall(repo, session.env, hooks_path=folder))
 
 
 @app.command("status", cls=HelpfulCommand)
@@ -48,7 +48,7 @@ def status(ctx: typer.Context, hooks_path: Annotated[str | None, _PATH] = None) 
     from kbcli import hooks
 
     session, repo, folder = _place(ctx, hooks_path)
-    return _told(session, hooks.status(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
+    return _show_results(session, hooks.status(repo, session.env, hooks_path=folder, fallback=hooks.own_program()))
 
 
 run_by_default(app, status)
@@ -60,15 +60,13 @@ def _place(ctx: typer.Context, hooks_path: str | None) -> tuple[Session, Reposit
     return session, repo, session.start / hooks_path if hooks_path else None
 
 
-def _told(session: Session, results: Sequence[HookResult]) -> int:
+def _show_results(session: Session, results: Sequence[HookResult]) -> int:
     """Show the state of the hooks, and return the status to end with."""
-    import msgspec
-
     from kbcli.invocation import exits
 
     output = session.output
     if output.is_json:
-        output.document({"hooks": [msgspec.to_builtins(result) for result in results]})
+        output.document({"hooks": [result.as_json() for result in results]})
     else:
         show_hooks(output, results)
     return exits.status_of_hooks(results)
@@ -81,10 +79,10 @@ def show_hooks(output: Output, results: Sequence[HookResult]) -> None:
 
     for result, following in zip_longest(results, results[1:]):
         if result.state == "failed":
-            output.warn(f"{hook_line(result)}: {escape_lines(result.remedy)}")
+            output.warn(f"{hook_line(result)}: {escape_lines(result.hint)}")
             continue
         output.say(hook_line(result))
         if result.remedy and (following is None or following.remedy != result.remedy):
-            output.note(escape_lines(result.remedy))
+            output.note(escape_lines(result.hint))
     for note in dict.fromkeys(result.note for result in results if result.note):
         output.say(escape_lines(note))

@@ -27,17 +27,30 @@ def next_id(
 ) -> None:
     """Print the next free id of a type, and reserve it for an hour.
 
-    The store, its history and the files of the worktree are searched. Another request meanwhile, on any branch and in
-    any worktree of this clone, gets another one. Without --prefix it is that of most entities of the type.
+    The stores of all branches are searched, their histories, the files of all worktrees, and the commits of all local
+    and remote-tracking branches. Another request meanwhile, on any branch and in any worktree of this clone, gets
+    another one. Without --prefix it is that of most entities of the type.
     """
-    from kbcore.editing.making import take_id
+    import msgspec
+
+    from kbcli.messages.lines import seen_line
+    from kbcore.editing.creation import take_id
     from kbcore.text.escaping import escape_controls
 
     session = session_of(ctx)
     opened = session.open_to_read()
     session.begin_request(writes=not dry_run)  # the reservation is of the clone, not of the branch
-    key = take_id(opened.target, kind, prefix, dry_run=dry_run)
+    taken = take_id(opened.target, kind, prefix, dry_run=dry_run)
     if session.output.is_json:
-        session.output.document({"branch": opened.branch, "id": key, "reserved": not dry_run})
-    else:
-        session.output.data(f"{escape_controls(key)}\n")
+        found = {
+            "last": msgspec.to_builtins(taken.last) if taken.last else None,
+            "not_looked_at": [msgspec.to_builtins(one) for one in taken.not_seen],
+        }
+        session.output.document({"branch": opened.branch, "id": taken.id, "reserved": not dry_run} | found)
+        return
+    for one in taken.not_seen:
+        named = f"the {one.kind} {one.name}" if one.name else f"each {one.kind}"
+        session.output.warn(escape_controls(f"{named} was not looked at: {one.reason}"))
+    if taken.last:
+        session.output.note(f"note: {escape_controls(seen_line(taken.last))}")
+    session.output.data(f"{escape_controls(taken.id)}\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import At
+from kbcli.invocation.options import TABLE_FORMAT, At
 from kbcore.limits import MAX_TRAVERSAL_DEPTH
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run(
     ] = None,
     format_: Annotated[
         Literal["table", "tsv", "json", "markdown"] | None,
-        typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
+        typer.Option("--format", help=TABLE_FORMAT),
     ] = None,
 ) -> None:
     """Show what a change of an entity affects, and which tests to run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,6 +27,10 @@ def run(
         str | None,
         typer.Option("--default-branch", metavar="NAME", help="The branch that new stores are copied from."),
     ] = None,
+    share: Annotated[
+        Literal["off", "ask", "auto"] | None,
+        typer.Option("--share", help="How changes of people and agents get into files that git carries."),
+    ] = None,
 ) -> int:
     """Set up KB in a repository.
 
@@ -42,6 +46,10 @@ def run(
     session = session_of(ctx)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     laid = lay_out(repo, session.machine, StorePool(), default_branch)
+    if share is not None:
+        from kbcore.store.settings_edit import set_setting
+
+        set_setting(laid.workspace, "share.mode", share)
     results: list[HookResult] = []
     if not no_hooks and (repo.has_worktree or hooks_path):
         folder = session.start / Path(hooks_path) if hooks_path else None
@@ -52,12 +60,14 @@ def run(
         _answer(session, laid, seq, results)
     else:
         _show(session, laid, results)
+        if share is not None:
+            from kbcli.messages.shared import mode_line
+
+            session.output.say(mode_line(share))
     return exits.status_of_hooks(results)
 
 
 def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -> None:
-    import msgspec
-
     session.show_ensured(laid.ensured)
     workspace = laid.workspace
     session.output.document(
@@ -68,7 +78,7 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
             "kept": laid.kept,
             "default_branch": workspace.default_branch,
             "branch": {"name": laid.ensured.branch, "is_new": laid.ensured.is_new, "seq": seq},
-            "hooks": [msgspec.to_builtins(result) for result in results],
+            "hooks": [result.as_json() for result in results],
         }
     )
 

@@ -79,7 +79,7 @@ def _refuse(session: Session, error: KipRefused) -> int:
 
 def _answer(session: Session, request: KipRequest) -> int:
     from kbcli.kip.answers import write_answer
-    from kbcli.kip.asking import carried_out, status_of
+    from kbcli.kip.run_request import carried_out, status_of
 
     answer, branch = carried_out(session, request)
     if session.output.is_json:

@@ -11,7 +11,7 @@ from kbcli.invocation.context import session_of
 from kbcli.invocation.options import Actor, SessionName, Source
 
 if TYPE_CHECKING:
-    from kbcli.invocation.context import Opened
+    from kbcli.invocation.context import Opened, Session
     from kbcli.terminal.output import Output
     from kbcli.views.listing import Rows
     from kbcore.errors import NotFound
@@ -141,7 +141,7 @@ def run(
         _show_table(output, found)
     else:
         _show_pages(output, found, detail, session.machine.clock.now())
-    _show_rest(output, found, given, limit)
+    _show_rest(session, found, given, limit)
 
 
 def _with_range(opened: Opened, word: str, error: NotFound) -> NotFound:
@@ -228,13 +228,14 @@ def _show_pages(output: Output, found: _Read, detail: str, now: str) -> None:
         output.data("\n" * (place > 0) + "".join(f"{output.flowed(line)}\n" for line in lines))
 
 
-def _show_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
+def _show_rest(session: Session, read: _Read, narrowing: Sequence[str], limit: int | None) -> None:
     """Say why nothing is shown, and how to see what is not."""
     from kbcore.text.escaping import escape_controls
 
-    said = read.rest.sentences()
+    output, said = session.output, read.rest.sentences()
     if not read.rows and (narrowing or not said):
-        output.note(escape_controls(f"{_nothing(narrowing, read.head, is_whole=not said)} {read.near}".rstrip()))
+        why = _nothing(narrowing, read.head, session.sync_command(), is_whole=not said)
+        output.note(escape_controls(f"{why} {read.near}".rstrip()))
     if read.has_more:
         say = output.note if limit else output.note_always
         say(f"There are more: {_ways_on(len(read.rows), read.last)}.")
@@ -243,10 +244,10 @@ def _show_rest(output: Output, read: _Read, narrowing: Sequence[str], limit: int
             output.note(sentence)
 
 
-def _nothing(narrowing: Sequence[str], head: int, *, is_whole: bool) -> str:
-    """Return why no record is shown, and what to do."""
+def _nothing(narrowing: Sequence[str], head: int, sync: str, *, is_whole: bool) -> str:
+    """Return why no record is shown, and what to do; ``sync`` is the command that reads the files."""
     if not head:
-        return "Nothing was written yet: `kb sync` reads the documents, and `kb apply` a changeset."
+        return f"Nothing was written yet: {sync} reads the documents, and `kb apply` a changeset."
     if not is_whole:
         return "No record matches."
     options = " and ".join(narrowing)

@@ -31,13 +31,19 @@ def serve(
     tool_names: Annotated[
         str | None, typer.Option("--tool-names", metavar="STYLE", help="underscore (kb_query) or dotted (kb.query).")
     ] = None,
+    libraries: Annotated[
+        str | None, typer.Option("--kb-libraries", "-l", metavar="NAMES", help="Prolog libraries to load, with commas.")
+    ] = None,
+    roots: Annotated[
+        str | None, typer.Option("--kb-roots", metavar="PATHS", help="Folders whose Prolog files may be imported.")
+    ] = None,
 ) -> int:
     """Serve agents over MCP on standard input and output, until the client closes it.
 
     `kb mcp install` configures a client to start it.
     """
     if ctx.invoked_subcommand:
-        if toolsets or read_only or tool_names:
+        if toolsets or read_only or tool_names or libraries or roots:
             _refuse_options(ctx.invoked_subcommand)
         return 0
     from kbmcp.server import main
@@ -49,6 +55,8 @@ def serve(
     words += ["--toolsets", toolsets] if toolsets else []
     words += ["--tool-names", tool_names] if tool_names else []
     words += ["--read-only"] if read_only else []
+    words += ["--kb-libraries", libraries] if libraries else []
+    words += ["--kb-roots", roots] if roots is not None else []
     return main(words)
 
 

@@ -18,7 +18,7 @@ def run(
     ] = None,
     *,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Its title.")] = "",
-    key: Annotated[str, typer.Option("--id", metavar="ID", help="Its id; by default the next free one.")] = "",
+    key: Annotated[str | None, typer.Option("--id", metavar="ID", help="Its id; by default the next free one.")] = None,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="How that begins, such as REQ-AUTH-.")] = "",
     file: Annotated[str, typer.Option("--file", metavar="PATH", help="Its document, from the root.")] = "",
     store: Annotated[bool, typer.Option("--store", help="Write it to the store, without a document.")] = False,
@@ -32,17 +32,19 @@ def run(
     written to the store. At a terminal the editor opens where no title is given.
     """
     from kbcli.terminal.editor import EditedText
-    from kbcore.editing.making import Wish, make
+    from kbcore.editing.creation import Wish, make
     from kbcore.errors import InvalidQuery, KBError
     from kbcore.text.escaping import escape_controls
 
+    if key == "":
+        raise InvalidQuery("--id is empty.", hint="Leave it out for the next free id.")
     if key and prefix:
         raise InvalidQuery(
             "--id is the full id, and --prefix the beginning of a free one.", hint="Leave one of them out."
         )
     session = session_of(ctx)
     session.writes = True
-    wish = Wish(kind, assignments or (), title=title, key=key, prefix=prefix, path=file, in_store=store)
+    wish = Wish(kind, assignments or (), title=title, key=key or "", prefix=prefix, path=file, in_store=store)
     has_title = any(one.startswith("title=") for one in wish.words)
     opened = session.open(dry_run=dry_run)
     uses_editor = editor or (session.output.is_interactive and not has_title and not dry_run)
@@ -53,7 +55,7 @@ def run(
         outcome, edits = make(opened.target, wish, edit=edit, message=message, dry_run=dry_run)
     except KBError as error:
         if text.is_there:
-            error.message = f"{error.message.rstrip('.')}. What you wrote is kept in {text.place}."
+            error.add(f"What you wrote is kept in {text.place}.")
         raise
     text.discard()
     if not session.output.is_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import At
+from kbcli.invocation.options import TABLE_FORMAT, At, Status, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Texts = list[str] | None
 Type = Annotated[str | None, typer.Argument(metavar="TYPE", help="An entity type, or `edge` for edges themselves.")]
 Ids = Annotated[Texts, typer.Option("--id", metavar="ID", help="Only these; may be repeated.")]
-Tags = Annotated[Texts, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
-Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
 Where = Annotated[
     Texts,
     typer.Option(
@@ -65,7 +63,7 @@ Limit = Annotated[
 Cursor = Annotated[str | None, typer.Option("--cursor", metavar="C", help="Continue where an answer ended.")]
 Format = Annotated[
     Literal["table", "tsv", "json", "jsonl", "csv", "markdown"] | None,
-    typer.Option("--format", help="How to write it. [default: table at a terminal, else tsv]"),
+    typer.Option("--format", help=TABLE_FORMAT),
 ]
 
 
@@ -138,6 +136,7 @@ def _answer(
     limit: int | None,
 ) -> None:
     from kbcli.invocation.bounds import check_format, table_format
+    from kbcli.messages.nothing import nothing_matches
     from kbcli.messages.options import placed
     from kbcli.views.query import show, write_document
     from kbcore.errors import InvalidQuery
@@ -155,7 +154,8 @@ def _answer(
         write_document(session.output, answer, head)
         session.show_settings(opened.workspace)
     else:
-        nothing = () if answer.first.total else _nothing(wanted, answer.first.seq, at, filters)
+        sync = session.sync_command()
+        nothing = () if answer.first.total else nothing_matches(wanted, answer.first.seq, at, filters, sync)
         show(session, answer, table_format(format_, session.output), nothing)
         session.show_files(opened.branch, files)
 
@@ -165,12 +165,6 @@ def _named(output: Output) -> Callable[[str], str]:
     from kbcli.messages.options import option
 
     return str if output.is_json else option
-
-
-def _nothing(wanted: Query, seq: int, at: str | None, filters: list[Filter]) -> list[str]:
-    from kbcli.messages.nothing import nothing_matches
-
-    return nothing_matches(wanted, seq, at, filters)
 
 
 def _read(
@@ -197,7 +191,7 @@ def _read(
         try:
             point = opened.point(at)
         except InvalidQuery as error:
-            found.append(Problem("$.at", "bad_value", error.message, error.hint))
+            found.append(Problem("$.at", "bad_value", error.message, error.remedy))
     project, root = opened.workspace.schema, opened.workspace.repo.worktree
     start = folder_in(opened.session.start, root) if opened.workspace.repo.has_worktree else ""
     is_whole = limit is None and not opened.session.output.is_terminal

@@ -22,11 +22,22 @@ def run(
 
     The documents and manifests that state it or link to it are changed, and so is what clients stated. Its history
     stays. The old id still names it, and no other entity can have it. `kb revert SEQ --files` undoes it.
+
+    Where two branches created one id for two things, `ID@CHANGE` as OLD is the one that this change created; `ID@`
+    lists them.
     """
     from kbcore.editing.renaming import rename
+    from kbcore.share.separating import MARK, Separation, separate
 
     session = session_of(ctx)
-    target = session.open(dry_run=dry_run).target
+    opened = session.open(dry_run=dry_run)
+    target = opened.target
+    key, mark, creation = old.rpartition(MARK)
+    if mark and key and not target.read(lambda view: view.nodes([old])):
+        what = Separation(key, creation, new)
+        found = separate(opened.workspace, opened.branch, what, session.author, message=message, dry_run=dry_run)
+        session.show_outcome(found)
+        return
     with session.output.waiting("Renaming"):
         outcome, edits = rename(target, old, new, message=message, dry_run=dry_run)
     session.show_outcome(outcome, edits)

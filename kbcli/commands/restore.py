@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kbcli.invocation.context import session_of
-from kbcli.invocation.options import backup_file
+from kbcli.invocation.options import Branches, backup_file
 
 if TYPE_CHECKING:
     from kbcore.maintenance.backup import RestoredBranch
@@ -17,9 +17,7 @@ def run(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A file that `kb backup` wrote.")],
     *,
-    only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
-    ] = None,
+    only: Branches = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Move a store that exists to the trash, and replace it.")
     ] = False,

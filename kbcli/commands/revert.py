@@ -2,68 +2,103 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun
 
-_NO_FILES: Final = "--files changed no file: there is no rename to undo that files name."
+if TYPE_CHECKING:
+    from kbcli.invocation.points import Filters
+
+_NO_FILES: Final = (
+    "--files changed no file: none names an entity by the id that a reverted record gave it, and that it had last."
+)
 
 
 def run(
     ctx: typer.Context,
-    seqs: Annotated[list[int], typer.Argument(metavar="SEQ", help="The records to undo, as `kb log` shows them.")],
+    seqs: Annotated[
+        list[int] | None, typer.Argument(metavar="[SEQ]...", help="The records to undo, as `kb log` shows them.")
+    ] = None,
     *,
+    actor: Annotated[
+        str, typer.Option("--actor", metavar="A", help="All that this person or agent wrote.", show_default=False)
+    ] = "",
+    session_: Annotated[
+        str, typer.Option("--session", metavar="S", help="All that was written in this session.", show_default=False)
+    ] = "",
+    since: Annotated[
+        str, typer.Option("--since", metavar="POINT", help="With those: only since then.", show_default=False)
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="POINT", help="With those: only until then.", show_default=False)
+    ] = "",
     force: Annotated[
         bool, typer.Option("--force", help="Take the old values, also where someone changed the same since.")
     ] = False,
     files: Annotated[
         bool, typer.Option("--files", help="Where a record renamed an entity, change the files back too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Undo records by new ones; nothing is erased.
+
+    With --actor or --session all that is meant is undone as one record, but for what a sync recorded.
 
     Refused where a later record changed the same field or edge, unless --force. What files state comes back with the
     next sync: edit the files. Reverting the revert brings the change back. Where all that the record did is to rename
     an entity that files name, the change of the files is shown, and --files makes it. Where it did more, the steps are
-    named.
+    named. Where such an entity is gone since and that is undone too, --files changes the links to it.
     """
     import msgspec
 
-    from kbcore.checks.introduced.written import revert
-    from kbcore.editing.renaming import LargerRecord, in_files, in_steps, undo
-    from kbcore.store.history.undo import UndoOptions
+    from kbcli.invocation.points import Filters
+    from kbcore.editing.undoing import LargerRecord, in_files, in_steps, refuse_renames, revert_links, undo
+    from kbcore.store.history.undo import UndoOptions, message_of, records_of
     from kbcore.text.escaping import escape_lines
 
     session = session_of(ctx)
+    filters = Filters(actor=actor, session=session_, since=since, until=until)
+    _check(ctx, seqs, filters)
     opened = session.open(dry_run=dry_run)
     options = UndoOptions(force=force, dry_run=dry_run)
-    follows_head = opened.choice.follows_head
+    if not seqs:
+        selection = filters.read(opened)
+        seqs, notes = opened.store.read(lambda view: (records_of(view, selection), selection.notes(view)))
+        session.notes += notes
+        options = msgspec.structs.replace(options, message=message_of(selection, len(seqs)))
     if len(seqs) == 1:
         written = undo(opened.target, seqs[0], dry_run=dry_run or not files)
+        if written is not None and not isinstance(written, LargerRecord) and not files:
+            if not session.output.is_json:
+                session.output.data("".join(escape_lines(edit.diff()) for edit in written.edits))
+                session.output.flush()
+            raise in_files(seqs[0], written.edits)
         if isinstance(written, LargerRecord):
             raise in_steps(written, seqs)
         if written is not None:
-            if not (files or dry_run) and not session.output.is_json:
-                session.output.data("".join(escape_lines(edit.diff()) for edit in written.edits))
-                session.output.flush()
-            if not (files or dry_run):
-                raise in_files(seqs[0], written.edits)
             session.show_outcome(written.outcome, written.edits)
             return
     else:
-        for seq in seqs:
-            renamed = undo(opened.target, seq, dry_run=True)
-            if isinstance(renamed, LargerRecord):
-                raise in_steps(renamed, seqs)
-            if renamed is not None:
-                error = in_files(seq, renamed.edits)
-                error.remedy = f"Undo it by itself, with the files: `kb revert {seq} --files`."
-                raise error
+        refuse_renames(opened.target, seqs)
+    if files and (reverted := revert_links(opened.target, seqs, options)):
+        session.show_outcome(reverted.outcome, reverted.edits)
+        return
     with session.output.waiting("Undoing"):
-        outcome = revert(opened.workspace, opened.branch, session.author, seqs, options, follows_head=follows_head)
+        outcome = opened.target.revert(seqs, options)
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
     session.show_outcome(outcome)
+
+
+def _check(ctx: typer.Context, seqs: list[int] | None, filters: Filters) -> None:
+    """Raises: ``typer.BadParameter`` for records that are named in two ways or in none; as ``refuse_empty``."""
+    from kbcli.invocation.points import refuse_empty
+
+    refuse_empty(ctx)
+    if bool(seqs) == bool(filters.actor or filters.session):
+        raise typer.BadParameter("Name the records by their seqs, or by --actor or --session, and not by both.")
+    if seqs and (filters.since or filters.until):
+        raise typer.BadParameter("--since and --until go with --actor and --session; leave them out.")

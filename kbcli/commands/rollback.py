@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kbcli.invocation.context import session_of
+from kbcli.invocation.options import DryRun
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Opened
     from kbcore.store.history.moment import Meant
     from kbcore.view.view import View
 
-_NO_FILES: Final = "--files changed no file: since then nothing was renamed that files name."
+_NO_FILES: Final = "--files changed no file: none names an entity that was renamed since and whose earlier id is free."
 
 
 def run(
@@ -26,7 +27,7 @@ def run(
     files: Annotated[
         bool, typer.Option("--files", help="Where an entity was renamed since, change the files back too.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Go back to an earlier state, by a new record; nothing is erased.
 
@@ -37,8 +38,7 @@ def run(
     import msgspec
 
     from kbcli.invocation.points import refuse_empty
-    from kbcore.checks.introduced.written import rollback
-    from kbcore.editing.renaming import in_files_since, roll_back
+    from kbcore.editing.undoing import in_files_since, roll_back
     from kbcore.store.history.undo import UndoOptions
     from kbcore.text.escaping import escape_lines, escaped_sentence
 
@@ -53,7 +53,7 @@ def run(
     with session.output.waiting("Going back"):
         asked = options if files else UndoOptions(dry_run=True)
         written = roll_back(opened.target, meant.seq, asked)
-    if written is not None and not (files or dry_run):
+    if written is not None and not files:
         if not session.output.is_json:
             for said in points:
                 session.output.note(f"note: {escaped_sentence(said)}")
@@ -64,14 +64,7 @@ def run(
         session.show_outcome(written.outcome, written.edits, points)
         return
     with session.output.waiting("Going back"):
-        outcome = rollback(
-            opened.workspace,
-            opened.branch,
-            session.author,
-            meant.seq,
-            options,
-            follows_head=opened.choice.follows_head,
-        )
+        outcome = opened.target.roll_back(meant.seq, options)
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
     session.show_outcome(outcome, points=points)

@@ -50,7 +50,7 @@ def run(
         session.output.document(found)
     elif around:
         from kbcli.views.entity import lines
-        from kbcore.store.workspace import RULES
+        from kbcore.store.settings_files import RULES
 
         session.output.is_paged = True
         session.output.data("".join(f"{line}\n" for line in lines(session.output, found, around)))
@@ -131,7 +131,7 @@ def _read_past(
         try:
             key = entity_at(opened.session, view, seq, subject).id
         except NotFound as error:
-            error.remedy = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.hint
+            error.remedy = f"`kb show {subject}` shows the record, without --at." if is_seq(subject) else error.remedy
             raise
         page = page_of(view, Query(ids=(key,), edges=True, at=seq), opened.branch)
         [node] = page.entities
@@ -240,6 +240,7 @@ def _show_record(session: Session, record: dict[str, Any], head: int) -> None:
         f"changeset {record['changeset_id']} ({record['tool']}): {records.summary(record['summary'])}",
         *([f"{record['partial']} This is what it states."] if "partial" in record else []),
         *(f"warning: {warning}" for warning in record.get("warnings", ())),
+        *records.changes(record.get("changes", ()), record.get("changes_total", 0)),
     ]
     lines = records.page(output, record, head=head, now=session.machine.clock.now()) + [
         line for one in notes for line in output.wrapped(escape_controls(one), "    ")

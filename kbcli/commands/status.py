@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from kbcli.invocation.context import Session
     from kbcore.storage.fs import Fs
-    from kbcore.storage.witness import Loss
+    from kbcore.storage.loss import Loss
     from kbcore.store.branch_store import BranchStore
     from kbcore.store.workspace import Workspace
+    from kbcore.sync.answer import UnresolvedLink
     from kbcore.view.view import View
 
 _SHOWN = 10
@@ -71,7 +72,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
     place = workspace.folders.place_of_stores()
     refusal = None if store else workspace.folders.refusal_to_write()
     has_files = branch == checked_out.branch and workspace.repo.has_worktree
-    compare = partial(_compared, session, has_files=has_files)
+    compare = partial(_compared, session, has_files=has_files, sharing_of=branch if store else "")
     differences, faults = compared.read(compare) if compared else compare(None)
     warnings = [
         *map(str, filter(None, [branches.suspicion(workspace, branch)])),
@@ -84,6 +85,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         ),
         *map(str, unread.find_unread(workspace.folders)),
         *faults,
+        *(f"{one.place}: {one.message} {one.remedy}" for one in workspace.cut_values()),
         *([place.sentence()] if place.place == "git" and place.remedy else []),
     ]
     return {
@@ -121,11 +123,17 @@ def _watched(session: Session, branch: str) -> BranchStore:
     return store
 
 
-def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[dict[str, Any], list[str]]:
-    """Return how the files differ from the recorded state of them, and the unresolved links.
+def _compared(
+    session: Session, view: View | None, *, has_files: bool, sharing_of: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Return how the files differ from the recorded state of them, the unresolved links, and what is not shared.
+
+    ``sharing_of`` is the branch to look at for that, "" where it has no store.
 
     With it: why files cannot be read as the project wants them to be.
     """
+    from kbcore.remedies import for_shell
+    from kbcore.share.state import find_state
     from kbcore.sync.file_status import stale_sources, unresolved_links
     from kbcore.sync.pending import find_pending, place_of
     from kbcore.sync.planned import differing
@@ -140,7 +148,9 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         stamps = read_stamps(machine.fs, path_of(workspace.folders.cache_dir, place.root))
         now_ns = machine.clock.epoch_ns()
         pending = find_pending(view, place, stamps, now_ns)
-        pending = differing(view, place, workspace.schema, pending, now_ns) if view else pending
+        if view:
+            claims = workspace.store(workspace.head().branch).claims
+            pending = differing(view, place, workspace.schema, pending, now_ns, claims=claims)
         changed = sorted(found.path for found in pending.changed)
         files = {
             "scanned": pending.scanned,
@@ -152,22 +162,23 @@ def _compared(session: Session, view: View | None, *, has_files: bool) -> tuple[
         faults = [f"{one.message} {one.hint}" for one in pending.faults]
     # A deleted one is named once: the next sync forgets that it could not be read.
     bad = [path for path in stale_sources(view) if path not in files["removed"]] if view else []
-    names = ("from", "target", "source")
     links = unresolved_links(view) if view else ()
     accepted = _accepted(session, view, bad, links) if view else {}
+    state = find_state(session.workspace, sharing_of, view) if view and sharing_of else None
     found = {
+        "sharing": {**state.as_json(), "sentences": [*map(for_shell, state.sentences())]} if state else None,
         "files": {**files, "bad": bad, "not_listed": blind},
-        "unresolved": [dict(zip(names, link, strict=True)) for link in links],
+        "unresolved": [link.as_json() for link in links],
         "accepted": {
             "bad": accepted.get("bad", []),
-            "unresolved": [dict(zip(names, link, strict=True)) for link in accepted.get("unresolved", ())],
+            "unresolved": [link.as_json() for link in accepted.get("unresolved", ())],
         },
     }
     return found, faults
 
 
 def _accepted(
-    session: Session, view: View, bad: Sequence[str], links: Sequence[tuple[str, str, str]]
+    session: Session, view: View, bad: Sequence[str], links: Sequence[UnresolvedLink]
 ) -> dict[str, list[Any]]:
     """Return which of these files and links a project accepts as they are."""
     if not (bad or links):
@@ -214,7 +225,7 @@ def _cached_bytes(fs: Fs, cache: Path) -> int:
 
 def _show(session: Session, found: dict[str, Any]) -> None:
     """Show the status. All of it was asked for, so ``--quiet`` leaves out only what to do next."""
-    from kbcore.sync.answer import not_read_line
+    from kbcore.sync.answer import not_read_line, unresolved_words
     from kbcore.text.escaping import escape_controls, escaped_sentence
     from kbcore.text.wording import pluralize
 
@@ -224,9 +235,9 @@ def _show(session: Session, found: dict[str, Any]) -> None:
     if found["branch"] != state["branch"]:
         note = f" ({state['branch']} is checked out)"
     lines = [f"On branch {found['branch']}{note}"]
-    lines.append(_store_line(found))
+    lines.append(_store_line(found, session.sync_command()))
     # Missing parts of the store of this branch are reported by its reader, at the end of every command.
-    session.has_told_losses = True
+    session.has_reported_losses = True
     named = {found["branch"]} if found["store"] else set()
     missing = [f"{one['message']} {one['remedy']}" for one in found["missing"] if one["branch"] not in named]
     for warning in [*missing, *found["warnings"]]:
@@ -236,17 +247,14 @@ def _show(session: Session, found: dict[str, Any]) -> None:
     accepted = found["accepted"]
     lines += _listed("Files not read completely:", [path for path in files["bad"] if path not in accepted["bad"]])
     lines += _listed("Folders that cannot be read:", files["not_listed"])
-    links = [
-        f"{link['from']} -> {link['target']} (stated in {link['source']})"
-        for link in found["unresolved"]
-        if link not in accepted["unresolved"]
-    ]
+    links = [unresolved_words(link) for link in found["unresolved"] if link not in accepted["unresolved"]]
     lines += _listed("Unresolved links:", links)
     is_pending = bool(files["changed"] or files["removed"])
     if files["scanned"] is not None and not is_pending:
         lines.append(f"In step with {pluralize(files['scanned'], 'file')}.")
     if left := not_read_line(files["not_read"]):
         lines.append(left)
+    lines += found["sharing"]["sentences"] if found["sharing"] else []
     output.data("".join(f"{output.flowed(escape_controls(line))}\n" for line in lines))
     if found["unwritable"]:
         output.say("Next: `kb doctor` says how to write here")
@@ -258,8 +266,8 @@ def _show(session: Session, found: dict[str, Any]) -> None:
         output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")
 
 
-def _store_line(found: dict[str, Any]) -> str:
-    """Show the seq of the store of the branch, or the reason why there is none."""
+def _store_line(found: dict[str, Any], sync: str) -> str:
+    """Show the seq of the store of the branch, or why there is none; ``sync`` is the command that reads the files."""
     from kbcli.messages.lines import size
     from kbcore.text.wording import pluralize
 
@@ -277,7 +285,7 @@ def _store_line(found: dict[str, Any]) -> str:
         return f"git renamed it from {found['copy_of']}: the first write takes over the store of that name."
     if found["copy_of"]:
         return f"No store yet: the first write copies that of {found['copy_of']}, and the files are compared with it."
-    return "No store yet: `kb sync` makes an empty one and reads the files."
+    return f"No store yet: {sync} makes an empty one and reads the files."
 
 
 def _listed(title: str, items: list[str]) -> list[str]:

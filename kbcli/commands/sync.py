@@ -67,7 +67,7 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
     from kbcli.messages import synced
     from kbcore.sync.answer import globs_line, not_read_line
-    from kbcore.sync.pending import nothing_read, wanted
+    from kbcore.sync.pending import for_documents, nothing_read
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output = session.output
@@ -87,7 +87,7 @@ def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: 
     if elsewhere:
         output.note(elsewhere)
     if not answer.scanned and not answer.removed:
-        globs = [glob for want in wanted(session.workspace) for glob, _ in want.globs]
+        globs = [glob for want in for_documents(session.workspace) for glob, _ in want.globs]
         said = f"No file below {', '.join(named)} is where the extractors look: {globs_line(globs)}." if named else ""
         if said := said or nothing_read(session.workspace):
             output.note(escaped_sentence(said))
@@ -104,7 +104,8 @@ def _show_faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> No
     for note in answer.notes:
         output.note(synced.note_line(note))
     if found.unread:
-        output.note(f"{lines.unread(found.unread)} What could not be read stays as it was known.")
+        said = lines.unread(found.unread, is_recorded=found.is_recorded)
+        output.note(f"{said} What could not be read stays as it was known.")
 
 
 def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
@@ -115,6 +116,7 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
     if not faults.has_faults(answer):  # nothing that reads rules is imported
         return faults.Faults([], 0, 0, 0)
     from kbcore.checks import known_to
+    from kbcore.git.operations import operation_of
 
     known = None
     if not is_strict:
@@ -123,4 +125,5 @@ def _faults(session: Session, answer: SyncAnswer, *, is_strict: bool) -> Faults:
         )
         if broken:
             session.output.warn(escaped_sentence(broken))
-    return faults.faults(answer, session.workspace.config.rules, known)
+    is_recorded = bool(operation_of(session.workspace.repo))  # while git is in a merge, files are not judged
+    return faults.faults(answer, session.workspace.config.rules, known, is_recorded=is_recorded)

@@ -27,7 +27,7 @@ def run(ctx: typer.Context) -> int:
     from kbcore.text.wording import is_or_are, pluralize
 
     session = session_of(ctx)
-    session.is_read_only = session.has_told_losses = True
+    session.is_read_only = session.has_reported_losses = True
     workspace = session.workspace
     choice = branches.choose(workspace, session.named_branch)
     with session.output.waiting("Proving the journal"):

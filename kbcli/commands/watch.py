@@ -96,13 +96,13 @@ class _EventLines:
         if self._output.is_json:
             shown = watched.as_json(event)
             if self._lists and isinstance(event, Checked):
-                shown["standing"] = [one.as_json() for one in event.standing]
+                shown["standing"] = [one.as_json() for one in event.present]
             self._output.data(json_text(shown, None) + "\n")
         else:
             for line in self._messages.lines_of(event):
                 self._output.say(_styled(self._output, line))
             if self._lists and isinstance(event, Checked) and event.is_first:
-                for one in event.standing:
+                for one in event.present:
                     self._output.say(f"  {one.severity} {violation_line(one)}")
         self._output.flush()
 
@@ -114,14 +114,14 @@ class _Screen:
         self._output = output
         self._messages = messages
         self._last = deque[str](maxlen=_KEPT_LINES)
-        self._standing: Checked | None = None
+        self._present: Checked | None = None
         self._is_due = False
 
     def __call__(self, event: Event) -> None:
         from kbcore.watch.events import Checked
 
         if isinstance(event, Checked):
-            self._standing = event
+            self._present = event
         self._last += [f"{line.mark}{line.text}" for line in self._messages.lines_of(event)]
         self._draw()
 
@@ -148,8 +148,8 @@ class _Screen:
         from kbcli.messages import watched
 
         size = shutil.get_terminal_size()
-        standing = self._standing.standing if self._standing else ()
-        lines = watched.screen(list(self._last), standing, size.columns, size.lines)
+        present = self._present.present if self._present else ()
+        lines = watched.screen(list(self._last), present, size.columns, size.lines)
         self._output.data(_CLEAR + "\n".join(lines) + "\n")
         self._output.flush()
 

@@ -42,7 +42,7 @@ class ToolAnswer(msgspec.Struct, frozen=True):
     is_error: bool
 
 
-class Conversation(msgspec.Struct, frozen=True):
+class ToolConversation(msgspec.Struct, frozen=True):
     """The conversation: the revision of the protocol, the server's tools by name, and the answers in order."""
 
     protocol: str
@@ -50,12 +50,12 @@ class Conversation(msgspec.Struct, frozen=True):
     answers: tuple[ToolAnswer, ...]
 
 
-def converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> Conversation:
+def converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
     """Start the server, list its tools, make the calls one after the other, and let it end."""
     return anyio.run(_converse, server, client_name, calls)
 
 
-async def _converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> Conversation:
+async def _converse(server: Server, client_name: str, calls: Sequence[ToolCall]) -> ToolConversation:
     parameters = StdioServerParameters(
         command=server.command, args=list(server.arguments), env=dict(server.env), cwd=server.cwd
     )
@@ -63,7 +63,7 @@ async def _converse(server: Server, client_name: str, calls: Sequence[ToolCall])
     async with Client(parameters, client_info=info, read_timeout_seconds=TIMEOUT_S) as client:
         listed = await client.list_tools()
         answers = [_answer(await client.call_tool(call.tool, call.arguments)) for call in calls]
-        return Conversation(client.protocol_version, tuple(tool.name for tool in listed.tools), tuple(answers))
+        return ToolConversation(client.protocol_version, tuple(tool.name for tool in listed.tools), tuple(answers))
 
 
 def _answer(result: types.CallToolResult) -> ToolAnswer:

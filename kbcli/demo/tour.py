@@ -35,7 +35,7 @@ class Edit(msgspec.Struct, frozen=True):
     text: str
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class TourCall(msgspec.Struct, frozen=True):
     """One call of an agent over MCP."""
 
     why: str
@@ -50,7 +50,7 @@ class Talk(msgspec.Struct, frozen=True):
 
     why: str
     line: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[TourCall, ...]
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -193,32 +193,32 @@ PARTS: Final = (
                 "An agent's program starts the server and calls its tools. This is that conversation, as it happened.",
                 "kb-mcp",
                 (
-                    ToolCall(
+                    TourCall(
                         "The agent looks for what is wrong.",
                         "kb_check",
                         {"rules": ["must-coverage"]},
                         ("REQ-004", '"ok": false'),
                     ),
-                    ToolCall(
+                    TourCall(
                         "It writes the missing test, with two slips of the pen. Both are named; nothing is written.",
                         "kb_upsert",
                         _MISTYPED,
                         ("'test'", "REQ-004", "Nothing was written"),
                         is_error=True,
                     ),
-                    ToolCall(
+                    TourCall(
                         "Fixed: a new test and the edge to it, in one changeset, all or nothing.",
                         "kb_upsert",
                         _CHANGESET,
                         ("TEST-006", '"applied": true'),
                     ),
-                    ToolCall(
+                    TourCall(
                         "The answer got lost? The same changeset again: it takes effect once.",
                         "kb_upsert",
                         _CHANGESET,
                         ('"duplicate": true',),
                     ),
-                    ToolCall(
+                    TourCall(
                         "What a document states can only be changed there. The refusal names the file.",
                         "kb_upsert",
                         {"entities": [{"id": "REQ-004", "status": "met"}]},

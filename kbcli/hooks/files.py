@@ -14,6 +14,7 @@ from kbcli.hooks.managers import Manager
 from kbcli.hooks.place import HookFolder, remedy_outside
 from kbcli.hooks.results import REINSTALL, Action, HookResult, State
 from kbcore.limits import MAX_CONFIG_BYTES
+from kbcore.remedies import kb
 from kbcore.storage.replacing import replace_file
 
 _ANY_EXECUTE = 0o111
@@ -109,7 +110,7 @@ def _judge_other(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str
     if hook.foreign:
         reason = f"{hook.path} {hook.foreign}, so KB does not change it."
         if script.is_mangled(hook.content):
-            return "foreign", f"{reason} Remove them by hand, then run `kb hooks install`."
+            return "foreign", f"{reason} Remove them by hand, then {kb('hooks', 'install', lead='run')}."
         if _is_executable(place, hook) and managers.calls_kb(hook.content, event):
             return "active", ""
         return "foreign", f"{reason} Make it run this line of shell: {script.snippet(event)}"
@@ -118,7 +119,7 @@ def _judge_other(place: HookFolder, event: str, hook: _Hook) -> tuple[State, str
     if hook.exists and not _is_executable(place, hook):
         return "foreign", (
             f"git ignores {hook.path}, because it is not executable, and KB does not make it executable."
-            " Delete it, or make it executable with `chmod +x`, then run `kb hooks install`."
+            f" Delete it, or make it executable with `chmod +x`, then {kb('hooks', 'install', lead='run')}."
         )
     if place.is_run and managers.calls_kb(hook.content, event):
         return "active", ""

@@ -137,7 +137,7 @@ def _each(act: Callable[[_Here, str], Sequence[HookResult]], here: _Here) -> lis
 def _reason(here: _Here, error: OSError | GitUnusable) -> str:
     """Return why a hook could not be read or written, and what to do."""
     if isinstance(error, GitUnusable):
-        return f"{error.message} {error.hint}"
+        return f"{error.message} {error.remedy}"
     return f"{error.filename or here.place.folder}: {error.strerror}. Correct that and run the command again."
 
 
@@ -215,7 +215,6 @@ def _shadowed(here: _Here, result: HookResult) -> HookResult:
     own = files.look(here.default, result.event)
     if own.state != "ignored":
         return result
-    lead = (
-        "" if str(place.active) in result.remedy else f"git runs hooks from {place.active} instead (core.hooksPath). "
-    )
+    is_named = result.state in {"outside", "foreign"}
+    lead = "" if is_named else f"git runs hooks from {place.active} instead (core.hooksPath). "
     return msgspec.structs.replace(own, remedy=lead + result.remedy)

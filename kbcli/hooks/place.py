@@ -11,6 +11,7 @@ import msgspec
 
 from kbcli.hooks import script
 from kbcore.git import Repository, SharedModes, hooks_dir
+from kbcore.remedies import kb
 
 
 class HookFolder(msgspec.Struct, frozen=True):
@@ -93,8 +94,8 @@ def remedy_outside(place: HookFolder, event: str) -> str:
             " (`git config --unset core.hooksPath`), or make the folder."
         )
     return (
-        f"git runs hooks from {place.active}, which serves other repositories as well. If that is fine, run"
-        f" `kb hooks install --hooks-path '{place.active}'`, or add this line to its {event}:"
+        f"git runs hooks from {place.active}, which serves other repositories as well. If that is fine,"
+        f" {kb('hooks', 'install', '--hooks-path', str(place.active), lead='run')}, or add this line to its {event}:"
         f" {script.snippet(event)}"
     )
 

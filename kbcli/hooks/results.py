@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
+
+from kbcore.remedies import for_shell, kb
 
 State = Literal["active", "outdated", "absent", "ignored", "foreign", "managed", "outside", "failed"]
 Action = Literal["created", "added", "updated", "kept", "removed", "deleted", "none"]
 Way = Literal["file", "config"]
 
-REINSTALL = "Run `kb hooks install`."
+REINSTALL: Final = f"{kb('hooks', 'install', lead='Run')}."
 
 
 class HookResult(msgspec.Struct, frozen=True):
@@ -26,8 +28,18 @@ class HookResult(msgspec.Struct, frozen=True):
     hooks from serves other repositories as well. ``failed``: the operating system, or git, refused."""
     action: Action = "none"
     remedy: str = ""
-    """The steps to do by hand; empty when there is nothing."""
+    """The steps to do by hand (``kbcore.remedies``); empty when there is nothing."""
     note: str = ""
     """A further change so that git runs the hook; empty when there was none."""
     way: Way = "file"
     """``config``: git itself is set to run KB, by the entry ``hook.kb-EVENT`` of the repository's configuration."""
+
+    @property
+    def hint(self) -> str:
+        """Return the remedy in the words of the command line."""
+        return for_shell(self.remedy)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain JSON values."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found | {"remedy": self.hint}

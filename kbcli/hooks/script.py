@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite", "post-commit")
+EVENTS: Final = ("post-checkout", "post-merge", "post-rewrite", "post-commit", "pre-commit")
 
 MAX_HOOK_BYTES: Final = 1024 * 1024
 """A larger file is no script that KB edits."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kbcore import limits
 from kbcore.errors import InvalidChangeset, InvalidQuery, KBError, LimitExceeded, Problem
 from kbcore.text import json_reader
+from kbcore.text.escaping import problem_line
 from kbcore.text.problems import FileProblem
 
 STDIN = "-"
 
 
-def read(name: str, folder: Path) -> Any:
+def read(name: str, folder: Path, warn: Callable[[str], None]) -> Any:
     """Return the request in a file, ``-`` being standard input; relative names start in ``folder``.
 
+    ``warn`` is called with a line for each value of YAML that a comment cuts.
     The ending of the name decides between JSON and YAML; without one, a text that begins with a bracket is JSON.
 
     Raises: ``InvalidQuery`` when it cannot be read; ``InvalidChangeset`` for a text that is neither JSON nor YAML;
@@ -27,7 +30,7 @@ def read(name: str, folder: Path) -> Any:
         raise InvalidChangeset(f"{shown} is empty.", hint="A changeset has `entities` or `edges`.")
     ending = Path(name).suffix.lower()
     is_json = ending == ".json" or (ending not in {".yaml", ".yml"} and text.lstrip()[:1] in {"{", "["})
-    return _json(text, shown) if is_json else _yaml(text, shown)
+    return _json(text, shown) if is_json else _yaml(text, shown, warn)
 
 
 def text_in(name: str, folder: Path, fault: type[KBError] = InvalidQuery) -> str:
@@ -70,11 +73,13 @@ def _json(text: str, shown: str) -> Any:
     return tree.root
 
 
-def _yaml(text: str, shown: str) -> Any:
+def _yaml(text: str, shown: str, warn: Callable[[str], None]) -> Any:
     from kbcli.input import changeset_yaml
 
     value, problems = changeset_yaml.read(text)
-    _refuse(shown, problems)
+    _refuse(shown, [one for one in problems if one.severity == "error"])
+    for one in problems[: limits.MAX_PROBLEMS]:
+        warn(problem_line(shown, one.line, one.message, one.hint))
     return value
 
 

@@ -24,7 +24,7 @@ from kbcore import limits
 from kbcore.text import yaml_faults
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import duplicate_key
-from kbcore.text.yaml_text import refusal
+from kbcore.text.yaml_text import commented_lines, cut_value, is_cut, refusal
 
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _MAX_DIGITS: Final = 40
@@ -40,7 +40,7 @@ _TYPED: Final = frozenset(
 
 
 def read(text: str) -> tuple[Any, list[FileProblem]]:
-    """Return the request in a YAML text, and what is wrong with the text; without a fault the list is empty."""
+    """Return the request in a YAML text, and what is wrong with the text; with an error it is not to be used."""
     reader = _Reader(text)
     try:
         value = reader.document()
@@ -62,6 +62,7 @@ class _Reader:
         self.next: Callable[[], Any] = iter(yaml.parse(text, Loader=yaml.CSafeLoader)).__next__
         self.nodes = 0
         self.problems: list[FileProblem] = []
+        self.commented = commented_lines(text)
 
     def document(self) -> Any:
         self.next()
@@ -93,7 +94,14 @@ class _Reader:
         values = []
         while not isinstance(event := self.next(), SequenceEndEvent):
             values.append(self.node(event, depth + 1))
+            self.note_cut(len(values), event)
         return values
+
+    def note_cut(self, key: str | int, event: Any) -> None:
+        """Warn of the value of an event if a comment cuts it."""
+        if self.commented and isinstance(event, ScalarEvent) and is_cut(event, self.commented):
+            end: Any = event.end_mark
+            self.problems.append(cut_value(key, event.value, end.line + 1))
 
     def mapping(self, depth: int) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -103,7 +111,9 @@ class _Reader:
                 raise refusal("a key must be plain text", event.start_mark)
             mark: Any = event.start_mark
             key, line = str(event.value), mark.line + 1
-            value = self.node(self.next(), depth + 1)
+            event = self.next()
+            value = self.node(event, depth + 1)
+            self.note_cut(key, event)
             if key in values:
                 self.problems.append(duplicate_key(key, lines[key], line))
             else:

@@ -20,8 +20,7 @@ def show_bug(output: Output, error: BaseException, arguments: Sequence[str], cac
     """Save a report of an error that KB does not know, and say where it is."""
     kind = escape_controls(f"{type(error).__name__}: {error}")[:300]
     saved = write_report(error, arguments, cache)
-    where = f"A report is in {saved}." if saved else "A report could not be written."
-    message = f"KB failed unexpectedly ({kind}). {where}"
+    message = f"KB failed unexpectedly ({kind}). {bug_reports.place_of(saved)}"
     if output.is_json:
         body: Mapping[str, Any] = {
             "code": exits.BUG_CODE,

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "query": Listed("query", "Find entities or edges."),
     "show": Listed("show", "Show one entity with its edges and history, or one record."),
     "kip": Listed("kip", "Run commands of KIP on the branch."),
+    "prolog": Listed("prolog", "Run goals of Prolog on the clauses and the graph of the branch."),
     "sleep": Listed("sleep", "Maintain the memory of agents in KIP."),
     "new": Listed("new", "Make an entity with the next free id of its type."),
     "set": Listed("set", "Set fields of one entity, as one record."),
@@ -48,12 +49,16 @@ COMMANDS: Final[dict[str, Listed]] = {
     "diff": Listed("diff", "Show what changed between two points of the history."),
     "revert": Listed("revert", "Undo records by new ones."),
     "rollback": Listed("rollback", "Go back to an earlier state, by a new record."),
+    "share": Listed("share", "Write the changes of people and agents into change files."),
+    "merge": Listed("merge", "Bring what clients wrote on another branch into this one."),
+    "resolve": Listed("resolve", "List what changes state differently, and decide it."),
     "branch": Listed("branch", "List, make and compare branch stores."),
     "gc": Listed("gc", "Remove the stores of branches that no longer exist."),
     "compact": Listed("compact", "Write a snapshot and seal the journal so far."),
     "export": Listed("export", "Write all entities and edges of the branch."),
     "backup": Listed("backup", "Write the stores of branches into one file."),
     "restore": Listed("restore", "Bring branches back from a backup."),
+    "redact": Listed("redact", "Take a leaked secret out of every store of this clone."),
     "verify": Listed("verify", "Prove the journal, record by record."),
     "doctor": Listed("doctor", "Diagnose the installation, with a remedy for every finding."),
     "hooks": Listed("hooks", "Install, remove or show the git hooks."),
@@ -68,12 +73,12 @@ COMMANDS: Final[dict[str, Listed]] = {
 TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo"),
     "Keep the store in step with the files": ("sync", "watch", "status"),
-    "Find and show": ("query", "show", "kip", "impact", "graph", "schema"),
+    "Find and show": ("query", "show", "kip", "prolog", "impact", "graph", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
     "Find what is missing or wrong": ("check", "coverage"),
     "Show the history, and undo": ("log", "diff", "revert", "rollback"),
-    "Work with branches": ("branch", "gc"),
-    "Take care of the store": ("sleep", "compact", "backup", "restore", "verify", "doctor", "export"),
+    "Work with branches and other clones": ("share", "merge", "resolve", "branch", "gc"),
+    "Take care of the store": ("sleep", "compact", "backup", "restore", "redact", "verify", "doctor", "export"),
     "Work with git and agents": ("hooks", "mcp"),
     "Settings": ("config",),
 }
@@ -120,12 +125,7 @@ class HelpfulCommand(TyperCommand):
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write examples."""
-        from kbcli.invocation.examples import EXAMPLES
-
-        rows = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
-        if rows:
-            with formatter.section("Examples"):
-                formatter.write_dl(rows, col_max=_EXAMPLE_CHARS)
+        _write_examples(ctx, formatter)
 
 
 class CommandGroup(TyperGroup):
@@ -157,6 +157,11 @@ class CommandGroup(TyperGroup):
         """Write the options and the commands."""
         _write_parameters(self, ctx, formatter)
         self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write examples of the command itself, and the closing words."""
+        _write_examples(ctx, formatter)
+        super().format_epilog(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, each with the first line of its help."""
@@ -212,8 +217,8 @@ def _meant_below(group: str, word: str, commands: Sequence[str]) -> str:
     from kbcli.invocation.examples import INSTEAD_BELOW
     from kbcore.text.suggest import is_it, near_ones
 
-    said = INSTEAD_BELOW.get(group, {}).get(word, "")
-    return said or is_it(near_ones(word, commands, least_alike=_ALIKE))
+    instead = INSTEAD_BELOW.get(group, {})
+    return instead.get(word, "") or is_it(near_ones(word, commands, least_alike=_ALIKE)) or instead.get("", "")
 
 
 def _meant(word: str, commands: Sequence[str]) -> str:
@@ -300,6 +305,15 @@ def _plain_help(option: Any) -> Any:
     if option is not None:
         make_plain([option])
     return option
+
+
+def _write_examples(ctx: Any, formatter: Any) -> None:
+    from kbcli.invocation.examples import EXAMPLES
+
+    rows = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
+    if rows:
+        with formatter.section("Examples"):
+            formatter.write_dl(rows, col_max=_EXAMPLE_CHARS)
 
 
 def _write_parameters(command: Any, ctx: Any, formatter: Any) -> None:

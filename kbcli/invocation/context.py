@@ -5,7 +5,7 @@ The only module of the command line that reads the environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,10 +17,12 @@ from kbcli.terminal.output import Output
 from kbcore import __version__
 from kbcore.errors import GitUnusable, InvalidQuery, KBError, ReadOnlyStore, StoreWentBack
 from kbcore.limits import FILES_S
+from kbcore.remedies import for_shell, kb
 from kbcore.text.escaping import escape_controls, escape_lines, escaped_sentence
 
 if TYPE_CHECKING:
-    from kbcore.editing.documents import FileEdit, WriteTarget
+    from kbcore.editing.documents import WriteTarget
+    from kbcore.editing.file_edits import FileEdit
     from kbcore.storage.fs import RealFs
     from kbcore.store.answers import Outcome
     from kbcore.store.branch_store import BranchStore
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 TOOL: Final = f"kb/{__version__}"
 SOURCE: Final = "cli"
+_MOST_NAMED: Final = 10
+"""The most files that an answer names."""
 _MAX_ACTOR_CHARS: Final = 100
 
 
@@ -99,7 +103,7 @@ class Session:
         """Set by commands that promise to write nothing, before they open anything."""
         self.writes = False
         """The command was asked to write: where it fails before, the error says so."""
-        self.has_told_losses = False
+        self.has_reported_losses = False
         """Missing stores were reported already, by the command or in an error."""
         self.notes: list[str] = []
         """Warnings about the answer, shown at the end."""
@@ -107,8 +111,11 @@ class Session:
         """Notes on ids of renamed entities, shown at the end."""
         self._watched: list[BranchStore] = []
         self._last_of_files = ""
-        self._faults_told: set[str] = set()
-        self._told: set[str] = set()
+        self._reported_faults: set[str] = set()
+        self._reported: set[str] = set()
+        """Notices that were shown: each is shown once."""
+        self._reported_losses: set[str] = set()
+        """Branches of which an error has said that records are missing."""
         self._due: dict[BranchStore, None] = {}
         """The stores whose views are to be published when the answer is written."""
         self.signals = signals or Signals()
@@ -116,7 +123,7 @@ class Session:
 
     def be_silent(self) -> None:
         """Promise to write nothing, and to show nothing but the answer."""
-        self.is_read_only = self.output.is_quiet = self.has_told_losses = True
+        self.is_read_only = self.output.is_quiet = self.has_reported_losses = True
 
     @property
     def start(self) -> Path:
@@ -284,8 +291,8 @@ class Session:
         from kbcore.sync.pending import faults_of
 
         for said in (f"{fault.message} {fault.hint}" for fault in faults_of(workspace)):
-            if said not in self._faults_told:
-                self._faults_told.add(said)
+            if said not in self._reported_faults:
+                self._reported_faults.add(said)
                 self.output.warn(escaped_sentence(said))
 
     def show_point(self, state: FileState) -> None:
@@ -318,16 +325,25 @@ class Session:
         if store not in self._watched:
             self._watched.append(store)
 
+    def sync_command(self) -> str:
+        """Return the command that reads the files, with the place to run it where that is not this one."""
+        return for_shell(self.located(kb("sync")))
+
+    def located(self, text: str) -> str:
+        """Return a text whose commands concern the branch that is meant, as ``remedies.located``."""
+        return self.workspace.located(text, self.named_branch) if "workspace" in self.__dict__ else text
+
     def show_error(self, error: KBError) -> int:
         """Report an error, and return the status to end with. A loss that it names is not warned of again."""
         from kbcli.invocation import exits
 
-        if isinstance(error, ReadOnlyStore) and "workspace" in self.__dict__:
-            error = self.workspace.folders.refused(error)
+        if "workspace" in self.__dict__:
+            if isinstance(error, ReadOnlyStore):
+                error = self.workspace.folders.refused(error)
+            error.locate_remedies(self.located)
         if isinstance(error, StoreWentBack):
-            self.has_told_losses = True
-            losses = [store.loss for store in self._watched]
-            self._told |= {loss.warning() for loss in losses if loss and loss.branch == error.data.get("branch")}
+            self.has_reported_losses = True
+            self._reported_losses.add(error.data.get("branch", ""))
         return exits.show(self.output, error, writes=self.writes)
 
     def show_notices(self) -> None:
@@ -335,15 +351,19 @@ class Session:
 
         A command that reads no store warns of what is missing from the one that is meant.
         """
-        said = [notice for store in self._watched for notice in (*store.warnings, *store.notices)] + self.notes
-        if not self._watched and not self.has_told_losses:
+        said = [notice for store in self._watched for notice in self._faults_of(store)] + self.notes
+        if not self._watched and not self.has_reported_losses:
             said += self._losses()
         while self.called:
             self.output.note(f"note: {escape_controls(self.called.popitem()[0])}")
         for notice in dict.fromkeys(said):
-            if notice not in self._told:
-                self._told.add(notice)
-                self.output.warn(escaped_sentence(notice))
+            if notice not in self._reported:
+                self._reported.add(notice)
+                self.output.warn(escaped_sentence(self.located(notice)))
+
+    def _faults_of(self, store: BranchStore) -> Iterable[str]:
+        is_reported = store.loss is not None and store.loss.branch in self._reported_losses
+        return (*store.warnings_of(names_loss=not is_reported), *store.notices)
 
     def _losses(self) -> list[str]:
         """Return what is missing from the selected store, where a repository with a KB was opened."""
@@ -387,6 +407,7 @@ class Session:
         ``points`` say which records are meant where a time or a commit was given.
         """
         from kbcli.messages.lines import outcome_line
+        from kbcore.text.wording import some_of
 
         if self.output.is_json:
             files = {"files": [edit.as_json() for edit in edits]} if edits else {}
@@ -399,9 +420,10 @@ class Session:
                 self.output.data(escape_lines(edit.diff()))
         self.output.say(outcome_line(outcome))
         if edits and not outcome.dry_run:
-            self.output.say(escape_controls(f"Written: {', '.join(edit.path for edit in edits)}"))
+            paths = some_of([edit.path for edit in edits], _MOST_NAMED)
+            self.output.say(escape_controls(f"Written: {paths}"))
         for warning in outcome.warnings:
-            self.output.warn(escaped_sentence(warning))
+            self.output.warn(escaped_sentence(self.located(warning)))
 
     def cache(self) -> Path | None:
         """Return the cache folder of this repository's KB, for a report of a bug; None where there is none."""

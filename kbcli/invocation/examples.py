@@ -28,6 +28,14 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb kip 'DESCRIBE PRIMER'", "one command"),
         ("kb kip -f notes.kip --dry-run", "see whether a file of commands would do"),
     ),
+    "prolog": (
+        ("kb prolog", "a prompt, with history and completion"),
+        ("kb prolog -g \"depends_on('REQ-1', X)\"", "all solutions of one goal"),
+        ("kb prolog -f rules.pl -g 'reach(A, B)' --json", "with the clauses of a file, for a program"),
+        ("kb prolog -g ':assert likes(ann, wine).'", "add a clause to the branch"),
+    ),
+    "prolog install": (("kb prolog install", "an engine for a machine without SWI-Prolog"),),
+    "prolog engines": (("kb prolog engines", "see which engine is used, and what is missing"),),
     "sleep": (
         ("kb sleep --dry-run", "see what a cycle would do"),
         ("kb sleep --phase 4 --phase 9", "give a domain to what has none, and write that down"),
@@ -56,6 +64,18 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb id next req", "the next free id of requirements, reserved for an hour"),
         ("kb id next req --prefix REQ-AUTH-", "of a series of its own"),
     ),
+    "share": (
+        ("kb share --dry-run", "see which changes would be written into which files"),
+        ("kb share", "write and stage them, to be committed with the code"),
+    ),
+    "merge": (
+        ("kb merge feature --dry-run", "see what would come from a branch"),
+        ("kb merge feature", "bring it into the branch that is checked out"),
+    ),
+    "resolve": (
+        ("kb resolve", "list what is contested, with the values by number"),
+        ("kb resolve REQ-1 title --take 2", "the second value holds"),
+    ),
     "apply": (
         ("kb apply changes.yaml --dry-run", "see what a file would change"),
         ("kb apply - < changes.json", "from another program"),
@@ -68,6 +88,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "check": (
         ("kb check", "run all rules"),
         ("kb check --rule must-coverage --fail-on warning", "one rule, strictly"),
+        ("kb check --against origin/main", "before a merge: what both sides decided, each in its own way"),
     ),
     "coverage": (
         ("kb coverage --by tag", "how far each topic is"),
@@ -83,7 +104,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb diff 12", "what changed after record 12"),
         ("kb diff 2026-01-31 2026-02-28", "what changed in a month"),
     ),
-    "revert": (("kb revert 12", "undo one record; `kb log` shows which"),),
+    "revert": (
+        ("kb revert 12", "undo one record; `kb log` shows which"),
+        ("kb revert --actor bot --since yesterday", "undo all that bot wrote since then"),
+    ),
     "rollback": (
         ("kb rollback 12", "bring back the state at record 12"),
         ("kb rollback yesterday --dry-run", "see what that would change"),
@@ -99,6 +123,11 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb export all.json", "everything, as a changeset"),
         ("kb export - --format jsonl", "a line for each, for another program"),
         ("kb export old.json --at 12", "the state at record 12"),
+    ),
+    "redact": (
+        ("kb redact - < secret.txt", "see which records hold a secret"),
+        ("kb redact REQ-7 --field title --yes", "take the titles of REQ-7 out of all records"),
+        ("kb redact 41 --yes", "take out the values of record 41"),
     ),
     "backup": (
         ("kb backup ../kb.backup", "all branches, with their history"),
@@ -131,6 +160,7 @@ INSTEAD_BELOW: Final[Mapping[str, Mapping[str, str]]] = {
         **dict.fromkeys(("ls", "show"), "`kb branch` lists the branches."),
         **dict.fromkeys(("create", "new", "add"), "git makes a branch, and the first command on it its store."),
     },
+    "prolog": {"": "Give a goal with -g, as in `kb prolog -g 'member(X, [1, 2])'`."},
     "hooks": {
         **dict.fromkeys(("ls", "list", "show"), "`kb hooks` lists them."),
         **dict.fromkeys(("remove", "rm", "delete"), "`kb hooks uninstall` removes them."),
@@ -154,6 +184,7 @@ SYNONYMS: Final[dict[str, str]] = {
     **dict.fromkeys(("lint", "test", "validate"), "check"),
     **dict.fromkeys(("refresh", "scan", "update", "pull"), "sync"),
     **dict.fromkeys(("cat", "view"), "show"),
+    **dict.fromkeys(("move", "mv"), "rename"),
     "reset": "rollback",
     "undo": "revert",
     "fsck": "verify",
@@ -168,7 +199,6 @@ SYNONYMS: Final[dict[str, str]] = {
 """Words that other programs have for a command, and the commands that do it here."""
 INSTEAD: Final[dict[str, str]] = {
     "version": "`kb --version` shows it.",
-    "merge": "Git merges the files, and `kb sync` reads them; `kb branch diff` shows what else a branch has.",
     "clone": "Git clones the repository, and `kb sync` reads its files.",
     "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
     "completion": "`kb --install-completion` sets it up for the shell.",

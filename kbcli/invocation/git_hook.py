@@ -1,5 +1,6 @@
-"""The command of the git hooks: syncs the branch's store with the tree. It never makes git fail, and never asks.
+"""The command of the git hooks: syncs the branch's store with the tree, and has commits take what clients wrote.
 
+It never makes git fail, and never asks.
 Nothing heavy is imported before it is known that there is work.
 """
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 POST_CHECKOUT = "post-checkout"
 POST_COMMIT = "post-commit"
 POST_MERGE = "post-merge"
-_EVENTS = frozenset({POST_CHECKOUT, POST_COMMIT, POST_MERGE, "post-rewrite"})
+PRE_COMMIT = "pre-commit"
+_EVENTS = frozenset({POST_CHECKOUT, POST_COMMIT, POST_MERGE, PRE_COMMIT, "post-rewrite"})
 _FILES_ONLY = "0"
 """The last argument of post-checkout when files were restored and HEAD stayed."""
 _SQUASH = "1"
@@ -31,6 +33,8 @@ def is_event(words: Sequence[str]) -> bool:
 def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     """Do what one event of git calls for; the status is 0 whatever happens."""
     if words[0] == POST_CHECKOUT and words[-1:] == [_FILES_ONLY]:
+        return 0
+    if words[0] == PRE_COMMIT and not _may_share():
         return 0
     from kbcore import gc_pause
 
@@ -55,6 +59,19 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     return 0
 
 
+def _may_share() -> bool:
+    """Return whether the settings here may say `share.mode: auto`; True where that takes more than a look at a text.
+
+    git starts its hooks at the top of the worktree. Most repositories share nothing, and each commit would wait.
+    """
+    try:
+        with open(".kb/config.json", "rb") as file:  # noqa: PTH123 - pathlib takes as long to import as all else here
+            text = file.read()
+    except OSError:
+        return True
+    return b'"mode":"auto"' in b"".join(text.split()) or b"\\u" in text  # a letter may be written as its number
+
+
 def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     from kbcli.invocation.context import Session
     from kbcli.terminal.output import Output
@@ -65,17 +82,21 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
         clock.check()
-        if _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
+        if words[0] == PRE_COMMIT:
+            if _is_wanted(session):
+                _share(session)
+        elif _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
+            if words[0] == POST_COMMIT:
+                _stage_committed(session)
             _show(session, _answer_at_rest(session) or _take_in(session))
-            _show_missing(session, words, env)
+            _merge_changes(session, words, env)
+            if words[0] == POST_COMMIT:
+                _show_unshared(session)
             session.publish_views()
     except NotInitialised:
         return
     except KBError as error:
-        from kbcore.text.escaping import fenced_line
-
-        # An agent that has git switch a branch reads this too, and the message may name what is stored.
-        _say(f"{error.code}. {fenced_line(f'{error.message} {error.hint}'.strip())}")
+        _say(f"{error.code}. {error.message}", error.hint)
     except Exception as error:
         from kbcore.process_limits import exhausted
 
@@ -105,6 +126,51 @@ def _is_wanted(session: Session) -> bool:
     return has_kb and repo.has_worktree and workspace.head().kind in {"branch", "unborn"}
 
 
+def _share(session: Session) -> None:
+    """Write what clients wrote into change files, and stage them for the commit, if the project wants that.
+
+    A commit of a merge takes them too. One that goes on with a rebase, or repeats or reverts another one, does not: it
+    is to hold what that one did.
+    """
+    from kbcore.git.operations import operation_of
+
+    workspace = session.workspace
+    branch = workspace.head().branch
+    if workspace.config.share.mode != "auto" or not workspace.folders.has_store(branch):
+        return
+    if operation_of(workspace.repo) in {"rebase", "cherry-pick", "revert"}:
+        return
+    from kbcli.messages import shared
+    from kbcore.share.sharing import share
+
+    found = share(workspace, branch)
+    for line in (*shared.added_lines(found), *shared.fault_lines(found.withheld)):
+        _say(line)
+
+
+def _stage_committed(session: Session) -> None:
+    """Stage change files that the commit took from an index of its own: the next commit would delete them."""
+    workspace = session.workspace
+    branch = workspace.head().branch
+    if workspace.config.share.mode == "auto" and workspace.folders.has_store(branch):
+        from kbcore.share.sharing import stage_committed
+
+        stage_committed(workspace, branch)
+
+
+def _show_unshared(session: Session) -> None:
+    """Report how many changes are still not shared, where the project shares them."""
+    workspace = session.workspace
+    branch = workspace.head().branch
+    if workspace.config.share.mode == "off" or not workspace.folders.has_store(branch):
+        return
+    from kbcli.messages import shared
+    from kbcore.share.unshared import find_unshared
+
+    if number := sum(not one.withheld for one in find_unshared(workspace, branch)):
+        _say(shared.unshared_line(number))
+
+
 def _is_in_sequence(session: Session) -> bool:
     """Return whether git makes further commits, after the last of which a hook is run again."""
     from kbcore.git.operations import is_in_sequence
@@ -121,10 +187,8 @@ def _answer_at_rest(session: Session) -> SyncAnswer | None:
 
 def _take_in(session: Session) -> SyncAnswer:
     from kbcli.messages.lines import ensured_line
-    from kbcore.remedies import for_shell
     from kbcore.store import branches
     from kbcore.sync.run import SyncOptions, sync
-    from kbcore.text.escaping import fenced_line
 
     workspace = session.workspace
     store, choice, ensured = branches.open_branch(workspace, session.named_branch)
@@ -132,7 +196,7 @@ def _take_in(session: Session) -> SyncAnswer:
         _say(made)
     answer = sync(workspace, choice.branch, session.author, SyncOptions())
     for notice in (*store.warnings, *store.notices):
-        _say(fenced_line(for_shell(notice)))
+        _say(notice)
     return answer
 
 
@@ -151,22 +215,31 @@ def _show(session: Session, answer: SyncAnswer) -> None:
             _say(lines.unread(unread))
 
 
-def _show_missing(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
-    """Report for each branch that was merged just now how much of what clients wrote is only in its store."""
+def _merge_changes(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Merge what clients wrote on each branch that was merged just now, or say how much that is.
+
+    Where changes are shared in files, git has merged these.
+    """
     if words[0] not in {POST_MERGE, POST_COMMIT}:
         return
     workspace = session.workspace
-    current = workspace.head().branch
+    current, settings = workspace.head().branch, workspace.config.share
+    if settings.merge == "off":
+        return
     merged = [name for name in _merged(session, words, env) if name != current and workspace.folders.has_store(name)]
     if not merged:
         return
-    from kbcli.messages.lines import missing_line
-    from kbcore.store.branches import missing_between
+    from kbcli.messages import merged as sentences
+    from kbcore.share.merging import merge, missing
 
     for name in merged:
-        missing = missing_between(workspace, current, name)
-        if line := missing_line(name, current, missing):
-            _say(line)
+        found = missing(workspace.store(current), workspace.store(name))
+        if not found:
+            continue
+        if settings.merge == "ask" or settings.mode != "off":
+            _say(sentences.missing_line(name, current, len(found)))
+        else:
+            _say(sentences.merged_line(merge(workspace, current, name, session.author), name))
 
 
 def _merged(session: Session, words: Sequence[str], env: Mapping[str, str]) -> list[str]:
@@ -183,9 +256,9 @@ def _merged(session: Session, words: Sequence[str], env: Mapping[str, str]) -> l
 
 
 def _say(message: str, hint: str = "") -> None:
-    """Write one line to standard error; git shows it to the user."""
-    from kbcore.text.escaping import escape_controls
+    """Write one line to standard error; git shows it to the user. What is stored is in it as in errors of commands."""
+    from kbcore.text.escaping import escaped_sentence
 
-    line = escape_controls(f"kb: {message}" + (f" {hint}" if hint else ""))
+    line = escaped_sentence(f"kb: {message}" + (f" {hint}" if hint else ""))
     if sys.stderr is not None:
         sys.stderr.write(line + "\n")

@@ -40,6 +40,13 @@ Source = Annotated[
 SessionName = Annotated[
     str, typer.Option("--session", metavar="S", help="Only what was changed in this session.", show_default=False)
 ]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="T", help="Has the tag; twice means both.")]
+Status = Annotated[str | None, typer.Option("--status", metavar="S", help="Has the status.")]
+Branches = Annotated[
+    list[str] | None, typer.Option("--only", metavar="BRANCH", help="Only this branch; may be repeated.")
+]
+TABLE_FORMAT: Final = "How to write it. [default: table at a terminal, else tsv]"
+"""The help of ``--format`` of a command that shows a table."""
 
 GLOBAL: Final = "Global options"
 _PLACES: Final = frozenset({"PATH", "DIR", "FILE|-"})

@@ -157,25 +157,25 @@ class Deadline:
     """
 
     def __init__(self) -> None:
-        self._turns = 0
-        """Odd while something is being said."""
+        self._changes = 0
+        """The beginnings and ends of what was said: odd while something is being said."""
 
     def watching(self, say: Callable[P, None]) -> Callable[P, None]:
         """Return what says the same, and can be given up."""
 
         def said(*given: P.args, **named: P.kwargs) -> None:
-            self._turns += 1
+            self._changes += 1
             try:
                 say(*given, **named)
             finally:
-                self._turns += 1
+                self._changes += 1
 
         return said
 
     @contextlib.contextmanager
     def by_signals(self, stop: Callable[[], None]) -> Iterator[None]:
         """Call ``stop`` at the first signal that comes in the block."""
-        turn = 0
+        count_before = 0
 
         def end(_: int, __: Any) -> None:
             for number in ENDING:
@@ -184,10 +184,10 @@ class Deadline:
             signal.setitimer(signal.ITIMER_REAL, _UNREAD_S, _UNREAD_S)
 
         def look(_: int, __: Any) -> None:
-            nonlocal turn
-            if turn == self._turns and turn % 2:
+            nonlocal count_before
+            if count_before == self._changes and count_before % 2:
                 _say_no_more()
-            turn = self._turns
+            count_before = self._changes
 
         handlers: dict[signal.Signals, Any] = {**dict.fromkeys(ENDING, end), signal.SIGALRM: look}
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}

@@ -58,11 +58,18 @@ def field_lines(output: Output, change: Json) -> Iterator[str]:
     """Yield the lines of what a change did to the fields, made visible."""
     before, after, fields = change.get("before"), change.get("after"), change.get("fields")
     if fields is not None and before and after:
+        kept: dict[str, list[str]] = {}
+        """Fields with the value that they had, by who states them now."""
         for name, sides in fields.items():
             old, new = (sides[key] for key in (("from", "to") if "from" in sides else ("before", "after")))
             stated = sides.get("stated_by")
-            note = f" (now stated by {stated['after'] or 'no one'})" if stated else ""
-            yield from _sides(output, name, (old, new), note)
+            by = (stated["after"] or "no one") if stated else ""
+            if by and old == new and type(old) is type(new):
+                kept.setdefault(by, []).append(name)
+            else:
+                yield from _sides(output, name, (old, new), f" (now stated by {by})" if by else "")
+        for by, names in kept.items():
+            yield escape_controls(f"now stated by {by}: {', '.join(names)}")
     elif "path" not in change:
         yield from map(escape_controls, element_lines(after or before or {}))
     elif after and after.get("problems"):

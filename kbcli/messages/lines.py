@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kbcore.store.answers import EdgeCounts, Outcome
     from kbcore.store.branches import Ensured
     from kbcore.store.facts_export import Export
+    from kbcore.sync.ids_elsewhere import SeenId
     from kbcore.sync.overlay import FileState
 
 _RENAMES: Final = 3
@@ -65,9 +66,10 @@ def edge_counts(edges: EdgeCounts) -> str:
     return f"edges: {', '.join(found)}" if found else ""
 
 
-def unread(number: int) -> str:
-    """Return how many files could not be read completely, and what says why."""
-    return f"{pluralize(number, 'file')} could not be read completely; `kb check --rule unreadable-source` says why."
+def unread(number: int, *, is_recorded: bool = False) -> str:
+    """Return how many files could not be read completely, and what says why: of the records if ``is_recorded``."""
+    command = f"kb check {'--recorded ' * is_recorded}--rule unreadable-source"
+    return f"{pluralize(number, 'file')} could not be read completely; `{command}` says why."
 
 
 def files_line(branch: str, state: FileState) -> str:
@@ -90,23 +92,6 @@ def ensured_line(ensured: Ensured) -> str:
     """Return the message on a branch whose store was opened: the origin of a new one, or nothing."""
     copied = f"{ensured.branch} has a store now, copied from {ensured.copied_from}." if ensured.copied_from else ""
     return escaped_sentence(ensured.notice or copied)
-
-
-def missing_line(branch: str, other: str, missing: Export) -> str:
-    """Return what is to be said of what clients wrote on a branch and another has not; "" where that is nothing."""
-    brought, left_out = len(missing.entities) + len(missing.edges), missing.waiting
-    count = brought + left_out + len(missing.renamed)
-    if not count:
-        return ""
-    verb = "is" if count == 1 else "are"
-    facts = f"{pluralize(count, 'fact')} that clients wrote on {branch} {verb} not on {other}"
-    if brought:
-        first, second = shlex.quote(branch), shlex.quote(other)
-        command = f"`kb export --branch {first} --not-on {second} | kb apply --branch {second} -`"
-        them = f"{brought} of them" if brought < count else "it" if brought == 1 else "them"
-        facts = f"{facts}: {command} brings {them}"
-    said = [facts, *([left_out_words(branch, other)] if left_out else []), *not_renamed_words(branch, other, missing)]
-    return f"{'. '.join(said)}."
 
 
 def not_renamed_words(branch: str, other: str, missing: Export) -> list[str]:
@@ -144,3 +129,11 @@ def size(length_bytes: int) -> str:
             break
         number, unit = number / KIB, larger
     return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+
+
+def seen_line(seen: SeenId) -> str:
+    """Say where the highest id of a series is in use."""
+    if seen.kind == "branch":
+        return f"{seen.id} is the last one, in {seen.name}."
+    kind = "the store of " if seen.kind == "store" else "the worktree " if seen.kind == "worktree" else ""
+    return f"{seen.id} is the last one, in {kind}{seen.name}{f', {seen.path}' if seen.path else ''}."

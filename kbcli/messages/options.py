@@ -51,22 +51,22 @@ def placed(
     except KBError as error:
         if not output.is_json:
             said = [_remedy(one, hints or {}) for one in error.details]
-            if said and {*said} != {one.hint for one in error.details} and len({*said}) == 1:
+            if said and {*said} != {one.remedy for one in error.details} and len({*said}) == 1:
                 error.remedy = said[0]
-            error.details = tuple(_typed(one, options, hint) for one, hint in zip(error.details, said, strict=True))
+            error.details = tuple(_typed(one, options, remedy) for one, remedy in zip(error.details, said, strict=True))
         raise
 
 
 def _remedy(problem: Problem, hints: Mapping[tuple[str, str], str]) -> str:
     """Return the remedy of a problem in the words of the command, or its own."""
-    return hints.get((problem.code, problem.path.rpartition(".")[2]), problem.hint)
+    return hints.get((problem.code, problem.path.rpartition(".")[2]), problem.remedy)
 
 
-def _typed(problem: Problem, options: Mapping[str, str], hint: str) -> Problem:
+def _typed(problem: Problem, options: Mapping[str, str], remedy: str) -> Problem:
     """Return a problem with the option as its place; an argument without an option has none.
 
     The message names the value of such an argument.
     """
     found = _PLACE.fullmatch(problem.path)
     path = options.get(found[1], problem.path) if found else problem.path
-    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", remedy=hint)
+    return msgspec.structs.replace(problem, path=path if path.startswith(("-", "$")) else "$", remedy=remedy)

@@ -64,6 +64,7 @@ def page(output: Output, record: Json, *, head: int, now: str) -> list[str]:
         "",
         *([*(f"    {line}" for line in message), ""] if message else []),
         *([escape_controls(f"    repair: {record['repair']}"), ""] if record.get("repair") else []),
+        *([escape_controls(f"    redacted: {', '.join(record['redacted'])}"), ""] if record.get("redacted") else []),
     ]
 
 
@@ -100,3 +101,18 @@ def _ago(at: str, now: str) -> str:
         return f"{pluralize(passed_s // _YEAR_S, 'year')} ago"
     unit_s, noun = next(one for one in reversed(_UNITS) if passed_s >= one[0])
     return f"{pluralize(passed_s // unit_s, noun)} ago"
+
+
+def changes(moved: Sequence[Mapping[str, Any]], total: int) -> Iterator[str]:
+    """Yield where the changes are from that came with a record, and which went."""
+    for one in moved:
+        file = f" {one['file']}" if "file" in one else " the store of another branch"
+        if "gone" in one:
+            yield f"change {one['change']} went with{file}"
+        elif "own" in one:
+            yield f"change {one['change']}, recorded here before, is in{file}"
+        else:
+            said = f": {one['message']}" if "message" in one else ""
+            yield f"change {one['change']} by {one['actor']}, {str(one['at'])[:10]}, from{file}{said}"
+    if total > len(moved):
+        yield f"and {total - len(moved)} more changes"

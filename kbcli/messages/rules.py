@@ -25,8 +25,9 @@ def show_rule(output: Output, where: str, rule: Explained) -> None:
         *output.wrapped(escape_controls(rule.description), _INDENT),
     ]
     lines += ["", *pairs(_facts(rule, where), output.width, _INDENT)]
-    if rule.sql:
-        lines += ["", "SQL", *(_INDENT + line for line in escape_lines(rule.sql).splitlines())]
+    for title, text in (("SQL", rule.sql), ("Prolog", rule.prolog)):
+        if text:
+            lines += ["", title, *(_INDENT + line for line in escape_lines(text).splitlines())]
     for title, text in (("Example", rule.example), ("Remedy", rule.remedy)):
         if text:
             lines += ["", title, *output.wrapped(escape_controls(text), _INDENT)]
@@ -44,14 +45,14 @@ def _facts(rule: Explained, where: str) -> Iterator[tuple[str, str]]:
         yield f"${one.name}", f"{json_text(one.value)}, set by {one.source}{changed}"
     if rule.time_limit_seconds:
         yield "time limit", f"{rule.time_limit_seconds:g} s, set by {rule.time_limit_source}"
-    found = pluralize(rule.violations, "violation")
+    found = f"{pluralize(rule.violations, 'violation')} in {where}"
     accepted = f", {rule.in_baseline} in the baseline" if rule.in_baseline else ""
     accepted += f", {rule.suppressed} suppressed" if rule.suppressed else ""
     if rule.status == "not_run":
-        found = f"could not run: {rule.reason}"
+        found = f"could not run in {where}: {rule.reason}"
     elif rule.status == "not_applicable":
-        found = f"does not apply: {rule.reason}"
-    yield "now", f"{found} in {where}{accepted}"
+        found = f"does not apply in {where}: {rule.reason}"
+    yield "now", f"{found}{accepted}"
 
 
 def show_trials(output: Output, trials: Sequence[TrialRun]) -> None:

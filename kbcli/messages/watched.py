@@ -81,10 +81,10 @@ class WatchMessages:
             one for one in event.new if one.rule != _UNREAD or not (self._is_reported(one) or one.source in unread)
         )
         self._reported.difference_update((one.source, one.line, one.code) for one in event.new)
-        mended = tuple(self._read_again(one) for one in event.mended)
+        fixed = tuple(self._read_again(one) for one in event.fixed)
         self._unread |= unread
         self._hidden.clear()
-        return msgspec.structs.replace(event, new=new, mended=mended)
+        return msgspec.structs.replace(event, new=new, fixed=fixed)
 
     def _is_reported(self, one: Violation) -> bool:
         return (one.source, one.line, one.code) in self._reported
@@ -106,11 +106,11 @@ def as_json(event: Event) -> dict[str, Any]:
         ids |= {"renamed": outcome.renamed} if outcome.renamed else {}
         return {"event": "synced", "at": event.at, "took_ms": event.took_ms, **event.answer.as_json(), "ids": ids}
     if isinstance(event, Checked):
-        shown = {name: [one.as_json() for one in getattr(event, name)] for name in ("new", "mended")}
+        shown = {name: [one.as_json() for one in getattr(event, name)] for name in ("new", "fixed")}
         where = {"event": "checked", "at": event.at, "branch": event.branch, "seq": event.seq}
         not_run = [{"id": run.id, "reason": run.reason} for run in event.not_run]
         rules = {"not_run": not_run, "run_again": list(event.run_again)}
-        return {**where, "is_first": event.is_first, **shown, **_counts(event.standing), **rules}
+        return {**where, "is_first": event.is_first, **shown, **_counts(event.present), **rules}
     if isinstance(event, Waiting):
         return {"event": "waiting", "at": event.at, "error": event.error.as_json()}
     if isinstance(event, Resumed):
@@ -120,22 +120,22 @@ def as_json(event: Event) -> dict[str, Any]:
     return {"event": "polling", "at": event.at, "reason": event.reason}
 
 
-def screen(last: Sequence[str], standing: Sequence[Violation], width: int, height: int) -> list[str]:
+def screen(last: Sequence[str], present: Sequence[Violation], width: int, height: int) -> list[str]:
     """Return the lines of a whole screen: the current violations, and below them the last messages.
 
     There is one line less than fits: each line is ended, and what the last one ends would scroll the first one away.
     """
     height -= 1
-    counts = _counts(standing)
+    counts = _counts(present)
     title = f"{pluralize(counts['errors'], 'error')}, {pluralize(counts['warnings'], 'warning')}"
     room = max(1, height - 3 - min(len(last), max(3, height // 4)))
-    listed = _standing(sorted(standing, key=lambda one: one.severity), width, room)
+    listed = _present(sorted(present, key=lambda one: one.severity), width, room)
     below = last[max(0, len(last) - max(0, height - len(listed) - 2)) :]
-    lines = [title if standing else "No violations.", *listed, "", *below]
+    lines = [title if present else "No violations.", *listed, "", *below]
     return [shortened(line, width) for line in lines[: max(1, height)]]
 
 
-def _standing(violations: Sequence[Violation], width: int, room: int) -> list[str]:
+def _present(violations: Sequence[Violation], width: int, room: int) -> list[str]:
     """Return the first violations in so many lines, the last of which says how many more there are, if there are."""
     each = [_on_screen(one, width) for one in violations[:room]]
     if sum(map(len, each)) <= room and len(each) == len(violations):
@@ -226,13 +226,13 @@ def _checked(event: Checked) -> Iterator[MarkedLine]:
     for run in event.not_run:
         yield MarkedLine(escape_controls(f"the rule {run.id} could not be run: {run.reason}"), "!", "yellow")
     if event.is_first:
-        counts = _counts(event.standing)
+        counts = _counts(event.present)
         found = [pluralize(counts[name], name[:-1]) for name in ("errors", "warnings") if counts[name]]
         where = f"{_time(event.at)} {event.branch} at seq {event.seq}"
         yield MarkedLine(escape_controls(f"{where}: {', '.join(found) or 'no violations'}."))
         return
     yield from _listed(event.new, "+ ")
-    yield from _listed(event.mended, "- ")
+    yield from _listed(event.fixed, "- ")
 
 
 def _listed(violations: Sequence[Violation], sign: str) -> Iterator[MarkedLine]:

@@ -48,7 +48,7 @@ class Output:
         self.is_aligned: bool | None = None
         """Lists are aligned for a reader; None: they are where a person reads them."""
         self._after_pager: list[str] = []
-        self.around: dict[str, str] = {}
+        self.around: dict[str, Any] = {}
         """Members of every document of the answer."""
         self._bar: Bar | None = None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN_IDS: Final = 2
 _NONE: Final = "(none)"
 _NO_REQUIREMENTS: Final = (
-    "There are no requirements yet: documents in docs/requirements/ become some with `kb sync`, "
+    "There are no requirements yet: documents in docs/requirements/ become some with {sync}, "
     "entities of type req with `kb apply`."
 )
 _ASPECT_HEAD: Final = tuple(name.upper() for name in ASPECTS)
@@ -192,9 +192,11 @@ def _numbers(tallies: Sequence[Tally]) -> list[str]:
 def _show_rest(session: Session, report: CoverageReport, *, has_rows: bool) -> None:
     covered, output = report.covered, session.output
     if not report.seq:
-        output.note(no_content_message(report.at))
+        output.note(no_content_message(report.at, session.sync_command()))
     elif report.is_empty:
-        output.note("No requirement matches." if report.is_filtered else _NO_REQUIREMENTS)
+        output.note(
+            "No requirement matches." if report.is_filtered else _NO_REQUIREMENTS.format(sync=session.sync_command())
+        )
         for one in report.unknown:
             output.note(f"  No requirement has the {one.name} {in_quotes(one.value)}. {is_it(one.near)}".rstrip())
     elif not has_rows:

@@ -36,6 +36,7 @@ def findings(session: Session, workspace: Workspace) -> list[DoctorFinding]:
         ("rules", _rules),
         ("schema", _schema),
         ("hooks", _hooks),
+        ("sharing", _sharing),
         ("clients", _clients),
         ("disk", _disk),
         ("cache", _reports),
@@ -78,7 +79,7 @@ def _extractors(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _rules(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     from kbcore.rules import NAMES, load_rules
-    from kbcore.store.workspace import RULES
+    from kbcore.store.settings_files import RULES
 
     own = load_rules(workspace.texts_in(RULES))
     yield DoctorFinding("rules", "ok", "rules", f"{len(NAMES)} of KB's own, {len(own)} of the project.")
@@ -86,7 +87,7 @@ def _rules(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _schema(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     from kbcore.config.schema_files import CORE_FILE
-    from kbcore.store.workspace import SCHEMA
+    from kbcore.store.settings_files import SCHEMA
 
     path = workspace.settings_dir / SCHEMA / CORE_FILE
     try:
@@ -105,14 +106,29 @@ def _hooks(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
         return
     # What is tracked, or serves other repositories, names no path of this machine.
     is_lost = not _is_on_path(session) and hooks.find_place(repo, env, None).is_shared
+    is_needed = workspace.config.share.mode == "auto"
     for result in hooks.status(repo, env, fallback=hooks.own_program()):
         severity = _HOOK_SEVERITY.get(result.state, "warning")
         message = f"{result.event}: {result.state} ({hook_place(result)})"
+        if result.event == "pre-commit" and result.state != "active":
+            severity = "warning" if is_needed else "note"
+            message += ", so no commit takes changes along although `share.mode` is auto" if is_needed else ""
         if is_lost and result.state == "active" and result.way == "file":
             message += ", but `kb` is in no folder of PATH, and a file outside of the git directory notes no path of it"
             yield DoctorFinding("hooks", "warning", "hook_without_program", message, _ADD_TO_PATH)
         else:
-            yield DoctorFinding("hooks", severity, f"hook_{result.state}", message, result.remedy)
+            yield DoctorFinding("hooks", severity, f"hook_{result.state}", message, result.hint)
+
+
+def _sharing(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
+    """Find what keeps changes of people and agents from being shared on this branch."""
+    from kbcore.share.health import sharing_findings
+    from kbcore.store import branches
+
+    try:
+        yield from sharing_findings(workspace, branches.choose(workspace, session.named_branch).branch)
+    except Damaged:
+        return  # reported by the store's own findings, with the remedy
 
 
 def _clients(session: Session, workspace: Workspace) -> Iterator[DoctorFinding]:

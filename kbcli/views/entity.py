@@ -12,6 +12,7 @@ from kbcli.terminal import colours
 from kbcli.terminal.tables import pairs
 from kbcore.limits import MAX_SEARCHED_CHARS
 from kbcore.model.graph import FORMER_IDS
+from kbcore.query.conflicts import actors
 from kbcore.text.escaping import escape_controls
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ RECORDS: Final = 5
 VIOLATIONS: Final = 10
 NAMED: Final = 3
 """Edges that are named of what one record changed."""
-_HEADING: Final = frozenset({"stale", "stale_files", "status"})
+_HEADING: Final = frozenset({"stale", "stale_files", "status", "contested"})
 """Members that are in the heading, or below it."""
 _INDENT: Final = "  "
 _HEAD: Final = ("EDGE", "ID", "STATUS", "TITLE", "CONFIDENCE", "STATED IN")
@@ -84,6 +85,11 @@ def _heading(output: Output, entity: Json) -> Iterator[str]:
             + output.styled("stale:", "yellow")
             + escape_controls(f" may be older than {path}, which could not be read completely")
         )
+    for field, values in entity.get("contested", {}).items():
+        by = actors(values)
+        resolve = f"kb resolve {shlex.quote(entity['id'])}"
+        said = f" {field}, by {by}; `{resolve}` lists the values"
+        yield _INDENT + output.styled("contested:", "red") + escape_controls(said)
     kept = {name: member for name, member in entity.items() if name not in _HEADING and name != "version"}
     yield ""
     yield from pairs(element_pairs(kept, also=("created_at", "updated_at")), output.width, _INDENT)

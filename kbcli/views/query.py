@@ -15,8 +15,8 @@ from kbcli.terminal.colours import STALE
 from kbcli.terminal.path_tables import laid_out_with_paths
 from kbcli.views.listing import Rows
 from kbcore.limits import MAX_PAGE_ROWS
-from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, edge_json, entity_json
-from kbcore.query import project
+from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS, edge_json
+from kbcore.query import project, shown_entity
 from kbcore.query.walk import path_text
 from kbcore.text.escaping import escape_controls, json_text
 
@@ -106,7 +106,7 @@ def write_document(output: Output, answer: QueryAnswer, head: Mapping[str, Any])
 
 def _entities(page: Page, asked: Query) -> list[dict[str, Any]]:
     shown = [
-        project(entity_json(node), asked.fields)
+        project(shown_entity(node, asked.fields), asked.fields)
         | ({"stale": True} if node.id in page.stale else {})
         | page.walked(node.id)
         | (page.found.shown(node.id) if page.found else {})

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kbcli.views.reports.report_content import ReportContent, sentences, summary
+from kbcli.views.reports.report_content import ReportContent, sentences, summary, target_notes
 from kbcore.rules import RuleRun, Violation
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, in_quotes
 
 _MAX_ROWS: Final = 200
 _MARKED: Final = re.compile(r"([\\`*_{}\[\]<>()#+\-!|~@:])")
@@ -20,6 +20,9 @@ def commands(content: ReportContent) -> str:
     """Return one workflow command a line: an annotation for each violation, and for each rule that could not run."""
     lines = [_command(one) for one in content.report.violations]
     lines += [_of_rule(run) for run in content.report.rules if run.status == "not_run"]
+    lines += [
+        f"::notice file={_property(path)}::{words}: {_data(in_quotes(path))}." for path, words in target_notes(content)
+    ]
     return "".join(f"{line}\n" for line in lines)
 
 

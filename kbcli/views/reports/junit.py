@@ -12,6 +12,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from kbcli.views.reports.report_content import ReportContent
+from kbcore.checks.targets import LAST_STATED, NOT_CHECKED
 from kbcore.rules import RuleRun, Violation
 from kbcore.text.escaping import escape_controls
 
@@ -25,25 +26,29 @@ def text(content: ReportContent) -> str:
     found: dict[str, list[Violation]] = {run.id: [] for run in content.report.rules}
     for one in content.report.violations:
         found[one.rule].append(one)
-    suites = [_suite(content, run, found[run.id]) for run in content.report.rules]
+    suites = [_suite(run.id, _cases(content, run, found[run.id])) for run in content.report.rules]
+    suites += [_suite("stated-last", list(map(_stated_last, content.stated_last)))] * bool(content.stated_last)
+    suites += [_suite("not-checked", list(map(_not_checked, content.not_checked)))] * bool(content.not_checked)
     top = ET.Element("testsuites", {"name": "kb check", **_totals(suites)})
     top.extend(suites)
     ET.indent(top)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(top, encoding="unicode")}\n'
 
 
-def _suite(content: ReportContent, run: RuleRun, violations: list[Violation]) -> ET.Element:
+def _cases(content: ReportContent, run: RuleRun, violations: list[Violation]) -> list[ET.Element]:
     cases = []
     named: Counter[str] = Counter()
     for one in violations:
         name = _safe(one.sentence)[:_NAME_CHARS]
         named[name] += 1
         cases.append(_case(content, one, name if named[name] == 1 else f"{name} ({named[name]})"))
-    if not cases:
-        cases = [_whole(run)]
+    return cases or [_whole(run)]
+
+
+def _suite(name: str, cases: list[ET.Element]) -> ET.Element:
     tags = Counter(outcome.tag for case in cases for outcome in case)
     counts = {"tests": len(cases), "failures": tags["failure"], "errors": tags["error"], "skipped": tags["skipped"]}
-    suite = ET.Element("testsuite", {"name": run.id, **{name: str(number) for name, number in counts.items()}})
+    suite = ET.Element("testsuite", {"name": name, **{key: str(number) for key, number in counts.items()}})
     suite.set("time", "0")
     suite.extend(cases)
     return suite
@@ -76,6 +81,24 @@ def _whole(run: RuleRun) -> ET.Element:
     elif run.status in {"off", "not_applicable"}:
         ET.SubElement(case, "skipped", {"message": _safe(run.reason)})
     return case
+
+
+def _stated_last(path: str) -> ET.Element:
+    """Return the case of a target that is checked by what it stated last; its violations are cases of their rules."""
+    case = _target("stated-last", path)
+    ET.SubElement(case, "system-out").text = f"{LAST_STATED}."
+    return case
+
+
+def _not_checked(path: str) -> ET.Element:
+    """Return the case of a target from which no fact comes."""
+    case = _target("not-checked", path)
+    ET.SubElement(case, "skipped", {"message": f"{NOT_CHECKED}."})
+    return case
+
+
+def _target(suite: str, path: str) -> ET.Element:
+    return ET.Element("testcase", {"classname": f"kb.{suite}", "name": _safe(path), "file": _safe(path), "time": "0"})
 
 
 def _safe(text: str) -> str:

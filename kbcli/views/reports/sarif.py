@@ -11,11 +11,12 @@ from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
 
-from kbcli.views.reports.report_content import ReportContent, sentences
+from kbcli.views.reports.report_content import ReportContent, sentences, target_notes
 from kbcore import __version__
 from kbcore.rules import RuleRun, Violation
 from kbcore.rules.accepted import key_of
-from kbcore.text.escaping import escape_controls, json_text
+from kbcore.rules.rule import OtherSide
+from kbcore.text.escaping import escape_controls, in_quotes, json_text
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 _ROOT: Final = "SRCROOT"
@@ -31,8 +32,9 @@ def text(content: ReportContent) -> str:
     rules = {run.id: index for index, run in enumerate(content.report.rules)}
     not_run = [run for run in content.report.rules if run.status == "not_run"]
     invocation: dict[str, Any] = {"executionSuccessful": not not_run}
-    if not_run:
-        invocation["toolExecutionNotifications"] = [_notification(run, rules) for run in not_run]
+    notes = [_notification(run, rules) for run in not_run] + [_of_target(*one) for one in target_notes(content)]
+    if notes:
+        invocation["toolExecutionNotifications"] = notes
     driver = {"name": "KB", "version": __version__, "rules": [_rule(run, content) for run in content.report.rules]}
     run = {
         "tool": {"driver": driver},
@@ -40,7 +42,7 @@ def text(content: ReportContent) -> str:
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The top of the repository."}}},
         "columnKind": "unicodeCodePoints",
         "results": _results(content, rules),
-        "properties": {"branch": escape_controls(content.branch), "seq": content.seq, "mended": content.mended},
+        "properties": {"branch": escape_controls(content.branch), "seq": content.seq, "fixed": content.fixed},
     }
     return json_text({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, 2) + "\n"
 
@@ -62,6 +64,15 @@ def _notification(run: RuleRun, rules: dict[str, int]) -> dict[str, Any]:
     }
 
 
+def _of_target(path: str, words: str) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": _uri(path), "uriBaseId": _ROOT}}
+    return {
+        "level": "note",
+        "message": {"text": escape_controls(f"{words}: {in_quotes(path)}.")},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
 def _results(content: ReportContent, rules: dict[str, int]) -> list[dict[str, Any]]:
     seen: Counter[str] = Counter()
     found = []
@@ -70,16 +81,15 @@ def _results(content: ReportContent, rules: dict[str, int]) -> list[dict[str, An
         seen[mark] += 1
         # Two that say the same are distinguished by their order.
         mark = mark if seen[mark] == 1 else f"{mark}:{seen[mark]}"
-        found.append(
-            {
-                "ruleId": one.rule,
-                "ruleIndex": rules[one.rule],
-                "level": one.severity,
-                "message": {"text": escape_controls(sentences(one))},
-                "locations": [_location(one)],
-                "partialFingerprints": {_FINGERPRINT: mark},
-            }
-        )
+        result = {
+            "ruleId": one.rule,
+            "ruleIndex": rules[one.rule],
+            "level": one.severity,
+            "message": {"text": escape_controls(sentences(one))},
+            "locations": [_location(one)],
+            "partialFingerprints": {_FINGERPRINT: mark},
+        }
+        found.append(result | ({"relatedLocations": [_other(one.other)]} if one.other and one.other.source else {}))
     return found
 
 
@@ -89,11 +99,18 @@ def _fingerprint(one: Violation) -> str:
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
+def _other(other: OtherSide) -> dict[str, Any]:
+    said = {"text": escape_controls(f"In {other.ref}.")}
+    return {"id": 1, "physicalLocation": _place(other.source, other.line), "message": said}
+
+
+def _place(path: str, line: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path), "uriBaseId": _ROOT}}
+    return place | ({"region": {"startLine": line}} if line else {})
+
+
 def _location(one: Violation) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(one.source or _NO_FILE), "uriBaseId": _ROOT}}
-    if one.line:
-        place["region"] = {"startLine": one.line}
-    location: dict[str, Any] = {"physicalLocation": place}
+    location: dict[str, Any] = {"physicalLocation": _place(one.source or _NO_FILE, one.line)}
     if one.id:
         location["logicalLocations"] = [{"name": escape_controls(one.id)}]
     return location

@@ -61,8 +61,8 @@ def _alike(alike: Alike) -> str:
         return ""
     names = list(dict.fromkeys(one.id for one in alike.others))
     listed = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else '.'}"
-    what = f"The same ({alike.shared})" if alike.shared else "The same"
-    return f" {what} {len(alike.others):,} more times: {listed}"
+    shared = f" ({alike.shared})" if alike.shared else ""
+    return f" {len(alike.others):,} more of this kind{shared}: {listed}"
 
 
 def _rest(group: RuleGroup, command: str) -> str:
