@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SPELLINGS = ("underscore", "dotted")
-TOOLSETS = ("core", "kip")
+TOOLSETS = ("core", "kip", "logic")
 """The groups of tools there are; ``all`` means every one of them."""
 
 
@@ -47,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             is_read_only=arguments.read_only,
             env=dict(os.environ),
             toolsets=arguments.toolsets,
+            libraries=tuple(arguments.kb_libraries),
+            roots=tuple(arguments.kb_roots),
         )
         serving.serve(options, reads_fd, writes_fd)
     except Exception as error:
@@ -84,12 +86,27 @@ def _parse(argv: Sequence[str], env: Mapping[str, str]) -> argparse.Namespace:
     )
     parser.add_argument("--toolsets", metavar="SETS", default="core", help=f"{','.join(TOOLSETS)} or all")
     parser.add_argument("--read-only", action="store_true", help="offer only what reads")
+    parser.add_argument(
+        "-l",
+        "--kb-libraries",
+        metavar="NAMES",
+        action="append",
+        default=[],
+        help="libraries of Prolog to load, with commas",
+    )
+    parser.add_argument(
+        "--kb-roots", metavar="PATHS", action="append", default=[], help="folders whose Prolog files may be imported"
+    )
     arguments = parser.parse_args(argv)
     arguments.branch = arguments.branch or env.get("KB_BRANCH") or None
     try:
         arguments.start = Path(os.path.realpath(arguments.start))
     except FileNotFoundError:
         parser.error("the folder that the server is started in no longer exists; name one by its full path with -C")
+    arguments.kb_roots = [
+        os.pathsep.join(str(Path.cwd() / Path(part).expanduser()) for part in text.split(os.pathsep) if part)
+        for text in arguments.kb_roots
+    ]
     arguments.tool_names = arguments.tool_names or env.get("KB_TOOL_NAMES") or SPELLINGS[0]
     if arguments.tool_names not in SPELLINGS:
         parser.error(f"there are no tool names {arguments.tool_names!r}; choose from {', '.join(SPELLINGS)}")

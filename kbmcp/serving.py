@@ -16,7 +16,7 @@ import traceback
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, Never
+from typing import Any, Final, NamedTuple, Never
 
 import anyio
 import anyio.to_thread
@@ -41,6 +41,7 @@ from kbmcp.resources.prompt_guidance import instructions
 from kbmcp.resources.subscriptions import Subscriptions
 from kbmcp.tools import tool_list
 from kbmcp.tools.call import Client, ServerOptions, Service
+from kbmcp.tools.refusals import must_be
 from kbmcp.tools.run_call import Tool, bug, run_tool
 from kbmcp.tools.type_listing import Listing
 
@@ -63,16 +64,15 @@ ENDS_S: Final = 1.8
 """The time that the process may take to end after the last message or a signal, whatever runs."""
 
 _WRONG_PARAMS: Final = "The parameters of {} are invalid: {}."
-_MUST: Final = "must be "
-_MUST_BE: Final = {
-    "string_type": f"{_MUST}a string",
-    "int_type": f"{_MUST}an integer",
-    "float_type": f"{_MUST}a number",
-    "bool_type": f"{_MUST}true or false",
-    "list_type": f"{_MUST}a list",
-    "dict_type": f"{_MUST}an object",
-    "model_type": f"{_MUST}an object",
-    "model_attributes_type": f"{_MUST}an object",
+_KINDS: Final = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
 }
 """By the type of pydantic's error."""
 
@@ -83,9 +83,21 @@ def serve(options: ServerOptions, reads_fd: int, writes_fd: int) -> Never:
     """Serve one client until it closes its end or a signal comes, then end the process with status 0."""
     # What a request makes holds few cycles, and each collection walks what is kept of the branch.
     gc_pause.raise_threshold()
+    _warn_of_libraries(options)
     deadline = _Deadline()
     anyio.run(_serve, options, reads_fd, writes_fd, deadline)
     _end_process()
+
+
+def _warn_of_libraries(options: ServerOptions) -> None:
+    """Name on standard error the libraries of Prolog that were asked for and are not loaded."""
+    if "logic" not in options.toolsets:
+        return
+    from kbcore.logic.engine.libraries import LISTED, chosen
+
+    for name in chosen(options.env, options.libraries).refused:
+        why = f"it is not one of those that may be loaded: {', '.join(LISTED)}"
+        sys.stderr.write(f"kb-mcp: warning: library({escape_controls(name)}) is not loaded; {why}\n")
 
 
 def _end_process() -> Never:
@@ -213,14 +225,23 @@ def _wrong_params(method: str, params: Mapping[str, Any], error: ValidationError
     """Return which of a request's parameters is wrong, and how, as the SDK's models have found it."""
     found = [_wrong_member(params, fault) for fault in error.errors(include_url=False, include_input=False)]
     # Of the alternatives of a union, the one that fits most is meant: its fault is the deepest.
-    deepest = max(found, key=lambda one: one[0].count("."))[0]
-    first, *others = dict.fromkeys(said for path, said in found if path == deepest)
-    said = " or ".join([first, *(one.removeprefix(_MUST) for one in others)])
-    return _WRONG_PARAMS.format(method, f"`{escape_controls(deepest)}` {said}")
+    deepest = max(found, key=lambda one: one.path.count(".")).path
+    here = [one for one in found if one.path == deepest]
+    kinds = [*dict.fromkeys(one.kind for one in here if one.kind)]
+    said = [*([must_be(kinds)] if kinds else []), *dict.fromkeys(one.fault for one in here if one.fault)]
+    return _WRONG_PARAMS.format(method, f"`{escape_controls(deepest)}` {' or '.join(said)}")
 
 
-def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
-    """Return the path of what is wrong and what it must be. Steps that pydantic adds for a union are no part of it."""
+class _WrongMember(NamedTuple):
+    """A parameter that is wrong: the kind or value that it may have, or what else is wrong."""
+
+    path: str
+    kind: str = ""
+    fault: str = ""
+
+
+def _wrong_member(params: Mapping[str, Any], fault: Any) -> _WrongMember:
+    """Return what is wrong with a parameter. Steps that pydantic adds for a union are no part of its path."""
     path = "params"
     value: Any = params
     steps = fault["loc"][fault["loc"][:1] == ("params",) :]
@@ -233,10 +254,11 @@ def _wrong_member(params: Mapping[str, Any], fault: Any) -> tuple[str, str]:
         elif fault["type"] == "missing" and step == steps[-1] and isinstance(value, dict):
             path, is_missing = f"{path}.{step}", True
     if is_missing:
-        return path, "is missing"
+        return _WrongMember(path, fault="is missing")
     if fault["type"] == "literal_error":
-        return path, f"{_MUST}{fault['ctx']['expected']}"
-    return path, _MUST_BE.get(fault["type"], f"is wrong: {fault['msg']}")
+        return _WrongMember(path, fault["ctx"]["expected"])
+    kind = _KINDS.get(fault["type"], "")
+    return _WrongMember(path, kind, "" if kind else f"is wrong: {fault['msg']}")
 
 
 def _reported(error: Exception) -> MCPError:

@@ -40,6 +40,55 @@ class QueuedCall(msgspec.Struct, eq=False):
     """The time at which it was admitted."""
 
 
+class FairTurn:
+    """A lock of the tasks of one event loop: first in, first out. It is given back in any thread.
+
+    The loop is woken only where another task waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._is_taken = False
+        self._waiting: dict[asyncio.Future[None], None] = {}
+
+    def locked(self) -> bool:
+        """Return whether a task has it."""
+        return self._is_taken
+
+    async def acquire(self) -> None:
+        """Wait for the turn; does not let other tasks run where none has it."""
+        with self._gate:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            place = asyncio.get_running_loop().create_future()
+            self._waiting[place] = None
+        try:
+            await place
+        except asyncio.CancelledError:
+            with self._gate:
+                has_turn = place not in self._waiting
+                self._waiting.pop(place, None)
+            if has_turn:  # it came meanwhile
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the turn to the next task that waits."""
+        with self._gate:
+            place = next(iter(self._waiting), None)
+            if place is None:
+                self._is_taken = False
+                return
+            del self._waiting[place]
+        place.get_loop().call_soon_threadsafe(_settle, place)
+
+
+def _settle(place: asyncio.Future[None]) -> None:
+    if not place.done():
+        place.set_result(None)
+
+
 class CallQueue:
     """The queues of one process."""
 
@@ -52,7 +101,7 @@ class CallQueue:
         """The time at which the loop checks a queue again: a call may be admitted then although none has left."""
         self._loop: asyncio.AbstractEventLoop | None = None
         """The loop of the calls; without one, waiting calls are admitted only when one leaves."""
-        self.arrivals = asyncio.Lock()
+        self.arrivals = FairTurn()
         """Held by the first of the calls that have arrived and are not in the queue of a branch yet."""
 
     def enqueue(self, line: Path, notify: Callable[[], object], *, reads: bool = False) -> QueuedCall:
@@ -185,7 +234,7 @@ class Ticket:
         notify = self._admitted.set
         place = self._queue.enqueue(directory, lambda: self._loop.call_soon_threadsafe(notify), reads=reads)
         self._place = place
-        self._loop.call_soon_threadsafe(self._release_arrivals)
+        self._release_arrivals()
         return self._queue.is_admitted(place)
 
     async def reached(self) -> None:

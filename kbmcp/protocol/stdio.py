@@ -8,8 +8,6 @@ longer are stopped, and say so. Requests that last until then hear of it.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
 import os
 import queue
 import select
@@ -17,9 +15,9 @@ import stat
 import sys
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, Self, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -42,6 +40,7 @@ from kbmcp.protocol.json_rpc import (
     refuse_long,
     refuse_repeated,
 )
+from kbmcp.protocol.worker_threads import retried_without_memory
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -62,8 +61,6 @@ STOPPED_S: Final = 0.4
 LAST_WORDS_S: Final = 0.3
 """The time that the client may take to read the last output when the server has ended."""
 _CHUNK_BYTES: Final = 1024 * 1024
-_NO_MEMORY_PAUSE_S: Final = 0.05
-"""Until the next attempt to read, where there is no memory for what the client sends."""
 _LONG_LINE_BYTES: Final = 64 * 1024
 """A longer line is read in a thread, so that the other requests go on meanwhile."""
 
@@ -126,9 +123,68 @@ class _Output:
             except Exception as failure:  # noqa: BLE001 - raised by `write`, which waits for it
                 error = failure
             try:
-                _retried_without_memory(lambda: report(error))  # noqa: B023 - called here
+                retried_without_memory(lambda: report(error))  # noqa: B023 - called here
             except RuntimeError:
                 return  # the loop has ended meanwhile
+
+
+class _Input:
+    """Reads lines in a thread of its own, which may wait for ever. It is at most one line ahead."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._loop = asyncio.get_running_loop()
+        self._room = threading.Lock()
+        """Held while there is a line that was not taken yet."""
+        self._line: bytes | RefusedLine | None = None
+        self._has_come = asyncio.Event()
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the thread end when it has read the next line."""
+        self._is_closed = True
+        with suppress(RuntimeError):  # no line waits
+            self._room.release()
+
+    def start(self) -> None:
+        """Start the thread."""
+        threading.Thread(target=self._run, name="kb-mcp input", daemon=True).start()
+
+    async def next(self) -> bytes | RefusedLine | None:
+        """Return the next line, None at the end; a line is not lost when this is cancelled."""
+        await self._has_come.wait()
+        line = self._line
+        if line is not None:  # the end stays
+            self._line = None
+            self._has_come.clear()
+            self._room.release()
+        return line
+
+    def _run(self) -> None:
+        try:
+            try:
+                for line in _lines(self._fd):
+                    if not self._put(line):
+                        return
+            except MemoryError:
+                _note("there is no memory to read what the client sends; the server ends")
+            self._put(None)
+        except RuntimeError:
+            return  # the loop has ended meanwhile
+
+    def _put(self, line: bytes | RefusedLine | None) -> bool:
+        """Hand a line to the loop when it has taken the one before; False where it takes no more."""
+        self._room.acquire()
+        if not self._is_closed:
+            self._loop.call_soon_threadsafe(self._note_line, line)
+        return not self._is_closed
+
+    def _note_line(self, line: bytes | RefusedLine | None) -> None:
+        self._line = line
+        self._has_come.set()
 
 
 class Pipes:
@@ -150,7 +206,7 @@ class Pipes:
         self._initializing: types.RequestId | None = None
         self._settled = anyio.Event()
         self._listening = anyio.CancelScope()
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
         self._is_broken = False
         """A message was not written whole: no other one follows it."""
         self._output = _Output(writes_fd)
@@ -177,13 +233,12 @@ class Pipes:
             self._output.end()
 
     async def _read(self, found: MemoryObjectSendStream[SessionMessage | Exception], tasks: TaskGroup) -> None:
-        heard, lines = anyio.create_memory_object_stream[bytes | RefusedLine](0)
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=_listen, args=(self._reads_fd, heard, loop), name="kb-mcp input", daemon=True).start()
-        async with found, heard, lines:
+        lines = _Input(self._reads_fd)
+        lines.start()
+        async with found:
             try:
-                with self._listening:
-                    async for line in lines:
+                with lines, self._listening:
+                    while (line := await lines.next()) is not None:
                         with anyio.CancelScope(shield=True):  # a message is taken whole or not at all
                             await self._take(line, found, tasks)
             except anyio.BrokenResourceError:
@@ -364,20 +419,6 @@ def _note(text: str) -> None:
     sys.stderr.flush()
 
 
-def _listen(fd: int, heard: MemoryObjectSendStream[bytes | RefusedLine], loop: asyncio.AbstractEventLoop) -> None:
-    """Read lines in a thread of their own, which may wait for ever, and hand each to the loop."""
-    try:
-        for line in _lines(fd):
-            _in_loop(loop, heard.send(line))
-        _in_loop(loop, heard.aclose())
-    except MemoryError:
-        _note("there is no memory to read what the client sends; the server ends")
-        with contextlib.suppress(RuntimeError, concurrent.futures.CancelledError):  # as below
-            _in_loop(loop, heard.aclose())
-    except (RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError, concurrent.futures.CancelledError):
-        return  # the loop has ended meanwhile
-
-
 def _lines(fd: int) -> Iterator[bytes | RefusedLine]:
     """Yield the lines that come; of one that is too long, or for which there is no memory, what to answer to it."""
     parts: list[bytes] = []
@@ -429,20 +470,4 @@ def _read_chunk(fd: int, buffer: bytearray) -> bytes:
             select.select((fd,), (), ())
         except OSError:  # a terminal that was hung up reads as an error; it is the end all the same
             return b""
-    return _retried_without_memory(lambda: bytes(memoryview(buffer)[:length]))
-
-
-def _retried_without_memory(do: Callable[[], T]) -> T:
-    """Return ``do()``; where there is no memory for it, try again until other calls have given some back."""
-    while True:
-        try:
-            return do()
-        except MemoryError:
-            select.select((), (), (), _NO_MEMORY_PAUSE_S)
-
-
-def _in_loop(loop: asyncio.AbstractEventLoop, what: Coroutine[Any, Any, None]) -> None:
-    try:
-        asyncio.run_coroutine_threadsafe(what, loop).result()
-    finally:
-        what.close()
+    return retried_without_memory(lambda: bytes(memoryview(buffer)[:length]))

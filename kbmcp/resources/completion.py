@@ -49,7 +49,10 @@ async def complete(service: Service, client: Client, params: types.CompleteReque
     typed = params.argument.value[:_TYPED_CHARS]
     given = (params.context.arguments if params.context else None) or {}
 
-    def found(call: Call, values: Values | None, _: Sequence[Problem]) -> Payload:
+    def found(call: Call, values: Values | tuple[str, ...], _: Sequence[Problem]) -> Payload:
+        if isinstance(values, tuple):
+            fitting = [one for one in values if one.startswith(typed)]
+            return {"values": fitting, "total": len(fitting)}
         if not values:
             return {"values": [], "total": 0}
         likely = call.read(lambda view: _sources()[values](view, typed, given))
@@ -62,7 +65,7 @@ async def complete(service: Service, client: Client, params: types.CompleteReque
     return types.CompleteResult(completion=types.Completion(values=shown, total=total, has_more=total > len(shown)))
 
 
-def _values(service: Service, params: types.CompleteRequestParams) -> Values:
+def _values(service: Service, params: types.CompleteRequestParams) -> Values | tuple[str, ...]:
     """Return what completes the argument that is asked for. Raises: ``InvalidQuery``, ``NotFound``."""
     name = params.argument.name
     if isinstance(params.ref, types.ResourceTemplateReference):
@@ -70,9 +73,9 @@ def _values(service: Service, params: types.CompleteRequestParams) -> Values:
         if params.ref.uri not in templates:
             hint = did_you_mean(params.ref.uri, templates)
             raise NotFound(f"There is no resource template {in_quotes(params.ref.uri[:200])}.", hint=hint)
-        known: dict[str, Values] = {"id": "entities"}
+        known: dict[str, Values | tuple[str, ...]] = {"id": "entities"}
     else:
-        known = {one.name: one.values for one in prompts.find(service, params.ref.name).arguments}
+        known = {one.name: one.choices or one.values for one in prompts.find(service, params.ref.name).arguments}
     if name not in known:
         raise InvalidQuery(f"There is no argument {in_quotes(name[:100])}.", hint=did_you_mean(name, known))
     return known[name]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from kbcore.kip.reference import SYNTAX
+from kbmcp.resources.pages import Page
 
 WAKING: Final = """\
 You are the waking mind, `$self`: you work with people. KB is your memory: what you remember, and what the files of \
@@ -69,34 +68,16 @@ link by `consolidated_to`.
 """
 
 
-class MemoryGuide(msgspec.Struct, frozen=True):
-    """A text of the toolset kip: the URI of the resource, and what it is called in lists."""
-
-    uri: str
-    title: str
-    description: str
-    text: str
-
-
 MEMORY_GUIDES: Final = {
-    "kip_waking": MemoryGuide(
+    "kip_waking": Page(
         "kb://kip/waking", "The waking mind", "How an agent that talks to people remembers by way of KIP.", WAKING
     ),
-    "kip_sleeping": MemoryGuide(
+    "kip_sleeping": Page(
         "kb://kip/sleeping", "The sleeping mind", "How an agent keeps the memory in order by way of KIP.", SLEEPING
     ),
 }
 """By the name of the prompt, and of the resource. The waking and the sleeping mind are terms of KIP."""
 
-REFERENCE: Final = MemoryGuide(
-    "kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX
-)
-PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE}
-"""By the name of the resource; each memory prompt includes the reference."""
+REFERENCE: Final = Page("kb://kip/syntax", "The syntax of KIP", "How commands are written, with examples.", SYNTAX)
 
 TOOLSET: Final = "kip"
-
-
-def page_at(uri: str) -> MemoryGuide | None:
-    """Return the text whose resource has this URI, None where there is none."""
-    return next((one for one in PAGES.values() if one.uri == uri), None)

@@ -15,7 +15,7 @@ from kbcore.errors import InvalidQuery, NotFound, Problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, is_it
 from kbmcp.resources import resource_list
-from kbmcp.tools import argument_models, check, history, query
+from kbmcp.tools import argument_models, check, history, logic, query
 from kbmcp.tools.answers import Payload, cut_deep, fit, leading, length_of
 from kbmcp.tools.call import Call
 from kbmcp.tools.hints import in_tool_words, of_tools
@@ -51,8 +51,8 @@ def of_requirement(call: Call, asked: Asked, seq: int, room: int) -> Payload:
 
 def of_decisions(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return the latest decisions, what one may hold, and an id that is free. Raises: as the tools do."""
+    from kbcore.editing.creation import take_id
     from kbcore.editing.documents import WriteTarget
-    from kbcore.editing.making import take_id
     from kbcore.model.schema_text import schema_json
 
     target = WriteTarget(call.workspace, call.branch, call.author, call.read, call.follows_head)
@@ -63,14 +63,14 @@ def of_decisions(call: Call, asked: Asked, seq: int, room: int) -> Payload:
         "decisions": found["entities"],
         "decisions_total": found["total"],
         "schema": {"entities": {"adr": whole["entities"]["adr"]}, "edges": edges},
-        "free_id": take_id(target, "adr", dry_run=True),
+        "free_id": take_id(target, "adr", dry_run=True).id,
     }
     return _block(call, asked, seq, room, rows)
 
 
 def of_changes(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     """Return the latest records, or those since one, and what they come to. Raises: as the tools do."""
-    since = _since(call, asked)
+    since, point = _since(call, asked)
     actor = asked.get("actor", "")
     rows: Payload = call.read(lambda view: _records(view, since, actor))
     if not actor and rows["records"]:
@@ -81,6 +81,7 @@ def of_changes(call: Call, asked: Asked, seq: int, room: int) -> Payload:
         diff = history.history(call, wanted, [])
         rows["changed"] = {key: diff[key] for key in ("from", "to", "total")}
         rows["changed"] |= {key: [_briefly(one) for one in diff[key]] for key in ("entities", "edges")}
+    rows |= {"since": point} if point else {}
     rows["records"] = [{name: one[name] for name in _OF_RECORD} for one in rows["records"]]
     return _block(call, asked, seq, room, rows | _violations(call, []))
 
@@ -102,6 +103,14 @@ def of_memory(call: Call, asked: Asked, seq: int, room: int) -> Payload:
     share = max(0, room - _ENVELOPE_CHARS) // 2
     known = {"domains": _largest(domains, share), "outside_domains": _largest(shown["outside_domains"], share)}
     return _block(call, asked, seq, room, known)
+
+
+def of_workspace(call: Call, asked: Asked, seq: int, room: int) -> Payload:
+    """Return what the Prolog workspace has: how many clauses, which predicates and files. Raises: as the tools do."""
+    found, listed = logic.symbols(call), logic.list_files(call)
+    clauses = logic.snapshot(call)["clauseCount"]
+    files = [one["filename"] for one in listed["files"]]
+    return _block(call, asked, seq, room, {"clauses": clauses, "predicates": found["predicates"], "files": files})
 
 
 def _largest(counts: Mapping[str, int], room: int) -> Payload:
@@ -185,13 +194,16 @@ def _few(call: Call, **arguments: Any) -> list[Payload]:
 def _violations(call: Call, ids: list[str]) -> Payload:
     from kbcore.checks import run_checks
 
-    report = call.read(lambda view: run_checks(call.workspace, view, branch=call.branch, ids=ids))
-    return {
-        "violations": [check.violation_json(call, one) for one in report.violations[:_ROWS]],
-        "violations_total": len(report.violations),
-        "rules": dict(Counter(one.rule for one in report.violations)),
-        "rules_not_run": [run.id for run in report.rules if run.status == "not_run"],
-    }
+    def on(view: View) -> Payload:
+        report = run_checks(call.workspace, view, branch=call.branch, ids=ids)
+        return {
+            "violations": [check.violation_json(call, one) for one in report.violations[:_ROWS]],
+            "violations_total": len(report.violations),
+            "rules": dict(Counter(one.rule for one in report.violations)),
+            "rules_not_run": [run.id for run in report.rules if run.status == "not_run"],
+        }
+
+    return {name: value for name, value in call.answer(on).items() if name != "seq"}
 
 
 def _records(view: View, since: int | None, actor: str) -> Payload:
@@ -206,18 +218,19 @@ def _records(view: View, since: int | None, actor: str) -> Payload:
     return {"records": [record for record in found if record["seq"] > (since or 0)], "records_total": total}
 
 
-def _since(call: Call, asked: Asked) -> int | None:
-    """Return the record after which the review begins. Raises: ``InvalidQuery``."""
-    from kbcore.store.history.when import is_seq
+def _since(call: Call, asked: Asked) -> tuple[int | None, str]:
+    """Return the record after which the review begins, and which point that is in words. Raises: ``InvalidQuery``."""
+    from kbcore.store.history import moment
+    from kbcore.store.history.when import point_in
 
     if "since" not in asked:
-        return None
-    text, head = asked["since"].strip(), call.store.head().seq
-    if is_seq(text) and int(text) <= head:
-        return int(text)
-    hint = "Take the seq of a record, or leave it out for the latest records."
-    message = f"`since` is the number of a record, from 0 to {head}, not {in_quotes(text)}."
-    raise InvalidQuery(message, hint=hint, details=[Problem("$.since", "bad_value", message, hint)], says_first=True)
+        return None, ""
+    try:
+        point = point_in(call.workspace, call.branch, asked["since"])
+        return call.store.read(lambda view: (moment.after(view, point), moment.said_of(view, point, is_since=True)))
+    except InvalidQuery as error:
+        problem = Problem("$.since", "bad_value", error.message, error.remedy)
+        raise InvalidQuery(error.message, hint=error.remedy, details=[problem], says_first=True) from error
 
 
 def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Payload:
@@ -227,7 +240,7 @@ def _block(call: Call, asked: Asked, seq: int, room: int, facts: Payload) -> Pay
     lists += [("first", gap) for gap in facts.get("gaps", [])]
     lists += [(name, shown["changed"]) for name in ("entities", "edges") if "changed" in shown]
     fitted = fit(shown, lists, room - _NOTE_CHARS) if lists else shown
-    if "omitted" in fitted:
+    if "omitted" in fitted and "predicates" not in facts:
         fitted["note"] = in_tool_words(
             of_tools("The lists are cut, as `omitted` counts: {kb_query}, {kb_check} and {kb_history} give the rest."),
             is_dotted=call.is_dotted,

@@ -108,6 +108,10 @@ R {kb_history} shows who changed what.
 W execute_kip speaks KIP to this graph; begin with DESCRIBE PRIMER. The prompt kip_waking explains how to remember.
 R execute_kip_readonly asks this graph in KIP; begin with DESCRIBE PRIMER.
 """,
+    "logic": """\
+W clauses and files fill a Prolog workspace on this graph; query_start and query_next ask it. Begin with help.
+R query_start and query_next ask a Prolog workspace on this graph. Begin with help.
+""",
 }
 """The steps of work with the tools of each toolset, a line each."""
 

@@ -17,11 +17,13 @@ from mcp.shared.exceptions import MCPError
 from kbcore.errors import InvalidQuery, Misuse, Problem, Rejected
 from kbcore.text.escaping import fenced, in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
-from kbmcp.resources import prompt_facts, prompt_guidance, resource_list
-from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET, MemoryGuide
+from kbmcp.resources import logic_prompts, prompt_facts, prompt_guidance, resource_list
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
+from kbmcp.resources.pages import Page
 from kbmcp.resources.prompt_facts import Asked
 from kbmcp.tools.answers import DATA_NOTE, Payload, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
+from kbmcp.tools.refusals import allowed_names
 from kbmcp.tools.run_call import ClientRequest, run_call
 
 MAX_ARGUMENT_CHARS: Final = 1_000
@@ -41,6 +43,8 @@ class Argument(msgspec.Struct, frozen=True):
     description: str
     values: Values = ""
     is_required: bool = False
+    choices: tuple[str, ...] = ()
+    """The only values, the first for an argument that is not given; none for any value."""
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -56,8 +60,23 @@ class Prompt(msgspec.Struct, frozen=True):
     subject: str = ""
     writes: bool = False
     """True where nothing is left of it for a server that only reads."""
-    guide: MemoryGuide | None = None
+    guide: Page | None = None
     """The text in place of ``guidance``, in the toolset kip."""
+    modes: Mapping[str, str] = {}
+    """The texts in place of ``guidance`` by the argument ``mode``."""
+    toolset: str = "core"
+    """It calls only tools of this one."""
+
+
+def _logic_prompt(
+    name: str, title: str, description: str, guidance: str = "", *, modes: Mapping[str, str] | None = None
+) -> Prompt:
+    """Return a prompt of the toolset logic; one with modes has the argument ``mode``."""
+    choices = tuple(modes or ())
+    mode = Argument("mode", f"{' or '.join(choices)}; {choices[0]} if not given", choices=choices) if modes else None
+    facts, toolset = prompt_facts.of_workspace, logic_prompts.TOOLSET
+    arguments = (mode,) if mode else ()
+    return Prompt(name, title, description, arguments, guidance, facts, modes=modes or {}, toolset=toolset)
 
 
 PROMPTS: Final = (
@@ -89,7 +108,9 @@ PROMPTS: Final = (
         "Review what was changed here, by an agent or by anybody.",
         (
             Argument("actor", "only changes of this actor", "actors"),
-            Argument("since", "only records after this seq; the latest ten if not given", "seqs"),
+            Argument(
+                "since", "only records after this seq, time or revision of git; the latest ten if not given", "seqs"
+            ),
         ),
         prompt_guidance.REVIEW_CHANGES,
         prompt_facts.of_changes,
@@ -107,9 +128,18 @@ PROMPTS: Final = (
         subject="requirement",
     ),
     *(
-        Prompt(name, one.title, one.description, (), "", prompt_facts.of_memory, guide=one)
+        Prompt(name, one.title, one.description, (), "", prompt_facts.of_memory, guide=one, toolset=TOOLSET)
         for name, one in MEMORY_GUIDES.items()
     ),
+    _logic_prompt("expert", "Prolog expert", "Help with Prolog in this workspace.", modes=logic_prompts.EXPERT),
+    _logic_prompt(
+        "knowledge",
+        "Prolog knowledge base",
+        "Design a knowledge base in Prolog, or examine the one of this workspace.",
+        modes=logic_prompts.KNOWLEDGE,
+    ),
+    _logic_prompt("optimize", "Optimize a query", "Make a Prolog query fast.", logic_prompts.OPTIMIZE),
+    _logic_prompt("puzzle", "Solve a puzzle", "Solve a logic puzzle with constraints.", logic_prompts.PUZZLE),
 )
 
 
@@ -132,13 +162,8 @@ def listed(service: Service) -> list[types.Prompt]:
 
 def is_offered(service: Service, prompt: Prompt) -> bool:
     """Return whether this server offers a prompt: one that only reads has none for writing."""
-    is_wanted = _toolset_of(prompt) in service.options.toolsets
+    is_wanted = prompt.toolset in service.options.toolsets
     return is_wanted and not (prompt.writes and service.options.is_read_only)
-
-
-def _toolset_of(prompt: Prompt) -> str:
-    """Return the toolset that a prompt belongs to: it calls only tools of that one."""
-    return TOOLSET if prompt.guide else "core"
 
 
 def find(service: Service, name: str) -> Prompt:
@@ -147,9 +172,10 @@ def find(service: Service, name: str) -> Prompt:
     if found is None:
         offered = [one.name for one in PROMPTS if is_offered(service, one)]
         raise InvalidQuery(f"There is no prompt {in_quotes(name[:100])}.", hint=did_you_mean(name, offered))
-    if _toolset_of(found) not in service.options.toolsets:
-        message = f"{name} is in the toolset {_toolset_of(found)}, which this server does not offer."
-        raise InvalidQuery(message, hint=f"Have the server started with --toolsets core,{TOOLSET}.")
+    if found.toolset not in service.options.toolsets:
+        wanted = ",".join(dict.fromkeys(("core", *service.options.toolsets, found.toolset)))
+        message = f"{name} is in the toolset {found.toolset}, which this server does not offer."
+        raise InvalidQuery(message, hint=f"Have the server started with --toolsets {wanted}.")
     if not is_offered(service, found):
         raise InvalidQuery(f"{name} is not offered: this server runs with --read-only.", hint="Ask for another prompt.")
     return found
@@ -163,17 +189,17 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
 
     def read() -> ClientRequest:
         prompt = find(service, name)
-        return ClientRequest(
-            _AskedPrompt(prompt, _read(prompt, arguments), MOST_CHARS - len(_guidance(service, prompt)))
-        )
+        asked = _read(prompt, arguments)
+        return ClientRequest(_AskedPrompt(prompt, asked, MOST_CHARS - len(_guidance(service, prompt, asked))))
 
     outcome = await run_call(service, client, "kb.query", read, _blocks)
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload)
     prompt, blocks = find(service, name), outcome.payload
-    parts: list[types.ContentBlock] = [types.TextContent(type="text", text=_guidance(service, prompt))]
+    parts: list[types.ContentBlock] = [types.TextContent(type="text", text=_guidance(service, prompt, arguments))]
     if prompt.guide:
-        page = types.TextResourceContents(uri=REFERENCE.uri, mime_type=resource_list.MARKDOWN, text=REFERENCE.text)
+        text = REFERENCE.read()
+        page = types.TextResourceContents(uri=REFERENCE.uri, mime_type=REFERENCE.mime_type, text=text)
         parts.append(types.EmbeddedResource(type="resource", resource=page))
     if blocks["subject"]:
         uri, document = resource_list.uri_of(blocks["id"]), text_of(DATA_NOTE | blocks["subject"])
@@ -187,10 +213,12 @@ async def get(service: Service, client: Client, name: str, arguments: Mapping[st
     return types.GetPromptResult(description=prompt.description, messages=messages)
 
 
-def _guidance(service: Service, prompt: Prompt) -> str:
+def _guidance(service: Service, prompt: Prompt, asked: Mapping[str, str]) -> str:
     """Return what a prompt asks for, in the words of this server."""
     options = service.options
-    text = prompt.guide.text if prompt.guide else prompt.guidance
+    text = prompt.guide.read() if prompt.guide else prompt.guidance
+    if prompt.modes:
+        text = prompt.modes[asked.get("mode", "").strip() or next(iter(prompt.modes))]
     return prompt_guidance.spoken(text, is_dotted=options.is_dotted, is_read_only=options.is_read_only)
 
 
@@ -207,13 +235,17 @@ def _read(prompt: Prompt, given: Mapping[str, str]) -> dict[str, str]:
     problems = []
     for name in given:
         if name not in names:
-            hint = f"{_near(name, names)}Allowed: {', '.join(names)}."
+            hint = f"{_near(name, names)}{allowed_names(names)}"
             problems.append(Problem(f"$.{name}", "unknown_argument", f"There is no argument {in_quotes(name)}.", hint))
         elif len(given[name]) > MAX_ARGUMENT_CHARS:
             message = f"`{name}` is longer than {MAX_ARGUMENT_CHARS} characters."
             problems.append(Problem(f"$.{name}", "too_long", message, "Name an id, or a few words."))
     asked = {name: given[name].strip() for name in names if given.get(name, "").strip()}
     for one in prompt.arguments:
+        if one.choices and one.name in asked and asked[one.name] not in one.choices:
+            message = f"`{one.name}` is {' or '.join(one.choices)}, not {in_quotes(asked[one.name])}."
+            hint = did_you_mean(asked[one.name], one.choices)
+            problems.append(Problem(f"$.{one.name}", "bad_value", message, hint, values=one.choices))
         if one.is_required and one.name not in asked:
             message = f"The prompt {prompt.name} needs `{one.name}`: {one.description}."
             problems.append(Problem(f"$.{one.name}", "missing_argument", message, "Ask for the prompt again with it."))
@@ -240,5 +272,5 @@ def _blocks(call: Call, asked_prompt: _AskedPrompt, _: Sequence[Problem]) -> Pay
     prompt, asked, room = asked_prompt
     seq, key = call.store.head().seq, asked.get(prompt.subject, "")
     subject = prompt_facts.entity(call, key) if key else None
-    room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.text) if prompt.guide else 0)
+    room -= _AROUND_CHARS + (length_of(subject) if subject else 0) + (len(REFERENCE.read()) if prompt.guide else 0)
     return {"id": key, "subject": subject, "facts": prompt.facts(call, asked, seq, room)}

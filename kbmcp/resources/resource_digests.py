@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,7 +22,10 @@ from kbmcp.tools.call import Service
 if TYPE_CHECKING:
     from kbcore.config.settings import Config
     from kbcore.model.schema import Schema
+    from kbcore.store.workspace import Workspace
     from kbcore.view.view import View
+
+_OF_CLAUSES: Final = frozenset({"snapshot", "symbols"})
 
 Mark = tuple[Any, ...]
 """Only compared, with another mark of the same resource."""
@@ -42,12 +45,16 @@ class BranchSnapshot(msgspec.Struct, frozen=True):
     schema: Schema | None = None
     config: Config | None = None
     rules: tuple[tuple[str, str], ...] = ()
+    session_clauses: int = 0
+    """The number of changes of the clauses of this process, where they are kept in its memory."""
+    sharing: tuple[str, str] | None = None
+    """The commit that is checked out, and ``share.mode``: what is not shared depends on them. None where nothing is."""
     error_text: str = ""
 
 
 def read_snapshot(service: Service) -> BranchSnapshot:
     """Return the data that a request would read at this moment. Makes no store, and writes nothing."""
-    from kbcore.store.workspace import RULES
+    from kbcore.store.settings_files import RULES
 
     snapshot = BranchSnapshot()
     try:
@@ -57,13 +64,22 @@ def read_snapshot(service: Service) -> BranchSnapshot:
             schema=workspace.schema,
             config=workspace.config,
             rules=tuple(workspace.texts_in(RULES).items()),
+            session_clauses=service.prolog.pool.session_seq if service.prolog else 0,
         )
         answering = service.answering(workspace)
         head = workspace.store(answering).head().hash
         files = service.files.state(workspace, snapshot.branch, time_s=limits.FILES_S)
-        return msgspec.structs.replace(snapshot, answering=answering, head=f"{head} {files.freshness} {files.mark}")
+        mark = f"{head} {files.freshness} {files.mark}"
+        sharing = _sharing(workspace, snapshot.branch)
+        return msgspec.structs.replace(snapshot, answering=answering, head=mark, sharing=sharing)
     except KBError as error:
         return msgspec.structs.replace(snapshot, error_text=f"{error.code}: {error.message}")
+
+
+def _sharing(workspace: Workspace, branch: str) -> tuple[str, str] | None:
+    from kbcore.share.state import is_in_use
+
+    return (workspace.head().commit or "", workspace.config.share.mode) if is_in_use(workspace, branch) else None
 
 
 def marks_of(
@@ -73,10 +89,13 @@ def marks_of(
     ids = {one.id for one in wanted if one.what == "entity"}
     entities = _entity_marks(service, snapshot, ids) if ids else {}
     defined = _defined(service, snapshot) if any(one.what in {"schema", "tools"} for one in wanted) else ()
-    return {one: _mark_of(snapshot, one, entities, defined) for one in wanted}
+    clauses = _clauses(service, snapshot) if any(one.what in _OF_CLAUSES for one in wanted) else ()
+    return {one: _mark_of(snapshot, one, entities, defined, clauses) for one in wanted}
 
 
-def _mark_of(snapshot: BranchSnapshot, one: RequestedResource, entities: dict[str, Mark], defined: Mark) -> Mark:
+def _mark_of(
+    snapshot: BranchSnapshot, one: RequestedResource, entities: dict[str, Mark], defined: Mark, clauses: Mark
+) -> Mark:
     if one.what == "tools":  # they name the types of the schema, and those that the branch defines
         own = (tuple(snapshot.schema.entities), tuple(snapshot.schema.edges)) if snapshot.schema else ()
         return (*own, *sorted(key for key, _ in defined))
@@ -87,8 +106,10 @@ def _mark_of(snapshot: BranchSnapshot, one: RequestedResource, entities: dict[st
         return (*place, *entities[one.id])
     if one.what == "schema":
         return (*place, snapshot.schema, *defined)
+    if one.what in _OF_CLAUSES:
+        return (*place, *clauses)
     if one.what == "head":
-        return (*place, snapshot.head)
+        return (*place, snapshot.head, snapshot.sharing)
     return (*place, snapshot.head, snapshot.schema, snapshot.config, snapshot.rules)
 
 
@@ -100,6 +121,16 @@ def _defined(service: Service, snapshot: BranchSnapshot) -> Mark:
         return service.read_view(lambda view: tuple(view.definitions().items()))
     except KBError as error:
         return ((error.code, error.message),)
+
+
+def _clauses(service: Service, snapshot: BranchSnapshot) -> Mark:
+    """Return a mark of the clauses of the Prolog workspace."""
+    if snapshot.error_text:
+        return ()
+    try:
+        return (hash(tuple(one.id for one in service.read_clauses())),)
+    except KBError as error:
+        return (error.code, error.message)
 
 
 def _entity_marks(service: Service, snapshot: BranchSnapshot, ids: Collection[str]) -> dict[str, Mark]:

@@ -7,6 +7,7 @@ that is stored changes a name, a description or a URI.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -17,11 +18,14 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from kbcore import limits
 from kbcore.errors import NotFound, Problem, Rejected
-from kbcore.text.escaping import in_quotes
+from kbcore.text.escaping import escape_lines, in_quotes
 from kbcore.text.suggest import is_it, near_ones
-from kbmcp.resources.memory_prompts import PAGES, TOOLSET, page_at
+from kbmcp.resources.logic_prompts import LOGIC_PAGES
+from kbmcp.resources.logic_prompts import TOOLSET as LOGIC
+from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE, TOOLSET
+from kbmcp.resources.pages import Page
 from kbmcp.resources.prompt_guidance import for_server
-from kbmcp.tools import argument_models, check, query, sleep
+from kbmcp.tools import argument_models, check, logic, query, sleep
 from kbmcp.tools.answers import DATA_NOTE, PAGE_CHARS, Payload, cut_deep, length_of, text_of
 from kbmcp.tools.call import Call, Client, Service
 from kbmcp.tools.run_call import ClientRequest, run_call
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from kbcore.view.view import View
 
 _JSON: Final = "application/json"
-MARKDOWN: Final = "text/markdown"
 _ENTITY: Final = "kb://entity/"
 _LONGEST_URI: Final = len(_ENTITY) + 12 * limits.MAX_ID_CHARS
 """Characters: an id of four-byte characters takes twelve for each."""
@@ -39,7 +42,10 @@ _ENCODED: Final = re.compile(rb"[^A-Za-z0-9._~-]")
 _NO_SUCH_RESOURCE: Final = -32002
 """The error code of the revisions with a handshake; later ones use that of wrong parameters."""
 
-What = Literal["head", "schema", "check", "work", "entity", "page", "tools"]
+What = Literal["head", "schema", "check", "work", "snapshot", "symbols", "entity", "page", "tools"]
+
+PAGES: Final = {**MEMORY_GUIDES, "kip_syntax": REFERENCE, **LOGIC_PAGES}
+"""By the name of the resource; each memory prompt includes the reference."""
 
 
 class RequestedResource(msgspec.Struct, frozen=True):
@@ -52,6 +58,10 @@ class RequestedResource(msgspec.Struct, frozen=True):
     id: str = ""
 
 
+def _document_text(payload: Payload) -> str:
+    return text_of(DATA_NOTE | payload)
+
+
 class Resource(msgspec.Struct, frozen=True):
     """A resource, or with ``{id}`` in its URI one for each entity."""
 
@@ -61,6 +71,9 @@ class Resource(msgspec.Struct, frozen=True):
     read: Callable[[Call, str], Payload]
     toolset: str = "core"
     """Offered with this group of tools; ``core`` is offered always."""
+    mime_type: str = _JSON
+    text: Callable[[Payload], str] = _document_text
+    """Makes the text of the content of what was read."""
 
 
 def _head(call: Call, _: str) -> Payload:
@@ -70,11 +83,18 @@ def _head(call: Call, _: str) -> Payload:
 def _counted(call: Call, view: View) -> Payload:
     from kbcore.kip.sleep.due import due
     from kbcore.query import Query, page_of
+    from kbcore.share.state import find_state
 
     entities, edges = (page_of(view, Query(type=type_, limit=1), call.branch).total for type_ in ("", "edge"))
     record = {"branch": call.branch, "seq": view.seq, "hash": view.recorded.sum, "at": view.recorded.at}
-    found = due(call.workspace, view)
-    return {**record, "entities": entities, "edges": edges} | ({"sleep": found.as_json()} if found else {})
+    found, sharing = due(call.workspace, view), find_state(call.workspace, call.branch, view)
+    return {
+        **record,
+        "entities": entities,
+        "edges": edges,
+        **({"sleep": found.as_json()} if found else {}),
+        **({"sharing": sharing.as_json()} if sharing else {}),
+    }
 
 
 def _schema(call: Call, _: str) -> Payload:
@@ -109,8 +129,8 @@ RESOURCES: Final[dict[What, Resource]] = {
     "head": Resource(
         "kb://head",
         "Head",
-        "The branch, its last acknowledged record, how many entities and edges it has, and whether its memory asks for "
-        "a sleep cycle.",
+        "The branch, its last acknowledged record, how many entities and edges it has, whether its memory asks for a "
+        "sleep cycle, and what is not shared or contested.",
         _head,
     ),
     "schema": Resource(
@@ -124,23 +144,44 @@ RESOURCES: Final[dict[What, Resource]] = {
         lambda call, _: sleep.work(call, argument_models.SleepArguments(), ()),
         toolset=TOOLSET,
     ),
+    "snapshot": Resource(
+        "prolog://workspace/snapshot",
+        "Prolog workspace",
+        "The source of all clauses, as they were typed, with control characters as escapes.",
+        lambda call, _: logic.snapshot(call, sys.maxsize),
+        toolset=LOGIC,
+        mime_type="text/x-prolog",
+        text=lambda payload: escape_lines(payload["dump"]),
+    ),
+    "symbols": Resource(
+        "prolog://workspace/symbols",
+        "Prolog predicates",
+        "The predicates that have clauses: what workspace answers to list_symbols.",
+        lambda call, _: logic.symbols(call),
+        toolset=LOGIC,
+    ),
     "entity": Resource(
         _ENTITY + "{id}", "Entity", "One entity, with its edges in both directions; percent-encode the id.", _entity
     ),
 }
 
 
+def page_at(uri: str) -> Page | None:
+    """Return the text whose resource has this URI, None where there is none."""
+    return next((one for one in PAGES.values() if one.uri == uri), None)
+
+
 def listed(service: Service) -> list[types.Resource]:
     """Return the resources that have one URI, always in the same order."""
     own = [
-        types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=_JSON)
+        types.Resource(uri=one.uri, name=what, title=one.title, description=one.description, mime_type=one.mime_type)
         for what, one in RESOURCES.items()
         if "{" not in one.uri and _is_offered(one.toolset, service.options.toolsets)
     ]
     pages = [
-        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=MARKDOWN)
+        types.Resource(uri=one.uri, name=name, title=one.title, description=one.description, mime_type=one.mime_type)
         for name, one in PAGES.items()
-        if TOOLSET in service.options.toolsets
+        if one.toolset in service.options.toolsets
     ]
     return [*own, *pages]
 
@@ -162,9 +203,10 @@ def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
     Raises: ``NotFound``, which names what the server offers, or what it must be started with to offer this one.
     """
     wanted = next((RequestedResource(what) for what, one in RESOURCES.items() if uri == one.uri), None)
-    wanted = wanted or (RequestedResource("page", uri) if page_at(uri) else None)
+    page = page_at(uri)
+    wanted = wanted or (RequestedResource("page", uri) if page else None)
     if wanted:
-        toolset = TOOLSET if wanted.what == "page" else RESOURCES[wanted.what].toolset
+        toolset = page.toolset if page else RESOURCES[wanted.what].toolset
         if not _is_offered(toolset, toolsets):
             hint = f"Start the server with --toolsets core,{toolset}."
             raise NotFound(f"{uri} is in the toolset {toolset}, which this server does not offer.", hint=hint)
@@ -174,7 +216,7 @@ def find(uri: str, toolsets: Collection[str]) -> RequestedResource:
         return RequestedResource("entity", key)
     shown = uri if len(uri) <= limits.MAX_ID_CHARS else f"{uri[: limits.MAX_ID_CHARS]}…"
     known = [one.uri for one in RESOURCES.values() if _is_offered(one.toolset, toolsets)]
-    known += [one.uri for one in PAGES.values() if TOOLSET in toolsets]
+    known += [one.uri for one in PAGES.values() if one.toolset in toolsets]
     hint = f"{is_it(near_ones(shown, known))} There are {', '.join(known)}.".strip()
     raise NotFound(f"There is no resource {in_quotes(shown)}.", hint=hint)
 
@@ -196,10 +238,10 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
 
     Raises: ``MCPError``, which holds the JSON of the error as its data.
     """
-    page = page_at(uri) if TOOLSET in service.options.toolsets else None
-    if page:
-        text = for_server(page.text, is_read_only=service.options.is_read_only)
-        content = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
+    page = page_at(uri)
+    if page and page.toolset in service.options.toolsets:
+        text = for_server(page.read(), is_read_only=service.options.is_read_only)
+        content = types.TextResourceContents(uri=uri, mime_type=page.mime_type, text=text)
         return types.ReadResourceResult(contents=[content])
 
     outcome = await run_call(
@@ -207,7 +249,8 @@ async def read(service: Service, client: Client, uri: str, protocol: str) -> typ
     )
     if outcome.error is not None:
         raise refusal(outcome.error, outcome.payload, protocol)
-    content = types.TextResourceContents(uri=uri, mime_type=_JSON, text=text_of(DATA_NOTE | outcome.payload))
+    wanted = RESOURCES[find(uri, service.options.toolsets).what]
+    content = types.TextResourceContents(uri=uri, mime_type=wanted.mime_type, text=wanted.text(outcome.payload))
     return types.ReadResourceResult(contents=[content])
 
 

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kbcore import limits
 from kbcore.errors import Problem
 from kbcore.model.changeset import Mode
-from kbcore.model.request_reader import kind_of
 from kbcore.text.suggest import nearest
 from kbcore.text.wording import one_of
+from kbmcp.tools.refusals import allowed_names, must_be, wrong_kind
 
 Schema = dict[str, Any]
 
@@ -34,6 +34,9 @@ _TEXT: Final = {"x-text": True}
 
 _NUMBER: Final = {"x-number": True}
 """The mark of what is published as a whole number, although a text is understood, for the same reason."""
+
+_TEXT_OR_TEXTS: Final = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+"""The published shape of an argument that is one text or several."""
 
 _LIMIT_NOTHING: Final = {"message"}
 Texts = list[str]
@@ -60,7 +63,7 @@ class _Model(BaseModel):
 class QueryArguments(_Model):
     """The arguments of ``kb_query``; the members are those of ``kbcore.query.Query``."""
 
-    type: Annotated[str, Field(description="`edge` for edges", json_schema_extra=_ANY_TYPE)] = ""
+    type: Annotated[str, Field(json_schema_extra=_ANY_TYPE)] = ""
     ids: Texts = []
     tags: Texts = []
     status: str = ""
@@ -157,6 +160,7 @@ class CheckArguments(_Model):
     paths: Texts = []
     severity: Literal["error", "warning"] | None = None
     statistics: bool = False
+    since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
     limit: int | None = None
     cursor: str = ""
 
@@ -190,6 +194,55 @@ class SleepArguments(_Model):
     cursor: Annotated[str, Field(description="next_cursor")] = ""
     force: Annotated[bool, Field(description="run: also within the interval since the last cycle")] = False
     expect_branch: str = ""
+
+
+class ClausesArguments(_Model):
+    """The arguments of ``clauses``. An element that is no text is an outcome of its own, not a wrong argument."""
+
+    operation: Literal["assert", "retract"]
+    clauses: Annotated[str | list[Any], Field(json_schema_extra={"x-shape": _TEXT_OR_TEXTS})]
+    changeset_id: str = ""
+
+
+class FilesArguments(_Model):
+    """The arguments of ``files``; all operations but ``list`` need a file."""
+
+    operation: Literal["import", "unimport", "list"]
+    filename: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Return whether the operation writes."""
+        return self.operation != "list"
+
+
+class WorkspaceArguments(_Model):
+    """The arguments of ``workspace``."""
+
+    operation: Literal["snapshot", "reset", "list_symbols"]
+
+    @property
+    def writes(self) -> bool:
+        """Return whether the operation writes."""
+        return self.operation == "reset"
+
+
+class QueryStartArguments(_Model):
+    """The arguments of ``query_start``."""
+
+    query: str
+    use_engine: Annotated[bool, Field(json_schema_extra=_without_default)] = True
+    """False is the standard mode."""
+
+
+class NoArguments(_Model):
+    """The arguments of a tool that takes none."""
+
+
+class HelpArguments(_Model):
+    """The arguments of ``help``; without a topic it answers all of them."""
+
+    topic: Literal["overview", "tools", "prompts", "modes", "security", "examples"] | None = None
 
 
 _SHAPES: Final = {shape.__name__: shape for shape in (_EntityShape, _EdgeShape, _EntityKey, _EdgeKey)}
@@ -226,8 +279,8 @@ def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Probl
         problem = _problem(model, path, value, fault)
         before = problems.get(path)
         if before and before.code == problem.code == "wrong_type":
-            kinds = f"{before.message.split(', not ')[0]} or {_EXPECTED[fault['type']]}"
-            problem = msgspec.structs.replace(before, message=f"{kinds}, not {kind_of(value)}.")
+            kinds = tuple(dict.fromkeys((*before.values, *problem.values)))
+            problem = wrong_kind(path, kinds, value, before.remedy)
         problems[path] = problem
     wrong = {fault["loc"][0] for fault in faults}
     found = [*problems.values(), *empty]
@@ -264,7 +317,7 @@ def _place(given: Any, location: tuple[int | str, ...]) -> tuple[str, Any]:
 
 
 def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Problem:
-    name, allowed = path[2:], f"Allowed: {', '.join(names_of(model))}."
+    name, allowed = path[2:], allowed_names(names_of(model))
     if fault["type"] == "extra_forbidden":
         near = nearest(name, names_of(model))
         hint = f"Did you mean {near!r}? " if near else ""
@@ -273,7 +326,7 @@ def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Probl
         values = one_of(model.model_json_schema(by_alias=True)["properties"][name].get("enum", [""]))
         return Problem(path, "missing_argument", f"`{name}` is missing{values and f': {values}'}.", allowed)
     if fault["type"] == "literal_error":
-        return Problem(path, "bad_value", f"`{name}` must be {fault['ctx']['expected']}.", "")
+        return Problem(path, "bad_value", f"`{name}` {must_be([fault['ctx']['expected']])}.", "")
     expected = _EXPECTED.get(fault["type"])
     if expected is None:
         return Problem(path, "bad_value", f"`{name}`: {fault['msg']}.", "")
@@ -282,7 +335,7 @@ def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Probl
         hint = f"Write {value} without quotes."
     elif expected == "a list" and isinstance(value, str):
         hint = "Put it in brackets, even if it is only one."
-    return Problem(path, "wrong_type", f"`{name}` must be {expected}, not {kind_of(value)}.", hint)
+    return wrong_kind(path, (expected,), value, hint)
 
 
 def published(model: type[BaseModel], names: SchemaNames, hidden: Collection[str] = ()) -> Schema:
@@ -306,6 +359,8 @@ def published(model: type[BaseModel], names: SchemaNames, hidden: Collection[str
 
 def _tidy(part: Schema, names: SchemaNames) -> Schema:
     """Return a schema of pydantic's without what says nothing to a client, and with its marks filled in."""
+    if "x-shape" in part:
+        return dict(part["x-shape"])
     if "x-texts" in part:
         return {"description": part["description"], "type": "array", "items": {"type": "string"}}
     if "x-text" in part:

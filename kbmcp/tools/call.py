@@ -12,12 +12,13 @@ import threading
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
-from anyio import CapacityLimiter, from_thread
+from anyio import Lock
 
 from kbcore import __version__, interrupting, limits
 from kbcore.errors import KBError, UnexpectedBranch
@@ -25,9 +26,11 @@ from kbcore.interrupting import CurrentWork, Stopped
 from kbcore.process_limits import exhausted
 from kbcore.text.escaping import escape_and_cut
 from kbmcp.protocol.call_queue import CallQueue
+from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.answers import Payload
 
 if TYPE_CHECKING:
+    from kbcore.logic.clauses import Clause
     from kbcore.model.schema import Schema
     from kbcore.store.branch_store import BranchStore
     from kbcore.store.branches import Choice, Ensured
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from kbcore.store.write_request import Author
     from kbcore.sync.overlay import FileState, WorktreeFiles
     from kbcore.view.view import View
+    from kbmcp.tools.prolog_connection import PrologConnection
 
 T = TypeVar("T")
 
@@ -62,6 +66,10 @@ class ServerOptions(msgspec.Struct, frozen=True):
     env: Mapping[str, str] = {}
     toolsets: tuple[str, ...] = ("core",)
     """The groups of tools, and of prompts and resources, that are offered."""
+    libraries: tuple[str, ...] = ()
+    """The libraries of Prolog that the options name, each text a list."""
+    roots: tuple[str, ...] = ()
+    """The folders of Prolog files that the options name, each text a list as PATH is."""
 
     @property
     def has_core(self) -> bool:
@@ -92,6 +100,10 @@ class Arrival(msgspec.Struct, frozen=True):
         """The directory where the store of its branch is, or will be."""
         return self.workspace.folders.directory_of(self.choice.branch)
 
+    def renewed(self) -> Arrival:
+        """Return the same with settings and schema as they are now, for a call that has waited since."""
+        return Arrival(self.workspace.renewed(), self.choice)
+
 
 class Call(msgspec.Struct, frozen=True):
     """An open call. ``notice`` is what the first use of a branch has to say."""
@@ -110,6 +122,8 @@ class Call(msgspec.Struct, frozen=True):
     has_core: bool = True
     notes: list[str] = []
     """Notices for the answer of this call only."""
+    prolog: PrologConnection | None = None
+    """The Prolog workspace, where the server offers it."""
 
     @property
     def store(self) -> BranchStore:
@@ -153,16 +167,22 @@ class Service:
         self.running: set[CurrentWork] = set()
         """The work of the calls that are carried out now."""
         self.is_stopped = False
+        self._opened: Workspace | None = None
+        """The repository that was last opened, which remedies are for."""
         self.publisher = Publisher()
         self.after_read: Callable[[Call, Payload], None] | None = None
         """Looks at each call that read, and at its answer, while the call is open."""
-        self.threads = CapacityLimiter(_CALLS_AT_ONCE)
+        self.threads = WorkerThreads(_CALLS_AT_ONCE)
+        self.prolog_turn = Lock()
+        """Held by the call that works on the Prolog workspace, in the order in which they were sent."""
+        self._prolog: PrologConnection | None = None
         self._shared: tuple[Machine, StorePool] | None = None
         self._files: WorktreeFiles | None = None
         self._last: Path | None = None
         """The store of the call before: when it changes, files that git has left next to the store are searched for."""
         self._moved: list[str] = []
         """Notices on stores of an older layout that this process moved."""
+        self._has_told_sharing = False
         self._reported_doubts: set[str] = set()
         """Notices that were sent on stores that may be of an earlier branch."""
         self._notices_sent: WeakKeyDictionary[BranchStore, int] = WeakKeyDictionary()
@@ -192,14 +212,14 @@ class Service:
 
         Runs in a worker thread; a call that was cancelled meanwhile ends here, before it has changed anything. The
         first use of a branch, which copies a store, holds up that branch and no other. Settings and schema are those
-        in force now that the call is admitted.
+        of the arrival, which is renewed for a call that has waited.
 
         Raises: what opening a branch raises.
         """
         from kbcore.store import branches
 
-        from_thread.check_cancelled()
-        workspace, choice = arrival.workspace.renewed(), arrival.choice
+        interrupting.check()
+        workspace, choice = arrival.workspace, arrival.choice
         notice, notes = "", list[str]()
         if writes and not dry_run:
             branches.for_writing(workspace, choice, lambda ensured: notes.append(self._first_use(ensured)))
@@ -222,6 +242,7 @@ class Service:
                 is_read_only=self.options.is_read_only,
                 has_core=self.options.has_core,
                 notes=notes,
+                prolog=self.prolog,
             )
 
     def _left_over(self, workspace: Workspace, branch: str) -> str:
@@ -256,16 +277,38 @@ class Service:
         with self.queue.taken(workspace.folders.directory_of(self.answering(workspace)), reads=True):
             return self.files.read(workspace, branch, lambda view, _: use(view), time_s=limits.FILES_S)
 
+    def read_clauses(self) -> tuple[Clause, ...]:
+        """Return the clauses of the Prolog workspace as they are now; makes no store. Raises: as ``read_view``."""
+        if self.prolog is None:
+            return ()
+        workspace = self.workspace()
+        branch = self.options.branch or workspace.head().branch
+        with self.queue.taken(workspace.folders.directory_of(self.answering(workspace)), reads=True):
+            store = self.prolog.pool.store(workspace, branch, author(Client(), self.session), follows_head=False)
+            return store.read().clauses
+
     @property
     def files(self) -> WorktreeFiles:
         """Return the files of the worktree, as this process follows them."""
         from kbcore.sync.overlay import WorktreeFiles
-        from kbcore.watch.changed import listen
+        from kbcore.watch.changed_paths import listen
 
         with self._gate:
             if self._files is None:
                 self._files = WorktreeFiles(listen)
             return self._files
+
+    @property
+    def prolog(self) -> PrologConnection | None:
+        """Return the Prolog workspace of this connection, None where the server does not offer it."""
+        if "logic" not in self.options.toolsets:
+            return None
+        from kbmcp.tools.prolog_connection import PrologConnection
+
+        with self._gate:
+            if self._prolog is None:
+                self._prolog = PrologConnection(self.options.env, self.options.libraries, self.options.roots)
+            return self._prolog
 
     def place(self) -> dict[str, Any]:
         """Return the repository and the branch that a call is about, and its seq, as far as they can be known."""
@@ -285,15 +328,41 @@ class Service:
         That is how the branch got its store, what this answer depends on, and problems found while reading the store
         and was not said before. What is missing from the store is said with every answer.
         """
+        sharing = self._sharing_of(call)
         with self._gate:
-            notices = call.store.notices
-            first = self._notices_sent.get(call.store, 0)
+            store = call.store
+            notices = store.notices
+            first = self._notices_sent.get(store, 0)
             # While records are missing there are no notices: those of before are not said again.
-            self._notices_sent[call.store] = max(first, len(notices))
+            self._notices_sent[store] = max(first, len(notices))
             moved, self._moved = self._moved, []
+            from kbmcp.tools.hints import in_tool_words
+
+            of_engine = call.prolog.taken_notices() if call.prolog else []
+            own = [
+                *call.notes,
+                *(
+                    in_tool_words(one, is_dotted=call.is_dotted, has_core=call.has_core)
+                    for one in (*sharing, *of_engine)
+                ),
+            ]
             return " ".join(
-                [*moved, call.notice, *call.store.warnings, *notices[first:], *dict.fromkeys(filter(None, call.notes))]
+                [*moved, call.notice, *store.warnings, *notices[first:], *dict.fromkeys(filter(None, own))]
             ).strip()
+
+    def _sharing_of(self, call: Call) -> list[str]:
+        """Return what is not shared or contested, for the first answer of the connection."""
+        if self._has_told_sharing:
+            return []
+        from kbcore.share.state import find_state, is_in_use
+
+        with suppress(KBError):  # what is wrong with the store or the files, the answer itself says
+            if is_in_use(call.workspace, call.branch):
+                state = call.store.read(partial(find_state, call.workspace, call.branch), publishes=False)
+                self._has_told_sharing = True
+                return state.sentences(with_actors=False) if state else []
+            self._has_told_sharing = True
+        return []
 
     def workspace(self) -> Workspace:
         """Return the workspace as it is now. Raises: as opening a workspace."""
@@ -310,10 +379,15 @@ class Service:
                 self._shared = machine, StorePool("in_background", self.publisher.add)
             machine, pool = self._shared
         workspace = open_workspace(self.options.start, machine, pool)
+        self._opened = workspace
         if workspace.moved:
             with self._gate:
                 self._moved.append(workspace.moved)
         return workspace
+
+    def located(self, text: str) -> str:
+        """Return a text whose commands concern the branch that is served, as ``remedies.located``."""
+        return self._opened.located(text, self.options.branch) if self._opened else text
 
     def schema(self) -> Schema:
         """Return the schema in force. Raises: as opening a workspace, and ``InvalidConfig``."""
@@ -326,8 +400,10 @@ class Service:
             work.stop()
 
     def close(self) -> None:
-        """Stop publishing, and close every view."""
+        """Stop publishing, close every view, and end the Prolog engine."""
         self.publisher.stop()
+        if self._prolog is not None:
+            self._prolog.close()
         with self._gate:
             if self._files is not None:
                 self._files.close()
@@ -427,10 +503,15 @@ def repository_name(workspace: Workspace) -> str:
 
 def author(client: Client, session: str) -> Author:
     """Return who writes on behalf of a client: its name is foreign text, and is escaped and cut."""
+    return _author(client.name, client.version, session)
+
+
+@lru_cache(maxsize=8)
+def _author(client_name: str, client_version: str, session: str) -> Author:
     from kbcore.store.write_request import Author, session_name
 
-    name = escape_and_cut(client.name, _MAX_CLIENT_CHARS) or "unknown"
-    version = escape_and_cut(client.version, _MAX_CLIENT_CHARS)
+    name = escape_and_cut(client_name, _MAX_CLIENT_CHARS) or "unknown"
+    version = escape_and_cut(client_version, _MAX_CLIENT_CHARS)
     return Author(
         actor=f"{name}/{version}" if version else name,
         source=f"mcp:{name}",

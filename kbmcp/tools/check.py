@@ -1,8 +1,12 @@
 """Carries out ``kb_check``: runs the rules and gives what they found, worst first.
 
-Without a limit, equal problems are one entry, as in a report for people. With one, each violation is an entry, and a
-page begins after the last violation that was shown, so that none is missed or shown twice although the branch may
-change between two pages. A rule that could not run, or had nothing to look at, is named in every answer.
+With a point in `since`, only what is new since then is reported. Without a limit, equal problems are one entry, as in
+a report for people. With one, each violation is an entry, and a page begins after the last violation that was shown, so
+that none is missed or shown twice although the branch may change between two pages. A rule that could not run, or had
+nothing to look at, is named in every answer.
+
+Where the files cannot be judged, no answer is ``ok``: it is of the records alone, with the code that ``kb check`` ends
+with, and says where they can be judged later.
 """
 
 from __future__ import annotations
@@ -17,11 +21,9 @@ import msgspec
 
 from kbcore import limits
 from kbcore.errors import FilesUnknown, InvalidQuery, NotFound, Problem
-from kbcore.remedies import kb
 from kbcore.store import unread
 from kbcore.text import cursor as cursors
-from kbcore.text.escaping import in_quotes
-from kbcore.text.wording import more_without_effect, pluralize, some_of
+from kbcore.text.wording import more_without_effect, pluralize
 from kbmcp.tools.answers import PAGE_CHARS, Payload, cut_deep, fit, leading, length_of
 from kbmcp.tools.argument_models import CheckArguments
 from kbmcp.tools.call import Call
@@ -35,19 +37,15 @@ if TYPE_CHECKING:
 
 Key = tuple[str, int, str, int, str, str, tuple[str, ...], str]
 
-_NOTE_CHARS: Final = 900
+_NOTE_CHARS: Final = 1_000
 _MORE_CHARS: Final = 2_000
 _PAGE: Final = 100
 """The number of violations of a page where the cursor is given without a limit."""
 _PLACES: Final = 4
 """The number of others that are named of equal ones."""
-_NAMED: Final = 5
-"""The number of paths that are named in a note."""
 _ONLY_COUNTS: Final = "`statistics` counts every violation."
-_LATER: Final = (
-    "If git has begun something, `git status` says how to end it; call this tool again then. Until then, "
-    f"{kb('check', '--recorded', lead='run')} to check only the records."
-)
+_RECORDS_ONLY: Final = "`ok` is null: the files cannot be judged, and the violations are those of the records."
+_LATER: Final = "If git has begun something, `git status` says how to end it; call this tool again then."
 
 
 def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Payload:
@@ -63,13 +61,12 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         found.append(Problem("$.statistics", "contradiction", _ONLY_COUNTS, "Leave out `limit` and `cursor`."))
 
     def judged(view: View, state: FileState) -> Payload:
-        is_unknown = state.freshness == "unknown" and not state.is_asked
-        if found and is_unknown:
-            raise refused_arguments(found)
-        if is_unknown:
-            raise FilesUnknown(f"The files cannot be judged, so no rule was run. {state.reason}", hint=_LATER)
         shown = _page(call, asked, view, _meant(call, asked, view, found)) | state.as_json()
+        if state.freshness == "unknown":
+            notes = [_RECORDS_ONLY, _LATER if state.is_retryable else "", shown.get("note", "")]
+            shown |= {"ok": None, "code": FilesUnknown.code, "note": " ".join(filter(None, notes))}
         said = [f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace)]
+        said += [f"{one.place}: {one.message} {one.remedy}" for one in call.workspace.cut_values()]
         if not state.seq and state.freshness == "current":
             said.append(nothing_read(call.workspace))
         call.notes.extend(one for one in said if one)
@@ -79,10 +76,11 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
 
 
 class _Meant(NamedTuple):
-    """The targets of a report: ids, with those of the paths, and the paths without facts."""
+    """The targets of a report: ids, with those of the paths, and sentences on paths that are gone or without facts."""
 
     ids: list[str]
-    unknown: list[str]
+    paths: list[str]
+    notes: list[str]
 
 
 def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Problem]) -> _Meant:
@@ -92,12 +90,14 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
     among it; ``NotFound`` where only rules, ids or paths are unknown, of one of these arguments; ``InvalidConfig``.
     """
     from kbcore.checks import check_ids, check_rules
+    from kbcore.checks.introduced.point import point_of
     from kbcore.checks.targets import files_of_repository, targets_of
     from kbcore.query.former import called, said
 
     workspace = call.workspace
     present = called(view, asked.ids)
-    ids, unknown, errors = [present.get(one, one) for one in asked.ids], list[str](), list[InvalidQuery | NotFound]()
+    ids, paths, notes = [present.get(one, one) for one in asked.ids], list[str](), list[str]()
+    errors = list[InvalidQuery | NotFound]()
     wrong = [*problems]
 
     @contextmanager
@@ -107,17 +107,22 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
         except (InvalidQuery, NotFound) as error:
             errors.append(error)
             own = error.details or [Problem(f"$.{argument}", code, error.message, error.remedy)]
-            wrong.extend(msgspec.structs.replace(one, path=one.path.replace("$.targets", "$.paths")) for one in own)
+            wrong.extend(own)
 
     with noting("rules", "unknown_rule"):
         check_rules(workspace, asked.rules)
     with noting("ids", "unknown_id"):
         check_ids(view, ids)
+    with noting("since", "bad_value"):
+        if asked.since is not None:
+            point_of(workspace, view, call.branch, str(asked.since))
     with noting("paths", "unknown_id"):
         if asked.paths:
             root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir
-            found = targets_of(view, asked.paths, root, root, lambda paths: files_of_repository(workspace, paths))
-            ids, unknown = [*ids, *found.ids, *found.unknown], found.unknown
+            found = targets_of(
+                view, asked.paths, root, root, lambda some: files_of_repository(workspace, some), argument="paths"
+            )
+            ids, paths, notes = [*ids, *found.ids, *found.unknown], found.paths, found.notes()
     if asked.cursor and not asked.statistics:
         with noting("cursor", "bad_value"):
             cursors.decode(asked.cursor, _mark(call, asked))
@@ -126,7 +131,7 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
     if wrong:
         raise refused_arguments(wrong)
     call.notes.extend(said(present))
-    return _Meant(ids, unknown)
+    return _Meant(ids, paths, notes)
 
 
 def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Payload:
@@ -134,16 +139,20 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     from kbcore.checks.grouping import is_cut, statistics
     from kbcore.rules.registry import of_severity
 
-    report = run_checks(call.workspace, view, branch=call.branch, only=asked.rules, ids=meant.ids, may_be_unknown=True)
+    since: Payload = {}
+    if asked.since is None:
+        report = run_checks(
+            call.workspace, view, branch=call.branch, only=asked.rules, ids=meant.ids, may_be_unknown=True
+        )
+    else:
+        report, since = _new(call, asked, view, meant)
     report = of_severity(report, asked.severity) if asked.severity else report
-    notes = []
-    if meant.unknown:
-        named = some_of([in_quotes(path) for path in meant.unknown], _NAMED)
-        notes.append(f"Not checked, as no fact comes from it: {named}."[: _NOTE_CHARS // 3])
+    notes = [" ".join(meant.notes)[: _NOTE_CHARS // 3]]
     shown: Payload = {
         "branch": call.branch,
         "seq": view.seq,
         "ok": report.ok,
+        **since,
         "total": len(report.violations),
         "violations": [],
         "rules_run": sum(run.status == "ran" for run in report.rules),
@@ -164,7 +173,7 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
         notes.insert(0, _grouped(call, view, report, shown))
     if is_cut(report.violations):
         notes.append("A file has more problems than KB keeps: the counts have one for all the others of it.")
-    if not (asked.ids or asked.paths):
+    if not (asked.ids or asked.paths or since):
         idle = [f"{one.path}: {one.message} {one.remedy}".rstrip() for one in idle_suppressions(call.workspace, view)]
         notes.append(_first(idle, _NOTE_CHARS // 3))
     # Named in a check, because nothing else reads the files there.
@@ -172,6 +181,20 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     if said := " ".join(filter(None, notes)):
         shown["note"] = said
     return shown
+
+
+def _new(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> tuple[CheckReport, Payload]:
+    """Return the violations that there were not at a point, and which point it is, with how many others are fixed."""
+    from kbcore.checks.introduced.since import check_since
+    from kbcore.checks.targets import concerning
+
+    found = check_since(call.workspace, view, call.branch, str(asked.since), only=asked.rules)
+    report = found.found.report
+    if asked.ids or asked.paths:
+        report = concerning(report, meant.ids, meant.paths)
+    call.notes.extend(found.point.notes)
+    point = {"seq": found.point.seq} | ({"commit": found.point.commit} if found.point.commit else {})
+    return report, {"since": point, "fixed": len(found.found.fixed)}
 
 
 def _first(idle: Sequence[str], most_chars: int) -> str:
@@ -250,12 +273,13 @@ def _listed(call: Call, asked: CheckArguments, view: View, report: CheckReport, 
 
 def _mark(call: Call, asked: CheckArguments) -> str:
     """Return the identity of the call in its cursors."""
-    return cursors.request_mark((call.branch, asked.rules, asked.ids, asked.paths, asked.severity))
+    return cursors.request_mark((call.branch, asked.rules, asked.ids, asked.paths, asked.severity, asked.since))
 
 
 def violation_json(call: Call, one: Violation) -> Payload:
     """Return a violation as JSON, its remedy in the words of the tools."""
-    return one.as_json() | {"hint": in_tool_words(one.remedy, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
+    remedy = call.workspace.located(one.remedy, call.branch)
+    return one.as_json() | {"hint": in_tool_words(remedy, is_dotted=call.is_dotted, is_read_only=call.is_read_only)}
 
 
 def _run_json(run: RuleRun) -> Payload:

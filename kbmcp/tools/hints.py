@@ -11,6 +11,8 @@ import json
 import re
 from typing import Final
 
+import msgspec
+
 from kbcore.errors import KBError
 from kbcore.remedies import Command, Part, by_front_end, kb, render
 from kbcore.storage.files import WRITABLE_ROOT
@@ -49,7 +51,10 @@ _NEXT: Final = {
     "invalid_changeset": "Correct every problem, then call {kb_TOOL} again with the whole request.",
     "invalid_query": "Correct the arguments, then call {kb_TOOL} again.",
     "integrity_violation": "Write the missing ends in the same {kb_upsert}, or leave it out; {kb_query} finds ids.",
-    "stale_base": "Read what is listed again with {kb_query} and `ids`, then send the request again.",
+    "stale_base": (
+        'Read what is listed again with {kb_query} and `ids`, or an edge with `type` edge, `where` ["from=ID"] and'
+        " `provenance`, then send the request again."
+    ),
     "derived_fact": (
         f"Edit the named file and {kb('sync', lead='run')}, or leave those fields out and call {{kb_TOOL}} again."
     ),
@@ -110,11 +115,12 @@ def in_tool_words(text: str, *, is_dotted: bool, is_read_only: bool = False, has
 
 def _command(one: Command, *, is_dotted: bool, is_read_only: bool, has_core: bool) -> str:
     has_no_tool = not has_core or (is_read_only and one.name in _WRITING)
-    tool = None if has_no_tool or not _NO_TOOL.isdisjoint(one.args) else _TOOL_OF.get(one.name)
+    tool = None if has_no_tool or one.place or not _NO_TOOL.isdisjoint(one.args) else _TOOL_OF.get(one.name)
     edge = _edge(one)
     if tool is None:
         asks = one.lead or edge
-        return f"{'Ask' if one.lead.istitle() else 'ask'} the user to run `{one.words()}`" if asks else one.shown()
+        said = msgspec.structs.replace(one, lead="").shown()
+        return f"{'Ask' if one.lead.istitle() else 'ask'} the user to run {said}" if asks else said
     if edge and one.name == "delete":
         return f"{spelled('kb.delete', is_dotted=is_dotted)} with `edges` [{edge}]"
     if edge:
@@ -128,7 +134,7 @@ def _command(one: Command, *, is_dotted: bool, is_read_only: bool, has_core: boo
 def _edge(one: Command) -> str:
     """Return the edge that a command names, as JSON; "" where it names none."""
     words = one.args[1:] if one.name == "delete" and one.args[:1] == ("--edge",) else one.args
-    if one.name not in {"confirm", "delete"} or len(words) != 3:  # noqa: PLR2004 - from, type, to
+    if one.name not in {"confirm", "delete", "link"} or len(words) != 3:  # noqa: PLR2004 - from, type, to
         return ""
     from_id, type_, to_id = words
     name, _, kind = type_.partition(":")
@@ -147,7 +153,7 @@ def _arguments(one: Command) -> str:
         return f" {json.dumps([first], ensure_ascii=False)} and `edges` true"
     if one.name == "check" and first == "--rule" and len(one.args) > 1:
         return f" with `rules` {json.dumps([one.args[1]], ensure_ascii=False)}"
-    return " and `dry_run` true" if "--dry-run" in one.args else ""
+    return ""
 
 
 def unwritable_hint(root: str) -> str:
@@ -173,7 +179,8 @@ def hint_for(error: KBError, key: str, *, is_dotted: bool, has_core: bool = True
         own = ""
 
     def ours(template: str) -> str:
-        named = template.replace("{kb_TOOL}", "{" + key.replace(".", "_") + "}")
+        tool = "{" + key.replace(".", "_") + "}" if "." in key else key
+        named = template.replace("{kb_TOOL}", tool)
         return in_words(named, is_dotted=is_dotted)
 
     template = _NEXT.get(error.code, "")

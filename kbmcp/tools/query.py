@@ -290,8 +290,8 @@ class _Pages:
         return search(call.workspace, call.store, call.branch, self._view, wanted)
 
     def _shown(self, page: Page) -> Payload:
-        from kbcore.model.graph import edge_json, entity_json
-        from kbcore.query import project, without_provenance
+        from kbcore.model.graph import edge_json
+        from kbcore.query import project, shown_entity, without_provenance
 
         fields, is_edge = self._wanted.fields, self._wanted.is_edge
 
@@ -300,7 +300,7 @@ class _Pages:
             return shown if fields or self._with_provenance else without_provenance(shown)
 
         entities = [
-            chosen(entity_json(node))
+            chosen(shown_entity(node, fields))
             | ({"stale": True} if node.id in page.stale else {})
             | page.walked(node.id)
             | (page.found.shown(node.id) if page.found else {})

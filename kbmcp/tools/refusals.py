@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from kbcore import limits
 from kbcore.errors import InvalidQuery, KBError, Problem
+from kbcore.model.request_reader import kind_of
+from kbcore.text.wording import one_of
 from kbmcp.tools.answers import Payload, cut_deep, fit
 from kbmcp.tools.hints import in_tool_words
 
@@ -17,11 +19,31 @@ ERROR_CHARS: Final = 9_000
 """The most characters of the text of an error; some clients cut errors earlier than answers."""
 
 
+def allowed_names(names: Sequence[str]) -> str:
+    """Return the sentence that names the arguments there are."""
+    return f"Allowed: {', '.join(names)}." if names else "Leave it out: there are no arguments."
+
+
 def refused_arguments(problems: Sequence[Problem]) -> InvalidQuery:
     """Return the error for the arguments of a call that only reads, with everything that is wrong with them."""
     first, count = problems[0], len(problems)
     message = first.message if count == 1 else f"The arguments have {count} problems."
     return InvalidQuery(message, details=problems[: limits.MAX_PROBLEMS], says_first=count == 1)
+
+
+def wrong_kind(path: str, kinds: tuple[str, ...], value: Any, hint: str = "") -> Problem:
+    """Return the problem that the value of an argument is of none of the kinds that it may have; ``values`` are these.
+
+    ``path`` is the JSON path of the value.
+    """
+    name = path.removeprefix("$.")
+    message = f"`{name}` {must_be(kinds)}, not {kind_of(value)}."
+    return Problem(path, "wrong_type", message, hint, field=name, values=kinds)
+
+
+def must_be(kinds: Sequence[str]) -> str:
+    """Return that a value must be of one of these kinds, or one of these values."""
+    return f"must be {one_of(kinds)}"
 
 
 def limit_problems(limit: int, most: int = limits.MAX_PAGE_ROWS) -> Iterator[Problem]:

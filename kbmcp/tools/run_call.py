@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Final, Literal
 
 import anyio
 import mcp_types as types
 import msgspec
-from anyio.to_thread import run_sync
 
 from kbcore import interrupting, progress
 from kbcore.errors import Interrupted, InvalidQuery, KBError, LimitExceeded, Problem
@@ -27,16 +26,16 @@ from kbcore.process_limits import check_room, exhausted
 from kbmcp.protocol.call_queue import Ticket
 from kbmcp.tools import answers, hints
 from kbmcp.tools.answers import Payload
-from kbmcp.tools.call import Arrival, Call, Client, Report, ServerOptions, Service
+from kbmcp.tools.call import Arrival, Client, Report, ServerOptions, Service
 from kbmcp.tools.refusals import explain, refused_arguments
 
 MAX_ARGUMENT_BYTES: Final = 4 * MIB
 EVERY_S: Final = 0.5
 """The time before the first progress notification of a call, and the interval of further ones."""
 
-Run = Callable[[Call, Any, list[Problem]], Payload]
-"""Carries out what was read on the open branch. It gets what is wrong with it, adds what it finds itself, and refuses
-the call."""
+Run = Callable[[Any, Any, list[Problem]], Payload]
+"""Carries out what was read on the open branch, a ``Call``; None for a tool that needs no branch. It gets what is wrong
+with it, adds what it finds itself, and refuses the call."""
 
 
 class CallResult(msgspec.Struct, frozen=True):
@@ -62,7 +61,8 @@ class Tool(msgspec.Struct, frozen=True):
     """
 
     key: str
-    description: str
+    description: str | Mapping[str, str]
+    """Its effect; of a tool with actions, that of each of them."""
     model: type[Any] | None
     """The arguments; None where ``schema`` describes them as it is published."""
     read: Callable[[Mapping[str, Any]], tuple[Any, list[Problem]]]
@@ -75,6 +75,17 @@ class Tool(msgspec.Struct, frozen=True):
     schema: Mapping[str, Any] = {}
     finish: Callable[[CallResult], types.CallToolResult] = _finished
     """Makes the result of a call of its outcome."""
+    needs_branch: bool = True
+    """False for a tool whose answer depends on nothing but its arguments: ``run`` gets no call then."""
+    uses_prolog: bool = False
+    """It works on the Prolog workspace: one call after the other, in the order in which they were sent.
+
+    A call that only reads of a tool that writes sometimes needs no engine, and waits for none.
+    """
+
+    def takes_turn(self, arguments: Mapping[str, Any]) -> bool:
+        """Tell whether a call has to wait for those before it that work on the Prolog workspace."""
+        return self.uses_prolog and (self.writes != "sometimes" or arguments.get("operation") in self.writing)
 
 
 class ClientRequest(msgspec.Struct, frozen=True):
@@ -92,7 +103,19 @@ class ClientRequest(msgspec.Struct, frozen=True):
 async def run_tool(service: Service, tool: Tool, arguments: Mapping[str, Any], client: Client) -> types.CallToolResult:
     """Run a call of a tool when it is admitted, and return its result, whatever happens."""
     read = partial(_read_arguments, service, tool, arguments)
-    return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
+    if not tool.needs_branch:
+        return tool.finish(_answer_alone(service, tool, read))
+    async with service.prolog_turn if tool.takes_turn(arguments) else nullcontext():
+        return tool.finish(await run_call(service, client, tool.key, read, tool.run, writes=tool.writes == "always"))
+
+
+def _answer_alone(service: Service, tool: Tool, read: Callable[[], ClientRequest]) -> CallResult:
+    """Return the result of a call that needs no branch."""
+    try:
+        request = read()
+        return CallResult(service.options, tool.run(None, request.asked, request.problems))
+    except KBError as error:
+        return _Attempt(service, Client(), tool.key, read, tool.run, writes=False).refused(error, is_in_loop=True)
 
 
 def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) -> ClientRequest:
@@ -101,7 +124,8 @@ def _read_arguments(service: Service, tool: Tool, arguments: Mapping[str, Any]) 
     writes = getattr(asked, "writes", tool.writes == "always") or getattr(asked, "action", "") in tool.writing
     if writes and service.options.is_read_only:
         message = "This server runs with --read-only."
-        problem = Problem("$.action", "not_offered", message, "Leave `action` at one that reads.")
+        name = "operation" if hasattr(asked, "operation") else "action"
+        problem = Problem(f"$.{name}", "not_offered", message, f"Leave `{name}` at one that reads.")
         raise refused_arguments([problem])
     return ClientRequest(asked, problems, getattr(asked, "expect_branch", ""), writes, getattr(asked, "dry_run", False))
 
@@ -131,11 +155,12 @@ async def run_call(
         attempt = _Attempt(service, client, key, read, run, writes=writes)
         work: CurrentWork | None = None
         try:
-            async with reporting(client.report), running(service) as work:
-                check_room()
-                while (result := await run_sync(attempt.go_on, ticket, limiter=service.threads)) is None:
-                    await ticket.reached()
-                return result
+            async with reporting(client.report):
+                with running(service) as work:
+                    check_room()
+                    while (result := await service.threads.run(partial(attempt.go_on, ticket), work.stop)) is None:
+                        await ticket.reached()
+                    return result
         except Exception as error:
             # The system made no thread, or gave no memory here.
             known = exhausted(error, may_be_written=work is not None and work.may_have_written)
@@ -173,7 +198,9 @@ class _Attempt:
                 self._ready = request, arrival
                 if not ticket.move(arrival.directory, reads=not request.writes):
                     return None
-            return self._carry_out(*self._ready)
+                return self._carry_out(*self._ready)
+            request, arrival = self._ready
+            return self._carry_out(request, arrival.renewed())
         except Stopped:
             stopped = _interrupted(may_be_written=interrupting.may_have_written())
             body = {"error": stopped.as_json(writes=self._writes)} | self._around
@@ -211,7 +238,10 @@ class _Attempt:
         """
         options = self._service.options
         around = self._around or ({} if is_in_loop else self._service.place())
+        locate = self._service.located
+        error.locate_remedies(locate)
         hint = hints.hint_for(error, self._key, is_dotted=options.is_dotted, has_core=options.has_core)
+        hint = locate(hint)
         body = explain(error, hint, around, writes=self._writes, is_dotted=options.is_dotted, has_core=options.has_core)
         return CallResult(options, body, error, self._writes)
 
@@ -245,38 +275,18 @@ def bug(error: Exception) -> Payload:
     }
 
 
-@asynccontextmanager
-async def running(service: Service) -> AsyncIterator[CurrentWork]:
-    """Let what the block does in threads be one work, stopped when the block is cancelled or the server stops.
-
-    A thread is never abandoned: the block ends when its thread has. Gives the work. What the block raises, it raises
-    as it is, and not in a group.
-    """
+@contextmanager
+def running(service: Service) -> Iterator[CurrentWork]:
+    """Let what the block does in threads be one work, stopped when the server stops. Gives the work."""
     work = CurrentWork()
-    fault: Exception | None = None
     service.running.add(work)
     if service.is_stopped:
         work.stop()
     try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stop_when_cancelled, work)
-            try:
-                with interrupting.done_for(work):
-                    yield work
-            except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
-                fault = error
-            tasks.cancel_scope.cancel()
-        if fault is not None:
-            raise fault
+        with interrupting.done_for(work):
+            yield work
     finally:
         service.running.discard(work)
-
-
-async def _stop_when_cancelled(work: CurrentWork) -> None:
-    try:
-        await anyio.sleep_forever()
-    finally:
-        work.stop()
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ Nothing that is stored changes a name, a description or a schema beyond the type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import mcp_types as types
@@ -14,11 +14,11 @@ from kbcore.errors import Problem
 from kbcore.kip.reference import SIMPLE_FIND, SIMPLE_UPSERT
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import nearest
-from kbmcp.tools import argument_models, check, history, kip, query, sleep, write
+from kbmcp.tools import argument_models, check, history, kip, logic, logic_help, query, sleep, write
 from kbmcp.tools.call import Service
 from kbmcp.tools.hints import in_words, spelled
 from kbmcp.tools.refusals import refused_arguments
-from kbmcp.tools.run_call import Tool
+from kbmcp.tools.run_call import Run, Tool
 
 
 def _reader(model: type[argument_models.M]) -> Callable[[Mapping[str, Any]], tuple[argument_models.M, list[Problem]]]:
@@ -31,6 +31,23 @@ def _reader(model: type[argument_models.M]) -> Callable[[Mapping[str, Any]], tup
         return found, problems
 
     return read
+
+
+def _prolog_tool(
+    key: str, description: str | Mapping[str, str], model: type[argument_models.M], run: Run, **further: Any
+) -> Tool:
+    """Return a tool that works on the Prolog workspace."""
+    return Tool(
+        key,
+        description,
+        model,
+        _reader(model),
+        run,
+        toolset="logic",
+        finish=logic.finished,
+        uses_prolog=True,
+        **further,
+    )
 
 
 TOOLS: Final = (
@@ -68,8 +85,14 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.history",
-        "log: newest first; show: one record; diff: two points; who: who wrote it, why; "
-        "revert: undo one; rollback: all.",
+        {
+            "log": "newest first",
+            "show": "one record",
+            "diff": "two points",
+            "who": "who wrote it, why",
+            "revert": "undo one",
+            "rollback": "all",
+        },
         argument_models.HistoryArguments,
         _reader(argument_models.HistoryArguments),
         history.history,
@@ -102,14 +125,59 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.sleep",
-        "list: what the memory needs judgement for (tasks, duplicates, old events, the unsorted, domains), with the "
-        "KIP commands that answer it; try: what a sleep cycle would do; run: a cycle, which does what needs none.",
+        {
+            "list": "what the memory needs judgement for (tasks, duplicates, old events, the unsorted, domains), "
+            "with the KIP commands that answer it",
+            "try": "what a sleep cycle would do",
+            "run": "a cycle, which does what needs none",
+        },
         argument_models.SleepArguments,
         _reader(argument_models.SleepArguments),
         sleep.work,
         writes="sometimes",
         writing=("run", "force", "expect_branch"),
         toolset="kip",
+    ),
+    _prolog_tool(
+        "clauses",
+        "Prolog facts and rules.",
+        argument_models.ClausesArguments,
+        logic.clauses,
+        writes="always",
+    ),
+    _prolog_tool(
+        "files",
+        "Imported .pl files.",
+        argument_models.FilesArguments,
+        logic.files,
+        writes="sometimes",
+        writing=("import", "unimport"),
+    ),
+    _prolog_tool(
+        "workspace",
+        {"snapshot": "all clauses", "reset": "remove them"},
+        argument_models.WorkspaceArguments,
+        logic.workspace,
+        writes="sometimes",
+        writing=("reset",),
+    ),
+    _prolog_tool(
+        "query_start",
+        "Query the clauses and KB's graph: entity/4, attr/3, edge/3.",
+        argument_models.QueryStartArguments,
+        logic.query_start,
+    ),
+    _prolog_tool("query_next", "Next solution.", argument_models.NoArguments, logic.query_next),
+    _prolog_tool("query_close", "End it.", argument_models.NoArguments, logic.query_close),
+    Tool(
+        "help",
+        "About the Prolog workspace.",
+        argument_models.HelpArguments,
+        _reader(argument_models.HelpArguments),
+        logic_help.answer,
+        toolset="logic",
+        finish=logic_help.finished,
+        needs_branch=False,
     ),
 )
 
@@ -132,13 +200,19 @@ def _listed(service: Service, tool: Tool, names: argument_models.SchemaNames) ->
     if tool.is_idempotent:
         nature.idempotent_hint = True
     is_dotted, hidden = service.options.is_dotted, tool.writing if only_reads else ()
-    sentences = [part for part in tool.description.split("; ") if part.partition(":")[0] not in hidden]
     return types.Tool(
         name=spelled(tool.key, is_dotted=is_dotted),
-        description=in_words("; ".join(sentences), is_dotted=is_dotted),
+        description=in_words(_description(tool, hidden), is_dotted=is_dotted),
         input_schema=argument_models.published(tool.model, names, hidden) if tool.model else dict(tool.schema),
         annotations=nature,
     )
+
+
+def _description(tool: Tool, hidden: Collection[str]) -> str:
+    """Return what a tool says of itself, without the actions that are not offered."""
+    if isinstance(tool.description, str):
+        return tool.description
+    return "; ".join(f"{name}: {does}" for name, does in tool.description.items() if name not in hidden) + "."
 
 
 def by_name(service: Service) -> dict[str, Tool]:

@@ -36,7 +36,7 @@ def cut_entity(entity: Payload, room: int) -> tuple[Payload, list[Payload]]:
     for field, value in whole:
         shown = value if field == "id" or length_of(value) <= share else shortened(value, share)
         needed = _key_chars(field) + length_of(shown)
-        if needed > left:
+        if needed > left or (shown is not value and len(shown) <= 1):  # nothing of it but the mark of the cut
             cuts.append({"field": field, "characters": len(_plain(value)), "shown": 0})
             continue
         left -= needed

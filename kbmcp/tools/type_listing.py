@@ -13,6 +13,7 @@ import threading
 import traceback
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -23,6 +24,7 @@ from kbcore.errors import KBError
 from kbcore.model.concepts import DEFINING, PREDICATE, TYPE
 from kbcore.model.schema import CORE, Schema
 from kbcore.process_limits import exhausted
+from kbmcp.protocol.worker_threads import WorkerThreads
 from kbmcp.tools.argument_models import SchemaNames
 from kbmcp.tools.call import Call, Service
 from kbmcp.tools.run_call import running
@@ -41,6 +43,8 @@ class Listing:
 
     def __init__(self, toolsets: Iterable[str]) -> None:
         self._has_vocabulary = "kip" in toolsets
+        self._threads = WorkerThreads(1)
+        """None of those for calls: it is kept while the names wait for calls that write."""
         self._gate = threading.Lock()
         self._as_of: tuple[object, ...] = ()
         self._latest: SchemaNames | None = None
@@ -90,8 +94,8 @@ class Listing:
     async def _read(self, service: Service, is_done: anyio.Event) -> None:
         """Read the names that are recorded, as work that the end of the server stops."""
         try:
-            async with running(service):
-                found = await anyio.to_thread.run_sync(self._recorded, service)
+            with running(service) as work:
+                found = await self._threads.run(partial(self._recorded, service), work.stop)
             with self._gate:
                 self._latest, self._as_of = found, ()
         except KBError:

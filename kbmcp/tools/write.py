@@ -195,7 +195,10 @@ def _applied(call: Call, asked: Write) -> Outcome:
 def answer_of(call: Call, outcome: Outcome, files: Sequence[str] = ()) -> Payload:
     """Return the answer of a write that was carried out or planned, with the files that were edited for it."""
     payload = outcome.as_json() | ({"files": list(files)} if files else {})
-    payload["warnings"] = [in_tool_words(warning, is_dotted=call.is_dotted) for warning in outcome.warnings]
+    payload["warnings"] = [
+        in_tool_words(call.workspace.located(warning, call.branch), is_dotted=call.is_dotted)
+        for warning in outcome.warnings
+    ]
     fitted = fit(payload, [(name, payload) for name in _LISTS])
     if "omitted" in fitted:
         fitted["note"] = "The lists are cut, as `omitted` counts; the request was applied completely."
