@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 # Rewriting the assertions of all tests takes longer than collecting them: pytest keeps what it has made of them, for
-# this run's other workers and the next run, even where Python is told to keep nothing.
+# this run's other workers and the next run, even where Python is set to keep nothing.
 sys.dont_write_bytecode = False
 
 from hypothesis import settings  # noqa: E402 - it is kept as well
 
-from tests.support.effort.scale import SCALE, UNTIL_S, each_value_once, spread, tries  # noqa: E402 - likewise
+from tests.support.effort.scale import DAY, DAYS, IS_SLICED, UNTIL_S, each_value_once, share, tries, turn  # noqa: E402 - likewise
+from tests.support.logic.engines import ENGINES, engine_variables, why_missing  # noqa: E402 - likewise
 from tests.support.repository.gits import use_hooks_in_files  # noqa: E402 - likewise
 from tests.support.repository.older import older_repository  # noqa: E402 - likewise
 from tests.support.repository.project import Project  # noqa: E402 - likewise
@@ -31,13 +33,13 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/watch", "docs", "fault")
+SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "docs", "fault")
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
         "branches check check_reports demo editing former_ids gc git_commands git_setups hook impact kip "
-        "lost_stores new permissions points program renaming signals sleep startup terminal undo upkeep "
-        "watch"
+        "lost_stores new permissions points program prolog renaming signals sleep startup terminal undo upkeep "
+        "watch without_prolog"
     ),
     "core/editing": "renamed_suspects",
     "core/kip": "unrecorded",
@@ -53,42 +55,105 @@ SLOW_FILES = {
     "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "messages_not_read planted prompts query sleeping startup streams subscriptions telling "
+        "logic logic_servers messages_not_read planted prompts query sleeping startup streams subscriptions progress "
         "writing"
     ),
 }
-"""A quarter of the tests and most of the time: they start programs, wait or hurt a store. ``test_`` is left out."""
+"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``, which `make
+quick` leaves out too. ``test_`` is left out."""
+
+
+NAMED = "KB_TEST_NAMED"
+"""The variable that says whether files or folders are named in the call: then each of their tests runs."""
+BOTH_ENGINES = Path(__file__).parent / "core/logic/engine"
+"""The tests of the engines themselves run on both of them every day."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Note whether the call names files or folders, for the workers of the run too."""
+    is_named = config.args_source is pytest.Config.ArgsSource.ARGS
+    os.environ.setdefault(NAMED, "yes" if is_named else "")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `make quick` leaves out, and leave out the cases that a slice has not."""
-    if SCALE == "slice":
+    for item in items:
+        if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
+            item.add_marker("one_engine")
+    if IS_SLICED:
         _keep_slices(config, items)
     files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
     slow = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
     assert all(place.exists() for place in slow)
     is_slow = cache(lambda path: any(path.is_relative_to(place) for place in slow))
     for item in items:
-        if is_slow(item.path):
+        if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")
 
 
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    found: dict[str, object] = item.callspec.params if hasattr(item, "callspec") else {}
+    return found
+
+
 def _keep_slices(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep of each test with the mark ``sliced`` the cases that run every day; ``make fault`` runs all."""
+    """Keep of the tests with the marks ``sliced`` and ``one_engine`` what runs today; ``make fault`` runs all.
+
+    A test that is named in the call runs whole. Of a file that is named, each test runs, on each engine, but of many
+    cases only the slice.
+    """
+    named = tuple(place.rpartition("/")[2] for place in config.args if "::" in place)
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sliced") and hasattr(item, "callspec"):
+        if item.nodeid.rpartition("/")[2].startswith(named):
+            continue
+        if item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out: set[pytest.Item] = set()
-    for cases in tests.values():
-        most = cases[0].get_closest_marker("sliced").args
-        values = [{name: repr(value) for name, value in case.callspec.params.items()} for case in cases]
-        kept = [cases[at] for at in each_value_once(values)]
-        left_out |= {*cases} - {*(spread(kept, *most) if most else kept)}
+    is_named = bool(os.environ[NAMED])
+    kept = {case for name, cases in tests.items() for case in _slice(name, cases, is_named=is_named)}
+    left_out = {case for cases in tests.values() for case in cases} - kept
     if left_out:
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
+
+
+def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> list[pytest.Item]:
+    """Return the cases of a test that run today."""
+    if cases[0].get_closest_marker("one_engine") and not is_named:
+        engines = _engines() or ENGINES
+        today = engines[turn(name, DAYS * len(engines)) // DAYS]
+        cases = [case for case in cases if _parameters(case)["engine"] == today]
+    sliced = cases[0].get_closest_marker("sliced") if cases else None
+    if sliced is None:
+        return cases
+    if not {*_parameters(cases[0])} - {"engine"}:
+        return cases if is_named or turn(name, DAYS) == 0 else []
+    kept = [cases[at] for at in each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])]
+    return [*(share(name, kept, *sliced.args) if sliced.args else kept)]
+
+
+@cache
+def _engines() -> Sequence[str]:
+    """Return the Prolog engines that this machine has."""
+    return [name for name in ENGINES if not why_missing(name)]
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of reference cycles pass over all that was imported and collected: it stays to the end."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which slice was run: the same one is run again with that variable."""
+    if IS_SLICED and terminalreporter.stats.get("deselected"):
+        terminalreporter.write_line(f"The slice of KB_TEST_DAY={DAY}; `make fault` runs all of it.")
+
+
+def pytest_unconfigure() -> None:
+    """Let it free them as ever at the end of the process."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -122,6 +187,12 @@ def project(tmp_path: Path) -> Iterator[Project]:
     made = Project(tmp_path / "a project")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The variables that choose a Prolog engine; a test runs on each that this machine has."""
+    return engine_variables(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -31,9 +31,9 @@ FLOORS = {
         extract view
         query rules config
         store
-        sync
+        sync logic
         checks kip maintenance
-        editing watch
+        editing watch share
     """,
     "kbmcp": """
         protocol
@@ -47,7 +47,7 @@ FLOORS = {
         messages
         invocation
         views
-        input kip demo
+        input check kip prolog demo
         commands
         app
     """,
@@ -68,7 +68,7 @@ FILES = frozenset(f"kbcore.{room}" for room in FLOORS["kbcore"].strip().splitlin
 CONFINED: dict[str, tuple[str, ...]] = {
     "msgspec": ("",),
     "duckdb": ("kbcore/view/",),
-    "sqlite3": ("kbcore/view/text_index.py",),
+    "sqlite3": ("kbcore/view/text_index.py", "kbcore/view/claim_index.py"),
     "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
     "watchfiles": ("kbcore/watch/notices.py",),
@@ -80,6 +80,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "rich": ("kbcli/terminal/cells.py",),
     "subprocess": (
         "kbcore/git/commands.py",
+        "kbcore/logic/engine/",
         "kbcore/view/sandbox.py",
         "kbcli/commands/demo.py",
         "kbcli/terminal/pager.py",
@@ -87,16 +88,19 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/clients/trial.py",
     ),
     "importlib": (
+        "kbcore/logic/engine/installation.py",
+        "kbmcp/resources/pages.py",
         "kbcli/invocation/command_tree.py",
         "kbcli/commands/demo.py",
         "kbcore/extract/registry.py",
-        "kbcore/extract/announced.py",
+        "kbcore/extract/entry_points.py",
     ),
     "urllib": ("kbcore/extract/links.py", "kbcli/views/reports/sarif.py"),
     "time": ("kbcore/clock.py",),
     "fcntl": ("kbcore/storage/fs.py",),
-    "shutil": ("kbcore/git/commands.py", "kbcore/storage/scratch.py", "kbcli/"),
+    "shutil": ("kbcore/git/commands.py", "kbcore/storage/scratch.py", "kbcore/logic/engine/", "kbcli/"),
     "tempfile": (
+        "kbcore/logic/engine/",
         "kbcore/storage/scratch.py",
         "kbcore/view/database.py",
         "kbcli/clients/trial.py",
@@ -121,13 +125,15 @@ OPENERS = {
     "kbcore/storage/fs.py": "it is the file system layer",
     "kbcore/git/": "git's own files",
     "kbcore/sync/": "the documents of the worktree",
-    "kbcore/store/workspace.py": "the settings of the project",
+    "kbcore/store/settings_files.py": "the settings of the project",
     "kbcore/maintenance/mounts.py": "the mount table of the machine",
-    "kbcore/extract/announced.py": "what packages on Python's import path say of themselves",
+    "kbcore/extract/entry_points.py": "what packages on Python's import path say of themselves",
     "kbcore/watch/settings.py": "the settings of the project",
     "kbcore/watch/inotify_coverage.py": "which folders to listen to, and what the system says of its own process",
     "kbcore/watch/inotify.py": "the names in folders that come while they are listened to",
     "kbcore/watch/polling.py": "what the folders hold that the system does not tell of",
+    "kbcore/logic/engine/": "the programs of an engine, its saved state and its package, in folders of the user",
+    "kbcore/logic/source_files.py": "files of Prolog that a user imports",
     "kbcli/hooks/files.py": "git's hooks, and the configuration of programs that write them",
     "kbcore/storage/replacing.py": "files that are not KB's own, and are changed when a command is asked to",
     "kbcli/clients/installing.py": "the configuration files of MCP clients",
@@ -138,16 +144,20 @@ OPENERS = {
     "kbcore/storage/bug_reports.py": "reports of bugs",
     "kbcli/views/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",
+    "kbcli/invocation/git_hook.py": "the settings of the project, before anything that knows them is imported",
     "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
+    "kbmcp/resources/pages.py": "the license of the installed package",
     "kbcli/commands/demo.py": "the example project",
-    "kbcli/kip/history.py": "what was typed at the prompt of `kb kip`",
+    "kbcli/terminal/history.py": "what was typed at a prompt",
     "kbcli/commands/export.py": "the file that a command is asked to write",
     "kbcli/terminal/editor.py": "the text that the user edits",
     "kbcli/views/step_summary.py": "the file that GitHub names for a job's summary",
 }
 # Receivers whose methods have such a name and touch no file.
 OTHER_RECEIVERS = frozenset({"self._cache", "service", "pipes", "session", "scan"})
+# What runs the rules that a project has in Prolog. The front ends have the pools of workspaces.
+USING_PROLOG = ("kbcore/checks/__init__.py",)
 READING_SURROUNDINGS = ("os.environ", "os.getenv", "sys.argv", "datetime.now", "datetime.utcnow", "date.today")
 
 
@@ -178,7 +188,7 @@ MODULES = [_read(path) for package in PACKAGES for path in sorted((ROOT / packag
 
 
 def imports_of(module: Module) -> Iterator[tuple[int, str]]:
-    """Yield line and full name of every import, wherever it stands."""
+    """Yield line and full name of every import, wherever it is."""
     for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -293,9 +303,19 @@ def is_misnamed(module: Module) -> Iterator[str]:
         yield "1 says nothing by its name"
 
 
+def imports_prolog(module: Module) -> Iterator[str]:
+    """Yield imports of the Prolog workspace by other parts of the core: all but one work without it."""
+    if module.place.startswith("kbcore/") and not module.place.startswith(("kbcore/logic/", *USING_PROLOG)):
+        yield from (
+            f"{line} imports {name} of the Prolog workspace"
+            for line, name in imports_of(module)
+            if room_of(name) == "kbcore.logic"
+        )
+
+
 RULES: list[Callable[[Module], Iterator[str]]] = [
     imports_upwards, foreign_imports, starts_programs, touches_files, swallows_bugs, lacks_words,
-    speaks_for_itself, reads_surroundings, is_misnamed,
+    speaks_for_itself, reads_surroundings, is_misnamed, imports_prolog,
 ]  # fmt: skip
 
 
@@ -305,6 +325,9 @@ def test_no_module_breaks_a_house_rule(rule: Callable[[Module], Iterator[str]]) 
 
 
 BREACHES = {
+    imports_prolog: [
+        ("from kbcore.logic.engine import available", "kbcore/checks/x.py"), ("import kbcore.logic", "kbcore/kip/x.py"),
+    ],
     imports_upwards: [
         ("import kbcli.app", "kbcore/store/x.py"), ("from kbcore import store", "kbcore/model/state.py"),
         ("from kbcore.view import view", "kbcore/extract/x.py"), ("", "kbcore/x.py"), ("", "kbmcp/x.py"),

@@ -39,7 +39,7 @@ def rows_growing_with(power: float, **others) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory) -> str:
-    """What a run of three questions shows. The others run in CI by themselves: `make bench ARGS=--quick`."""
+    """The output of a run of three questions. The others run in CI by themselves: `make bench ARGS=--quick`."""
     directory = tmp_path_factory.mktemp("run")
     names = ["unchanged_sync", "watch_save", "new_branch"]
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -165,7 +165,7 @@ def test_a_report_has_the_noise_and_a_table_for_each_kind_of_figure():
     assert "| 0.25 " in text
 
 
-def test_works_are_run_in_turns_after_their_warm_ups():
+def test_works_are_run_alternately_after_their_warm_ups():
     log: list[str] = []
 
     def work(name: str) -> Sample:
@@ -177,6 +177,7 @@ def test_works_are_run_in_turns_after_their_warm_ups():
     assert (first.walls_s, second.walls_s) == ([3.0, 5.0], [4.0, 6.0])
 
 
+@pytest.mark.sliced
 def test_a_process_is_measured_by_clock_processor_and_memory(tmp_path):
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     held = own + 20 * 2**20

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from kbcli import app
+from tests.support.logic.engines import ENGINES, engine_variables
 from tests.support.processes.cli import DOCUMENTS, Ran, environment, worded, write
+from tests.support.repository.places import STORES_NAME
 from tests.support.repository.repos import make_repository
 
 
@@ -26,9 +28,19 @@ def user(monkeypatch):
 def _be_a_user(patch: pytest.MonkeyPatch) -> None:
     wanted = environment()
     for name in os.environ:
-        patch.delenv(name)
+        if not name.startswith("KB_TEST_"):  # they name folders of this run
+            patch.delenv(name)
     for name, value in wanted.items():
         patch.setenv(name, value)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request, user):
+    """The variables of a Prolog engine, which ``kb`` uses in this test."""
+    found = engine_variables(request.param)
+    for name, value in found.items():
+        user.setenv(name, value)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +97,7 @@ def root(models, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kb(user, capfd, root):
-    """Run ``kb`` in this process, by default at the top of ``root``."""
+    """Run ``kb`` in this process, by default at the top of ``root``; what it recorded there is worded too."""
 
     def run(*words: str | Path, cwd: Path | None = None, stdin: str = "") -> Ran:
         user.chdir(cwd or root)
@@ -95,7 +107,9 @@ def kb(user, capfd, root):
         out, err = capfd.readouterr()
         return Ran(status, worded(out), worded(err))
 
-    return run
+    yield run
+    for journal in (root / STORES_NAME).glob("*/journal-*.jsonl"):
+        worded(journal.read_text(encoding="utf-8", errors="replace"))
 
 
 @pytest.fixture

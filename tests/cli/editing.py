@@ -1,4 +1,4 @@
-"""What commands show of one entity, and records of clients."""
+"""Reading of one entity by commands, and records of clients."""
 
 from __future__ import annotations
 

@@ -171,7 +171,6 @@ def test_help_is_a_command_as_well(kb):
         (["lint"], "Did you mean 'check'?"),
         (["import"], "Did you mean 'apply' or 'restore'?"),
         (["serch"], "Did you mean 'query'?"),
-        (["merge"], "'merge'. Git merges the files, and `kb sync` reads them;"),
         (["version"], "'version'. `kb --version` shows it.\n"),
         (["frobnicate"], "'frobnicate'.\nhint: `kb --help` lists the commands and options.\n"),
         (["branch", "lst"], "Did you mean 'list'?"),
@@ -208,6 +207,11 @@ def test_flags_and_what_may_be_repeated_can_be_given_again(kb, synced):
 def test_the_help_of_what_may_be_repeated_says_so(name):
     several = [one for one in commands()[name].params if one.param_type_name == "option" and one.multiple]
     assert [one.opts for one in several if "repeated" not in one.help and "twice" not in one.help] == []
+
+
+@pytest.mark.parametrize("word", ["move", "mv"])
+def test_a_word_for_a_new_id_leads_to_rename(kb, word):
+    assert "Did you mean 'rename'?" in kb(word, "a", "b").err
 
 
 def test_every_synonym_leads_to_a_command():
@@ -394,6 +398,7 @@ def test_the_command_line_can_be_given_by_the_program(monkeypatch, capfd):
     assert capfd.readouterr().out.startswith("kb ")
 
 
+@pytest.mark.sliced
 def test_a_deleted_folder_is_named_and_another_one_works(synced: Path, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -1,4 +1,4 @@
-"""What is typed on the command line is text before any command sees it, or a name of a file, which may be any bytes."""
+"""Arguments of the command line are text before any command sees them, or a name of a file, which may be any bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kbcli.invocation import command_tree, exits, options
 
 BAD = "caf\udce9"
-"""What Python makes of an argument in Latin-1."""
+"""An argument in Latin-1, as Python reads it."""
 PLACES = {"PATH", "DIR", "FILE|-"}
 
 
@@ -43,6 +43,7 @@ def calls() -> Iterator[tuple[list[str], bool]]:
 CALLS = list(calls())
 
 
+@pytest.mark.sliced(32)
 @pytest.mark.parametrize("words", [words for words, is_place in CALLS if not is_place], ids=" ".join)
 def test_an_argument_that_is_not_utf_8_is_refused_by_name_before_anything_is_done(kb, synced, words):
     ran = kb(*words, "--json")

@@ -47,6 +47,7 @@ def test_violations_end_with_status_1_and_name_file_and_remedy(kb, synced):
     assert answer["violations"][0]["source"] == "docs/tests/b.md"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "status"),
     [([], 1), (["--fail-on", "never"], 0), (["--rule", "acyclic"], 0), (["--rule", "unresolved-reference"], 1)],
@@ -57,6 +58,7 @@ def test_what_fails_can_be_chosen(kb, synced, words, status):
     assert kb("check", *words).status == status
 
 
+@pytest.mark.sliced
 def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
     write(synced, ONLY_WARNINGS)
     ran = kb("check")
@@ -69,8 +71,12 @@ def test_rules_of_the_project_run_too_and_warnings_fail_when_asked(kb, synced):
     assert run == {"id": "no-web", "severity": "warning", "status": "ran", "reason": ""}
 
 
+@pytest.mark.sliced
 def test_the_last_line_counts_in_the_singular_and_the_plural(kb, synced):
-    write(synced, UNRESOLVED | ONLY_WARNINGS)
+    write(
+        synced,
+        UNRESOLVED | ONLY_WARNINGS | {"docs/tests/alone.md": "---\nid: T-9\ntitle: Alone\nstatus: active\n---\n"},
+    )
     kb("sync")
     assert kb("check").out.splitlines()[-1] == f"main at seq 2: 1 error, 2 warnings ({len(RULES) + 1} rules ran)"
     one = kb("check", "--rule", "no-web", "--format", "text").out.splitlines()[-1]
@@ -116,6 +122,7 @@ def test_the_configuration_changes_levels(kb, synced):
     assert kb("check", "--fail-on", "warning").status == 0
 
 
+@pytest.mark.sliced
 def test_a_rule_that_cannot_run_fails_whatever_counts(kb, synced):
     write(synced, {".kb/rules/own.yaml": "rules:\n- id: broken\n  sql: select nothing from nowhere\n"})
     ran = kb("check", "--fail-on", "never")
@@ -125,6 +132,9 @@ def test_a_rule_that_cannot_run_fails_whatever_counts(kb, synced):
     answer = kb("check", "--json").json
     assert answer["ok"] is False
     assert [rule["status"] for rule in answer["rules"] if rule["id"] == "broken"] == ["not_run"]
+    assert "could not run in main at seq 1: .kb/rules/own.yaml:3" in " ".join(
+        kb("check", "--explain", "broken").out.split()
+    )
 
 
 def test_unknown_rules_and_broken_rules_files_are_refused(kb, synced):
@@ -150,6 +160,7 @@ def test_stored_text_in_a_message_is_shown_safely(kb, synced):
     assert "\x1b" not in ran.out + ran.err
 
 
+@pytest.mark.sliced
 def test_only_changes_since_a_point_are_reported(kb, synced):
     write(synced, UNRESOLVED)
     kb("sync")
@@ -160,15 +171,16 @@ def test_only_changes_since_a_point_are_reported(kb, synced):
     write(synced, {"docs/tests/b.md": None})
     kb("sync")
     answer = kb("check", "--since", "2", "--json").json
-    shape = {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules", "since", "mended"}
+    shape = {"branch", "seq", "freshness", "pending_files", "ok", "violations", "rules", "since", "fixed"}
     assert set(answer) == shape
     assert answer["since"] == {"seq": 2, "commit": None}
-    assert [one["rule"] for one in answer["mended"]] == ["unresolved-reference", "orphans"]
-    assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 2 fixed {RAN}\n")
+    assert [one["rule"] for one in answer["fixed"]] == ["unresolved-reference"]
+    assert kb("check", "--since", "2").out.endswith(f"since seq 2: 1 new warning, 1 fixed {RAN}\n")
     assert kb("check", "--since", "2", "--fail-on", "warning", "--rule", "acyclic").status == 0
     assert kb("check", "--since", "2", "--fail-on", "warning").status == 1
 
 
+@pytest.mark.sliced
 def test_only_what_is_staged_is_reported_with_its_line(kb, synced):
     git(synced, "add", "--all")
     git(synced, "commit", "--quiet", "-m", "documents")
@@ -187,8 +199,8 @@ def test_only_what_is_staged_is_reported_with_its_line(kb, synced):
         "error unresolved-reference: 1\n  docs/tests/b.md:4: T-2 links to REQ-77, but there is no REQ-77. ("
     )
     answer = kb("check", "--staged", "--json").json
-    assert (answer["staged"], answer["mended"], answer["comments"], answer["seq"]) == (1, [], [], 1)
-    assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"] * 2
+    assert (answer["staged"], answer["fixed"], answer["comments"], answer["seq"]) == (1, [], [], 1)
+    assert [one["source"] for one in answer["violations"]] == ["docs/tests/b.md"]
 
 
 def test_a_comment_that_counts_without_being_a_fact_is_reported(kb, synced):
@@ -203,6 +215,24 @@ def test_a_comment_that_counts_without_being_a_fact_is_reported(kb, synced):
     assert "1 comment `kb: implements` counts for this check only: src/a.py:2 (REQ-1). `kb coverage`" in ran.err
     answer = kb("check", "--staged", "--rule", "staged-symbol", "--json").json
     assert answer["comments"] == [{"file": "src/a.py", "line": 2, "id": "REQ-1"}]
+
+
+def test_a_comment_in_a_file_that_is_not_checked_is_named_where_it_names_no_requirement(kb, synced):
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "documents")
+    files = {"src/q.py": "\n# KB:  implements NO-SUCH, REQ-1\n", "src/r.py": "# kb: implements REQ-1\n"}
+    write(synced, {**files, "README.md": "A comment is `kb: implements ID`.\n"})
+    git(synced, "add", "--all")
+    ran = kb("check", "--staged")
+    assert ran.status == 0
+    said = "1 comment `kb: implements` names no requirement: src/q.py:2 (NO-SUCH). Only files that `staged.symbols`"
+    assert said in ran.err
+    answer = kb("check", "--staged", "--json").json
+    assert answer["comments_not_checked"] == [{"file": "src/q.py", "line": 2, "id": "NO-SUCH"}]
+    git(synced, "commit", "--quiet", "-m", "q")
+    write(synced, {"src/s.py": "x = 1\n"})
+    git(synced, "add", "--all")
+    assert "comments_not_checked" not in kb("check", "--staged", "--json").json
 
 
 @pytest.mark.parametrize(
@@ -221,10 +251,11 @@ def test_what_cannot_be_asked_together_or_means_nothing_is_refused(kb, synced, w
     assert said in ran.out + ran.err
 
 
+@pytest.mark.sliced
 def test_other_programs_get_the_report_on_standard_output_and_people_the_summary(kb, synced, user):
     write(synced, UNRESOLVED)
     kb("sync")
-    summary = f"main at seq 2: 1 error, 1 warning {RAN}\n"
+    summary = f"main at seq 2: 1 error {RAN}\n"
     place = synced.parent / "summary.md"
     user.setenv("GITHUB_STEP_SUMMARY", str(place))
     for format_ in ("sarif", "junit", "github"):
@@ -268,6 +299,7 @@ def hooked(root: Path) -> dict[str, str]:
     return environment({"PATH": path_with_kb()})
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("how", [[], ["--all"], ["--only", "docs/requirements/login.md"]])
 def test_git_does_not_commit_what_introduces_a_violation(kb, synced, how):
     env = hooked(synced)
@@ -284,6 +316,7 @@ def test_git_does_not_commit_what_introduces_a_violation(kb, synced, how):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.sliced
 def test_git_does_not_commit_source_code_that_names_no_requirement_in_a_linked_worktree(kb, synced, tmp_path):
     write(synced, {".kb/config.json": '{"staged": {"symbols": ["src/**"]}}'})
     env = hooked(synced)
@@ -312,6 +345,7 @@ rules:
 """
 
 
+@pytest.mark.sliced
 def test_tests_of_rules_are_run_and_a_failing_one_ends_with_status_1(kb, synced):
     assert "No rule of the project has tests" in kb("check", "--test-rules").out
     write(synced, {".kb/rules/own.yaml": TESTED % "batch"})
@@ -330,6 +364,7 @@ def test_tests_of_rules_are_run_and_a_failing_one_ends_with_status_1(kb, synced)
     assert kb("check", "--test-rules", "--rule", "no-wep").status == 64
 
 
+@pytest.mark.sliced
 def test_a_rule_is_explained_in_full(kb, synced):
     write(synced, {".kb/rules/own.yaml": TESTED % "batch", ".kb/config.json": '{"ruleParams":{"no-web":{"tag":"x"}}}'})
     ran = kb("check", "--explain", "no-web")
@@ -393,6 +428,7 @@ def test_stored_text_of_a_rule_is_shown_safely(kb, synced):
     assert "\x1b" not in ran.out + ran.err
 
 
+@pytest.mark.sliced
 def test_a_suspect_edge_is_reported_with_the_command_that_confirms_it(kb, synced):
     kb(
         "apply",
@@ -403,8 +439,8 @@ def test_a_suspect_edge_is_reported_with_the_command_that_confirms_it(kb, synced
     write(synced, {"docs/requirements/login.md": LOGIN + "\nMore is wanted now.\n"})
     kb("sync")
     ran = kb("check", "--rule", "suspect-edge")
-    [told] = [line for line in ran.out.splitlines() if "S implements REQ-1, but REQ-1 has changed at seq 3" in line]
-    command = told.partition("`kb confirm ")[2].partition("`")[0]
+    [reported] = [line for line in ran.out.splitlines() if "S implements REQ-1, but REQ-1 has changed at seq 3" in line]
+    command = reported.partition("`kb confirm ")[2].partition("`")[0]
     assert kb("confirm", *shlex.split(command)).status == 0
     assert "S implements" not in kb("check", "--rule", "suspect-edge").out
     assert "~ S implements REQ-1 (confirmed)" in kb("show", "4").out
@@ -422,6 +458,7 @@ GREEDY_RULES = """rules:
 """
 
 
+@pytest.mark.sliced
 def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_budget(kb, synced, user):
     write(synced, {".kb/rules/slow.yaml": GREEDY_RULES})
     user.setenv("KB_RULE_TIME_SECONDS", "0.5")
@@ -440,6 +477,7 @@ def test_a_rule_gets_no_more_time_than_the_user_allows_and_all_rules_have_one_bu
     assert "Rules that took longest: slow 3." in ran.err
 
 
+@pytest.mark.sliced
 def test_an_answer_of_the_records_alone_says_so(kb, synced):
     assert "not of the files" not in kb("check").err
     git(synced, "checkout", "-q", "-b", "topic")
@@ -464,6 +502,7 @@ def test_a_check_of_a_project_of_which_nothing_is_read_says_where_the_documents_
         assert "1 Markdown file is elsewhere" in found.answer("kb_check")["note"]
 
 
+@pytest.mark.sliced
 def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
     write(synced, {".kb/schema/own.yaml": "entities: {}\n"})
     assert kb("check").err == ""
@@ -475,6 +514,7 @@ def test_a_missing_configuration_is_said_by_what_answers_without_it(kb, synced):
         assert ".kb/config.json is missing" in found.answer("kb_query", type="req")["note"]
 
 
+@pytest.mark.sliced
 def test_a_missing_extractor_is_said_by_what_answers_without_it(kb, synced):
     write(synced, {".kb/config.json": '{"extractors": {"todos": {"paths": ["TODO"]}}}'})
     for words in (("check",), ("query",), ("show", "REQ-1")):

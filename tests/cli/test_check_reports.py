@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kbcore.limits import MAX_PROBLEMS
-from tests.support.processes.cli import write
-from tests.support.repository.repos import commit_files
+from tests.support.processes.cli import refresh_view, write
+from tests.support.repository.repos import commit_files, git
 
 COUNT = 12
 
@@ -18,13 +18,17 @@ def document(key: str, more: str = "") -> str:
 
 
 @pytest.fixture
-def crowded(kb, synced):
+def crowded(grown):
     """Twelve requirements linked to nothing, two links to what is not there, and a requirement without scenario."""
+    return grown(sixteen_violations)
+
+
+def sixteen_violations(root, kb):
     alone = {f"docs/requirements/m{at:02}.md": document(f"M-{at:02}") for at in range(COUNT)}
     broken = {f"docs/requirements/b{at}.md": document(f"B-{at}", f"links: [REQ-1, GONE-{at}]\n") for at in (1, 2)}
-    write(synced, alone | broken | {"docs/requirements/must.md": document("MUST", "priority: must\nlinks: [REQ-1]\n")})
-    assert kb("sync").status == 0
-    return synced
+    write(root, alone | broken | {"docs/requirements/must.md": document("MUST", "priority: must\nlinks: [REQ-1]\n")})
+    kb("sync")
+    refresh_view(root, kb)
 
 
 def test_rules_come_with_their_counts_errors_first_and_a_line_for_those_alike(kb, crowded):
@@ -33,11 +37,12 @@ def test_rules_come_with_their_counts_errors_first_and_a_line_for_those_alike(kb
     assert heads[:3] == ["error unresolved-reference: 2", "error must-coverage: 2", f"warning orphans: {COUNT}"]
     orphans = ran.out.splitlines()[ran.out.splitlines().index(heads[2]) + 1 :]
     assert orphans[0].startswith("  docs/requirements/m00.md:2: M-00 (req) is linked to nothing. (")
-    assert orphans[0].endswith(f"The same {COUNT - 1} more times: M-01, M-02, M-03, …")
+    assert orphans[0].endswith(f" {COUNT - 1} more of this kind: M-01, M-02, M-03, …")
     assert orphans[1] == f"  each one: kb check --rule orphans --limit {COUNT}"
     assert "  docs/requirements/b1.md:5: B-1 links to GONE-1, but" in ran.out
 
 
+@pytest.mark.sliced
 def test_a_limit_shows_each_and_says_how_many_are_left(kb, crowded):
     lines = kb("check", "--rule", "orphans", "--limit", str(COUNT)).out.splitlines()
     assert len([line for line in lines if line.startswith("  docs/")]) == COUNT
@@ -50,6 +55,7 @@ def test_a_limit_shows_each_and_says_how_many_are_left(kb, crowded):
     assert kb("check", "--limit", "1", "--format", "sarif").status == 2
 
 
+@pytest.mark.sliced
 def test_the_command_for_each_one_asks_as_it_was_asked(kb, crowded):
     kb("check", "--write-baseline")
     asked = ("--no-baseline", "--severity", "warning", "--recorded", "--branch", "main")
@@ -98,6 +104,7 @@ def test_statistics_are_a_row_for_each_rule(kb, crowded):
     assert "violations" not in answer
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("targets", "ids"),
     [
@@ -111,6 +118,7 @@ def test_files_folders_and_ids_narrow_it(kb, crowded, targets, ids):
     assert [one["id"] for one in kb("check", *targets, "--json").json["violations"]] == ids
 
 
+@pytest.mark.sliced
 def test_a_file_means_what_it_states_and_edges_of_other_files_at_either_end_of_it(kb, synced):
     write(synced, {"docs/requirements/other.md": document("OTHER", "links: [{depends_on: [REQ-1]}]\n")})
     kb("sync")
@@ -143,6 +151,7 @@ def test_a_target_that_is_nothing_is_refused_with_the_nearest(kb, crowded):
     assert kb("check", "../elsewhere").status == 2
 
 
+@pytest.mark.sliced
 def test_a_file_from_which_nothing_is_known_is_noted_and_the_rest_judged(kb, crowded):
     commit_files(crowded, {"src/[a].py": "pass\n", "docs/requirements/gone.md": document("GONE")})
     (crowded / "docs/requirements/gone.md").unlink()
@@ -155,6 +164,39 @@ def test_a_file_from_which_nothing_is_known_is_noted_and_the_rest_judged(kb, cro
     assert kb("check", "src/[a].py", "--since", "1", "--json").json["violations"] == []
     unknown = kb("check", "b1.md", "zzzzzzzz")
     assert (unknown.status, "Known:" in unknown.err) == (64, False)
+
+
+@pytest.mark.sliced
+def test_a_document_that_was_deleted_is_judged_by_what_it_stated_in_every_format(kb, synced):
+    other = "docs/requirements/other.md"
+    commit_files(synced, {other: document("OTHER", "links: [LAST]\n"), "docs/requirements/last.md": document("LAST")})
+    assert kb("sync").status == 0
+    path = "docs/requirements/last.md"
+    (synced / path).unlink()
+    for options in ((), ("--since", "HEAD"), ("--staged",)):
+        if "--staged" in options:
+            git(synced, "add", "--all")
+        ran = kb("check", path, *options)
+        assert (ran.status, f"{other}:5: OTHER depends_on LAST, but there is no LAST." in ran.out) == (1, True), ran
+        report = kb("check", path, *options, "--json").json
+        [violation] = report["violations"]
+        assert (violation["rule"], violation["source"]) == ("unresolved-reference", other)
+        assert report["stated_last"] == ([] if "--staged" in options else [path])
+    for name, expected in (("sarif", '"ruleId": "unresolved-reference"'), ("junit", "<failure"), ("github", "::error")):
+        ran = kb("check", path, "--format", name)
+        assert (ran.status, expected in ran.out) == (1, True), name
+        assert "Checked by what it stated last, as no fact comes from it any more" in ran.out
+
+
+@pytest.mark.sliced
+def test_a_file_from_which_nothing_is_known_is_named_in_every_format(kb, synced):
+    commit_files(synced, {"src/a.py": "pass\n"})
+    assert kb("check", "src/a.py", "--json").json["not_checked"] == ["src/a.py"]
+    assert kb("check", "REQ-1", "--json").json["not_checked"] == []
+    said = "Not checked, as no fact comes from it"
+    for name in ("sarif", "junit", "github"):
+        ran = kb("check", "src/a.py", "--format", name)
+        assert (ran.status, said in ran.out) == (0, True), name
 
 
 def test_a_reason_in_the_document_suppresses_a_rule_for_it(kb, crowded):
@@ -175,6 +217,7 @@ def test_a_reason_that_a_client_wrote_suppresses_nothing(kb, crowded):
     assert first["hint"].startswith("`suppress` is ignored: a client wrote it. It counts only in a document.")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -193,6 +236,7 @@ def test_a_suppression_in_a_document_that_cannot_count_is_named(kb, crowded, tex
     assert (first["id"], first["hint"]) == ("M-00", f"{said} {usual}".lstrip())
 
 
+@pytest.mark.sliced
 def test_a_reason_in_the_configuration_suppresses_a_rule_by_id_or_paths(kb, crowded):
     entries = [
         {"rule": "orphans", "paths": ["docs/requirements/m0*.md"], "reason": "imported"},
@@ -205,6 +249,7 @@ def test_a_reason_in_the_configuration_suppresses_a_rule_by_id_or_paths(kb, crow
     assert kb("check", "B-1").status == 0
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
@@ -221,6 +266,7 @@ def test_a_suppression_that_cannot_be_used_is_refused(kb, crowded, entry, said):
     assert (ran.status, said in ran.err) == (63, True)
 
 
+@pytest.mark.sliced
 def test_the_baseline_holds_what_is_old_and_lets_new_faults_through(kb, crowded):
     ran = kb("check", "--write-baseline")
     assert (ran.status, ran.out) == (
@@ -238,6 +284,7 @@ def test_the_baseline_holds_what_is_old_and_lets_new_faults_through(kb, crowded)
     assert (answer["violations"], answer["in_baseline"]) == ([], 1)
 
 
+@pytest.mark.sliced
 def test_the_baseline_matches_by_code_subject_field_and_values(kb, crowded):
     kb("check", "--write-baseline")
     kept = json.loads((crowded / ".kb/baseline.json").read_text())
@@ -250,6 +297,7 @@ def test_the_baseline_matches_by_code_subject_field_and_values(kb, crowded):
     assert [one["id"] for one in kb("check", "--json").json["violations"]] == ["B-1"]
 
 
+@pytest.mark.sliced
 def test_a_baseline_that_is_none_is_refused(kb, crowded):
     write(crowded, {".kb/baseline.json": '{"format": 1, "violations": [{"rule": 7}]}'})
     ran = kb("check")
@@ -260,6 +308,7 @@ def test_a_baseline_that_is_none_is_refused(kb, crowded):
     assert kb("check").status == 63
 
 
+@pytest.mark.sliced
 def test_a_new_baseline_keeps_what_is_accepted_of_a_rule_that_could_not_run(kb, crowded):
     rule = "rules:\n- id: own\n  description: None.\n  sql: {}\n"
     write(crowded, {".kb/rules/own.yaml": rule.format("select id, 'is one' as message from entity")})
@@ -274,6 +323,7 @@ def test_a_new_baseline_keeps_what_is_accepted_of_a_rule_that_could_not_run(kb, 
     assert kb("check", "--write-baseline").status == 63  # what it accepts of the rule is not known
 
 
+@pytest.mark.sliced
 def test_what_is_accepted_stays_so_after_a_rename(kb, crowded):
     accepted = [{"rule": "must-coverage", "id": "MUST", "reason": "is to come"}]
     write(crowded, {".kb/config.json": json.dumps({"suppress": accepted})})
@@ -284,6 +334,7 @@ def test_what_is_accepted_stays_so_after_a_rename(kb, crowded):
     assert (left["violations"], left["in_baseline"], left["suppressed"]) == ([], COUNT + 2, 2)
 
 
+@pytest.mark.sliced
 def test_what_is_accepted_stays_so_after_a_rename_that_changes_the_order_of_its_ids(kb, synced):
     circle = {one: document(one, f"links: [{{depends_on: {to}}}]\n") for one, to in (("C-2", "C-4"), ("C-4", "C-6"))}
     circle["C-6"] = document("C-6", "links: [{depends_on: C-2}]\n")
@@ -301,6 +352,7 @@ def test_what_is_accepted_stays_so_after_a_rename_that_changes_the_order_of_its_
     assert kb("check", "--rule", "acyclic").status == 1
 
 
+@pytest.mark.sliced
 def test_a_former_id_names_what_to_check(kb, crowded):
     kb("rename", "B-1", "B-9")
     assert [one["id"] for one in kb("check", "B-1", "--json").json["violations"]] == ["B-9"]
@@ -325,30 +377,43 @@ def test_orphans_wait_for_the_first_edge_and_coverage_does_not(kb, ready):
     assert "orphans" not in kb("check").err
 
 
+@pytest.mark.parametrize("is_synced", [True, False], ids=["recorded", "pending"])
+def test_orphans_are_found_when_the_last_edge_of_a_branch_is_gone(kb, ready, is_synced):
+    write(ready, {"docs/requirements/a.md": document("REQ-1")})
+    write(ready, {"docs/requirements/b.md": document("REQ-2", "links: [{depends_on: [REQ-1]}]\n")})
+    assert kb("sync").status == 0
+    write(ready, {"docs/requirements/b.md": document("REQ-2")})
+    if is_synced:
+        assert kb("sync").status == 0
+    found = kb("check", "--rule", "orphans", "--json").json["violations"]
+    assert [one["id"] for one in found] == ["REQ-1", "REQ-2"]
+
+
 def test_a_sync_and_a_check_say_that_the_same_fault_is_as_bad(kb, ready):
     write(
         ready,
         {"docs/requirements/a.md": document("REQ-1", "links: [GONE]\n"), "docs/tests/t.md": "---\ntitle: [x\n---\n"},
     )
-    told = kb("sync").err
-    assert "error: unresolved: REQ-1 -> GONE" in told
-    assert "error: docs/tests/t.md:2: not valid YAML" in told
+    reported = kb("sync").err
+    assert "error: unresolved: REQ-1 links to GONE" in reported
+    assert "error: docs/tests/t.md:2: not valid YAML" in reported
     assert {one["severity"] for one in kb("check", "--json").json["violations"]} == {"error"}
     write(ready, {".kb/config.json": '{"rules": {"unresolved-reference": "warning", "unreadable-source": "warning"}}'})
-    told = kb("sync", "--rebuild").err
-    assert "warning: unresolved: REQ-1 -> GONE" in told
-    assert "warning: docs/tests/t.md:2: not valid YAML" in told
-    assert "error" not in told
+    reported = kb("sync", "--rebuild").err
+    assert "warning: unresolved: REQ-1 links to GONE" in reported
+    assert "warning: docs/tests/t.md:2: not valid YAML" in reported
+    assert "error" not in reported
     assert {one["severity"] for one in kb("check", "--json").json["violations"]} == {"warning"}
 
 
 def test_a_sync_counts_what_is_alike(kb, ready):
     write(ready, {f"docs/requirements/{at}.md": document(f"R-{at}", f"links: [GONE-{at}]\n") for at in range(40)})
-    told = kb("sync").err.splitlines()
-    assert len([line for line in told if "unresolved: " in line]) == 5
-    assert "error: 35 more like these; `kb check --rule unresolved-reference --format short` lists them." in told
+    reported = kb("sync").err.splitlines()
+    assert len([line for line in reported if "unresolved: " in line]) == 5
+    assert "error: 35 more like these; `kb check --rule unresolved-reference --format short` lists them." in reported
 
 
+@pytest.mark.sliced
 def test_a_sync_and_a_hook_are_silent_about_what_the_project_accepts(kb, synced):
     gone = document("B-1", "links: [REQ-1, GONE-1]\n")
     write(synced, {"docs/requirements/bad.md": "---\nid: [\n---\n", "docs/requirements/b1.md": gone})
@@ -373,6 +438,7 @@ def test_a_sync_and_a_hook_are_silent_about_what_the_project_accepts(kb, synced)
     assert ".kb/baseline.json is no baseline" in kb("sync").err
 
 
+@pytest.mark.sliced
 def test_a_second_block_of_front_matter_is_a_warning_of_a_sync_and_of_a_check(kb, ready):
     path = "docs/requirements/two.md"
     write(ready, {path: document("R-1") + "\nText.\n\n---\nid: R-2\ntitle: Other\n---\n"})
@@ -386,6 +452,7 @@ def test_a_second_block_of_front_matter_is_a_warning_of_a_sync_and_of_a_check(kb
     assert "1 warning in files" not in kb("sync").err
 
 
+@pytest.mark.sliced
 def test_what_a_document_accepts_is_accepted_by_a_sync_a_hook_and_the_status(kb, ready):
     why = "suppress: {unresolved-reference: is to come, unknown-status: of an old process}\n"
     one = document("R-1", f"links: [GONE]\n{why}").replace("status: open", "status: odd")
@@ -393,14 +460,14 @@ def test_what_a_document_accepts_is_accepted_by_a_sync_a_hook_and_the_status(kb,
     write(ready, {"docs/requirements/one.md": one, ".kb/schema/more.yaml": schema})
     assert (kb("sync").err, kb("hook", "post-merge", "0").err) == ("", "")
     strict = kb("sync", "--strict").err
-    assert ("R-1 -> GONE" in strict, "'odd' is no status of a req" in strict) == (True, True)
+    assert ("R-1 links to GONE" in strict, "'odd' is no status of a req" in strict) == (True, True)
     status = kb("status", "--json").json
     assert status["accepted"]["unresolved"] == status["unresolved"] != []
     assert "GONE" not in kb("status").out
     write(ready, {"docs/requirements/one.md": one.replace(why, "")})
-    told = kb("sync").err
-    assert ("R-1 -> GONE" in told, "'odd' is no status of a req" in told) == (True, True)
-    assert "R-1 -> GONE" in kb("status").out
+    reported = kb("sync").err
+    assert ("R-1 links to GONE" in reported, "'odd' is no status of a req" in reported) == (True, True)
+    assert "R-1 links to GONE" in kb("status").out
     kb("check", "--write-baseline")
     assert kb("sync").err == ""
 

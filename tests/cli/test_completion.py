@@ -1,4 +1,4 @@
-"""What a shell is offered while somebody types: what is stored and in force, without a word and without a write."""
+"""Completion in a shell offers what is stored and in force, without a message and without a write."""
 
 from __future__ import annotations
 

@@ -178,3 +178,14 @@ def test_settings_that_are_set_at_the_same_time_are_all_kept(synced):
         assert all(pool.map(set_it, names))
     stated = {one.name: one.value for one in settings_in(config(synced).read_text())}
     assert {name: stated[name] for name in names} == dict.fromkeys(names, 7)
+
+
+def test_the_level_of_a_rule_is_given_with_its_default_where_the_file_states_none(kb, synced):
+    ran = kb("config", "get", "rules.orphans")
+    assert (ran.out, ran.err) == ("warning\n", "The default of the rule is warning.\n")
+    assert kb("config", "unset", "rules.orphans").status == 0
+    kb("config", "set", "rules.orphans", "off")
+    found = kb("config", "get", "rules.orphans", "--json").json
+    assert found == {"name": "rules.orphans", "value": "off", "is_stated": True, "default": "warning"}
+    for command in ("get", "unset"):
+        assert "There is no rule 'orphan'." in kb("config", command, "rules.orphan").err

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.support.processes.cli import read_anew, write
+from tests.support.processes.cli import refresh_view, write
 
 BOUGHT = "---\nid: REQ-3\ntitle: Bought\nnot_applicable: {verified: by the vendor, implemented: bought}\n---\n"
 
@@ -22,7 +22,7 @@ def waived(grown):
 def one_bought(root, kb):
     write(root, {"docs/requirements/bought.md": BOUGHT})
     kb("sync")
-    read_anew(root, kb)
+    refresh_view(root, kb)
 
 
 def test_each_requirement_is_a_row_with_what_shows_it_and_the_last_row_sums_up(kb, waived):
@@ -48,6 +48,7 @@ def test_every_format_says_the_same(kb, waived):
     assert "| REQ-3 | no | n/a: by the vendor | n/a: bought |  | Bought |" in kb("coverage", "--format", "markdown").out
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(("by", "names"), [("tag", ["auth", "web", None]), ("priority", [None]), ("component", [None])])
 def test_requirements_come_in_groups(kb, waived, by, names):
     whole = kb("coverage", "--by", by, "--json").json
@@ -70,7 +71,7 @@ def test_rows_can_be_those_that_lack_something_and_the_totals_stay(kb, waived):
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "reported"),
     [
         (["--fail-under", "50"], 1, "specified: 0 % is below 50 %."),
         (["--fail-under", "verified=50"], 0, ""),
@@ -78,9 +79,9 @@ def test_rows_can_be_those_that_lack_something_and_the_totals_stay(kb, waived):
         (["--fail-under", "60", "--fail-under", "specified=0", "--fail-under", "implemented=0"], 1, "verified: 50 %"),
     ],
 )
-def test_a_percentage_can_be_asked_for(kb, waived, words, status, told):
+def test_a_percentage_can_be_asked_for(kb, waived, words, status, reported):
     ran = kb("coverage", *words)
-    assert (ran.status, told in ran.err) == (status, True)
+    assert (ran.status, reported in ran.err) == (status, True)
     assert ("is below" in ran.err) == bool(status)
 
 
@@ -116,7 +117,7 @@ def test_a_test_counts_whatever_its_status(kb, waived):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["--lacks", "verifed"], "Did you mean 'verified'?"),
         (["--lacks", "foo"], "none of specified, verified, implemented.\nhint: Correct"),
@@ -127,10 +128,10 @@ def test_a_test_counts_whatever_its_status(kb, waived):
         (["--status", ""], "is empty"),
     ],
 )
-def test_what_cannot_be_understood_is_refused_with_what_can(kb, waived, words, told):
+def test_what_cannot_be_understood_is_refused_with_what_can(kb, waived, words, reported):
     ran = kb("coverage", *words)
     assert ran.status == 2
-    assert told in ran.out + ran.err
+    assert reported in ran.out + ran.err
 
 
 def test_an_empty_answer_says_why(kb, ready):

@@ -48,6 +48,9 @@ PROMISED = {
     "demo": set(),
     "kip": {"--file", "-f", "--param", "--dry-run"},
     "export": {"--format", "--at"},
+    "prolog": {"-g", "-f", "--limit", "--mode", "--at", "-l", "--kb-libraries", "--kb-roots"},
+    "prolog install": set(),
+    "prolog engines": set(),
 }
 
 

@@ -1,4 +1,4 @@
-"""How a failure is told: each thing once, with its place and its remedy."""
+"""A failure is reported once, with its place and its remedy."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ for name in (".git", ".kb/schema", ".kb"):
 
 def test_a_place_that_may_not_be_read_is_named_and_no_bug(synced: Path) -> None:
     (synced / ".kb/schema").mkdir(exist_ok=True)
-    told = as_somebody(HIDDEN, synced)
-    assert told.splitlines() == ["67 True", "63 False", "63 False"]
+    reported = as_somebody(HIDDEN, synced)
+    assert reported.splitlines() == ["67 True", "63 False", "63 False"]
 
 
 def too_much_memory():

@@ -27,6 +27,7 @@ def renamed(grown: Callable[..., Path]) -> Path:
     return grown(rename_login)
 
 
+@pytest.mark.sliced(6)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -61,6 +62,7 @@ def test_a_former_id_means_the_entity_and_the_answer_names_it_once(kb, renamed, 
     assert ran.err.count(NOW) == 1
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -81,6 +83,7 @@ def test_as_of_a_seq_before_the_rename_the_later_id_means_the_entity(kb, renamed
     assert ("REQ-1" in ran.out, THEN in ran.err) == (True, True)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("id_", ["REQ-1", "REQ-7"])
 def test_the_log_of_an_entity_has_its_changes_under_its_former_id(kb, synced, id_):
     kb("set", "REQ-1", "priority=high")
@@ -95,6 +98,7 @@ def test_the_log_of_an_entity_has_its_changes_under_its_former_id(kb, synced, id
     assert "+ REQ-1 supersedes REQ-2\n" in kb("show", id_).out
 
 
+@pytest.mark.sliced
 def test_what_was_accepted_of_an_entity_stays_accepted_where_it_is_renamed(kb, synced):
     document = synced / DOCUMENT
     write(synced, {DOCUMENT: document.read_text().replace("id: REQ-1\n", "id: REQ-1\nlinks: [NONE-1]\n")})
@@ -108,6 +112,7 @@ def test_what_was_accepted_of_an_entity_stays_accepted_where_it_is_renamed(kb, s
         assert "NONE-1" not in kb("check").out
 
 
+@pytest.mark.sliced
 def test_a_rename_makes_no_violation_new_since_a_point_or_for_a_commit(kb, synced):
     document = synced / DOCUMENT
     gone = document.read_text().replace("id: REQ-1\n", "id: REQ-1\nlinks: [NONE-1]\n")
@@ -120,15 +125,16 @@ def test_a_rename_makes_no_violation_new_since_a_point_or_for_a_commit(kb, synce
     for asked in ((), ("--since", str(before)), ("--since", "HEAD")):
         found = kb("check", *asked, "--rule", "unresolved-reference", "--json").json
         assert [one["id"] for one in found["violations"]] == ([] if asked else ["R-2", "REQ-7"])
-        assert found.get("mended", []) == []
+        assert found.get("fixed", []) == []
     git(synced, "add", "-A")
     found = kb("check", "--staged", "--rule", "unresolved-reference", "--json").json
-    assert (found["violations"], found["mended"]) == ([], [])
+    assert (found["violations"], found["fixed"]) == ([], [])
     write(synced, {DOCUMENT: document.read_text().replace("NONE-1", "NONE-1, NONE-3")})
     [new] = kb("check", "--since", str(before), "--rule", "unresolved-reference", "--json").json["violations"]
     assert new["values"][-1] == "NONE-3"
 
 
+@pytest.mark.sliced
 def test_the_history_goes_through_renames_and_names_them(kb, synced):
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-1", "severity": "high"}]}')
     kb("rename", "REQ-1", "REQ-7")
@@ -144,6 +150,7 @@ def test_the_history_goes_through_renames_and_names_them(kb, synced):
     assert stat.index("> REQ-1 -> REQ-7") < stat.index("~ REQ-1\n") < stat.index("+ REQ-1")
 
 
+@pytest.mark.sliced
 def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, renamed):
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-7", "severity": "high"}]}')
     kb("revert", "2", "--files")
@@ -157,6 +164,7 @@ def test_an_entity_whose_rename_was_undone_has_one_history_and_is_not_gone(kb, r
     assert said.replace("REQ-1", "REQ-8") in kb("show", "REQ-7").err
 
 
+@pytest.mark.sliced
 def test_confirm_says_that_a_rename_in_files_is_not_recorded_yet(kb, synced):
     path = synced / DOCUMENT
     kb("set", "REQ-1", "owner=ann")
@@ -174,6 +182,7 @@ def test_delete_names_the_file_that_states_what_no_record_has_yet(kb, synced):
     assert "'docs/requirements/10.md' states 'REQ-10', but it is not recorded yet." in ran.err
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(("mode", "type_"), [("upsert", ""), ("update", ""), ("update", '"type": "req", ')])
 def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, renamed, mode, type_):
     ran = kb("apply", "-", stdin=f'{{"entities": [{{"id": "REQ-1", {type_}"severity": "high"}}], "mode": "{mode}"}}')
@@ -181,6 +190,7 @@ def test_an_update_under_a_former_id_leads_to_the_entity_with_a_warning(kb, rena
     assert "REQ-7\t" in kb("query", "--where", "severity=high").out
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     "items",
     [

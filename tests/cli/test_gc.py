@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 from datetime import date, timedelta
 from pathlib import Path
+
+import pytest
 
 from tests.support.processes.cli import LOGIN, write
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.repos import add_worktree, commit_files, git
 
 
+@pytest.mark.sliced
 def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     commit_files(synced, {"x": "1"})
     git(synced, "switch", "-q", "-c", "gone")
@@ -20,7 +22,7 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     git(synced, "branch", "-q", "-D", "gone")
     assert kb("gc", "--dry-run").out == "would move gone to the trash\n1 store kept.\n  main: the default branch\n"
     dry = {"removed": ["gone"], "kept": ["main"], "dry_run": True}
-    trash = [{"name": "gone", "records": 0, "facts": 0, "place": "", "renamed_to": ""}]
+    trash = [{"name": "gone", "records": 0, "facts": 0, "unshared": 0, "place": "", "renamed_to": ""}]
     reasons = {"main": "the default branch"}
     nothing = {"documents": 0, "unfinished": 0, "reports": 0, "notes": [], "warnings": []}
     expected = dry | {"trash": trash, "reasons": reasons} | nothing
@@ -31,6 +33,7 @@ def test_gc_removes_what_exists_nowhere_any_more(kb, synced):
     assert kb("gc").out == "Nothing to remove; 1 store kept.\n  main: the default branch\n"
 
 
+@pytest.mark.sliced
 def test_commands_to_copy_quote_the_names_of_branches(kb, synced):
     git(synced, "branch", "a&b")
     kb("branch", "ensure", "a&b")
@@ -66,6 +69,7 @@ def test_gc_says_why_it_keeps_a_store(kb, synced, tmp_path):
     )
 
 
+@pytest.mark.sliced
 def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
     gone, other = "docs/requirements/gone.md", "docs/requirements/other.md"
     head = "---\nid: {}\ntitle: T\nstatus: open\n---\n"
@@ -95,6 +99,7 @@ def test_gc_drops_the_text_of_documents_that_no_branch_has_any_more(kb, synced):
     assert "REQ-8" not in kb("query", "--text", "sesame", *at).out
 
 
+@pytest.mark.sliced
 def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, synced):
     git(synced, "branch", "gone")
     write(synced, {"change.json": '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'})
@@ -161,8 +166,8 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     head.write_bytes(whole[:-20])
     damaged = kb("branch", "trash", "--verify")
     assert (damaged.status, "does not prove" in damaged.err) == (40, True)
-    told = kb("verify")
-    assert (told.status, told.err) == (
+    reported = kb("verify")
+    assert (reported.status, reported.err) == (
         0,
         "note: 1 store in the trash is not proven; `kb branch trash --verify` does it.\n",
     )
@@ -176,6 +181,7 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     assert kb("branch", "restore", "gone").status == 62
 
 
+@pytest.mark.sliced
 def test_a_store_left_by_a_forced_rename_is_named_on_use_and_by_gc(kb, synced):
     commit_files(synced, {"x": "1"})
     git(synced, "switch", "-q", "-c", "feat")
@@ -189,11 +195,23 @@ def test_a_store_left_by_a_forced_rename_is_named_on_use_and_by_gc(kb, synced):
     assert kb("show", "X").status == 0
 
 
-def emptied(root: Path, what: str) -> None:
-    """Delete what is in the folder of all stores, or in that of one, and keep the folder."""
-    folder = stores_at(root) if what == "all" else stores_at(root) / "main"
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+@pytest.mark.sliced
+def test_gc_of_a_branch_with_changes_that_are_not_shared_says_how_many(kb, synced):
+    kb("config", "set", "share.mode", "ask")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "settings")
+    git(synced, "switch", "-q", "-c", "gone")
+    kb("branch", "ensure")
+    for number in range(3):
+        entity = {"id": f"S-{number}", "type": "symbol", "title": "One", "status": "active"}
+        kb("apply", "-", stdin=json.dumps({"entities": [entity]}))
+    kb("share")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    for number in range(2):
+        kb("apply", "-", stdin=json.dumps({"entities": [{"id": f"S-{number}", "owner": "ann"}]}))
+    git(synced, "switch", "-q", "-f", "main")
+    git(synced, "branch", "-q", "-D", "gone")
+    assert kb("gc", "--dry-run", "--json").json["trash"][0]["unshared"] == 2
+    said = kb("gc")
+    assert "Clients wrote 3 facts on gone that main has not (2 changes not shared); the store is kept in" in said.err

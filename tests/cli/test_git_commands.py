@@ -54,6 +54,7 @@ def after(kb, root: Path, before: dict[str, bytes]) -> None:
     assert kb("verify", "--branch", "main").status == 0
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("files", [True, False])
 def test_a_switch_to_a_branch_that_tracks_stores_and_back_loses_nothing(kb, kept, files):
     kb("query")
@@ -102,6 +103,7 @@ def test_a_command_of_git_loses_nothing_and_the_link_is_made_again(kb, kept, com
     assert (kept / ".kb/branches").readlink() == Path("../.git/kb/branches")
 
 
+@pytest.mark.sliced
 def test_a_stash_of_everything_is_applied_after_the_link_was_taken_away(kb, kept):
     write(kept, {"new.txt": "new"})
     git(kept, "stash", "push", "-q", "-a")
@@ -112,6 +114,7 @@ def test_a_stash_of_everything_is_applied_after_the_link_was_taken_away(kb, kept
     after(kb, kept, {})
 
 
+@pytest.mark.sliced
 def test_worktrees_come_move_and_go_and_the_stores_stay(kb, kept, tmp_path):
     before = facts(stores_at(kept) / "main")
     git(kept, "worktree", "add", "-q", "-b", "linked", tmp_path / "linked")
@@ -147,11 +150,12 @@ def test_a_branch_called_as_the_folder_is_a_branch_like_others(kb, kept):
 # Older stores, and what lies beside
 
 
+@pytest.mark.sliced
 def test_a_command_moves_older_stores_and_says_so_and_status_only_says_it(kb, kept):
     make_older(kept)
     before = facts(kept / ".kb/branches")
-    told = kb("status")
-    assert "holds stores that an older KB made" in told.err
+    reported = kb("status")
+    assert "holds stores that an older KB made" in reported.err
     assert facts(kept / ".kb/branches") == before
     assert "older KB" in kb("doctor").out
     ran = kb("query")
@@ -174,6 +178,7 @@ def beside(kb, root: Path) -> Path:
     return saved
 
 
+@pytest.mark.sliced
 def test_doctor_adopts_other_stores_and_moves_those_in_use_to_the_trash(kb, kept):
     saved = beside(kb, kept)
     assert "--adopt .kb/branches" in kb("status").err
@@ -217,6 +222,7 @@ def test_tracked_stores_that_were_noted_are_missed_and_the_error_says_how_to_ado
     assert "missing" not in kb("doctor").out
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("remedy", ["adopt", "delete"])
 def test_a_store_that_an_older_kb_begins_after_git_clean_is_named_with_both_ways_out(kb, kept, tmp_path, remedy):
     # What an older KB makes where it finds no store: one of its own, in the old place.
@@ -356,6 +362,7 @@ def in_worktree(kb, ready, user, tmp_path):
     return ready
 
 
+@pytest.mark.sliced
 def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_worktree):
     before = facts(in_worktree / ".kb/branches/main")
     git(in_worktree, "stash", "--all", "--quiet")
@@ -379,6 +386,7 @@ def test_nothing_is_made_while_the_stores_of_the_worktree_are_stashed(kb, in_wor
     assert kb("apply", "-", stdin=MORE).status == 0
 
 
+@pytest.mark.sliced
 def test_a_branch_gets_no_empty_store_while_that_of_the_default_branch_is_missing(kb, kept, tmp_path):
     shutil.move(stores_at(kept) / "main", tmp_path / "main")
     git(kept, "switch", "--quiet", "-c", "topic")

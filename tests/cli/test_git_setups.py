@@ -1,4 +1,4 @@
-"""``kb`` in the less usual set-ups of git: whose store it is, where settings go, and what hooks of git leave behind."""
+"""``kb`` in the less usual set-ups of git: whose store it is, where settings go, and what hooks of git leave."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.support.processes.cli import DOCUMENTS, LOGIN, ROOT, environment, pat
 from tests.support.processes.forked import stand_in
 from tests.support.repository.gits import newer_git
 from tests.support.repository.places import caches_at
+from tests.support.repository.project import req
 from tests.support.repository.repos import add_submodule, add_worktree, commit_files, git, make_repository, run_git
 
 NEW = {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")}
@@ -265,6 +266,7 @@ def steps_in_docs() -> list[str]:
     return [command for line in listed.splitlines() if (command := line.rpartition("`")[0].rpartition("`")[2])]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("begins", ["stores in the git directory", "a fresh clone"])
 def test_the_documented_steps_move_stores_to_the_worktree_and_back_and_keep_every_record(
     kb, synced, user, tmp_path, begins
@@ -309,6 +311,7 @@ def test_the_documented_steps_move_stores_to_the_worktree_and_back_and_keep_ever
     assert kb("doctor", cwd=root).status == 0
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("store", ["git", "worktree"])
 @pytest.mark.parametrize("target", ["../.git/kb/branches", "../docs", "/nowhere"])
 def test_the_remedy_for_a_link_that_git_tracks_can_be_followed(kb, synced, user, tmp_path, store, target):
@@ -371,6 +374,7 @@ def test_a_link_in_the_place_of_the_caches_is_named_and_its_remedy_helps(kb, syn
     assert (caches_at(synced) / "main/view.duckdb").is_file()
 
 
+@pytest.mark.sliced
 def test_no_line_of_an_answer_or_an_error_begins_with_a_part_of_a_hostile_path(kb, synced, user, tmp_path):
     root = tmp_path / "name\nerror: forged"
     shutil.move(synced, root)
@@ -419,3 +423,37 @@ def test_no_line_of_an_answer_or_an_error_begins_with_a_part_of_a_hostile_path(k
     require_plain()
     (root / ".git/HEAD").write_text(f"ref: refs/heads/{name}\n")
     require_plain()
+
+
+@pytest.mark.sliced
+def test_in_a_bare_repository_the_error_names_a_sync_in_a_worktree(kb, bare):
+    kb("init", "--no-hooks", cwd=bare)
+    place = "`kb sync` in a worktree of the repository"
+    for words in (("check", "--recorded"), ("query", "req"), ("log",), ("coverage",), ("graph",)):
+        ran = kb(*words, cwd=bare)
+        assert f"{place} reads" in ran.err, ran
+    assert "`git worktree add PATH BRANCH` makes one" in kb("sync", cwd=bare).err
+    assert kb("sync", cwd=bare / "main").status == 0
+    source = kb("query", "--id", "REQ-1", "--json", cwd=bare).json["entities"][0]["source"]
+    refused = kb("delete", "REQ-1", "--yes", cwd=bare)
+    assert (refused.status, f"Delete it in '{source}' and run {place}." in refused.err) == (15, True), refused
+    command = 'DELETE CONCEPT ?x DETACH WHERE {?x {type: "Requirement", name: "REQ-1"}}'
+    assert place in kb("kip", command, cwd=bare).err
+    assert f"run {place}" not in kb("delete", "REQ-1", "--yes", cwd=bare / "main").err
+
+
+def test_remedies_for_a_branch_that_is_not_checked_out_say_how_to_reach_it(kb, root):
+    kb("init", "--no-hooks")
+    git(root, "switch", "--quiet", "--create", "other")
+    write(root, {"docs/requirements/a.md": req("REQ-1", priority="must", depends_on="[GONE]")})
+    assert kb("sync").status == 0
+    git(root, "switch", "--quiet", "main")
+    place = "run `kb sync` with other checked out (`git switch other`)"
+    named = ("--branch", "other")
+    hints = [one["hint"] for one in kb("check", "--recorded", "--json", *named).json["violations"]]
+    assert [place in hint for hint in hints] == [True, True, True], hints
+    assert "`kb link REQ-1 verified_by ID --branch other`" in hints[2]
+    assert f"Delete it in 'docs/requirements/a.md' and {place}." in kb("delete", "REQ-1", "--yes", *named).err
+    assert place in kb("kip", 'DELETE CONCEPT ?x DETACH WHERE {?x {type: "Requirement", name: "REQ-1"}}', *named).err
+    assert "The next `kb sync` with other checked out" in kb("revert", "1", *named).err
+    assert "checked out" not in kb("check", "--recorded", "--branch", "main").out

@@ -1,4 +1,4 @@
-"""``kb graph``: the drawing goes to standard output, what was left out of it is told."""
+"""``kb graph``: the drawing goes to standard output, what was left out of it is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_more_edges_than_mermaid_draws_are_reported(kb, synced):
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "reported"),
     [
         (["REQ-11"], 64, "Did you mean 'REQ-1'?"),
         (["--depth", "2"], 2, "--depth needs an entity"),
@@ -49,10 +49,10 @@ def test_more_edges_than_mermaid_draws_are_reported(kb, synced):
         (["--json", "--format", "dot"], 2, "contradict"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_with_a_remedy(kb, synced, words, status, told):
+def test_what_cannot_be_drawn_is_refused_with_a_remedy(kb, synced, words, status, reported):
     ran = kb("graph", *words)
     assert ran.status == status
-    assert told in ran.out + ran.err
+    assert reported in ran.out + ran.err
 
 
 def test_an_empty_store_says_what_to_do(kb, ready):

@@ -13,7 +13,7 @@ FOREIGN = (
     r'"\w+":',
     r"\$\.",
 )
-"""What only a client of the tools, or a program that writes requests, could follow."""
+"""Hints that only a client of the tools, or a program that writes requests, could follow."""
 _FIRST_WORDS = (r"Or ", r"And ", r"or ")
 
 CALLS = [
@@ -70,6 +70,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.sliced(13)
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
 def test_a_hint_names_nothing_that_the_command_line_does_not_have(synced, kb, words):
     ran = kb(*words)

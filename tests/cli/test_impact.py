@@ -54,7 +54,7 @@ def test_a_way_to_more_is_one_that_is_open():
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "told"),
+    ("words", "status", "reported"),
     [
         (["REQ-11"], 64, "Did you mean 'REQ-1'?"),
         (["REQ-1", "--at", "0"], 64, "There was no entity 'REQ-1' at seq 0."),
@@ -64,7 +64,7 @@ def test_a_way_to_more_is_one_that_is_open():
         (["REQ-1", "--json", "--format", "markdown"], 2, "contradict"),
     ],
 )
-def test_what_cannot_be_answered_is_refused_with_a_remedy(kb, synced, words, status, told):
+def test_what_cannot_be_answered_is_refused_with_a_remedy(kb, synced, words, status, reported):
     ran = kb("impact", *words)
     assert ran.status == status
-    assert told in ran.out + ran.err
+    assert reported in ran.out + ran.err

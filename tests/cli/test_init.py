@@ -43,7 +43,7 @@ def test_a_second_init_changes_nothing(kb, root):
     answer = kb("init", "--json").json
     assert (answer["created"], answer["updated"]) == ([], [])
     assert answer["branch"] == {"name": "main", "is_new": False, "seq": 0}
-    assert [hook["action"] for hook in answer["hooks"]] == ["kept"] * 4
+    assert [hook["action"] for hook in answer["hooks"]] == ["kept"] * 5
     assert tree_of(root) == before
     assert "Already set up" in kb("init").out
 
@@ -171,7 +171,7 @@ def test_hooks_that_the_system_refuses_are_a_failure_and_all_else_is_kept(kb, ro
     hooks.write_text("")
     ran = kb("init", "-q")
     assert (ran.status, ran.out) == (24, "")
-    assert ran.err.count("warning: Hook post-") == 4
+    assert ran.err.count("warning: Hook p") == 5
     assert (stores_at(root) / "main/head.json").is_file()
     shown = kb("init", "--json")
     assert (shown.status, {hook["state"] for hook in shown.json["hooks"]}) == (24, {"failed"})

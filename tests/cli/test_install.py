@@ -1,4 +1,4 @@
-"""`kb mcp install`: what each client is told, where it is written, and what is left alone."""
+"""`kb mcp install`: the entry for each client, the file that it is written to, and what is left alone."""
 
 from __future__ import annotations
 
@@ -104,18 +104,18 @@ def test_each_client_gets_its_own_form_and_only_when_asked(kb, home, root, clien
 @pytest.mark.parametrize("client", KINDS)
 def test_each_client_gets_the_toolsets_that_the_server_offers(kb, home, root, client):
     plain = json.loads(kb("mcp", "install", client, "--json").out)["entry"]
-    told = json.loads(kb("mcp", "install", client, "--toolsets", "core, kip", "--json").out)
+    reported = json.loads(kb("mcp", "install", client, "--toolsets", "core, kip", "--json").out)
     if client == "opencode":
         program, *others = plain["command"]
-        assert told["entry"] == {**plain, "command": [program, "--toolsets", "core,kip", *others]}
+        assert reported["entry"] == {**plain, "command": [program, "--toolsets", "core,kip", *others]}
     else:
-        assert told["entry"] == {**plain, "args": ["--toolsets", "core,kip", *plain["args"]]}
+        assert reported["entry"] == {**plain, "args": ["--toolsets", "core,kip", *plain["args"]]}
 
 
 def test_an_entry_changes_with_its_toolsets(kb, home, root):
     kb("mcp", "install", "claude-code", "--write")
-    told = json.loads(kb("mcp", "install", "claude-code", "--toolsets", "all", "--write", "--json").out)
-    assert (told["state"], told["written"]) == ("other", True)
+    reported = json.loads(kb("mcp", "install", "claude-code", "--toolsets", "all", "--write", "--json").out)
+    assert (reported["state"], reported["written"]) == ("other", True)
     assert json.loads((root / ".mcp.json").read_text())["mcpServers"]["kb"]["args"] == ["--toolsets", "all"]
 
 
@@ -123,8 +123,8 @@ def test_toolsets_that_there_are_not_and_options_that_would_do_nothing_are_refus
     before = everything_in(home, root)
     ran = kb("mcp", "install", "claude-code", "--toolsets", "core,kp", "--write")
     assert ran.status
-    assert "there is no toolset 'kp'; choose from core, kip, all." in ran.err
-    for option in (["--toolsets", "all"], ["--read-only"], ["--tool-names", "dotted"]):
+    assert "there is no toolset 'kp'; choose from core, kip, logic, all." in ran.err
+    for option in (["--toolsets", "all"], ["--read-only"], ["--tool-names", "dotted"], ["-l", "assoc"]):
         ran = kb("mcp", *option, "install", "claude-code", "--write")
         assert ran.status
         assert "in front of `install` do nothing" in ran.err
@@ -134,10 +134,10 @@ def test_toolsets_that_there_are_not_and_options_that_would_do_nothing_are_refus
 
 @pytest.mark.parametrize("client", KINDS)
 def test_the_usual_scope_is_the_project_where_the_client_has_a_file_there(kb, home, root, client):
-    told = json.loads(kb("mcp", "install", client, "--json").out)
-    assert told["scope"] == ("user" if client in {"claude", "windsurf"} else "project")
-    assert told["state"] == "absent"
-    assert told["written"] is False
+    reported = json.loads(kb("mcp", "install", client, "--json").out)
+    assert reported["scope"] == ("user" if client in {"claude", "windsurf"} else "project")
+    assert reported["state"] == "absent"
+    assert reported["written"] is False
 
 
 def test_each_system_has_its_own_folder_for_settings():
@@ -178,8 +178,8 @@ def test_everything_else_in_a_file_stays_as_it_is(kb, home, root):
 def test_an_entry_that_is_there_keeps_what_the_user_added(kb, home, root):
     path = root / ".mcp.json"
     path.write_text('{"mcpServers": {"kb": {"command": "/old/kb-mcp", "args": [], "env": {"KB_BRANCH": "main"}}}}')
-    told = json.loads(kb("mcp", "install", "claude-code", "--write", "--json").out)
-    assert (told["state"], told["written"]) == ("other", True)
+    reported = json.loads(kb("mcp", "install", "claude-code", "--write", "--json").out)
+    assert (reported["state"], reported["written"]) == ("other", True)
     assert path.read_text() == (
         '{"mcpServers": {"kb": {"command": "kb-mcp", "args": [], "env": {"KB_BRANCH": "main"}}}}'
     )
@@ -225,9 +225,9 @@ def test_the_folder_of_the_stores_joins_the_writable_folders_of_codex(kb, home, 
         "network_access = true\n"
     )
     path.write_text(mine)
-    told = json.loads(kb("mcp", "install", "codex", "--scope", "user", "--json").out)
-    assert told["writable_roots"] == [f"{root}/.git/kb"]
-    assert any(f'"{root}/.git/kb",' in line for line in told["diff"])
+    reported = json.loads(kb("mcp", "install", "codex", "--scope", "user", "--json").out)
+    assert reported["writable_roots"] == [f"{root}/.git/kb"]
+    assert any(f'"{root}/.git/kb",' in line for line in reported["diff"])
     assert path.read_text() == mine
     assert kb("mcp", "install", "codex", "--scope", "user", "--write").status == 0
     changed = path.read_text()
@@ -391,6 +391,7 @@ def test_a_key_on_the_line_that_changes_is_not_shown(kb, home):
     assert "sekret" not in ran.out + ran.err
 
 
+@pytest.mark.sliced
 def test_an_entry_of_opencode_is_changed_in_its_place_and_looked_at_by_the_doctor(kb, home, root):
     path = root / "opencode.json"
     path.write_text('{"theme": "x", "mcp": {"kb": {"type": "local", "command": ["kb", "mcp"], "enabled": false}}}')

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import select
 import shutil
-import sys
-import time
 
 import pytest
 
 from kbcli.commands import export as export_command
 from kbcore.store import facts_export
-from tests.support.processes.cli import LOGIN, environment, write
+from tests.support.processes.cli import LOGIN, write
+from tests.support.processes.terminal import Terminal
 from tests.support.repository.places import stores_at
 
 TYPE = 'UPSERT { CONCEPT {{type: "$ConceptType", name: "Thing"} SET ATTRIBUTES {description: "A thing."}} }'
@@ -95,6 +91,7 @@ def test_a_dry_run_writes_nothing(synced, kb):
     assert kb("kip", 'DESCRIBE CONCEPT TYPE "Thing"').status == 18
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("command", "shown"),
     [
@@ -146,6 +143,7 @@ def test_an_error_of_kb_ends_with_its_own_status(synced, kb):
     assert kb("kip", "DESCRIBE PRIMER").status == 63
 
 
+@pytest.mark.sliced
 def test_the_current_state_is_exported_and_applied_elsewhere(synced, kb, tmp_path, models):
     assert "3 entities and" in kb("export", "all.json").out
     (synced / "all.json").write_text("of somebody")
@@ -164,6 +162,7 @@ def test_the_current_state_is_exported_and_applied_elsewhere(synced, kb, tmp_pat
     assert json.loads(kb("export", "again.json", "--json", cwd=other).out)["entities"] == 3
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("x.csv", "kb query --format csv"), ("x.tsv", "--format tsv"), ("x", "--format json"), ("x.txt", "")],
@@ -187,53 +186,14 @@ def test_an_export_that_one_changeset_cannot_hold_has_numbered_parts(synced, kb,
     assert kb("export", "no/such/folder.json").status == 24
 
 
-class Terminal:
-    """``kb kip`` at a pseudo-terminal."""
-
-    def __init__(self, cwd, state, *words):
-        env = environment({"TERM": "dumb", "COLUMNS": "80", "XDG_STATE_HOME": str(state), "INPUTRC": "/dev/null"})
-        self.child, self.screen = pty.fork()
-        if self.child == 0:
-            os.chdir(cwd)
-            os.execve(sys.executable, [sys.executable, "-m", "kbcli.app", "kip", *words], env)
-        self.shown = ""
-        self.until("kip> ")
-
-    def until(self, text, *, wait_s=20.0):
-        """Read until the terminal shows a text, and return what it showed."""
-        assert self.shows(text, wait_s), f"no {text!r} in {self.shown!r}"
-        before, _, self.shown = self.shown.partition(text)
-        return before.replace("\r\n", "\n")
-
-    def shows(self, text, wait_s):
-        end = time.monotonic() + wait_s
-        while text not in self.shown and (left := end - time.monotonic()) > 0:
-            if select.select([self.screen], [], [], left)[0]:
-                self.shown += os.read(self.screen, 4096).decode()
-        return text in self.shown
-
-    def interrupt(self):
-        """Press Ctrl-C; once more where Python was not listening yet, as people do."""
-        for _ in range(20):
-            os.write(self.screen, b"\x03")
-            if self.shows("kip> ", wait_s=1):
-                break
-        self.until("kip> ")
-
-    def type(self, text, until="kip> "):
-        os.write(self.screen, text.encode())
-        return self.until(until)
-
-    def leave(self, typed="\x04"):
-        os.write(self.screen, typed.encode())
-        _, status = os.waitpid(self.child, 0)
-        os.close(self.screen)
-        return os.waitstatus_to_exitcode(status)
+def at_prompt(cwd, state, *words):
+    return Terminal(cwd, state, "kip> ", "kip", *words)
 
 
+@pytest.mark.sliced
 def test_the_prompt_reads_until_a_command_is_whole(synced, tmp_path):
     state = tmp_path / "state"
-    at = Terminal(synced, state, "--param", "name=REQ-1")
+    at = at_prompt(synced, state, "--param", "name=REQ-1")
     assert "CoreSchema" in at.type("DESCRIBE DOMAINS\n")
     at.type("FIND(?r.name)\n", until=" ... ")
     at.type('WHERE { ?r {type: "Requirement", name: :name} }\n', until=" ... ")
@@ -254,7 +214,7 @@ def test_the_prompt_reads_until_a_command_is_whole(synced, tmp_path):
     assert "DESCRIBE DOMAINS" in kept.read_text()
     assert kept.stat().st_mode & 0o077 == 0
     assert not [path for path in (synced / ".kb").rglob("*history*") if path.is_file()]
-    again = Terminal(synced, state)
+    again = at_prompt(synced, state)
     again.type("\x10", until="UPSERT {")
     again.interrupt()
     assert "REQ-1" in again.type('FIND(?r.name) WHERE { ?r {name: "REQ-1"} }\n')
@@ -271,9 +231,10 @@ def test_an_answer_with_what_files_say_has_a_note_and_its_json_the_shape_of_kip(
     assert (ran.json, ran.err) == ({"result": 3}, "")
 
 
+@pytest.mark.sliced
 def test_the_prompt_says_once_that_files_differ_from_the_records(synced, tmp_path):
     write(synced, {"docs/requirements/new.md": LOGIN.replace("REQ-1", "REQ-9")})
-    at = Terminal(synced, tmp_path / "state")
+    at = at_prompt(synced, tmp_path / "state")
     assert "1 file differs" in at.type(f"{REQUIREMENTS};\n")
     assert "differ" not in at.type(f"{REQUIREMENTS};\n")
     write(synced, {"docs/requirements/more.md": LOGIN.replace("REQ-1", "REQ-8")})
@@ -282,7 +243,7 @@ def test_the_prompt_says_once_that_files_differ_from_the_records(synced, tmp_pat
 
 
 def test_the_prompt_completes_keywords_types_and_variables(synced, tmp_path):
-    at = Terminal(synced, tmp_path / "state")
+    at = at_prompt(synced, tmp_path / "state")
     at.type("FIND(?req.name) WHE\t", until="WHERE")
     at.type('{ ?re\t {type: "Requi\t', until='"Requirement"')
     assert "REQ-1" in at.type("} }\n")
@@ -290,7 +251,7 @@ def test_the_prompt_completes_keywords_types_and_variables(synced, tmp_path):
 
 
 def test_ctrl_c_drops_what_is_typed_after_a_write_too(synced, tmp_path):
-    at = Terminal(synced, tmp_path / "state")
+    at = at_prompt(synced, tmp_path / "state")
     at.type('UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n')
     at.type("FIND(?r.na", until="FIND(?r.na")
     at.interrupt()
@@ -299,7 +260,7 @@ def test_ctrl_c_drops_what_is_typed_after_a_write_too(synced, tmp_path):
 
 def test_an_error_at_the_prompt_mentions_writing_only_after_a_command_that_writes(synced, tmp_path):
     upsert = 'UPSERT { CONCEPT {{type: "Person", name: "Ann"} SET ATTRIBUTES {person_class: "Human"}} }\n'
-    at = Terminal(synced, tmp_path / "state")
+    at = at_prompt(synced, tmp_path / "state")
     at.type(upsert)  # notes how far the store has got
     shutil.rmtree(stores_at(synced) / "main")
     write = at.type(upsert)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository.places import stores_at
+from tests.support.repository.places import emptied, stores_at
 from tests.support.repository.repos import git
 
 
@@ -36,6 +36,7 @@ def test_a_lost_store_is_named_by_every_command_until_a_person_accepts_it(kb, sy
     assert "New epoch of the store" in kb("log").out
 
 
+@pytest.mark.sliced
 def test_a_store_that_went_back_is_read_with_a_warning_and_not_written_to(kb, synced):
     changeset = '{"entities":[{"id":"%s","type":"req","title":"T","status":"open"}]}'
     shutil.copytree(stores_at(synced) / "main", synced / "older")
@@ -107,16 +108,7 @@ ADVICE = r"`kb ((?:restore|branch restore|doctor) [^`]*)`"
 WRITE = '{"entities":[{"id":"B","type":"req","title":"T","status":"open"}]}'
 
 
-def emptied(root: Path, what: str) -> None:
-    """Delete what is in the folder of all stores, or in that of one, and keep the folder."""
-    folder = stores_at(root) if what == "all" else stores_at(root) / "main"
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-
-
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("what", ["all", "one"])
 @pytest.mark.parametrize("command", [("apply", "-", "--json"), ("query", "--json")])
 def test_each_advice_for_an_emptied_folder_leads_to_a_working_store(kb, synced, tmp_path, what, command):
@@ -141,13 +133,15 @@ def test_each_advice_for_an_emptied_folder_leads_to_a_working_store(kb, synced, 
         shutil.rmtree(stores_at(synced) / ".trash", ignore_errors=True)
 
 
-def test_the_advice_for_a_lost_branch_means_that_branch_and_not_the_one_that_is_checked_out(kb, synced):
-    git(synced, "branch", "topic")
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("other", ["topic", "it's"])
+def test_the_advice_for_a_lost_branch_means_that_branch_and_not_the_one_that_is_checked_out(kb, synced, other):
+    git(synced, "branch", other)
     kb("query")
-    kb("apply", "-", "--branch", "topic", stdin=WRITE)
+    kb("apply", "-", "--branch", other, stdin=WRITE)
     emptied(synced, "all")
-    for branch in ("topic", "main"):
-        [advice, _] = re.findall(r"`kb (doctor [^`]*)`", kb("query", "--branch", branch, "--json").error["hint"])
+    for branch in (other, "main"):
+        [advice] = re.findall(r"`kb (doctor [^`]*)`", kb("query", "--branch", branch, "--json").error["hint"])
         assert kb(*shlex.split(advice), "--yes").status == 0
     assert kb("doctor").status == 0
 

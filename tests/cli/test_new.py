@@ -15,18 +15,22 @@ from tests.cli.editing import DOCUMENT, client, records, shown
 from tests.support.processes.cli import environment, write
 
 
+@pytest.mark.sliced
 def test_the_next_id_is_reserved_and_follows_what_files_and_history_have_used(kb, synced):
     assert kb("id", "next", "req", "--dry-run").out == "REQ-3\n"
     assert [kb("id", "next", "req").out for _ in range(2)] == ["REQ-3\n", "REQ-4\n"]
     assert kb("id", "next", "req", "--prefix", "REQ-AUTH-").out == "REQ-AUTH-1\n"
     write(synced, {"docs/requirements/new.md": "---\nid: REQ-0017\ntitle: T\n---\n"})
-    assert kb("id", "next", "req", "--json").json == {"branch": "main", "id": "REQ-0018", "reserved": True}
+    last = {"id": "REQ-0017", "kind": "branch", "name": "main", "path": ""}
+    answer = {"branch": "main", "id": "REQ-0018", "reserved": True, "last": last, "not_looked_at": []}
+    assert kb("id", "next", "req", "--json").json == answer
     client(kb, "REQ-40")
     kb("delete", "REQ-40", "--yes")
     assert kb("id", "next", "req").out == "REQ-41\n"
     assert "Known: " in kb("id", "next", "nope").err
 
 
+@pytest.mark.sliced
 def test_the_next_id_follows_former_ids_that_a_document_states(kb, synced):
     stated = "---\nid: PAY-1\ntitle: T\nstatus: open\nformer_ids: [REQ-7, OLD-1]\n---\n"
     write(synced, {"docs/requirements/pay.md": stated})
@@ -38,6 +42,7 @@ def test_the_next_id_follows_former_ids_that_a_document_states(kb, synced):
     assert kb("apply", "-", "--json", stdin=json.dumps({"entities": [entity]})).json["created"] == ["REQ-9"]
 
 
+@pytest.mark.sliced
 def test_the_next_id_follows_the_name_of_a_document_that_cannot_be_read_whole(kb, synced):
     unread = "---\nid: REQ-12\ntype: requirement\ntitle: T\n---\n"
     write(synced, {"docs/requirements/REQ-12.md": unread, "docs/requirements/sub/REQ-011-log-in.md": unread})
@@ -65,6 +70,7 @@ def test_a_changeset_gets_the_next_number_wherever_it_names_it_and_the_same_when
     assert kb("query", "edge", "--where", "from=REQ-3", "--json").json["edges"][0]["to"] == "REQ-4"
 
 
+@pytest.mark.sliced
 def test_a_repeated_changeset_names_the_ids_of_several_series_or_none_where_they_are_ambiguous(kb, synced):
     def sent(name, *keys):
         entities = [{"id": key, "type": "req", "title": "T", "status": "open"} for key in keys]
@@ -79,6 +85,7 @@ def test_a_repeated_changeset_names_the_ids_of_several_series_or_none_where_they
     assert (first, again) == ({"C-{n}": "C-1", "C-1{n}": "C-11"}, None)
 
 
+@pytest.mark.sliced
 def test_a_new_entity_gets_the_next_id_and_a_document_as_one_record(kb, synced):
     ran = kb("new", "req", "priority=must", "tags=a,b", "--title", "Pay: later", "-m", "why")
     path = "docs/requirements/REQ-3-pay-later.md"
@@ -148,6 +155,7 @@ def test_the_editor_may_change_the_document_before_it_is_written(kb, synced, use
     assert kb("id", "next", "req").out == "REQ-4\n"
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -180,6 +188,34 @@ def test_an_entity_that_cannot_be_made_is_refused_and_nothing_is_written(kb, syn
     assert sorted(synced.glob("docs/**/*")) == before
     assert len(records(kb)) == 1
     assert kb("id", "next", "req").out == "REQ-3\n"  # nothing is left reserved
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        ({"docs/tests/odd.md": "type: req\n"}, "docs/requirements"),
+        ({f"docs/requirements/pay/{number}.md": "" for number in range(3)}, "docs/requirements/pay"),
+        ({f"docs/requirements/pay/{number}.md": "" for number in range(2)}, "docs/requirements"),
+        ({f"docs/requirements/z{number}/a.md": "" for number in range(5)}, "docs/requirements"),
+    ],
+    ids=["one elsewhere", "most in a folder", "half in a folder", "in many folders"],
+)
+def test_a_document_goes_to_the_folder_of_most_others_or_to_the_configured_one(kb, synced, files, folder):
+    write(synced, {path: f"---\nid: N{at}\n{more}title: N{at}\n---\n" for at, (path, more) in enumerate(files.items())})
+    assert kb("sync").status == 0
+    assert f"Written: {folder}/NEW-t.md" in kb("new", "req", "--title", "T", "--id", "NEW").out
+
+
+@pytest.mark.parametrize(("status", "folder"), [("open", "docs/requirements/open"), ("done", "docs/requirements/done")])
+def test_a_document_goes_to_the_folder_of_those_with_its_status(kb, synced, status, folder):
+    """A project may have a folder for what is done, with more documents than that of what is to be done."""
+    files = {f"docs/requirements/done/{number}.md": "done" for number in range(9)}
+    files |= {f"docs/requirements/open/{number}.md": "open" for number in range(4)}
+    write(
+        synced, {path: f"---\ntitle: T\nid: N-{at}\nstatus: {of}\n---\n" for at, (path, of) in enumerate(files.items())}
+    )
+    assert kb("sync").status == 0
+    assert f"Written: {folder}/NEW-t.md" in kb("new", "req", f"status={status}", "--title", "T", "--id", "NEW").out
 
 
 def test_a_folder_that_leads_out_of_the_repository_gets_no_document(kb, synced, tmp_path):
@@ -225,6 +261,7 @@ for number in range(5):
 """
 
 
+@pytest.mark.sliced
 def test_several_processes_never_get_the_same_id(kb, synced):
     command = [sys.executable, "-c", TAKER]
     running = [
@@ -246,6 +283,7 @@ def test_an_option_of_new_that_would_be_ignored_is_refused(kb, synced):
     assert len(records(kb)) == 1
 
 
+@pytest.mark.sliced
 def test_an_upsert_makes_no_entity_that_only_an_unsynced_file_states(kb, synced):
     path = "docs/requirements/new.md"
     write(synced, {path: "---\nid: REQ-50\ntitle: New\nstatus: open\n---\n"})
@@ -263,6 +301,7 @@ def test_an_upsert_makes_no_entity_that_only_an_unsynced_file_states(kb, synced)
 NAMED = 'FIND(?p.name, ?p.id) WHERE { ?p {type: "Person", name: "P"} }'
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "key"),
     [
@@ -278,6 +317,7 @@ def test_a_new_concept_of_kip_has_its_title_as_its_name(kb, synced, words, key):
     assert kb("kip", NAMED, "--json").json == {"result": [["P"], [key]]}
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("words", [("--title", "P"), ("--title", "P", "--id", "X-2"), ("--title", "Q", "name=P")])
 def test_a_concept_of_a_name_that_another_one_has_is_refused(kb, synced, words):
     kb("new", "Person", "--title", "P", "--id", "X-1")

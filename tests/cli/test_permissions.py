@@ -1,4 +1,4 @@
-"""Files of several users: modes and groups as git's settings ask for, and what a user is told who may not go on."""
+"""Files of several users: modes and groups as git's settings ask for, and the error for a user without them."""
 
 from __future__ import annotations
 
@@ -81,6 +81,7 @@ def test_what_is_made_has_the_mode_that_git_gives_its_own_files(
         assert (path.name, oct(mode(path))) == (path.name, oct(wanted))
 
 
+@pytest.mark.sliced
 def test_the_setting_counts_wherever_git_reads_it(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     (tmp_path / "more").write_text("[core]\n\tsharedRepository\n")
@@ -89,6 +90,7 @@ def test_the_setting_counts_wherever_git_reads_it(tmp_path: Path) -> None:
     assert mode(root / ".git/kb/branches/main/head.json") == 0o660
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("command", ["verify", "doctor"])
 def test_the_note_of_damage_has_the_shared_mode_too(command: str, tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
@@ -102,6 +104,7 @@ def test_the_note_of_damage_has_the_shared_mode_too(command: str, tmp_path: Path
     assert oct(mode(note)) == oct(0o660)
 
 
+@pytest.mark.sliced
 def test_a_value_that_git_refuses_is_refused(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     git(root, "config", "core.sharedRepository", "0044")
@@ -110,6 +113,7 @@ def test_a_value_that_git_refuses_is_refused(tmp_path: Path) -> None:
     assert "core.sharedRepository is '0044'" in ran.err
 
 
+@pytest.mark.sliced
 def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     assert run_kb(root, "init").status == 0
@@ -123,8 +127,9 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
     assert mode(head) == 0o640
 
 
+@pytest.mark.sliced
 @needs_root
-def test_two_users_of_a_shared_repository_write_in_turns_and_so_does_root(common: Path) -> None:
+def test_two_users_of_a_shared_repository_write_alternately_and_so_does_root(common: Path) -> None:
     root = common / "repo"
     root.mkdir()
     os.chown(root, ALICE, TEAM)
@@ -199,6 +204,7 @@ def test_the_error_about_a_place_that_another_user_closed_names_the_owner_and_a_
         assert ran.status == 0, (words, ran)
 
 
+@pytest.mark.sliced
 @needs_root
 def test_a_repository_of_another_user_is_refused_with_git_s_advice_until_git_takes_it_for_safe(common: Path) -> None:
     root = common / "repo"
@@ -222,6 +228,7 @@ def test_a_repository_of_another_user_is_refused_with_git_s_advice_until_git_tak
     assert kb_as(BOB, root, "status", env={"GIT_CONFIG_GLOBAL": str(common / "safe")}).status == 0
 
 
+@pytest.mark.sliced
 def test_git_is_not_asked_about_a_repository_of_this_user(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     assert run_kb(root, "init").status == 0

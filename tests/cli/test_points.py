@@ -11,16 +11,19 @@ from tests.support.repository.repos import git
 
 
 @pytest.fixture
-def grew(kb, ready):
+def grew(grown):
     """A repository with three commits, each with a requirement that was taken in after it; the second one is v1."""
-    (ready / "docs" / "requirements").mkdir(parents=True)
+    return grown(three_commits, "ready")
+
+
+def three_commits(root, kb):
+    (root / "docs" / "requirements").mkdir(parents=True)
     for number in (1, 2, 3):
-        (ready / f"docs/requirements/{number}.md").write_text(f"---\nid: REQ-{number}\ntitle: T\nstatus: open\n---\n")
-        git(ready, "add", ".")
-        git(ready, "commit", "--quiet", "-m", f"c{number}")
+        (root / f"docs/requirements/{number}.md").write_text(f"---\nid: REQ-{number}\ntitle: T\nstatus: open\n---\n")
+        git(root, "add", ".")
+        git(root, "commit", "--quiet", "-m", f"c{number}")
         kb("sync")
-    git(ready, "tag", "v1", "HEAD~1")
-    return ready
+    git(root, "tag", "v1", "HEAD~1")
 
 
 def apply(kb, id_: str, *words: str) -> None:
@@ -51,6 +54,7 @@ def test_every_command_takes_a_point_and_says_which_record_it_is(kb, grew, point
     assert kb("kip", query % point).status == 0
 
 
+@pytest.mark.sliced
 def test_a_record_is_shown_by_a_point_unless_an_entity_has_that_name(kb, grew):
     assert kb("show", "v1").out.startswith("record 2\n")
     assert kb("show", "HEAD~2", "--json").json["seq"] == 1
@@ -59,6 +63,7 @@ def test_a_record_is_shown_by_a_point_unless_an_entity_has_that_name(kb, grew):
     assert kb("show", "nothing").status == 64
 
 
+@pytest.mark.sliced
 def test_a_difference_goes_from_point_to_point(kb, grew):
     assert ids(kb("diff", "v1", "--json")) == ["REQ-3"]
     assert ids(kb("diff", "HEAD~2..v1", "--json")) == ["REQ-2"]
@@ -68,6 +73,7 @@ def test_a_difference_goes_from_point_to_point(kb, grew):
     assert points == [f"'v1' is commit {git(grew, 'rev-parse', 'v1')[:12]}: seq 2 is the last record made at it."]
 
 
+@pytest.mark.sliced
 def test_a_range_of_branches_is_what_came_after_they_parted(kb, grew):
     git(grew, "switch", "-q", "-c", "x")
     apply(kb, "REQ-9")
@@ -84,6 +90,7 @@ def test_a_range_of_branches_is_what_came_after_they_parted(kb, grew):
     assert "`kb branch diff A B` compares branches" in ran.err
 
 
+@pytest.mark.sliced
 def test_log_diff_and_check_are_narrowed_to_an_actor_and_a_session(kb, user, grew):
     user.setenv("KB_SESSION", "s-1")
     user.setenv("KB_ACTOR", "bot")
@@ -96,6 +103,8 @@ def test_log_diff_and_check_are_narrowed_to_an_actor_and_a_session(kb, user, gre
     assert [one["seq"] for one in kb("log", "v1..", "--actor", "bot", "--json").json["records"]] == [5, 4]
     assert ids(kb("diff", "v1", "--actor", "bot", "--json")) == ["REQ-8", "REQ-9"]
     assert ids(kb("diff", "--since", "today", "--session", "s-1", "--json")) == ["REQ-8"]
+    edge = {"type": "relates_to", "kind": "x", "from": "REQ-10", "to": "REQ-1"}  # orphans waits for the first edge
+    kb("apply", "-", stdin=json.dumps({"edges": [edge]}))
     new = [("--actor", "bot"), ("--session", "s-1"), ("--actor", "nobody")]
     found = [[one["id"] for one in kb("check", "--since", "v1", *by, "--json").json["violations"]] for by in new]
     assert found == [["REQ-8", "REQ-9"], ["REQ-8"], []]
@@ -104,6 +113,7 @@ def test_log_diff_and_check_are_narrowed_to_an_actor_and_a_session(kb, user, gre
     assert kb("diff").status == 2
 
 
+@pytest.mark.sliced
 def test_the_log_shows_the_changes_of_each_record_or_names_them_all(kb, grew):
     patch = kb("log", "-n", "1", "-p")
     assert "record 3 (head)" in patch.out
@@ -133,6 +143,7 @@ def test_a_time_without_a_zone_is_a_local_one(kb, user, grew):
         time.tzset()
 
 
+@pytest.mark.sliced
 def test_an_entity_is_shown_as_it_was_with_its_edges_and_its_history_up_to_then(kb, grew):
     (grew / "docs/requirements/1.md").write_text(
         "---\nid: REQ-1\ntitle: Old\nstatus: open\nlinks: [{depends_on: [REQ-2]}]\n---\nThe old text.\n"
@@ -157,3 +168,55 @@ def test_an_entity_is_shown_as_it_was_with_its_edges_and_its_history_up_to_then(
     assert (gone.status, gone.err.splitlines()[0]) == (64, "error: There was no entity 'REQ-3' at seq 1.")
     assert "`kb show 1` shows the record, without --at." in kb("show", "1", "--at", "2").err
     assert "There is no record 99 yet." in kb("show", "REQ-1", "--at", "99").err
+
+
+def change(root, number: int, status: str) -> None:
+    path = root / f"docs/requirements/{number}.md"
+    path.write_text(f"---\nid: REQ-{number}\ntitle: T\nstatus: {status}\n---\n")
+
+
+def status_at(kb, point: str, key: str = "REQ-1") -> tuple[str, str]:
+    ran = kb("query", "--id", key, "--at", point, "--fields", "id,status")
+    assert ran.status == 0, ran
+    return ran.out.splitlines()[-1].split("\t")[1], ran.err
+
+
+@pytest.mark.sliced
+def test_a_commit_is_the_record_that_has_its_files(kb, grew):
+    """A change is recorded, then committed: what is made at a commit may be what the next one has."""
+    change(grew, 1, "blocked")
+    assert kb("sync").status == 0
+    git(grew, "commit", "-qam", "c4")
+    assert status_at(kb, "HEAD~1")[0] == "open"
+    assert "seq 3 is the last record made at it with its files; later ones" in status_at(kb, "HEAD~1")[1]
+    assert [one["fields"] for one in kb("diff", "HEAD~1", "HEAD", "--json").json["entities"]] != []
+    assert [one["seq"] for one in kb("log", "HEAD~1..HEAD", "--json").json["records"]] == [4]
+    for status in ("draft", "open"):  # c5 and c6, of which no record is made at the commit itself
+        change(grew, 1, status)
+        kb("sync")
+        git(grew, "commit", "-qam", status)
+    assert [status_at(kb, f"HEAD~{back}")[0] for back in (3, 2, 1, 0)] == ["open", "blocked", "draft", "open"]
+
+
+@pytest.mark.sliced
+def test_a_commit_of_whose_files_there_is_no_record_is_the_last_one_made_there_and_that_is_said(kb, grew):
+    change(grew, 1, "blocked")
+    git(grew, "commit", "-qam", "never recorded")
+    change(grew, 1, "draft")
+    kb("sync")
+    git(grew, "commit", "-qam", "c5")
+    status, said = status_at(kb, "HEAD~1")
+    assert status == "draft"
+    assert "seq 4 is the last record made at it. No record near it has its files as git has them." in said
+
+
+@pytest.mark.sliced
+def test_a_commit_has_the_record_of_a_removed_file_and_what_clients_recorded_at_it(kb, grew):
+    apply(kb, "C-1")
+    (grew / "docs/requirements/2.md").unlink()
+    kb("sync")
+    apply(kb, "C-2")
+    git(grew, "commit", "-qam", "c4")
+    git(grew, "commit", "-qm", "c5", "--allow-empty")
+    assert ids(kb("query", "--at", "HEAD~2", "--json")) == ["C-1", "REQ-1", "REQ-2", "REQ-3"]
+    assert ids(kb("query", "--at", "HEAD~1", "--json")) == ["C-1", "C-2", "REQ-1", "REQ-3"]

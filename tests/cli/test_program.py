@@ -44,6 +44,7 @@ def start(cwd: Path, *words: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.sliced
 def test_a_long_answer_comes_whole_through_a_pipe(project):
     with start(project, "query", "--limit", "1000", "--json") as running:
         out, err = running.communicate()
@@ -53,6 +54,7 @@ def test_a_long_answer_comes_whole_through_a_pipe(project):
     assert out.count(b"\n") == 1
 
 
+@pytest.mark.sliced
 def test_a_reader_that_closes_the_pipe_ends_the_program_quietly(project):
     for words in (["query", "--limit", "1000", "--json"], ["query", "--limit", "1000", "--format", "jsonl"]):
         with start(project, *words) as running:
@@ -64,6 +66,7 @@ def test_a_reader_that_closes_the_pipe_ends_the_program_quietly(project):
             assert running.wait() == 141
 
 
+@pytest.mark.sliced
 def test_head_and_a_slow_reader_see_no_message(project):
     command = shlex.join([*program(), "query", "--limit", "1000", "--json"])
     shell = subprocess.run(
@@ -74,6 +77,7 @@ def test_head_and_a_slow_reader_see_no_message(project):
     assert int(shell.stdout[100:]) > 4 * 64 * 1024
 
 
+@pytest.mark.sliced
 def test_a_full_or_closed_standard_output_is_a_failure_that_is_reported(project):
     for target, reason in (("> /dev/full", "No space left"), (">&-", "closed")):
         shell = subprocess.run(
@@ -98,6 +102,7 @@ def test_the_branch_of_the_environment_counts(project):
     assert (ran.status, ran.error["code"]) == (62, "unknown_branch")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("locale", ["C", "POSIX", "C.UTF-8"])
 def test_answers_are_utf_8_in_every_locale(project, locale):
     env = environment({"LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
@@ -107,6 +112,7 @@ def test_answers_are_utf_8_in_every_locale(project, locale):
     assert "line 1 é" in json.loads(done.stdout.decode("utf-8"))["entities"][0]["attributes"]["note"]
 
 
+@pytest.mark.sliced
 def test_with_an_unwritable_kb_reading_works_and_writing_is_refused(tmp_path):
     root = make_repository(tmp_path / "repo")
     run_kb(root, "init", "--no-hooks")
@@ -124,6 +130,7 @@ def test_with_an_unwritable_kb_reading_works_and_writing_is_refused(tmp_path):
             path.chmod(0o755)
 
 
+@pytest.mark.sliced
 def test_a_config_of_the_repository_cannot_run_programs(tmp_path):
     root = make_repository(tmp_path / "repo")
     marker = tmp_path / "ran"
@@ -145,6 +152,7 @@ def test_as_a_module_it_is_the_same_program(project):
     assert done.stdout == installed.stdout
 
 
+@pytest.mark.sliced
 def test_a_fork_and_the_replacement_of_the_program_end_with_the_same_status(project):
     for words, status in ((("query", "--id", "REQ-1", "--json"), 0), (("query", "--id", "", "--é\udce9"), 2)):
         commands = ([*program(), *words], [stand_in("kb"), *words])
@@ -165,6 +173,7 @@ def test_completion_is_installed_for_the_shell_that_asks(tmp_path):
     assert any("_KB_COMPLETE=complete_bash" in text for text in scripts)
 
 
+@pytest.mark.sliced
 def test_the_server_for_agents_starts_and_ends_with_its_client(project):
     with start(project, "mcp", "--read-only") as running:
         assert running.communicate() == (b"", b"")

@@ -25,6 +25,7 @@ def apply(kb, **request) -> None:
     assert done.status == 0, done
 
 
+@pytest.mark.sliced(6)
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -70,6 +71,7 @@ def test_the_answer_has_the_fixed_shape_and_edges_only_when_asked(kb, synced):
     assert answer["entities"][0]["edges"] == answer["edges"]
 
 
+@pytest.mark.sliced
 def test_a_walk_shows_depth_and_path_in_every_format(kb, synced):
     words = ["query", "--from", "REQ-2", "--depth", "2", "--follow", "depends_on,verified_by"]
     entities = kb(*words, "--json").json["entities"]
@@ -110,6 +112,7 @@ def test_the_text_says_how_to_get_the_rest(kb, synced):
     assert "REQ-2" in kb("query", "--limit", "1", "--cursor", cursor).out
 
 
+@pytest.mark.sliced
 def test_every_format_says_the_same(kb, synced):
     whole = kb("query", "--format", "json").json
     lines = kb("query", "--format", "jsonl").out.splitlines()
@@ -150,6 +153,7 @@ def test_contradictions_are_refused(kb, synced, words):
     assert kb("query", *words).status == 2
 
 
+@pytest.mark.sliced
 def test_all_faults_of_a_query_are_reported_at_once_with_the_nearest_names(kb, synced):
     error = kb("query", "rec", "--sort", "tags", "--lacks", "verified_bye", "--json").error
     assert error["code"] == "invalid_query"
@@ -164,6 +168,7 @@ def test_all_faults_of_a_query_are_reported_at_once_with_the_nearest_names(kb, s
     assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\nhint: Did you mean 'req'?\n")
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "words", [[""], ["--status", ""], ["--id", ""], ["--from", ""], ["--at", ""], ["--cursor", ""]]
 )
@@ -181,6 +186,7 @@ def test_names_that_nothing_has_are_refused_with_the_nearest(kb, synced):
     assert kb("query", "--where", "line=3").status == 0
 
 
+@pytest.mark.sliced
 def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
     write(synced, {"docs/requirements/login.md": LOGIN.replace("title: ", "title: [")})
     assert kb("sync").status == 0
@@ -192,6 +198,7 @@ def test_what_a_file_stated_that_cannot_be_read_any_more_is_marked(kb, synced):
     assert [row["stale"] for row in rows] == ["true", ""]
 
 
+@pytest.mark.sliced
 def test_an_empty_answer_is_reported_on_standard_error(kb, synced, root):
     head = "FROM\tEDGE\tTO\tCONFIDENCE\tSOURCE\n"
     assert kb("query", "edge", "--where", "kind=x") == (
@@ -223,6 +230,7 @@ def test_an_empty_answer_is_reported_on_standard_error(kb, synced, root):
     assert "  Against the direction of the edges: 1. Leave out `^`." in back
 
 
+@pytest.mark.sliced
 def test_entities_of_a_type_that_the_schema_has_no_more_are_found(kb, synced):
     write(synced, {".kb/schema/p.yaml": "entities: {risk: {description: A risk.}}\n"})
     assert (
@@ -242,6 +250,7 @@ def test_an_empty_store_says_what_to_do(kb, ready):
     assert "kb sync" in kb("query").err
 
 
+@pytest.mark.sliced
 def test_stored_text_never_acts_on_a_terminal(kb, synced):
     title = "\x1b]0;owned\x07 \u202egnp.exe\nnew line"
     apply(kb, entities=[{"id": "X\u202e1", "type": "req", "title": title, "status": "open", "tags": ["\x1b[2J"]}])
@@ -253,6 +262,7 @@ def test_stored_text_never_acts_on_a_terminal(kb, synced):
     assert kb("query", "--id", "X\u202e1", "--json").json["entities"][0]["title"] == title
 
 
+@pytest.mark.sliced
 def test_a_search_shows_below_each_row_why_it_was_found_and_on_stderr_how_it_was_read(kb, synced):
     ran = kb("query", "--text", "lgo out", "--format", "table")
     assert (ran.out.splitlines()[2], ran.status) == ("    title: Log «out»", 0)
@@ -335,6 +345,7 @@ def many(kb, synced):
     return synced
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("words", "count"),
     [
@@ -412,6 +423,20 @@ def test_fields_are_shown_alone_and_in_the_order_asked_for(kb, synced):
     assert kb(*words, "--format", "markdown").out.startswith("| KIND | ID | TITLE |")
 
 
+def test_the_path_of_an_entity_is_a_field_as_it_is_a_condition(kb, synced):
+    kb("apply", "-", stdin='{"entities": [{"id": "C-1", "type": "req", "title": "T", "status": "open"}]}')
+    words = ("query", "req", "--fields", "id,path", "--where", "id~1")
+    rows = [line.split("\t") for line in kb(*words).out.splitlines()]
+    assert rows == [["ID", "PATH"], ["C-1", ""], ["REQ-1", "docs/requirements/login.md"]]
+    assert "path" not in kb("query", "--id", "REQ-1", "--json").json["entities"][0]
+
+
+def test_a_former_id_in_the_place_of_a_type_is_an_id(kb, synced):
+    kb("rename", "REQ-1", "REQ-7")
+    for key in ("REQ-1", "REQ-7"):
+        assert f"'{key}' is an id, and no entity type.\nhint: `kb show {key}` shows it." in kb("query", key).err
+
+
 def test_fields_of_an_edge_leave_its_type(kb, synced):
     (edge, *_) = kb("query", "edge", "--fields", "confidence", "--json").json["edges"]
     assert {"type", "from", "to"} <= set(edge)
@@ -424,6 +449,7 @@ def test_a_field_that_there_is_not_is_refused_with_the_nearest(kb, synced):
     assert "There is no operator '=='" in kb("query", "--where", "title==x").err
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -439,6 +465,7 @@ def test_an_answer_without_a_row_names_what_may_be_meant(kb, synced, words, said
     assert said in kb("query", *words).err
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("start", "where"),
     [
@@ -484,3 +511,10 @@ def test_an_unknown_id_that_everything_lacks_an_edge_to_is_named(kb, synced):
     assert ran.out.count("REQ-") >= 2
     assert "note: There is no 'REQ-77'." in ran.err
     assert "There is no" not in kb("query", "req", "--lacks", "verified_by:REQ-1").err
+
+
+def test_what_is_only_shown_of_an_entity_is_said_where_it_is_compared_or_sorted_by(kb, synced):
+    for asked in (["--where", "stale=true"], ["--sort", "stale"]):
+        ran = kb("query", "req", *asked)
+        assert ran.status == 2
+        assert "It is only shown. Run `kb check --rule unreadable-source`, which lists those files." in ran.err

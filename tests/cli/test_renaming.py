@@ -16,6 +16,7 @@ def naming(new):
     return {path: text.replace("REQ-1", new) for path, text in DOCUMENTS.items() if path != DOCUMENT}
 
 
+@pytest.mark.sliced
 def test_a_renamed_entity_is_found_and_its_history_shown_under_both_ids(kb, synced):
     ran = kb("rename", "REQ-1", "REQ-7")
     assert ran.out.startswith("main at seq 2: 1 renamed (REQ-1 -> REQ-7).\nWritten: ")
@@ -30,6 +31,7 @@ def test_a_renamed_entity_is_found_and_its_history_shown_under_both_ids(kb, sync
     assert (following.status, following.out) == (0, "REQ-8\n"), following
 
 
+@pytest.mark.sliced
 def test_a_former_id_names_what_to_set_and_to_confirm(kb, synced):
     kb("rename", "REQ-1", "REQ-7")
     assert kb("set", "REQ-1", "title=Log in again").status == 0
@@ -38,12 +40,15 @@ def test_a_former_id_names_what_to_set_and_to_confirm(kb, synced):
     assert suspect(kb) == 0
 
 
+@pytest.mark.sliced
 def test_a_revert_of_a_rename_shows_the_change_of_the_files_and_makes_it_when_asked(kb, synced):
     kb("rename", "REQ-1", "REQ-7")
-    ran = kb("revert", "2")
-    assert ran.status == 15
-    assert "-id: REQ-7\n+id: REQ-1\n" in ran.out
-    assert "`kb revert 2 --files`" in ran.err
+    for options in ([], ["--dry-run"]):
+        ran = kb("revert", "2", *options)
+        assert ran.status == 15
+        assert "-id: REQ-7\n+id: REQ-1\n" in ran.out
+        assert "`kb revert 2 --files`" in ran.err
+    assert kb("revert", "2", "--files", "--dry-run").status == 0
     assert kb("revert", "2", "--json").error["files"][0]["path"] == DOCUMENT
     assert len(records(kb)) == 2
     assert kb("revert", "2", "--files").status == 0
@@ -52,6 +57,7 @@ def test_a_revert_of_a_rename_shows_the_change_of_the_files_and_makes_it_when_as
     assert kb("sync", "--json").json["seq"] == 3
 
 
+@pytest.mark.sliced
 def test_a_rename_before_another_one_is_refused_by_name_and_undone_once(kb, synced):
     kb("rename", "REQ-1", "REQ-7")
     kb("rename", "REQ-7", "REQ-8")
@@ -63,6 +69,7 @@ def test_a_rename_before_another_one_is_refused_by_name_and_undone_once(kb, sync
     assert (synced / DOCUMENT).read_text() == LOGIN
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("files", [[], ["--files"]])
 def test_a_rename_that_files_name_is_undone_by_itself_alone(kb, synced, files):
     kb("rename", "REQ-1", "REQ-7")
@@ -78,6 +85,7 @@ def renamed_login(title="Log in", new="REQ-11"):
     return LOGIN.replace("id: REQ-1", f"id: {new}\nformer_ids: [REQ-1]").replace("Log in\nstatus", f"{title}\nstatus")
 
 
+@pytest.mark.sliced
 def test_a_rollback_that_renamed_what_files_name_and_more_is_undone_in_the_steps_that_its_revert_names(kb, synced):
     files = {path: (synced / path).read_text() for path in DOCUMENTS}
     kb("rename", "REQ-1", "REQ-11")
@@ -105,6 +113,7 @@ def test_a_rollback_that_renamed_what_files_name_and_more_is_undone_in_the_steps
     assert [shown(kb, one)["id"] for one in ("N-1", "N-2", "REQ-11")] == ["N-1", "N-2", "REQ-11"]
 
 
+@pytest.mark.sliced
 def test_a_sync_of_a_rename_and_a_title_is_not_undone_in_part(kb, synced):
     write(synced, {DOCUMENT: renamed_login("Enter"), **naming("REQ-11")})
     kb("sync")
@@ -117,6 +126,7 @@ def test_a_sync_of_a_rename_and_a_title_is_not_undone_in_part(kb, synced):
     assert ran.out == "main at seq 4: 1 updated.\n"
 
 
+@pytest.mark.sliced
 def test_a_sync_of_two_renames_is_undone_by_two(kb, synced):
     logout = DOCUMENTS["docs/requirements/logout.md"]
     both = naming("REQ-11")["docs/requirements/logout.md"].replace("id: REQ-2", "id: REQ-12\nformer_ids: [REQ-2]")
@@ -140,6 +150,7 @@ def test_a_sync_of_a_rename_and_a_move_of_its_document_is_undone_in_the_file(kb,
     assert kb("sync", "--json").json["seq"] == 3
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "left"), [(["2", "--force"], ["REQ-8"]), (["3", "2"], ["REQ-8"]), (["1", "2", "3"], [])]
 )
@@ -153,19 +164,61 @@ def test_a_rename_whose_entity_was_deleted_since_is_reverted_together_with_other
     assert [one["id"] for one in kb("query", "--json").json["entities"]] == left
 
 
+@pytest.mark.parametrize("words", [["4", "3", "2"], ["2", "3", "4"]])
+def test_a_revert_of_a_rename_and_of_the_removal_since_changes_the_links_in_the_other_files(kb, synced, words):
+    others = naming("REQ-1")
+    kb("rename", "REQ-1", "REQ-7")
+    kb("rename", "REQ-7", "REQ-9")
+    write(synced, {DOCUMENT: None})
+    kb("sync")
+    renamed = {path: (synced / path).read_text() for path in others}
+    linking = {path for path, text in others.items() if "REQ-1" in text}
+    ran = kb("revert", *words, "--files", "--dry-run")
+    assert (ran.status, ran.out.count("+++ ")) == (0, len(linking))
+    assert {path: (synced / path).read_text() for path in others} == renamed
+    ran = kb("revert", *words, "--files")
+    assert (ran.status, "--files changed no file" in ran.err) == (0, False)
+    assert f"This changes facts of files: {DOCUMENT}. " in ran.err
+    assert {path: (synced / path).read_text() for path in others} == others
+    assert kb("diff", "1", "--json").json["entities"] == []
+    write(synced, {DOCUMENT: LOGIN})
+    assert kb("sync", "--json").json["seq"] == 5
+
+
+def test_a_forced_revert_of_a_rename_changes_a_link_that_was_made_since(kb, synced):
+    new = "docs/requirements/new.md"
+    kb("rename", "REQ-1", "REQ-9")
+    write(synced, {new: "---\nid: REQ-5\ntitle: N\nstatus: open\nlinks: [REQ-9]\n---\nWas REQ-9.\n"})
+    kb("sync")
+    write(synced, {DOCUMENT: None})
+    kb("sync")
+    before = (synced / new).read_text()
+    assert kb("revert", "2", "--files").status == 17
+    assert (synced / new).read_text() == before
+    assert kb("revert", "2", "--force", "--files").status == 0
+    assert (synced / new).read_text() == before.replace("[REQ-9]", "[REQ-1]")
+    write(synced, {DOCUMENT: LOGIN})
+    kb("sync")
+    assert [(one["to"], "unresolved" in one) for one in kb("show", "REQ-5", "--json").json["edges"]] == [
+        ("REQ-1", False)
+    ]
+
+
+@pytest.mark.sliced
 def test_a_rollback_over_renames_shows_the_change_of_the_files_and_makes_it_when_asked(kb, synced):
     before = read_all(synced)
     kb("rename", "REQ-1", "REQ-7")
     kb("rename", "REQ-2", "REQ-8")
     kb("rename", "REQ-7", "REQ-9")
     renamed = read_all(synced)
-    ran = kb("rollback", "1")
-    assert ran.status == 15
-    assert "-id: REQ-9\n" in ran.out
-    assert "+id: REQ-1\n" in ran.out
-    assert "`kb rollback 1 --files`" in ran.err
+    for options in ([], ["--dry-run"]):
+        ran = kb("rollback", "1", *options)
+        assert ran.status == 15
+        assert "-id: REQ-9\n" in ran.out
+        assert "+id: REQ-1\n" in ran.out
+        assert "`kb rollback 1 --files`" in ran.err
     assert {one["path"] for one in kb("rollback", "1", "--json").error["files"]} == {*before}
-    ran = kb("rollback", "1", "--dry-run")
+    ran = kb("rollback", "1", "--files", "--dry-run")
     assert (ran.status, "+id: REQ-1\n" in ran.out) == (0, True)
     assert "Would change main at seq 4: 2 renamed (REQ-8 -> REQ-2, REQ-9 -> REQ-1).\n" in ran.out
     assert (read_all(synced), len(records(kb))) == (renamed, 4)
@@ -177,6 +230,43 @@ def test_a_rollback_over_renames_shows_the_change_of_the_files_and_makes_it_when
     assert kb("sync", "--json").json["seq"] == 5
 
 
+@pytest.mark.sliced
+def test_a_rollback_over_the_rename_of_an_entity_whose_document_is_gone_changes_the_links_in_the_other_files(
+    kb, synced
+):
+    others = naming("REQ-1")
+    kb("rename", "REQ-1", "REQ-7")
+    kb("rename", "REQ-7", "REQ-9")
+    write(synced, {DOCUMENT: None})
+    kb("sync")
+    linking = {path for path, text in others.items() if "REQ-1" in text}
+    ran = kb("rollback", "1", "--json")
+    assert (ran.status, {one["path"] for one in ran.error["files"]}) == (15, linking)
+    ran = kb("rollback", "1", "--files")
+    assert (ran.status, "--files changed no file" in ran.err) == (0, False)
+    assert {path: (synced / path).read_text() for path in others} == others
+    assert kb("diff", "1", "--json").json["entities"] == []
+    write(synced, {DOCUMENT: LOGIN})
+    assert kb("sync", "--json").json["seq"] == 5
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("is_back", [False, True], ids=["deleted", "undone, then deleted"])
+def test_a_rollback_changes_no_file_for_an_entity_that_has_its_earlier_id_again_or_that_no_file_names(
+    kb, synced, is_back
+):
+    client(kb, "N-1")
+    kb("rename", "N-1", "N-2")
+    if is_back:
+        kb("rename", "N-2", "N-1")
+    kb("delete", "N-1" if is_back else "N-2", "--yes")
+    ran = kb("rollback", "2", "--files")
+    assert (ran.status, "--files changed no file" in ran.err) == (0, True)
+    assert shown(kb, "N-1")["id"] == "N-1"
+    assert read_all(synced) == DOCUMENTS
+
+
+@pytest.mark.sliced
 def test_a_rollback_takes_every_point_and_says_which_seq_is_meant(kb, synced):
     git(synced, "add", "-A")
     git(synced, "commit", "-qm", "one")

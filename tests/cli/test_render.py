@@ -1,4 +1,4 @@
-"""What leaves the program: safe text, whole JSON, every byte."""
+"""Output of the program: safe text, whole JSON, every byte."""
 
 from __future__ import annotations
 

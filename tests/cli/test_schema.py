@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.processes.cli import write
 from tests.support.repository.repos import git
 
@@ -29,6 +31,7 @@ def test_the_schema_is_shown_with_the_types_of_the_project(kb, ready):
     assert "'fact'" in ran.err
 
 
+@pytest.mark.sliced
 def test_types_that_a_branch_defines_are_shown_and_asked_for_there(kb, ready):
     write(
         ready,
@@ -55,3 +58,29 @@ def test_a_broken_schema_names_file_and_line(kb, ready):
     ran = kb("query")
     assert ran.status == 63
     assert ".kb/schema/project.yaml:2" in ran.err
+
+
+@pytest.mark.sliced
+def test_a_value_of_a_schema_or_rules_file_that_a_comment_cuts_is_a_warning_with_its_line(kb, ready):
+    write(
+        ready,
+        {
+            ".kb/schema/project.yaml": "entities:\n  fact:\n    description: See #12\n    statuses: [a]\n",
+            ".kb/rules/own.yaml": "rules:\n- id: no-web\n  description:\n    As said in #7\n"
+            "  sql: select id, 'x' as message from entity where false\n",
+        },
+    )
+    places = {(".kb/schema/project.yaml", 3), (".kb/rules/own.yaml", 4)}
+    said = [f"{file}:{line}: The value of `description` is" for file, line in places]
+    for _ in range(2):  # the second sync has nothing to do
+        found = [one for one in kb("sync", "--json").json["problems"] if one["code"] == "comment_in_value"]
+        assert {(one["path"], one["line"]) for one in found} == places
+        assert {one["severity"] for one in found} == {"warning"}
+    for command in ("check", "status"):
+        assert all(one in kb(command).err for one in said)
+    found = [one for one in kb("doctor", "--json").json["findings"] if one["code"] == "comment_in_value"]
+    assert {(one["file"], one["line"]) for one in found} == places
+    write(
+        ready, {".kb/schema/project.yaml": "entities: {fact: {description: 'See #12'}}\n", ".kb/rules/own.yaml": "{}\n"}
+    )
+    assert "comment_in_value" not in kb("sync", "--json").out

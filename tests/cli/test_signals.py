@@ -124,6 +124,7 @@ def test_a_signal_ends_a_command_within_two_seconds(synced: Path, case: str, num
     assert done.returncode == 0, done
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -142,6 +143,7 @@ def test_only_an_interrupted_command_that_writes_says_that_nothing_was_written(
     assert (process.returncode, complaints.replace(f"{_BEGUN}\n", "")) == (128 + signal.SIGINT, said)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_command_that_waits_for_a_lock(synced: Path, number: int) -> None:
     directory = Path(git(synced, "rev-parse", "--git-common-dir").strip())
@@ -213,6 +215,7 @@ def followed(root: Path, patch: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_sync_that_a_signal_meets_after_its_commit_says_what_it_wrote(synced: Path, number: int) -> None:
     process = followed(synced, AFTER)
@@ -224,6 +227,7 @@ def test_a_sync_that_a_signal_meets_after_its_commit_says_what_it_wrote(synced: 
     assert json.loads(said)["created"] == 1
 
 
+@pytest.mark.sliced
 def test_a_sync_that_has_no_time_left_after_its_commit_says_what_it_wrote(synced: Path) -> None:
     process = followed(synced, LATE.format(slow=SLOW))
     said, _ = process.communicate(timeout=10)

@@ -12,7 +12,7 @@ import pytest
 from kbcore.errors import AlreadyAsleep
 from tests.cli.test_terminal import at_terminal
 from tests.mcp.agents import locked
-from tests.support.processes.cli import environment, read_anew, run_kb
+from tests.support.processes.cli import environment, refresh_view, run_kb
 from tests.support.processes.forked import Forked
 from tests.support.repository.places import stores_at
 
@@ -27,9 +27,10 @@ def remembered(grown):
 
 def a_dozen_people(root, kb):
     kb("kip", f"UPSERT {{ {PEOPLE} }}")
-    read_anew(root, kb)
+    refresh_view(root, kb)
 
 
+@pytest.mark.sliced
 def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, kb):
     tried = kb("sleep", "--dry-run", "--json").json
     assert tried["dry_run"] is True
@@ -43,6 +44,7 @@ def test_a_cycle_is_a_table_of_phases_and_measures_and_one_document(remembered, 
     assert kb("log", "--json").json["records"][0]["source"] == "sleep:9"
 
 
+@pytest.mark.sliced
 def test_a_narrow_terminal_shows_all_counts_and_says_whole_why_a_task_failed(remembered, kb):
     task = '{requested_action: "archive", target_type: "Person", target_name: "nobody of this name"}'
     kb("kip", f'UPSERT {{ CONCEPT {{ {{type: "SleepTask", name: "forget nobody"}} SET ATTRIBUTES {task} }} }}')
@@ -53,9 +55,10 @@ def test_a_narrow_terminal_shows_all_counts_and_says_whole_why_a_task_failed(rem
     [orphans] = [line for line in table if line.startswith("4 orphans")]
     assert re.search(r"… +12 +\d$", orphans), orphans
     measures = [line[:15] for line in table if line.startswith("concepts")]
-    assert len(set(measures)) == 2, "they are told apart"
+    assert len(set(measures)) == 2, "they are distinguished"
 
 
+@pytest.mark.sliced
 def test_within_the_interval_nothing_is_done_and_the_option_to_force_is_named(remembered, kb):
     assert kb("sleep", "--quiet") == (0, "", "")
     ran = kb("sleep")
@@ -64,6 +67,7 @@ def test_within_the_interval_nothing_is_done_and_the_option_to_force_is_named(re
     assert len(kb("sleep", "--force", "--json").json["phases"]) == 9
 
 
+@pytest.mark.sliced
 def test_phases_are_chosen_by_number(remembered, kb):
     found = kb("sleep", "--phase", "4", "--phase", "1", "--json").json
     assert [one["phase"] for one in found["phases"]] == [1, 4]
@@ -71,6 +75,7 @@ def test_phases_are_chosen_by_number(remembered, kb):
     assert (ran.status, "no phase 10" in ran.err) == (2, True)
 
 
+@pytest.mark.sliced
 def test_doctor_says_when_a_cycle_is_due(remembered, kb):
     warned = "warning     memory main: 12 concepts belong to no domain; more than 10 is much.\n"
     assert f"{warned}{'':14}Run `kb sleep`.\n" in kb("doctor").out
@@ -108,6 +113,7 @@ def test_a_domain_that_is_not_there_is_reported_once(remembered, kb):
     assert kb("sleep").out.count("The settings name the domain Nowhere, and there is none.") == 1
 
 
+@pytest.mark.sliced
 def test_the_rules_find_nothing_wrong_with_what_a_cycle_wrote(remembered, kb):
     kb(
         "kip",
@@ -119,6 +125,7 @@ def test_the_rules_find_nothing_wrong_with_what_a_cycle_wrote(remembered, kb):
     assert kb("check", "--json").json["violations"] == []
 
 
+@pytest.mark.sliced
 def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(remembered, kb):
     assert kb("sleep", "--phase", "1").status == 0
     [lock] = stores_at(remembered).glob(".sleep-*.lock")
@@ -131,6 +138,7 @@ def test_of_two_processes_the_second_says_so_and_ends_with_a_status_of_its_own(r
     assert kb("sleep").status == 0
 
 
+@pytest.mark.sliced
 def test_a_process_that_is_killed_leaves_whole_phases_and_the_next_one_finishes(remembered, kb):
     kb("kip", 'UPSERT { CONCEPT { {type: "Event", name: "e"} SET ATTRIBUTES { start_time: "2026-01-01" } } }')
     head = next(stores_at(remembered).glob("*/head.json"))

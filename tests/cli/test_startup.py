@@ -1,4 +1,4 @@
-"""What each command imports: a start-up is as quick as the list is short, so the list is held by name."""
+"""The imports of each command: a start-up is as quick as the list is short, so the list is held by name."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ WATCHED = (
         "kbcore.text.terms",
         "kbcore.rules",
         "kbcore.store.history",
+        "kbcore.logic",
     ),
 )
 """Libraries that cost several milliseconds each, and rooms of our own that not every command has business in."""
@@ -105,6 +106,7 @@ def test_a_hook_or_a_sync_that_finds_nothing_new_needs_no_database(idle: Path) -
     assert "kb: main at seq 2: 1 created" in run_kb(idle, *words).err
 
 
+@pytest.mark.sliced
 def test_only_front_matter_that_is_not_plain_needs_yaml(idle: Path) -> None:
     write(idle, {"docs/requirements/2.md": req("REQ-2")})
     assert "yaml" not in imported_by(["sync"], idle)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.processes.cli import DOCUMENTS, LOGIN, write
 from tests.support.repository.places import caches_at, stores_at
-from tests.support.repository.repos import add_worktree, commit_files, git
+from tests.support.repository.repos import add_worktree, commit_files, git, run_git
 
 BAD = "---\nid: [\n---\n"
 
@@ -90,7 +90,7 @@ def test_problems_outside_the_named_paths_are_counted(kb, synced):
     kb("sync")
     ran = kb("sync", "docs/tests")
     assert not any(path in ran.err for path in bad)
-    assert "T-2 -> REQ-77" in ran.err
+    assert "T-2 links to REQ-77" in ran.err
     assert "Elsewhere: 2 problems; `kb sync` without paths lists them." in ran.err
     assert "Elsewhere: 1 unresolved link" in kb("sync", "docs/requirements", "--strict").err
     assert kb("sync", "docs/tests", "--strict").status == 0
@@ -130,7 +130,7 @@ def test_an_unresolved_link_is_reported_until_its_target_exists(kb, synced):
     document = LOGIN.replace("tags", "links: [REQ-77]\ntags").replace("REQ-1", "REQ-9")
     write(synced, {"docs/requirements/new.md": document})
     ran = kb("sync")
-    assert "unresolved: REQ-9 -> REQ-77 (stated in docs/requirements/new.md)" in ran.err
+    assert "unresolved: REQ-9 links to REQ-77 (stated in docs/requirements/new.md)" in ran.err
 
 
 def test_another_branch_than_the_one_checked_out_is_refused(kb, synced, user):
@@ -213,8 +213,36 @@ def test_status_shows_bad_files_and_unresolved_links(kb, synced):
     kb("sync")
     found = kb("status", "--json").json
     assert found["files"]["bad"] == ["docs/requirements/bad.md"]
-    assert found["unresolved"] == [{"from": "T-2", "target": "REQ-77", "source": "docs/tests/b.md"}]
-    assert "T-2 -> REQ-77" in kb("status").out
+    assert found["unresolved"] == [{"from": "T-2", "type": "", "target": "REQ-77", "source": "docs/tests/b.md"}]
+    assert "T-2 links to REQ-77" in kb("status").out
+
+
+def test_unresolved_edges_of_a_client_are_listed_as_stated_each_on_its_own_line(kb, synced):
+    edges = ["depends_on", "relates_to:see", "relates_to:part"]
+    for edge in edges:
+        assert kb("link", "REQ-1", edge, "REQ-2").status == 0
+    (synced / "docs/requirements/login.md").unlink()
+    ran = kb("sync")
+    status = kb("status").out
+    for edge in edges:
+        assert f"unresolved: REQ-1 {edge} REQ-2 (stated in cli)" in ran.err
+        assert f"  REQ-1 {edge} REQ-2 (stated in cli)\n" in status
+    found = [one for one in kb("status", "--json").json["unresolved"] if one["source"] == "cli"]
+    ends = {"from": "REQ-1", "target": "REQ-2", "source": "cli"}
+    assert found == [
+        {**ends, "type": "depends_on"},
+        {**ends, "type": "relates_to", "kind": "part"},
+        {**ends, "type": "relates_to", "kind": "see"},
+    ]
+
+
+def test_an_unresolved_edge_that_kb_check_accepts_is_accepted_by_sync_and_status(kb, synced):
+    kb("link", "REQ-1", "depends_on", "REQ-2")
+    (synced / "docs/requirements/login.md").unlink()
+    kb("sync")
+    assert kb("check", "--write-baseline").status == 0
+    assert "REQ-1 depends_on REQ-2" not in kb("sync", "--rebuild").err
+    assert "REQ-1 depends_on REQ-2" not in kb("status").out
 
 
 def test_status_names_an_unread_and_deleted_file_once(kb, synced):
@@ -335,6 +363,52 @@ def test_the_command_that_the_first_sync_names_reads_the_documents_that_lie_else
     command = said.partition("`kb ")[2].partition("`")[0]
     assert kb(*shlex.split(command)).status == 0
     assert "from 1 of 1 file" in kb("sync").out
+
+
+def test_the_first_sync_names_the_setting_for_gherkin_files_that_lie_elsewhere(kb, ready):
+    write(
+        ready, {f"features/{name}/a.feature": "Feature: A\n\n  Scenario: B\n    Given C\n" for name in ("one", "two")}
+    )
+    said = kb("sync").err
+    assert "2 Gherkin files are elsewhere, such as 'features/one/a.feature'." in said
+    command = said.partition("`kb ")[2].partition("`")[0]
+    assert kb(*shlex.split(command)).status == 0
+    assert "from 2 of 2 files" in kb("sync").out
+    # Ids by position go on with their file: a new entity gets one of its own.
+    assert kb("id", "next", "scenario").out == "SCENARIO-1\n"
+
+
+def test_front_matter_over_the_limit_is_the_only_fault_of_its_file(kb, synced):
+    write(synced, {"docs/requirements/big.md": f"---\nid: BIG\ntitle: {'x' * 300_000}\n---\n"})
+    said = kb("sync").err
+    assert "the limit is 262144" in said
+    assert "states no id" not in said
+
+
+def test_a_conflict_in_the_title_of_a_new_document_is_its_only_fault(kb, ready):
+    write(
+        ready,
+        {"docs/requirements/a.md": LOGIN.replace("title:", "<<<<<<< HEAD\ntitle: A\n=======\ntitle: B\n>>>>>>> b\nx:")},
+    )
+    said = kb("sync").err
+    assert "conflict" in said
+    assert "is missing" not in said
+
+
+def test_a_sync_during_a_merge_names_a_check_that_runs_then(kb, synced):
+    commit_files(synced, {"docs/requirements/login.md": LOGIN})
+    git(synced, "switch", "-qc", "other")
+    commit_files(synced, {"docs/requirements/login.md": LOGIN.replace("title: ", "title: Other ")})
+    git(synced, "switch", "-q", "main")
+    commit_files(synced, {"docs/requirements/login.md": LOGIN.replace("title: ", "title: Main ")})
+    assert run_git(synced, "merge", "other").returncode == 1
+    command = kb("sync").err.partition("`kb ")[2].partition("`")[0]
+    assert command == "check --recorded --rule unreadable-source"
+    again = kb("sync").err
+    assert "1 error in files; `kb check --recorded` and `kb sync --strict` list them." in again
+    for words in (command, "check --recorded"):
+        ran = kb(*shlex.split(words))
+        assert (ran.status, "docs/requirements/login.md" in ran.out) == (1, True)
 
 
 def test_an_edge_that_does_not_fit_is_said_to_be_left_out(kb, synced):

@@ -84,6 +84,7 @@ def test_groups_of_coverage_keep_their_shares_where_there_is_no_room_for_the_cou
     assert shown.splitlines()[-1].split() == ["TOTAL", "3", "0/3", "0%", "1/3", "33.3%", "0/3", "0%"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("by", ["requirement", "tag", "priority", "component"])
 def test_coverage_at_40_columns_is_not_cut(project, by):
     _, shown = at_terminal(project, ["coverage", "--by", by, "--no-color"], env={"COLUMNS": "40"})
@@ -92,6 +93,7 @@ def test_coverage_at_40_columns_is_not_cut(project, by):
     assert shown.splitlines()[0].split()[-3:] in (["SPEC", "VERIF", "IMPL"], ["SPECIFIED", "VERIFIED", "IMPLEMENTED"])
 
 
+@pytest.mark.sliced
 def test_a_terminal_gets_a_page_and_hears_that_there_is_more_also_in_quiet(tmp_path):
     project = make_repository(tmp_path / "repo")
     run_kb(project, "init", "--no-hooks")
@@ -108,6 +110,7 @@ def test_a_terminal_gets_a_page_and_hears_that_there_is_more_also_in_quiet(tmp_p
     assert "\t" not in lines[1]
 
 
+@pytest.mark.sliced
 def test_what_is_said_is_broken_between_words(project):
     for words in (["check", "--no-color"], ["impact", "REQ-1"], ["check", "--rule", "nothing-of-the-kind"]):
         _, shown = at_terminal(project, words, env={"COLUMNS": "40", "TERM": "dumb"})  # which has no progress bar
@@ -116,6 +119,7 @@ def test_what_is_said_is_broken_between_words(project):
         assert [one for one in said if width_of(one) > 40 and "`" not in one and " " in one.strip()] == []
 
 
+@pytest.mark.sliced
 def test_changes_and_the_state_are_broken_between_words(project):
     for words in (["diff", "0"], ["show", "1"], ["log"], ["status"], ["sync"], ["schema", "req"]):
         _, shown = at_terminal(project, [*words, "--no-color"], env={"COLUMNS": "20", "TERM": "dumb"})
@@ -136,6 +140,7 @@ def test_the_page_of_an_entity_keeps_the_command_of_a_remedy_in_one_piece(projec
     assert "`links: [{specified_by: [ID]}]`" in shown
 
 
+@pytest.mark.sliced
 def test_colours_are_there_unless_unwanted(project):
     assert "\x1b[3" in at_terminal(project, ["diff", "0"])[1]
     assert "\x1b[3" in at_terminal(project, ["sinc"])[1]
@@ -162,6 +167,7 @@ def test_how_long_ago_a_record_was_written_is_for_people_at_terminals(project):
     )
 
 
+@pytest.mark.sliced
 def test_long_answers_go_to_the_pager_and_documents_do_not(project, tmp_path):
     seen = tmp_path / "seen"
     pager = {"PAGER": f"cat > '{seen}'; echo paged"}
@@ -177,6 +183,7 @@ def test_json_is_indented_for_a_person(project):
     assert at_terminal(project, ["query", "--json"])[1].startswith('{\n  "branch"')
 
 
+@pytest.mark.sliced
 def test_a_deletion_is_asked_for(project):
     changeset = '{"entities": [{"id": "X", "type": "req", "title": "X", "status": "open"}]}'
     assert run_kb(project, "apply", "-", stdin=changeset).status == 0
@@ -188,6 +195,7 @@ def test_a_deletion_is_asked_for(project):
     assert "1 deleted" in shown
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("words", [["query", "req"], ["coverage"]])
 def test_a_terminal_shows_numbers_in_their_order(tmp_path, words):
     project = make_repository(tmp_path / "repo")

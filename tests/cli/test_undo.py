@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.processes.cli import DOCUMENTS, read_anew
+from tests.support.processes.cli import DOCUMENTS, refresh_view
 from tests.support.repository.repos import commit_files
 
 
@@ -24,13 +24,14 @@ def two_changesets(root, kb):
     ]
     for request in requests:
         kb("apply", "-", stdin=json.dumps(request))
-    read_anew(root, kb)
+    refresh_view(root, kb)
 
 
 def owner(kb) -> str | None:
     return kb("query", "--id", "REQ-1", "--json").json["entities"][0].get("owner")
 
 
+@pytest.mark.sliced
 def test_a_revert_is_a_new_record_and_can_be_reverted(kb, changed):
     ran = kb("revert", "3")
     assert (ran.status, ran.out) == (0, "main at seq 4: 1 updated.\n")
@@ -41,6 +42,71 @@ def test_a_revert_is_a_new_record_and_can_be_reverted(kb, changed):
     assert len(kb("log", "--json").json["records"]) == 5
 
 
+@pytest.fixture
+def two_writers(kb, synced, user):
+    """Three records of ann, one of them in another session, and two of a bot, after a sync by ann."""
+
+    def write(actor: str, session: str, **entity: str) -> None:
+        request = {"entities": [{"type": "scenario", "title": "T", "status": "open", **entity}]}
+        user.setenv("KB_ACTOR", actor)
+        user.setenv("KB_SESSION", session)
+        assert kb("apply", "-", stdin=json.dumps(request)).status == 0
+        user.setenv("KB_ACTOR", "eve")
+
+    for number, (actor, session) in enumerate(
+        [("ann", "s1"), ("bot", "s2"), ("ann", "s1"), ("bot", "s2"), ("ann", "s3")]
+    ):
+        write(actor, session, id=f"S-{number}")
+    return write
+
+
+def scenarios(kb) -> list[str]:
+    return [one["id"] for one in kb("query", "scenario", "--json").json["entities"] if one["id"].startswith("S-")]
+
+
+def test_all_that_an_actor_wrote_is_undone_as_one_record(kb, two_writers):
+    assert kb("revert", "--actor", "bot", "--dry-run").out == "Would change main at seq 6: 2 deleted.\n"
+    assert kb("revert", "--actor", "bot").out == "main at seq 7: 2 deleted.\n"
+    assert scenarios(kb) == ["S-0", "S-2", "S-4"]
+    [last] = kb("log", "-n", "1", "--json").json["records"]
+    assert last["message"] == "revert actor bot (2 records)"
+    assert kb("revert", "7").status == 0
+    assert scenarios(kb) == ["S-0", "S-1", "S-2", "S-3", "S-4"]
+
+
+def test_a_session_or_a_time_limits_what_of_an_actor_is_undone(kb, two_writers):
+    assert kb("revert", "--session", "s1", "--until", "3").out == "main at seq 7: 1 deleted.\n"
+    assert kb("revert", "--actor", "ann", "--since", "4").out == "main at seq 8: 1 deleted.\n"
+    assert scenarios(kb) == ["S-1", "S-2", "S-3"]
+
+
+def test_what_an_actor_wrote_is_not_undone_where_later_work_of_others_rests_on_it(kb, two_writers):
+    two_writers("bot", "s2", id="S-0", owner="bot")
+    ran = kb("revert", "--actor", "ann")
+    assert ran.status == 17
+    assert "Record 7 changed `owner` of S-0" in ran.err
+    assert scenarios(kb) == ["S-0", "S-1", "S-2", "S-3", "S-4"]
+    assert kb("revert", "--actor", "ann", "--force").status == 0
+    assert scenarios(kb) == ["S-1", "S-3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--actor", "bott"], 64, "Did you mean 'bot'?"),
+        (["--actor", "bot", "--since", "6"], 64, "No record of a client is selected"),
+        ([], 2, "Name the records by their seqs, or by --actor or --session"),
+        (["2", "--actor", "bot"], 2, "and not by both"),
+        (["2", "--since", "1"], 2, "--since and --until go with --actor and --session"),
+        (["--actor", ""], 2, "--actor is empty"),
+    ],
+)
+def test_records_that_are_named_in_no_way_or_in_two_are_refused(kb, two_writers, words, status, said):
+    ran = kb("revert", *words)
+    assert (ran.status, said in ran.err) == (status, True), ran.err
+
+
+@pytest.mark.sliced
 def test_a_dry_run_of_a_revert_says_what_would_change_and_writes_nothing(kb, changed):
     ran = kb("revert", "3", "--dry-run")
     assert (ran.status, ran.out) == (0, "Would change main at seq 3: 1 updated.\n")
@@ -48,11 +114,13 @@ def test_a_dry_run_of_a_revert_says_what_would_change_and_writes_nothing(kb, cha
     assert len(kb("log", "--json").json["records"]) == 3
 
 
+@pytest.mark.sliced
 def test_several_records_are_undone_by_one(kb, changed):
     answer = kb("revert", "2", "3", "--json").json
     assert (answer["seq"], answer["deleted"], answer["updated"]) == (4, ["SCN-1"], ["REQ-1"])
 
 
+@pytest.mark.sliced
 def test_a_later_change_refuses_it_unless_forced(kb, changed):
     kb("apply", "-", stdin='{"entities": [{"id": "REQ-1", "owner": "bob"}]}')
     ran = kb("revert", "3")
@@ -65,6 +133,7 @@ def test_a_later_change_refuses_it_unless_forced(kb, changed):
     assert owner(kb) is None
 
 
+@pytest.mark.sliced
 def test_a_revert_of_nothing_but_what_is_known_of_a_file_does_not_say_that_nothing_changed(kb, changed):
     path = changed / "docs/requirements/login.md"
     path.write_text(path.read_text(encoding="utf-8") + "\nMore words.\n", encoding="utf-8")
@@ -81,6 +150,7 @@ def test_records_that_are_not_there_are_refused(kb, changed):
     assert kb("rollback").status == 2
 
 
+@pytest.mark.sliced
 def test_a_rollback_brings_everything_back_and_erases_nothing(kb, changed):
     answer = kb("rollback", "--to", "1", "--json").json
     assert (answer["seq"], answer["deleted"], answer["updated"]) == (4, ["SCN-1"], ["REQ-1"])
@@ -88,6 +158,7 @@ def test_a_rollback_brings_everything_back_and_erases_nothing(kb, changed):
     assert kb("query", "--at", "3", "--json").json["total"] == 4
 
 
+@pytest.mark.sliced
 def test_what_files_state_is_warned_about_and_comes_back_with_the_next_sync(kb, changed):
     ran = kb("rollback", "--to", "0")
     assert ran.status == 0
@@ -97,3 +168,57 @@ def test_what_files_state_is_warned_about_and_comes_back_with_the_next_sync(kb, 
     assert kb("query", "--json").json["freshness"] == "overlay"
     kb("sync")
     assert kb("query", "--json").json["total"] == 3
+
+
+@pytest.fixture
+def without_document(kb, synced):
+    """Records 4 to 6 change REQ-7 and an edge to it; its document was deleted since, and record 3 changes REQ-1."""
+    document = synced / "docs/requirements/7.md"
+    document.write_text("---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("sync").status == 0
+    for key in ("REQ-1", "REQ-7"):
+        request = {"entities": [{"id": key, "attributes": {"size": 1}}]}
+        assert kb("apply", "-", stdin=json.dumps(request)).status == 0
+    assert kb("link", "REQ-1", "depends_on", "REQ-7").status == 0
+    assert kb("unlink", "REQ-1", "depends_on", "REQ-7").status == 0
+    document.unlink()
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize(
+    ("words", "afterwards"),
+    [(("revert", "4"), 17), (("revert", "4", "3"), 17), (("revert", "6"), 17), (("rollback", "3"), 0)],
+)
+@pytest.mark.usefixtures("without_document")
+def test_an_undo_that_changes_what_no_file_states_any_more_is_refused_until_that_is_recorded(kb, words, afterwards):
+    for options in ((), ("--dry-run",)):
+        ran = kb(*words, *options)
+        assert (ran.status, "No file states 'REQ-7' any more" in ran.err) == (19, True)
+        assert "hint: Run `kb sync` first." in ran.err
+    assert len(kb("log", "--json").json["records"]) == 6
+    assert kb("sync").status == 0
+    ran = kb(*words)
+    assert (ran.status, "REQ-7" in ran.err) == (afterwards, afterwards != 0)
+
+
+@pytest.mark.sliced
+@pytest.mark.usefixtures("without_document")
+def test_an_undo_that_does_not_change_what_no_file_states_any_more_is_taken(kb):
+    assert kb("revert", "3", "--json").json["updated"] == ["REQ-1"]
+    assert kb("revert", "5", "--json").status == 0
+    assert kb("rollback", "1", "--json").json["deleted"] == ["REQ-7"]
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("options", [(), ("--files",)])
+@pytest.mark.parametrize("words", [("revert", "7"), ("rollback", "6")])
+def test_an_undo_of_a_rename_in_a_document_that_was_deleted_is_refused_until_that_is_recorded(
+    kb, synced, without_document, words, options
+):
+    document = synced / "docs/requirements/7.md"
+    document.write_text("---\nid: REQ-7\ntitle: T\nstatus: open\n---\n")
+    assert kb("rename", "REQ-7", "REQ-8").status == 0
+    document.unlink()
+    ran = kb(*words, *options)
+    assert (ran.status, "docs/requirements/7.md is not there any more" in ran.err) == (19, True)
+    assert "`kb sync` records that it is gone." in ran.err

@@ -65,7 +65,7 @@ class Running:
         return json.loads(line) if line.startswith("{") else line
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; returns the status and what stands on standard error."""
+        """Send a signal; returns the status and standard error."""
         self.process.send_signal(number)
         status = self.process.wait(WAIT_S)
         self._reader.join(WAIT_S)
@@ -102,10 +102,11 @@ def test_it_says_as_lines_of_json_what_it_does_and_ends_well_on_sigterm(synced: 
         assert (began["branch"], began["files"]["scanned"]) == ("main", 3)
         assert watch.until('"is_first":true')["event"] == "checked"
         write(synced, {"docs/requirements/more.md": "---\nid: REQ-3\ntitle: More\nstatus: open\nlinks: [NONE]\n---\n"})
-        told = watch.until('"synced"')
-        assert told["ids"] == {"created": ["REQ-3"], "updated": [], "deleted": []}
-        assert told["unresolved"] == [{"from": "REQ-3", "target": "NONE", "source": "docs/requirements/more.md"}]
-        assert 0 < told["took_ms"] < 1000 * WAIT_S
+        reported = watch.until('"synced"')
+        assert reported["ids"] == {"created": ["REQ-3"], "updated": [], "deleted": []}
+        source = "docs/requirements/more.md"
+        assert reported["unresolved"] == [{"from": "REQ-3", "type": "", "target": "NONE", "source": source}]
+        assert 0 < reported["took_ms"] < 1000 * WAIT_S
         checked = watch.until('"new":[{')
         assert ("checked", "REQ-3") in {(checked["event"], one["id"]) for one in checked["new"]}
         second = run_kb(synced, "watch")
@@ -115,6 +116,7 @@ def test_it_says_as_lines_of_json_what_it_does_and_ends_well_on_sigterm(synced: 
         assert all(line.endswith("\n") and json.loads(line)["event"] for line in watch.lines)
 
 
+@pytest.mark.sliced
 def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> None:
     with running(synced) as watch:
         watch.until("main at seq 1: following 3 files.")
@@ -128,6 +130,7 @@ def test_it_says_in_words_what_it_does_and_ends_well_on_sigint(synced: Path) -> 
         assert "\x1b" not in "".join(watch.lines)
 
 
+@pytest.mark.sliced
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="this system does not count wake-ups in /proc")
 def test_it_sleeps_while_nothing_changes(synced: Path) -> None:
     with running(synced, "--json") as watch:
@@ -139,6 +142,7 @@ def test_it_sleeps_while_nothing_changes(synced: Path) -> None:
         assert watch.end() == (0, "")
 
 
+@pytest.mark.sliced
 def test_it_ends_cleanly_although_its_output_is_not_read(synced: Path) -> None:
     lone = "---\nid: REQ-{0}\ntitle: Lone {0}\nstatus: open\n---\n"
     write(synced, {f"docs/requirements/{number}.md": lone.format(number) for number in range(20, 220)})
@@ -219,10 +223,10 @@ def test_violations_stay_on_the_screen_and_no_text_of_a_document_takes_it_over(s
 
 def test_a_screen_never_holds_more_lines_than_fit_above_the_end_of_the_last() -> None:
     said = [f"line {number}" for number in range(50)]
-    standing = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
+    present = [Violation("own", "error", f"E-{number}", "m", "", "") for number in range(30)]
     for height, width in product(range(2, 30), (8, 80)):
         for count in (0, 1, 3, 30):
-            shown = watched.screen(said, standing[:count], width, height)
+            shown = watched.screen(said, present[:count], width, height)
             assert len(shown) <= height - 1
             title = f"{count} error{'s' * (count != 1)}, 0 warnings" if count else "No violations."
             assert shown[0] == shortened(title, width)
@@ -293,14 +297,14 @@ def test_the_cause_of_an_unreadable_file_is_reported_once_and_its_end_is_worded_
     outcome = msgspec.structs.replace(Outcome.unchanged_at("main", 3, dry_run=False), applied=True)
     problems = (("docs", FileProblem(0, "unreadable", "The folder cannot be listed.", "")),)
     answer = SyncAnswer(outcome, 1, 1, 0, 1, 1, problems, (), (), 0, 0, noted=("docs/a.md",))
-    told = [line.text for line in messages.lines_of(Synced(at, answer, 7))]
-    assert told[0].endswith("main at seq 3: docs/a.md read with errors, nothing else changed (7 ms)")
+    reported = [line.text for line in messages.lines_of(Synced(at, answer, 7))]
+    assert reported[0].endswith("main at seq 3: docs/a.md read with errors, nothing else changed (7 ms)")
     unread = Violation("unreadable-source", "error", "docs/a.md", "not complete.", "Sync.", "docs/a.md")
     other = msgspec.structs.replace(unread, id="b.md", source="b.md", message="not complete.")
     lines = messages.lines_of(Checked(at, "main", 3, (unread, other), (), (unread, other)))
     assert [line.text for line in lines] == ["error b.md: not complete. (Sync.) [unreadable-source]"]
-    mended = messages.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
-    assert [line.text for line in mended] == [
+    fixed = messages.lines_of(Checked(at, "main", 4, (), (unread, other), ()))
+    assert [line.text for line in fixed] == [
         "fixed docs/a.md: it can be read again. [unreadable-source]",
         "fixed b.md: not complete. [unreadable-source]",
     ]

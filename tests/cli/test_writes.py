@@ -12,7 +12,7 @@ import pytest
 
 from kbcli import app
 from kbcli.input import changeset_yaml
-from tests.support.processes.cli import write
+from tests.support.processes.cli import DOCUMENTS, write
 from tests.support.repository.places import stores_at
 
 ANSWER = {
@@ -60,6 +60,7 @@ def test_the_text_says_what_was_done(kb, synced):
     assert kb("apply", "c.json").out == "main at seq 2: nothing to change.\n"
 
 
+@pytest.mark.sliced
 def test_problems_that_differ_in_numbers_alone_are_reported_together(kb, synced):
     entities = [{"id": f"REQ-{number}", "type": "req", "title": "T"} for number in range(10, 3000)]
     ran = kb("apply", "-", stdin=json.dumps({"entities": [{"id": "X", "type": "reqq", "title": "T"}, *entities]}))
@@ -69,8 +70,8 @@ def test_problems_that_differ_in_numbers_alone_are_reported_together(kb, synced)
     assert "  … and 195 more like these of the first 200 problems; --json has each." in lines
     assert sum("reqq" in line for line in lines) == 1
     assert len(lines) < 10, ran.err
-    told = kb("apply", "-", "--json", stdin=json.dumps({"entities": entities})).error["details"]
-    assert len(told) == 200
+    reported = kb("apply", "-", "--json", stdin=json.dumps({"entities": entities})).error["details"]
+    assert len(reported) == 200
 
 
 def test_a_changeset_in_yaml_means_what_it_would_mean_in_json(kb, synced):
@@ -90,6 +91,7 @@ def test_standard_input_may_be_yaml_too(kb, synced):
     assert ran.json["created"] == ["REQ-8"]
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("name", "text", "line"),
     [
@@ -126,9 +128,9 @@ def test_an_empty_changeset_is_called_so(kb, synced):
 
 def test_what_is_wrong_is_reported_once(kb, synced):
     for text in ('{"entities": [{"id": "A", "type": "reqs", "title": "T", "status": "x"}]}', '{"entities": [1 2]}'):
-        told = kb("apply", "-", stdin=text)
-        words = told.json if told.out else told.err
-        assert told.err.count("'reqs'") + told.err.count("comma is missing") == 1, words
+        reported = kb("apply", "-", stdin=text)
+        words = reported.json if reported.out else reported.err
+        assert reported.err.count("'reqs'") + reported.err.count("comma is missing") == 1, words
     both = kb(
         "apply", "-", stdin='{"entities": [{"id": "A", "type": "reqs"}, {"id": "A", "type": "tset", "owner": 1}]}'
     )
@@ -138,6 +140,15 @@ def test_what_is_wrong_is_reported_once(kb, synced):
 @pytest.mark.parametrize("text", ["", "null", "[]", "3", "text", "- a\n", "entities: x", "{}"])
 def test_what_is_no_changeset_is_refused(kb, synced, text):
     assert kb("apply", "-", stdin=text).status == 10
+
+
+def test_a_value_of_a_changeset_in_yaml_that_a_comment_cuts_is_a_warning_with_its_line(kb, synced):
+    entity = "entities:\n- id: T-9\n  type: test\n  status: active\n"
+    ran = kb("apply", "-", stdin=f"{entity}  title: Fix\n    bug #12\n  tags:\n  - a\n  - b #c\n")
+    assert ran.status == 0
+    assert "standard input:6: the value of `title` is 'Fix bug': ` #` begins a comment" in ran.err
+    assert "standard input:9: the value is 'b'" in ran.err
+    assert "warning" not in kb("apply", "-", stdin=f"{entity}  title: 'Fix bug #12' # said\n").err
 
 
 def test_yaml_bombs_and_depth_are_refused_quickly():
@@ -265,6 +276,7 @@ def at_a_terminal(user, answer: str | Terminal, *words: str) -> tuple[int, str]:
     return app.main(list(words)), screen.getvalue()
 
 
+@pytest.mark.sliced
 def test_a_terminal_is_asked_before_anything_is_removed(kb, synced, user):
     add_more(kb)
     status, screen = at_a_terminal(user, "n\n", "delete", "A")
@@ -336,6 +348,7 @@ def test_a_write_is_answered_before_its_view_is_published(synced, user):
     assert base.stat().st_ino != before
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("is_json", [False, True])
 def test_only_a_command_that_writes_says_that_nothing_was_written_and_it_says_so_once(kb, synced, is_json):
     mode = ["--json"] if is_json else []
@@ -387,6 +400,20 @@ def test_an_export_that_is_applied_without_import_is_refused_in_few_lines(kb, sy
     ran = kb("apply", "-", stdin=json.dumps({"entities": entities}))
     assert "  … and 56 more like these; --json has each." in ran.err
     assert len(ran.err.splitlines()) < 8, ran.err
+
+
+def test_an_export_of_everything_that_meets_the_documents_of_it_names_what_fits(kb, synced, models, tmp_path):
+    export = kb("export").out
+    other = shutil.copytree(models / "ready", tmp_path / "other", symlinks=True)
+    write(other, DOCUMENTS)
+    says = (
+        "hint: An export of everything is for an empty store; `kb sync` records what documents state. `kb backup` and "
+    )
+    ran = kb("apply", "-", "--import", stdin=export, cwd=other)
+    assert (ran.status, says in ran.err, "`kb export --not-on …`" in ran.err) == (19, True, True), ran.err
+    assert kb("sync", cwd=other).status == 0
+    ran = kb("apply", "-", "--import", stdin=export, cwd=other)
+    assert (ran.status, says in ran.err) == (10, True), ran.err
 
 
 def test_an_export_to_a_link_that_leads_nowhere_says_so(kb, synced):

@@ -32,7 +32,7 @@ RUNS = {
 }
 WAIT_S = 300.0
 _STAMP = re.compile(r"-20[0-9]{2}-[0-9]{2}-[0-9]{2}T.*$")
-"""What the suite adds to the names of its folders."""
+"""The text that the suite adds to the names of its folders."""
 ERAS = ("legacy", "modern")
 ASKED = (
     ("--method", "tools/list", "--strict"),
@@ -43,7 +43,7 @@ ASKED = (
     ("--method", "prompts/get", "--prompt-name", "start_feature", "--prompt-args", f"requirement={SUBJECT}"),
     ("--method", "tools/call", "--tool-name", "kb_query", "--tool-arg", "limit=1"),
 )
-"""What the inspector asks, over standard streams."""
+"""The requests of the inspector, over standard streams."""
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What the conformance scenarios call by name, added to KB's own server: here, and nowhere in the product.
+"""Tools that the conformance scenarios call by name, added to KB's own server: here, and nowhere in the product.
 
 Whatever KB has a way for goes that way: the tools that answer, fail and report progress, the prompts and the resources
 are put into KB's own tables, and so are listed, found, read, carried out and worded by KB. Only what KB never sends
@@ -85,8 +85,8 @@ def _prompt(name: str, *arguments: str, subject: str = "") -> Prompt:
     def facts(call: Call, asked: Any, seq: int, _: int) -> dict[str, Any]:
         return {"branch": call.branch, "seq": seq, "asked": dict(asked)}
 
-    told = tuple(Argument(one, f"the argument {one}", is_required=True) for one in arguments)
-    return Prompt(name, name, f"Conformance: {name}.", told, "A prompt for tests.", facts, subject=subject)
+    reported = tuple(Argument(one, f"the argument {one}", is_required=True) for one in arguments)
+    return Prompt(name, name, f"Conformance: {name}.", reported, "A prompt for tests.", facts, subject=subject)
 
 
 PROMPTS = (

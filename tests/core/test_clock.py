@@ -90,7 +90,7 @@ def test_a_time_that_no_64_bits_hold_is_an_error(monkeypatch: pytest.MonkeyPatch
         assert "`date`" in refused.value.hint
 
 
-def test_the_log_shows_a_clock_that_was_behind_and_doctor_names_the_records(tmp_path: Path) -> None:
+def test_the_log_shows_a_clock_that_was_late_and_doctor_names_the_records(tmp_path: Path) -> None:
     project, clock = Project(tmp_path / "repo"), SetClock()
     project.machine.clock = clock
     times = ["2026-11-20", "2099-01-01", "2026-11-21", "2026-11-22", "2026-11-21", "2026-11-21"]
@@ -148,7 +148,7 @@ def test_an_answer_by_time_says_that_a_clock_was_wrong_there(tmp_path: Path) -> 
     project.close()
 
 
-def test_a_time_that_a_record_has_is_not_yet_to_come_by_a_clock_that_is_behind(tmp_path: Path) -> None:
+def test_a_time_that_a_record_has_is_not_yet_to_come_by_a_clock_that_is_late(tmp_path: Path) -> None:
     project, clock = Project(tmp_path / "repo"), SetClock()
     project.machine.clock = clock
     for day in ("2026-11-20", "2026-11-22", "1915-01-01"):

@@ -69,7 +69,7 @@ def test_link_ids_are_equal_exactly_when_edges_are(one, other):
     assert ids.is_link_id(ids.link_id(*one))
 
 
-def test_link_id_keeps_shifted_boundaries_apart_and_takes_no_kind_for_an_empty_one():
+def test_link_id_distinguishes_shifted_boundaries_and_takes_no_kind_for_an_empty_one():
     assert ids.link_id("ab", "c", "x", "y") != ids.link_id("a", "bc", "x", "y")
     assert ids.link_id("t", "", 'a","b', "c") != ids.link_id("t", "", "a", 'b","c')
     assert ids.link_id("t", None, "a", "b") == ids.link_id("t", "", "a", "b")

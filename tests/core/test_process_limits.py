@@ -1,4 +1,4 @@
-"""What the limits of a process leave, and what a refusal of the system is told as."""
+"""The room that the limits of a process leave, and the error for a refusal of the system."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_databases_share_what_the_limit_leaves_and_have_one_thread_where_it_is_s
     assert (large.database_threads, large.database_bytes) == (2, 1280 * MIB)
 
 
-def test_a_thread_that_lacks_memory_is_told_as_memory() -> None:
+def test_a_thread_that_lacks_memory_is_reported_as_memory() -> None:
     found = in_process("""
         limit(4)
         try:

@@ -10,18 +10,23 @@ import itertools
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbcore.errors import KBError
+from kbcore.maintenance import redaction
+from kbcore.maintenance.compacting import compact
+from kbcore.maintenance.redaction_proof import contradictions
 from kbcore.model import canonical, record
-from kbcore.storage import branchdir, compaction, head, journal, snapshot, verify
+from kbcore.storage import branchdir, compaction, frame, head, journal, snapshot, verify
 from kbcore.store.write_request import Author
 from tests.core.storage.making import CLOCK, FS, NO_SYNC, append, fill, new_store
 from tests.support.effort.scale import tries
 from tests.support.oracles.golden import GOLDEN
-from tests.support.repository.project import Project
+from tests.support.repository.project import AUTHOR, Project
 from tests.support.repository.repos import git
 
 PAGE = Path(__file__).parents[2] / "docs" / "journal-format.md"
@@ -35,7 +40,8 @@ _FACT = re.compile(rb'\{"crc":"([0-9a-f]{8})","fact":(.+)\}\n', re.DOTALL)
 
 ALWAYS = frozenset({"schema", "changeset_id", "digest", "at", "actor", "source", "tool", "ops"})
 OTHERS = {"message", "unchanged", "edges_unchanged", "warnings", "clock", "holes", "unproven", "repair"}
-MEMBERS = ALWAYS | OTHERS
+REDACTIONS = {"redacted", "redaction", "change"}
+MEMBERS = ALWAYS | OTHERS | REDACTIONS
 NEW_MEMBERS = frozenset({"commit", "session", "epoch"})
 OPERATIONS = {"put", "drop", "link", "unlink", "confirm", "source", "forget"}
 
@@ -60,8 +66,10 @@ def read_head(directory: Path) -> dict:
     require(check == b',"sum":"%b"}\n' % hashlib.sha256(body).hexdigest().encode(), "head.json")
     fields = json.loads(data)
     # A reader of one folder need not know more of a store in the git directory than that it is there.
-    is_known = set(fields["features_required"]) <= {"git_directory"}
+    is_known = set(fields["features_required"]) <= {"git_directory", "redacted", "epochs"}
     require(fields["format"] == 1 and is_known, "head.json is newer")
+    redacted = fields.get("redacted")
+    require((redacted is not None) == ("redacted" in fields["features_required"]), "feature redacted")
     segments, tip = fields["segments"], fields["head"]
     pruned = fields["pruned"] or {"before": 1, "hash": fields["lineage"]}
     require((segments[0]["first_seq"], segments[0]["base_hash"]) == (pruned["before"], pruned["hash"]), "beginning")
@@ -69,14 +77,42 @@ def read_head(directory: Path) -> dict:
         ends = (one["sealed"]["last_seq"] + 1, one["sealed"]["hash"])
         require(ends == (following["first_seq"], following["base_hash"]), "segments")
     require(segments[-1]["sealed"] is None and tip["file"] == segments[-1]["file"], "last segment")
+    last = redacted["generation"] if redacted else 0
     for part in segments:
-        require(part["file"] == f"journal-{part['first_seq']:010}.jsonl", "name of a segment")
+        require(part["file"] in names_of(f"journal-{part['first_seq']:010}", last), "name of a segment")
     for part in fields["snapshots"]:
-        require(part["file"] == f"snapshot-{part['seq']:010}.jsonl" and part["seq"] <= tip["seq"], "snapshot")
+        require(part["file"] in names_of(f"snapshot-{part['seq']:010}", last), "name of a snapshot")
+        require(part["seq"] <= tip["seq"], "snapshot")
     return fields
 
 
-def read_segment(data: bytes, seq: int, prev: str) -> tuple[list[dict], int, str]:
+def names_of(stem: str, last: int) -> set[str]:
+    """Return the names that a file may have, by the redaction that wrote it."""
+    return {f"{stem}.jsonl", *(f"{stem}-r{number}.jsonl" for number in range(1, last + 1))}
+
+
+def check_redactions(fields: dict, payloads: dict[int, bytes]) -> None:
+    """Refuse a store whose changed records are not those that later ones name, as these left them."""
+    said = {seq: json.loads(raw) for seq, raw in payloads.items()}
+    made = {seq: one["redaction"] for seq, one in said.items() if "redaction" in one}
+    require(not made or fields.get("redacted") is not None, "a redaction that the head does not know of")
+    if fields.get("redacted"):
+        require(fields["redacted"]["seq"] in made, "no record documents the last redaction")
+    named = {one["seq"]: (seq, one["digest"]) for seq, each in made.items() for one in each["records"]}
+    require({seq for seq, one in said.items() if "redacted" in one} == named.keys() & payloads.keys(), "named records")
+    for seq, (by, digest) in named.items():
+        require(seq < by, "a record that was redacted by an earlier one")
+        if seq in payloads:
+            require(hashlib.sha256(payloads[seq]).hexdigest() == digest, f"redacted record {seq}")
+    for by, each in made.items():
+        left_out = {one["seq"] for one in each["records"]}
+        kept = [payloads.get(seq) for seq in range(each["since"], by) if seq not in left_out]
+        if each["kept"] and None not in kept:
+            total = hashlib.sha256(b"".join(raw + b"\n" for raw in kept if raw is not None))
+            require(total.hexdigest() == each["kept"], f"records before {by}")
+
+
+def read_segment(data: bytes, seq: int, prev: str) -> tuple[list[bytes], int, str]:
     """Return the payloads, and seq and sum of the last record."""
     payloads = []
     for line in lines_of(data):
@@ -87,7 +123,7 @@ def read_segment(data: bytes, seq: int, prev: str) -> tuple[list[dict], int, str
         assert len(covered) == 107
         require(int(found[1]) == 1 and int(found[2]) == seq + 1 and found[3].decode() == prev, f"record {seq + 1}")
         require(hashlib.sha256(covered + found[5]).hexdigest().encode() == found[4], f"sum of record {seq + 1}")
-        payloads.append(json.loads(found[5]))
+        payloads.append(found[5])
         seq, prev = seq + 1, found[4].decode()
     return payloads, seq, prev
 
@@ -124,7 +160,7 @@ def read_snapshot(data: bytes, lineage: str, ref: dict) -> list:
 def read_store(directory: Path) -> tuple[list[dict], dict[int, list]]:
     """Return every payload, and the facts of every snapshot by seq."""
     fields = read_head(directory)
-    payloads: list[dict] = []
+    payloads: dict[int, bytes] = {}
     hashes = {}
     for part in fields["segments"]:
         data = (directory / part["file"]).read_bytes()
@@ -136,13 +172,14 @@ def read_store(directory: Path) -> tuple[list[dict], dict[int, list]]:
         require(len(data) == end["length"] or (part["sealed"] is None and len(data) > end["length"]), part["file"])
         more, seq, last = read_segment(data[: end["length"]], part["first_seq"] - 1, part["base_hash"])
         require((seq, last) == (end["last_seq"], end["hash"]), f"end of {part['file']}")
-        payloads += more
+        payloads |= dict(enumerate(more, part["first_seq"]))
         hashes[seq] = last
     facts = {}
     for ref in fields["snapshots"]:
         require(hashes.get(ref["seq"], ref["hash"]) == ref["hash"], "snapshot of another history")
         facts[ref["seq"]] = read_snapshot((directory / ref["file"]).read_bytes(), fields["lineage"], ref)
-    return payloads, facts
+    check_redactions(fields, payloads)
+    return [json.loads(raw) for raw in payloads.values()], facts
 
 
 @pytest.fixture
@@ -237,6 +274,57 @@ def test_the_records_of_every_golden_store_are_as_the_page_says(release: str) ->
     for payload in payloads:
         check_payload(payload)
     assert {payload["schema"] for payload in payloads} == {2 if "vocabulary-2" in release else 1}
+
+
+@pytest.fixture
+def redacted(tmp_path: Path) -> Iterator[Path]:
+    """The directory of a store from which a title was taken out, then a message, with a snapshot before both."""
+    project = Project(tmp_path / "repo")
+    entity = {"id": "REQ-1", "type": "req", "title": "One hunter2", "status": "open"}
+    project.apply(entities=[{**entity, "id": "REQ-0", "title": "Zero"}])
+    project.apply(entities=[entity])
+    compact(project.workspace(), "main")
+    project.apply(entities=[{**entity, "title": "Two"}], message="not swordfish")
+    for secret in ("hunter2", "swordfish"):
+        redaction.redact(project.workspace(), "main", redaction.Wanted("pattern", secret), AUTHOR)
+    yield project.workspace().folders.directory_of("main")
+    project.close()
+
+
+def test_a_redacted_store_is_as_the_page_says(redacted: Path) -> None:
+    payloads, facts = read_store(redacted)
+    for payload in payloads:
+        check_payload(payload)
+    assert [bool(payload.get("redacted")) for payload in payloads] == [False, True, True, True, False]
+    assert [one["redaction"]["kept"] != "" for one in payloads[3:]] == [False, True]
+    assert facts[2]
+    assert read_head(redacted)["redacted"]["generation"] == 2
+
+
+def test_both_readers_refuse_a_redacted_record_that_was_changed_or_is_not_named(redacted: Path) -> None:
+    path = redacted / read_head(redacted)["segments"][-1]["file"]
+    fields, saved = read_head(redacted), {one: one.read_bytes() for one in redacted.glob("*.json*")}
+    for old, new in (
+        (b"not [redacted]", b"not [REDACTED]"),
+        (b'"redacted":["message","digest"]', b'"warnings":["none at all now"]'),
+    ):
+        prev, data = fields["segments"][-1]["base_hash"], b""
+        for line in path.read_bytes().splitlines(keepends=True):
+            sound = frame.peek(line)
+            assert sound is not None
+            made, again = frame.encode(sound.seq, prev, sound.rec.replace(old, new))
+            prev, data = made.sum, data + again
+        assert data != saved[path]
+        path.write_bytes(data)
+        of = head.read(FS, redacted)
+        tip = msgspec.structs.replace(of.head, hash=prev, length=len(data))
+        (redacted / "head.json").write_bytes(head.encode(msgspec.structs.replace(of, head=tip)))
+        with pytest.raises(Refused):
+            read_store(redacted)
+        assert [*contradictions(FS, redacted, head.read(FS, redacted))]
+        for one, content in saved.items():
+            one.write_bytes(content)
+    read_store(redacted)
 
 
 @pytest.mark.sliced(3)

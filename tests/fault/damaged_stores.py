@@ -142,7 +142,7 @@ def empty(root: Path) -> None:
     (root / STORE).mkdir()
 
 
-def behind_a_seal(root: Path) -> None:
+def after_a_seal(root: Path) -> None:
     """Put the head back that was there before the journal was sealed."""
     shutil.copy(root.parent / "plain-head.json", root / STORE / "head.json")
 
@@ -175,10 +175,10 @@ class Kind(NamedTuple):
     """Code and status of `kb query`; ("", 0) where it answers."""
     apply: tuple[str, int]
     verify: int
-    told: tuple[str, ...]
-    """What `kb doctor` says, as regular expressions; <5L-1> is the length of five records less a byte."""
+    reported: tuple[str, ...]
+    """The messages of `kb doctor`, as regular expressions; <5L-1> is the length of five records less a byte."""
     good: int = 0
-    """What can be read with --at; 0 for nothing."""
+    """The seq that can be read with --at; 0 for none."""
     found: tuple[str, int, int | str] = ("", -1, -1)
     """File, line and byte (as <5L-1>) of the finding of `kb doctor`."""
     follow: Callable[[Path], object] = lambda root: None
@@ -254,11 +254,11 @@ KINDS = {
     "old head": Kind(
         "an old head", "plain", with_old_head("FGH"), OK, OK, 0,
         (r"beyond the head, which is older than the journal: .* restored an old one, and readers do not see the later ",
-         r"after; the next write makes 3 complete records part of history", "Nothing to do"),
+         r"records; the next write makes 3 complete records part of history", "Nothing to do"),
         5, (FIRST, -1, "5L"), write, "ABCDEFGHQ",
     ),
     "old head before a seal": Kind(
-        "an old head before a seal", "sealed", behind_a_seal, OK, HEAD, 42,
+        "an old head before a seal", "sealed", after_a_seal, OK, HEAD, 42,
         (rf"head.json is older than the journal: it does not name {SECOND}", "Put the newer head file back", NO_HEAD),
         5, ("head.json", -1, -1), rebuild_head, "ABCDEFG",
     ),

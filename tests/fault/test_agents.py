@@ -49,6 +49,7 @@ def worktrees_of(project: Project, homes: list[str]) -> list[Path]:
     return folders
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F15")
 def test_agents_people_and_hooks_in_three_worktrees_lose_nothing(project: Project, tally) -> None:
     agents_count, trees, steps = tries(1, 8), tries(2, 3), tries(6, 40, 200)
@@ -87,6 +88,7 @@ def test_agents_people_and_hooks_in_three_worktrees_lose_nothing(project: Projec
     tally.done(at_least=steps)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F15")
 def test_hooks_that_git_runs_in_all_worktrees_at_once_write_each_to_its_branch(project: Project, tally) -> None:
     trees, rounds = tries(2, 3), tries(1, 5, 60)

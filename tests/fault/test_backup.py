@@ -29,31 +29,13 @@ from kbcore.errors import (
 from kbcore.maintenance.compacting import compact
 from kbcore.storage import archive, head, layout
 from kbcore.storage.fs import RealFs
-from kbcore.store import branches
-from tests.fault.backups import KEYS, backed_up, restored
+from tests.fault.backups import backed_up, file, project, restored
 from tests.support.disk.damage import is_proven, put, put_back
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.effort.scale import tries
 from tests.support.repository.project import Project
-from tests.support.repository.repos import git
 
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a repository with two branches, one of which was compacted."""
-    project = Project(tmp_path / "repo")
-    put(project, KEYS[:3])
-    compact(project.workspace(), "main")
-    put(project, KEYS[3:])
-    git(project.root, "branch", "side/one")
-    branches.ensure(project.workspace(), "side/one")
-    put(project, "S", "side/one")
-    return project
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "kb.backup"
+__all__ = ["file", "project"]
 
 
 def leftovers(project: Project, file: Path) -> list[str]:
@@ -140,6 +122,7 @@ OTHER_KINDS: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("name", OTHER_KINDS)
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -186,6 +169,7 @@ def test_a_backup_is_not_put_where_the_stores_and_caches_are(project, tmp_path, 
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize(
     ("content", "said"),
@@ -241,6 +225,7 @@ def head_seq(project: Project) -> int:
     return head.read(RealFs(), project.workspace().folders.directory_of("main")).seq
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("when", ["before", "after", "half"])
 def test_a_backup_that_ends_at_any_call_leaves_the_old_one_or_the_new_one(when, project, file, tally) -> None:

@@ -240,7 +240,7 @@ def test_lines_that_are_deleted_doubled_swapped_or_inserted_are_found(tally) -> 
 
 
 @pytest.mark.fault("F7")
-def test_two_stores_and_two_times_that_were_mixed_are_told_apart(tally) -> None:
+def test_two_stores_and_two_times_that_were_mixed_are_distinguished(tally) -> None:
     mine, other = filled(8), filled(8, lineage="c" * 64)
     older, newer = copy_of(mine), fill(copy_of(mine), 1)
     much_newer = fill(copy_of(mine), 3)
@@ -274,9 +274,9 @@ def test_two_stores_and_two_times_that_were_mixed_are_told_apart(tally) -> None:
         fs = with_parts(from_, older)
         tally.tried()
         with journal.writing(fs, MAIN, CLOCK, wait_s=0) as writer:
-            told = " ".join(writer.recovery.sentences())
-        if numbers(fs, MAIN) != list(range(1, 9 + count)) or not told or (count > 1 and "old" not in told):
-            tally.violated(name, told)
+            reported = " ".join(writer.recovery.sentences())
+        if numbers(fs, MAIN) != list(range(1, 9 + count)) or not reported or (count > 1 and "old" not in reported):
+            tally.violated(name, reported)
     tally.done()
 
 

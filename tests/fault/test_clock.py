@@ -63,6 +63,7 @@ def jumps(count: int) -> Iterator[tuple[int, str]]:
         yield at, drawn.choice(list(JUMPS))
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F14")
 @pytest.mark.parametrize("back", list(JUMPS)[:3])
 def test_a_clock_that_goes_back_changes_no_order_and_no_answer_about_the_past(back: str, tmp_path: Path, tally) -> None:
@@ -120,10 +121,10 @@ def _check(made: Stored, walls: dict[int, str], asked: dict[str, int], tally: An
 
 
 BEGIN_AT = (BEGIN + timedelta(milliseconds=1)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-"""When the clock was first looked at, for the store itself."""
+"""The first time of the clock, for the store itself."""
 
 LATER = timedelta(seconds=1)
-"""How far a clock goes on within one commit, at most."""
+"""The most that a clock goes on within one commit."""
 
 
 def read(time: str) -> datetime:
@@ -134,9 +135,9 @@ def _check_times(made: Stored, found: dict[int, Record], tally: Any) -> None:
     """Ask for the time of each record that no later one flags: it is that record, or the last one at the same time."""
     view, resets = made.view(), [(seq, one.at) for seq, one in found.items() if one.clock == one.at]
     ahead = {seq for seq, one in found.items() if any(seq < later and one.at > at for later, at in resets)}
-    told = {one.seq for one in flagged((seq, one.at, one.clock) for seq, one in found.items()) if one.is_ahead}
-    if told != ahead:
-        tally.violated("the flags", told ^ ahead)
+    reported = {one.seq for one in flagged((seq, one.at, one.clock) for seq, one in found.items()) if one.is_ahead}
+    if reported != ahead:
+        tally.violated("the flags", reported ^ ahead)
     last = dict[str, int]()
     for seq, one in found.items():
         if seq not in ahead:
@@ -171,6 +172,7 @@ def test_one_commit_in_2099_moves_no_later_time_there(tmp_path: Path, tally) -> 
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F14")
 @given(st.lists(st.integers(-90, 90) | st.integers(-90_000, 90_000), min_size=1, max_size=12))
 def test_after_any_jumps_each_time_that_nobody_flags_means_its_record(
@@ -193,7 +195,7 @@ def test_after_any_jumps_each_time_that_nobody_flags_means_its_record(
 
 
 @pytest.mark.fault("F14")
-def test_the_record_of_a_repair_says_so_too_when_the_clock_was_behind(tmp_path: Path, tally) -> None:
+def test_the_record_of_a_repair_says_so_too_when_the_clock_was_late(tmp_path: Path, tally) -> None:
     project, clock = Project(tmp_path / "repo"), JumpingClock()
     project.machine.clock = clock
     project.sync({"docs/requirements/a.md": req("REQ-1")})
@@ -226,6 +228,7 @@ sys.exit(main(words))
 PROGRAMS = ["kb status", "kb query --json", "kb log", "kb init", "kb doctor", "kb mcp", "kb-mcp"]
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.fault("F14")
 @pytest.mark.parametrize("words", PROGRAMS)
 def test_a_clock_that_python_cannot_tell_ends_every_program_with_the_remedy(words: str, tmp_path: Path, tally) -> None:

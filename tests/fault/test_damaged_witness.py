@@ -1,4 +1,4 @@
-"""D1: a good store is proven, and a damaged note of its last record is told and not believed."""
+"""D1: a good store is proven, and a damaged note of its last record is reported and not believed."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from tests.support.repository.repos import git
 __all__ = ["harmed", "models"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("model", ["plain", "sealed", "pruned"])
 def test_a_good_store_is_proven(model: str, harmed, tally) -> None:
@@ -51,7 +52,7 @@ def test_a_good_store_is_proven(model: str, harmed, tally) -> None:
 
 
 def the_witness(root: Path) -> Path:
-    """Return the file that holds the last acknowledged record of the branch, apart from the store."""
+    """Return the file that holds the last acknowledged record of the branch, outside of the store."""
     repository_id = git(root, "config", "kb.id").strip()
     found = Path(os.environ["HOME"], ".local/state/kb/witness", repository_id).glob("*/main.json")
     # The model that this is a copy of may be noted there as well.
@@ -63,7 +64,7 @@ def the_witness(root: Path) -> Path:
 @pytest.mark.sliced(2)
 @pytest.mark.fault("D1")
 @pytest.mark.parametrize("damage", ["a flipped bit", "cut off", "emptied", "a folder", "garbage", "too long"])
-def test_a_damaged_witness_is_told_and_is_never_taken_for_agreement(damage: str, harmed, tally) -> None:
+def test_a_damaged_witness_is_reported_and_is_never_taken_for_agreement(damage: str, harmed, tally) -> None:
     root = harmed(KINDS["torn tail"]._replace(harm=lambda _: None))
     # The copy of the model has a note of its own from now on.
     put(root, "Q")
@@ -84,11 +85,11 @@ def test_a_damaged_witness_is_told_and_is_never_taken_for_agreement(damage: str,
         }
         path.write_bytes(changed.get(damage, b"x" * 512))
     for words in (["query"], ["status"], ["check"]):
-        told = kb(root, *words)
-        assert told.status == 0
-        assert f"The note of the last acknowledged record of main is damaged: {path}" in told.err.replace("\n", " "), (
-            told
-        )
+        reported = kb(root, *words)
+        assert reported.status == 0
+        assert f"The note of the last acknowledged record of main is damaged: {path}" in reported.err.replace(
+            "\n", " "
+        ), reported
     found = {one["code"]: one for one in done(kb(root, "doctor", "--json")).json["findings"]}
     assert (found["witness_damaged"]["severity"], found["witness_damaged"]["file"]) == ("warning", str(path))
     assert "All is well" not in kb(root, "doctor").out
@@ -100,8 +101,8 @@ def test_a_damaged_witness_is_told_and_is_never_taken_for_agreement(damage: str,
     assert "is damaged" in kb(root, "query").err
     put(root, "S")
     if damage == "a folder":  # nothing can be renamed over it: the advice is to remove it
-        told = kb(root, "query").err.replace("\n", " ")
-        assert "Where that fails, as in the place of a folder, remove what is there." in told
+        reported = kb(root, "query").err.replace("\n", " ")
+        assert "Where that fails, as in the place of a folder, remove what is there." in reported
         path.rmdir()
         put(root, "T")
     assert "is damaged" not in kb(root, "query").err

@@ -54,7 +54,7 @@ CLIENT = {
     ],
 }
 RENAMES = {"REQ-1": 4, "S-1": 3, "C-1": 1}
-"""How many documents the rename of each of them writes."""
+"""The number of documents that the rename of each of them writes."""
 
 
 @contextmanager
@@ -103,6 +103,7 @@ def copied(root: Path, name: str) -> Path:
     return Path(shutil.copytree(root, root.with_name(name), symlinks=True))
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F1")
 def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_sync(kept: Path, tally: Tally) -> None:
     points = [(old, at) for old, files in RENAMES.items() for at in range(1, files + 1)]
@@ -131,6 +132,7 @@ def test_a_rename_that_is_killed_after_any_of_its_files_is_finished_by_the_next_
     tally.done(at_least=3)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F1")
 def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_entity(kept: Path, tally: Tally) -> None:
     olds = list(RENAMES)
@@ -162,6 +164,7 @@ def test_a_rollback_of_renames_that_is_killed_after_any_of_its_files_loses_no_en
     tally.done(at_least=2)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F1")
 @pytest.mark.parametrize("command", ["rename", "revert", "rollback"])
 def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
@@ -202,6 +205,7 @@ def test_what_was_killed_after_any_of_its_files_is_finished_by_the_same_command(
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F1")
 def test_what_set_and_new_wrote_before_they_were_killed_is_recorded_by_the_next_sync(kept: Path, tally: Tally) -> None:
     before = [*(kept / "docs/requirements").iterdir()]

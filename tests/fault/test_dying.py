@@ -17,6 +17,7 @@ def lengths(total: int) -> set[int]:
     return {0, 1, total // 2, total - 1, total, *between}
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.fault("F2")
 @pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)
 def test_the_end_of_the_process_at_any_call_keeps_what_was_acknowledged(work: Workload, tally) -> None:

@@ -59,6 +59,7 @@ def is_in_order(status: int, warned: str) -> bool:
     return status in ENDED
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F27")
 def test_a_command_that_a_signal_ends_is_whole_or_absent_and_what_it_acknowledged_is_there(
     tmp_path: Path, tally: Tally
@@ -97,6 +98,7 @@ def test_a_command_that_a_signal_ends_is_whole_or_absent_and_what_it_acknowledge
     tally.done(count)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F27")
 @pytest.mark.parametrize("work", ["import time; time.sleep(60)", "while True: pass"], ids=["asleep", "working"])
 def test_the_time_of_a_process_counts_whether_it_sleeps_or_works(work: str, tally: Tally) -> None:

@@ -118,14 +118,14 @@ def _append(fs: MemoryDisk, entries: Sequence[FoldedRecord]) -> None:
 
 
 @pytest.mark.fault("F18")
-def test_views_that_grew_and_views_built_anew_hold_what_full_replay_comes_to(tally) -> None:
+def test_views_that_grew_and_views_built_again_hold_what_full_replay_comes_to(tally) -> None:
     for seed in histories(1, 40, 400):
         made = History(seed)
         steps = [(made.dice.choice(WAYS), made.dice.randint(0, 16)) for _ in range(made.dice.randint(2, 8))]
         with tempfile.TemporaryDirectory() as folder:
             for how, view in (
                 (str(steps), grown(made.entries, steps, Path(folder))),
-                ("built anew", built(made.entries, CHANGESETS)),
+                ("built again", built(made.entries, CHANGESETS)),
             ):
                 with view:
                     for seq in made.seqs(4):
@@ -135,6 +135,7 @@ def test_views_that_grew_and_views_built_anew_hold_what_full_replay_comes_to(tal
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F18")
 def test_records_that_are_folded_late_come_to_what_full_replay_comes_to(tally) -> None:
     for seed in histories(4, 300, 2000):

@@ -1,4 +1,4 @@
-"""H1: whatever stands in what others write, no parser crashes, hangs or swells, and each error is clear."""
+"""H1: whatever others write, no parser crashes, hangs or swells, and each error is clear."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from tests.support.processes.spoken import Spoken
 from tests.support.repository.project import Project, req
 
 GROUPS = [list(TARGETS)] if SCALE == "slice" else [[name] for name in TARGETS]
-"""What runs in one process; starting one costs as much as a thousand inputs."""
+"""Targets that run in one process; starting one costs as much as a thousand inputs."""
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("H1")
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_no_input_crashes_hangs_or_swells_a_parser(names, tally, tmp_path) -> None:
@@ -34,6 +35,7 @@ def test_no_input_crashes_hangs_or_swells_a_parser(names, tally, tmp_path) -> No
     tally.done(at_least=(count + len(NASTY)) * len(names))
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H1")
 def test_a_server_answers_or_leaves_out_every_line_and_lives_on(tally, tmp_path) -> None:
     project = Project(tmp_path / "p", fs=RealFs())

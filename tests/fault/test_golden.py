@@ -54,24 +54,25 @@ def written(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in paths}
 
 
-def missing(told: Any, wanted: Any, where: str = "") -> str:
+def missing(reported: Any, wanted: Any, where: str = "") -> str:
     """Return the first thing that an answer of then has and that of now has not, or ""; new members are welcome."""
-    if isinstance(wanted, dict) and isinstance(told, dict):
+    if isinstance(wanted, dict) and isinstance(reported, dict):
         # A cursor is for the next page, and for no later release. A newer version of an extractor reads each file once
         # more before the first sync: then the files count as not recorded, whatever they say. A reason is a sentence.
         names = wanted.keys() - {"next_cursor", "freshness", "pending_files", "freshness_reason"}
-        return next((what for name in sorted(names) if (what := _member(told, wanted, name, where))), "")
-    if isinstance(wanted, list) and isinstance(told, list) and len(wanted) == len(told):
-        pairs = enumerate(zip(told, wanted, strict=True))
+        return next((what for name in sorted(names) if (what := _member(reported, wanted, name, where))), "")
+    if isinstance(wanted, list) and isinstance(reported, list) and len(wanted) == len(reported):
+        pairs = enumerate(zip(reported, wanted, strict=True))
         return next((what for at, pair in pairs if (what := missing(*pair, f"{where}[{at}]"))), "")
-    is_same = type(told) is type(wanted) and told == wanted
-    return "" if is_same else f"{where}: {str(told)[:200]} instead of {str(wanted)[:200]}"
+    is_same = type(reported) is type(wanted) and reported == wanted
+    return "" if is_same else f"{where}: {str(reported)[:200]} instead of {str(wanted)[:200]}"
 
 
-def _member(told: dict[str, Any], wanted: dict[str, Any], name: str, where: str) -> str:
-    return missing(told[name], wanted[name], f"{where}.{name}") if name in told else f"{where}.{name} is gone"
+def _member(reported: dict[str, Any], wanted: dict[str, Any], name: str, where: str) -> str:
+    return missing(reported[name], wanted[name], f"{where}.{name}") if name in reported else f"{where}.{name} is gone"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F20")
 @pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
 def test_a_store_of_every_release_answers_as_it_did_and_can_be_written_on(release: Path, tmp_path: Path, tally) -> None:
@@ -278,12 +279,12 @@ def test_what_a_newer_kb_wrote_is_refused_whole_and_nothing_is_written(name: str
         tally.tried()
         asked = [str(store.head.seq) if word == "SEQ" else word for word in words]
         status, answer = ask(root, *asked, "--branch", branch, stdin=ENTITY)
-        told = json.dumps(answer)
+        reported = json.dumps(answer)
         # There may be nothing to repair, and then a repair says so.
         is_harmless = words[0] == "doctor" and status == 0 and written(root) == before
-        if not is_harmless and (status != FormatTooNew.exit_status or FormatTooNew.code not in told):
-            tally.violated((name, words), f"status {status}: {told[:300]}")
-        if words[0] != "verify" and ('"entities"' in told or '"records"' in told):
+        if not is_harmless and (status != FormatTooNew.exit_status or FormatTooNew.code not in reported):
+            tally.violated((name, words), f"status {status}: {reported[:300]}")
+        if words[0] != "verify" and ('"entities"' in reported or '"records"' in reported):
             tally.violated((name, words), "a part was read")
         if written(root) != before:
             tally.violated((name, words), "something was written")
@@ -297,6 +298,7 @@ def _forget_view(root: Path, branch: str) -> None:
         shutil.rmtree(caches_at(root) / encode_branch(branch))
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F20")
 @pytest.mark.parametrize("name", list(FUTURE)[: tries(2, 20)])
 def test_the_core_refuses_it_as_well_with_a_view_that_is_open_and_without(name: str, tmp_path: Path, tally) -> None:

@@ -19,8 +19,8 @@ STORAGE = (
     "tests/fault/test_bytes.py",
     "tests/fault/test_failing.py",
     "tests/fault/test_storage_more.py",
-    "tests/fault/test_damage_told.py::test_damage_is_told_with_its_place_and_a_way_out_that_works[old head]",
-    "tests/fault/test_damage_told.py::test_a_head_without_the_beginning_says_what_is_gone",
+    "tests/fault/test_damage_reported.py::test_damage_is_reported_with_its_place_and_a_way_out_that_works[old head]",
+    "tests/fault/test_damage_reported.py::test_a_head_without_the_beginning_says_what_is_gone",
 )
 ABOVE = (
     "tests/core/store/test_branch_store.py",
@@ -56,11 +56,11 @@ LONG = (
     "tests/core/storage/test_processes.py",
     "tests/core/storage/test_scratch.py",
     "tests/core/store/test_publishing.py::test_a_commit_is_answered_although_there_is_no_memory_to_publish_the_view",
-    "tests/core/store/test_branch_store.py::test_a_cut_cache_is_built_anew",
+    "tests/core/store/test_branch_store.py::test_a_cut_cache_is_built_again",
     "tests/core/store/test_branch_store.py::test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer",
     "tests/core/store/test_branch_store.py::test_queries_and_commits_go_on_when_the_cache_finds_no_space",
 )
-"""What is left out of these files and folders: it takes long, and misses nothing that a shorter test does not."""
+"""Tests that are left out: they take long, and miss nothing that a shorter test does not."""
 
 
 def storage(*modules: str) -> Request:
@@ -135,7 +135,7 @@ ALWAYS = (
     "kbcore.storage.files.publish: a copy for `fs.replace(layout.tmp_path(path), path)`",
     "kbcore.storage.lock._try: no `fs.flock(fd, LOCK_EXCLUSIVE)`",
 )
-"""What even the slice takes out."""
+"""Guards that even the slice takes out."""
 
 MISSING = (
     "tests/core/storage/test_frame.py",

@@ -15,35 +15,15 @@ from kbcore.errors import (
     BackupDamaged,
     FormatTooNew,
 )
-from kbcore.maintenance.compacting import compact
 from kbcore.storage import archive
 from kbcore.storage.fs import RealFs
-from kbcore.store import branches
-from tests.fault.backups import KEYS, backed_up, restored
-from tests.support.disk.damage import put
+from tests.fault.backups import backed_up, file, project, restored
 from tests.support.effort.scale import tries
-from tests.support.repository.project import Project
-from tests.support.repository.repos import git
+
+__all__ = ["file", "project"]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a repository with two branches, one of which was compacted."""
-    project = Project(tmp_path / "repo")
-    put(project, KEYS[:3])
-    compact(project.workspace(), "main")
-    put(project, KEYS[3:])
-    git(project.root, "branch", "side/one")
-    branches.ensure(project.workspace(), "side/one")
-    put(project, "S", "side/one")
-    return project
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "kb.backup"
-
-
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_every_cut_and_every_flipped_byte_of_a_backup_is_noticed(project, file, tally) -> None:
     backed_up(project, file)
@@ -193,9 +173,9 @@ HOSTILE: dict[str, tuple[Callable[[Members], Members], str]] = {
     "a file too few": (lambda members: [members[0], *members[2:]], "and its content differ"),
     "a wrong digest": (with_list(lambda said: said["branches"][0]["files"][0].update(sha256="0" * 64)), "not what was"),
     "a wrong length": (with_list(lambda said: said["branches"][0]["files"][0].update(length=1)), "content differ"),
-    "a wrong branch": (with_list(lambda said: said["branches"][0].update(branch="../evil")), "than the head does"),
+    "a wrong branch": (with_list(lambda said: said["branches"][0].update(branch="../evil")), "differs from the head"),
     "a branch twice": (with_list(lambda said: said["branches"][1].update(branch="main")), "a branch twice"),
-    "a wrong seq": (with_list(lambda said: said["branches"][0].update(seq=99)), "than the head does"),
+    "a wrong seq": (with_list(lambda said: said["branches"][0].update(seq=99)), "differs from the head"),
     "a newer format": (with_list(lambda said: said.update(format=2)), "has backup format 2"),
     "a member of the list that is not known": (with_list(lambda said: said.update(more=1)), "cannot be read"),
     "a list that is none": (

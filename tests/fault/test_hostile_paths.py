@@ -78,7 +78,7 @@ PLACES = (
     *("docs/requirements/a.md", f"{STORES_NAME}/main/lock", ".kb/rules/a.yaml", "symbols.yaml"),
     f"{STORES_NAME}/main/journal-0000000001.jsonl",
 )
-"""What KB reads without being asked to."""
+"""Files that KB reads without being asked to."""
 
 
 @pytest.fixture
@@ -104,6 +104,7 @@ def three_uses(project: Project) -> list[str]:
     return found
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.fault("H1")
 @pytest.mark.parametrize("place", PLACES[:: tries(2, 1)])
 def test_what_is_no_file_in_the_place_of_one_is_refused_at_once(place, used, tally) -> None:
@@ -124,6 +125,7 @@ def test_what_is_no_file_in_the_place_of_one_is_refused_at_once(place, used, tal
     tally.done(at_least=6)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H1")
 def test_a_link_out_of_the_repository_is_not_followed_wherever_it_lies(used, tally, tmp_path) -> None:
     root, secret = used.root, tmp_path / "secret"
@@ -267,6 +269,7 @@ WRITTEN = (
 )
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H1")
 def test_a_branch_of_any_name_gets_a_directory_of_its_own_and_runs_nothing(tally, tmp_path) -> None:
     project = Project(tmp_path / "p")
@@ -408,9 +411,10 @@ def test_nothing_that_a_repository_configures_to_be_run_is_run(used, tally) -> N
     tally.done(at_least=12)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H1")
-def test_bytes_that_are_no_text_in_files_of_the_store_and_cache_are_told_or_passed_over(used, tally) -> None:
-    """What KB keeps for itself may hold anything: a key that is no UTF-8, or JSON without an end to its depth."""
+def test_bytes_that_are_no_text_in_files_of_the_store_and_cache_are_reported_or_ignored(used, tally) -> None:
+    """The files that KB keeps for itself may hold a key that is no UTF-8, or JSON without an end to its depth."""
     deep = b'{"format":1,"stamps":' + b'{"a":' * 100_000
     for pattern in (f"{CACHES_NAME}/**/stamps*", f"{STORES_NAME}/main/lock", f"{STORES_NAME}/main/*.json*"):
         for path in list(used.root.glob(pattern)):

@@ -121,6 +121,7 @@ def test_a_commit_answers_only_after_the_record_and_the_head_are_durable(tmp_pat
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F1")
 def test_no_system_call_on_the_store_goes_past_the_file_system_layer(tmp_path: Path, tally) -> None:
     for work in KILLED:

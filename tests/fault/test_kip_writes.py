@@ -1,6 +1,6 @@
 """K2: random commands of KML leave what a plain model of KIP's data comes to, and answer what it answers.
 
-Each is repeated, tried as a dry run, now and then reverted, and in the end everything is folded anew.
+Each is repeated, tried as a dry run, now and then reverted, and in the end everything is folded again.
 """
 
 from __future__ import annotations
@@ -62,26 +62,26 @@ def state_of(kip: Kip) -> State:
 def outcome_of(kip: Kip, command: dict[str, Any], **options: Any) -> Any:
     """Return the answer of a command, or the code of its refusal; ids as the keys of the model."""
     try:
-        told = kip(text_of(command), **options)
+        reported = kip(text_of(command), **options)
     except KipRefused as error:
         return error.data["kip_code"]
-    if told.get("merged"):
-        values = [[one["key"], one["kept"]["value"], one["other"]["value"]] for one in told["conflicts"]]
-        return told | {"conflicts": in_order(values)}
-    if "blocks" not in told:
-        return told
-    told["nodes"] = len(told.pop("upsert_concept_nodes"))
-    told["links"] = len(told.pop("upsert_proposition_links"))
-    del told["blocks"]
-    return told
+    if reported.get("merged"):
+        values = [[one["key"], one["kept"]["value"], one["other"]["value"]] for one in reported["conflicts"]]
+        return reported | {"conflicts": in_order(values)}
+    if "blocks" not in reported:
+        return reported
+    reported["nodes"] = len(reported.pop("upsert_concept_nodes"))
+    reported["links"] = len(reported.pop("upsert_proposition_links"))
+    del reported["blocks"]
+    return reported
 
 
 def expected_of(model: Model, command: dict[str, Any]) -> Any:
     try:
-        told = model.run(command)
+        reported = model.run(command)
     except Refused as refused:
         return str(refused)
-    return {name: len(found) for name, found in told.items()} if "nodes" in told else told
+    return {name: len(found) for name, found in reported.items()} if "nodes" in reported else reported
 
 
 def run(root: Path, seed: int) -> int:
@@ -114,7 +114,7 @@ def run(root: Path, seed: int) -> int:
             assert same(state_of(kip), before), f"reverted: {text_of(command)}"
     kip.project.close()
     shutil.rmtree(caches_at(root) / "main", ignore_errors=True)
-    assert same(state_of(kip), model.elements), "folded anew"
+    assert same(state_of(kip), model.elements), "folded again"
     kip.project.close()
     return COMMANDS
 
@@ -123,6 +123,7 @@ def _merged(command: dict[str, Any], expected: Any) -> bool:
     return command["do"] == "merge" and isinstance(expected, dict)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("K2")
 def test_random_commands_leave_and_answer_what_the_model_does(tmp_path: Path, tally) -> None:
     for seed in in_time(range(SEED * 1000, SEED * 1000 + tries(6, 60, 2000)), 60):

@@ -26,6 +26,7 @@ from kbcore.model.record import Operation, PutNode, StateLink
 from kbcore.store.write_request import Request
 from tests.support.docs.help_pages import commands
 from tests.support.effort.scale import SCALE
+from tests.support.logic.engines import engine_variables
 from tests.support.processes.cli import environment, program
 from tests.support.processes.own_time import own_time_s
 from tests.support.processes.session import Session
@@ -69,7 +70,7 @@ CHANGES: Final = {
     "entities": [{"id": "REQ-NEW", "type": "req", "title": "new", "status": "open"}],
     "edges": [{"type": "depends_on", "from": "REQ-100", "to": "REQ-99"}],
 }
-"""What is there already, and what is not."""
+"""Names that exist already, and names that do not."""
 
 UPSERT: Final = 'UPSERT { CONCEPT ?a { {type: "Person", name: "A"} SET ATTRIBUTES {x: 1} } }'
 KIP: Final = (
@@ -108,6 +109,9 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "schema": [("schema",)],
     "check": [("check", "--fail-on", "never"), ("check", "--since", "1", "--fail-on", "never")],
     "kip": [("kip", KIP[0]), ("kip", UPSERT)],
+    "prolog": [("prolog", "-g", "depends_on('REQ-100', X)"), ("prolog", "-g", ":assert p(1).")],
+    "prolog install": NO_STORE,
+    "prolog engines": NO_STORE,
     "apply": [("apply", "--dry-run", "changes.json"), ("apply", "changes.json"), ("apply", "changes.json")],
     "sync": [("sync",), ("sync", "--rebuild")],
     "sleep": [("sleep", "--dry-run", "--force")],
@@ -133,6 +137,10 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "restore": [("restore", "out.backup", "--dry-run"), ("restore", "out.backup", "--replace")],
     "rollback": [("rollback", "--to", "1")],
     "compact": [("compact",), ("check", "--fail-on", "never")],
+    "share": [("share", "--dry-run")],
+    "merge": "Another branch is needed.",
+    "resolve": [("resolve",)],
+    "redact": [("redact", "REQ-40", "--field", "title", "--yes")],
     "watch": NO_END,
     "mcp": NO_END,
     "mcp install": NO_STORE,
@@ -145,10 +153,10 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "hooks status": NO_STORE,
     "demo": NO_STORE,
 }
-"""What is run of each command, in this order; a text says why nothing is."""
+"""The calls of each command, in this order; a text says why there is none."""
 
 HANGING: Final = [("check", "--fail-on", "never"), ("apply", "--dry-run", "changes.json"), ("kip", UPSERT)]
-"""What hung before anything was done about it: all that an everyday run asks."""
+"""Calls that once did not end: all that an everyday run asks."""
 
 TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
     "kb_query": [{"limit": 5}, {"type": "edge", "limit": 5}, {"from": "REQ-100", "depth": 3}],
@@ -159,12 +167,24 @@ TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
     "execute_kip": [{"command": one} for one in KIP],
     "execute_kip_readonly": [{"command": KIP[0]}],
     "kb_sleep": [{}],
+    "clauses": [
+        {"operation": "assert", "clauses": "edges(N) :- aggregate_all(count, edge(_, _, _), N)."},
+        {"operation": "retract", "clauses": "edges(N) :- aggregate_all(count, edge(_, _, _), N)."},
+    ],
+    "files": [{"operation": "list"}],
+    "workspace": [{"operation": "snapshot"}, {"operation": "list_symbols"}],
+    "query_start": [{"query": "entity(Id, req, Title, Status), edge(depends_on, Id, _)"}],
+    "query_next": [{}],
+    "query_close": [{}],
+    "help": [{}],
 }
 PROMPTS: Final = {
     "start_feature": {"requirement": "REQ-100"},
     "record_decision": {"concerns": "REQ-100", "title": "t"},
     "review_changes": {},
     "find_gaps": {},
+    "expert": {},
+    "knowledge": {"mode": "analyzer"},
 }
 
 
@@ -243,6 +263,7 @@ def _end_of(output: IO[bytes]) -> str:
     return output.read()[-500:].decode(errors="replace")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("L1")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_every_command_ends_on_a_large_store(
@@ -265,7 +286,7 @@ def test_every_tool_prompt_and_resource_ends_on_a_large_store(
     shape: Shape, stores: Callable[[Shape], Path], tmp_path: Path, tally
 ) -> None:
     root = copied(stores(shape), tmp_path / "repo")
-    session = Session(root, "--toolsets", "all")
+    session = Session(root, "--toolsets", "all", env=engine_variables("wasm"))
     try:
         for method, params in requests(session):
             tally.tried()

@@ -79,7 +79,7 @@ TAKEN = {
     "great depth": "there is a smaller limit",
     "record": "the frame and the other fields take some of it",
 }
-"""Why a value of exactly the limit is not one that is taken."""
+"""The reason that a value of exactly the limit is refused."""
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -88,6 +88,7 @@ def contents(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in paths}
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F25")
 def test_one_more_than_a_limit_is_refused_before_any_write_and_the_limit_itself_is_taken(
     project: Project, tally

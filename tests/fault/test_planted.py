@@ -14,7 +14,7 @@ import pytest
 from kbcore.view import database
 from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.database import Room
-from kbcore.view.text_search import BODIES
+from kbcore.view.text_index_cache import BODIES
 from tests.support.effort.scale import SCALE, spread
 from tests.support.processes.cli import environment, run_kb
 from tests.support.processes.spoken import Spoken
@@ -54,7 +54,7 @@ FOREIGN = {
     "a macro that returns a table": "create macro mine() as table select 1 as i",
     "rows without end": "insert into record (seq) select 1 from range(20000000)",
 }
-"""What a file may hold that KB never puts into one; a notice tells of each."""
+"""Contents of a file that KB never writes; a notice reports each."""
 
 OTHER = {
     "a table more": "create table other (i integer)",
@@ -65,7 +65,7 @@ OTHER = {
     "a column whose name holds others": "alter table node_src rename to hidden; create table node_src "
     '("src VARCHAR, id" VARCHAR)',
 }
-"""What another version of KB may have made: it is built again without a word."""
+"""Contents that another version of KB may have made: they are built again without a message."""
 
 
 @pytest.fixture
@@ -107,6 +107,7 @@ def read(project: Project) -> tuple[list[str], list[str]]:
     return titles, notices
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H3")
 def test_a_planted_view_answers_nothing_and_is_named_and_built_again(base, tally) -> None:
     path = cache_of(base) / VIEW
@@ -131,6 +132,7 @@ def test_a_planted_view_answers_nothing_and_is_named_and_built_again(base, tally
     tally.done(at_least=8)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H3")
 def test_no_command_and_no_tool_answers_from_a_planted_file(base, tally) -> None:
     path = cache_of(base) / VIEW
@@ -164,6 +166,7 @@ def test_no_command_and_no_tool_answers_from_a_planted_file(base, tally) -> None
     tally.done(at_least=13)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H3")
 def test_a_planted_index_of_text_and_planted_documents_answer_nothing(base, tally) -> None:
     folder = cache_of(base)
@@ -191,6 +194,7 @@ def test_a_planted_index_of_text_and_planted_documents_answer_nothing(base, tall
     tally.done(at_least=8)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H3")
 def test_macros_with_the_names_of_all_functions_are_refused_and_none_is_called(base, tally) -> None:
     path = cache_of(base) / VIEW
@@ -226,6 +230,7 @@ def test_macros_with_the_names_of_all_functions_are_refused_and_none_is_called(b
     tally.done(at_least=500)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H3")
 def test_no_link_in_the_way_of_a_cache_is_followed(base, tally, tmp_path) -> None:
     folder = cache_of(base)

@@ -18,7 +18,7 @@ from tests.support.effort.scale import SCALE, SEED, tries
 
 ROOT = Path("/store")
 BROKEN = (KBError, AssertionError, OSError, ValueError, KeyError)
-"""What shows a broken promise: the store refuses, or ``check`` finds that something is not as it must be."""
+"""Signs of a broken promise: the store refuses, or ``check`` finds that something is not as it must be."""
 
 LeftOut = Callable[[MemoryDisk], bool]
 
@@ -73,6 +73,7 @@ def broken(fs: MemoryDisk, work: Workload, acked: Acked, *, is_refused: bool = F
     return ""
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.fault("F4")
 @pytest.mark.parametrize("work", SOAKED if SCALE == "soak" else WORKLOADS, ids=lambda work: work.name)
 def test_a_loss_of_power_at_any_moment_keeps_what_was_acknowledged(work: Workload, tally) -> None:

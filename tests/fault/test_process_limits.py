@@ -127,6 +127,7 @@ def test_a_server_at_a_limit_that_suffices_answers_every_call(limit_mib: int, st
     tally.tried()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F28")
 def test_an_answer_that_needs_more_than_there_is_is_an_error_of_that_call_alone(stored: Project, tally: Any) -> None:
     greedy = (
@@ -152,6 +153,7 @@ def test_a_command_at_a_limit_that_suffices_does_its_work(
     tally.tried()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F28")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user that has no process yet")
 def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: Project, tally: Any) -> None:
@@ -170,6 +172,7 @@ def test_without_a_thread_to_begin_with_a_command_and_a_server_say_so(project: P
     tally.tried()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F28")
 @pytest.mark.parametrize("limit", range(8, 14, 2))
 def test_too_few_open_files_to_start_git_is_no_fault_of_git(limit: int, stored: Project, tally: Any) -> None:

@@ -6,41 +6,27 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from kbcore.storage.fs import RealFs
-from tests.fault.crowded import of_readers, readers
-from tests.support.crowd.crowd import Crowd, fast_place
-from tests.support.crowd.crowd_jobs import TOKEN
-from tests.support.effort.scale import SCALE, tries
+from tests.fault.crowded import of_readers, project, readers
+from tests.support.crowd.crowd import Crowd
+from tests.support.effort.scale import tries
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project
 
 SOON_S = 0.1
-"""How long after the death of its holder a lock has a new one, usually; one moment of a busy machine is longer."""
+"""The usual time from the death of its holder until a lock has a new one; one moment of a busy machine is longer."""
 
 
 LATE_S = 8.0
 
 
-@pytest.fixture(params=["memory", "disk"][: tries(1, 2)])
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
-    """A project with the token in it, where calls are fast and where a sync takes its time."""
-    with ExitStack() as stack:
-        place = stack.enter_context(fast_place(tmp_path)) if request.param == "memory" else tmp_path
-        made = Project(place / "a project", fs=RealFs())
-        stack.callback(made.close)
-        if SCALE == "soak":
-            # Thirty-two of them on a few cores: that somebody waits his ten seconds in vain is no fault there.
-            made.write({".kb/config.json": '{"lockWaitSeconds": 600}'})
-        made.apply(entities=[{"id": TOKEN, "type": "req", "title": "t", "status": "open"}])
-        yield made
+__all__ = ["project"]
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F13")
 def test_the_lock_of_a_holder_that_died_is_taken_at_once(crowd: Crowd, tmp_path: Path, tally) -> None:
     path, count = str(tmp_path / "lock"), tries(6, 200)
@@ -151,6 +137,7 @@ def test_a_forked_child_does_not_keep_the_lock_that_its_parent_has_left(crowd: C
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F13")
 def test_readers_answer_while_a_writer_is_stopped_with_the_lock(crowd: Crowd, project: Project, tally) -> None:
     path = str(stores_at(project.root) / "main/lock")

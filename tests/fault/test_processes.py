@@ -10,18 +10,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from kbcore.errors import ChangesetIdReused, IntegrityViolation
-from kbcore.storage.fs import RealFs
-from tests.fault.crowded import of_readers, readers
+from tests.fault.crowded import of_readers, project, readers
 from tests.support.crowd import aftermath
-from tests.support.crowd.crowd import WAIT_S, Crowd, Member, fast_place, until
-from tests.support.crowd.crowd_jobs import TOKEN, pair
-from tests.support.effort.scale import SCALE, SEED, tries
+from tests.support.crowd.crowd import WAIT_S, Crowd, Member, until
+from tests.support.crowd.crowd_jobs import pair
+from tests.support.effort.scale import SEED, tries
 from tests.support.processes.cli import environment
 from tests.support.processes.lines import Message
 from tests.support.repository.places import stores_at
@@ -37,18 +35,7 @@ EDITS_S = 120.0
 """Longer than one of several processes waits for its turn to edit a document, and for what it does then."""
 
 
-@pytest.fixture(params=["memory", "disk"][: tries(1, 2)])
-def project(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Project]:
-    """A project with the token in it, where calls are fast and where a sync takes its time."""
-    with ExitStack() as stack:
-        place = stack.enter_context(fast_place(tmp_path)) if request.param == "memory" else tmp_path
-        made = Project(place / "a project", fs=RealFs())
-        stack.callback(made.close)
-        if SCALE == "soak":
-            # Thirty-two of them on a few cores: that somebody waits his ten seconds in vain is no fault there.
-            made.write({".kb/config.json": '{"lockWaitSeconds": 600}'})
-        made.apply(entities=[{"id": TOKEN, "type": "req", "title": "t", "status": "open"}])
-        yield made
+__all__ = ["project"]
 
 
 class Writers:
@@ -97,7 +84,7 @@ class Writers:
         return sum(map(len, self._open))
 
     def kill(self, number: int) -> None:
-        """Kill a writer; another takes its place, and sends again what it was not told about."""
+        """Kill a writer; another takes its place, and sends again what was not acknowledged to it."""
         self._take(number, self.members[number].kill())
         self.members[number] = self._new(number)
         self.members[number].send(pairs=self._open[number])
@@ -117,6 +104,7 @@ def judge(tally, point: object, project: Project, acked: dict[str, int], violate
         tally.violated(point, what)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F3")
 def test_processes_that_are_killed_at_random_times_lose_nothing_that_was_acknowledged(
     crowd: Crowd, project: Project, tally
@@ -147,6 +135,7 @@ def test_processes_that_are_killed_at_random_times_lose_nothing_that_was_acknowl
     tally.done(at_least=kills)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F3")
 def test_processes_that_edit_one_document_lose_nothing_that_was_acknowledged(
     crowd: Crowd, project: Project, tally
@@ -175,7 +164,7 @@ def _lost(project: Project, acked: set[str]) -> Iterator[str]:
     text, node = (project.root / SHARED).read_text(), project.node("SHARED")
     assert node is not None
     for name, value in (word.split("=") for word in acked if "=" in word):
-        if f"\n{name}: {value}\n" not in text:
+        if f'\n{name}: "{value}"\n' not in text:  # a number that is meant as text is quoted
             yield f"{name} is not in the file"
         if node.fields.get(f"attributes.{name}") != value:
             yield f"{name} is not in the records"
@@ -196,6 +185,7 @@ def _until_done(member: Member) -> list[Message]:
     return said
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F12")
 def test_of_all_who_saw_the_same_state_exactly_one_can_change_it(crowd: Crowd, project: Project, tally) -> None:
     count, rounds, each = tries(2, 8, 16), tries(1, 3, 40), 5
@@ -247,7 +237,7 @@ class Compactors:
         return self.crowd.member("crowd_jobs:compacting", root=self.root)
 
     def compact(self, orders: list[Message]) -> None:
-        """Let each do as it is told."""
+        """Let each do its job."""
         for member, order in zip(self.members, orders, strict=True):
             member.send(**order)
         for at, member in enumerate(self.members):
@@ -261,6 +251,7 @@ class Compactors:
                 self.calls = max(self.calls, answer["calls"])
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F17")
 @pytest.mark.parametrize("prunes", [True, False][: tries(1, 2)], ids=["prunes", "keeps"][: tries(1, 2)])
 def test_compaction_under_writers_and_readers_changes_no_answer(
@@ -297,6 +288,7 @@ def test_compaction_under_writers_and_readers_changes_no_answer(
     tally.done(at_least=rounds)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F19")
 def test_a_changeset_takes_effect_once_however_often_and_by_whomever_it_is_sent(
     crowd: Crowd, project: Project, tally
@@ -340,6 +332,7 @@ def test_a_changeset_takes_effect_once_however_often_and_by_whomever_it_is_sent(
     tally.done(at_least=2 * count)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F3")
 def test_of_two_imports_at_once_that_claim_one_former_id_one_is_refused(tmp_path: Path, tally) -> None:
     project = Project(tmp_path / "repo")

@@ -85,6 +85,7 @@ class Between(LoggingFs):
         return super()._run(kind, method, args)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F2")
 def test_a_process_that_replaces_the_pointer_between_two_calls_of_another_leaves_the_stores_whole(
     older: Project, tally

@@ -8,6 +8,7 @@ import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,37 +19,19 @@ from kbcore.errors import (
     StoreWentBack,
 )
 from kbcore.maintenance import epochs
-from kbcore.maintenance.compacting import compact
 from kbcore.storage import head, layout
 from kbcore.storage.fs import RealFs
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.history.log import log
-from tests.fault.backups import KEYS, backed_up, restored
+from tests.fault.backups import backed_up, file, project, restored
 from tests.support.disk.damage import entities, is_proven, put, put_back, reset
 from tests.support.disk.faultfs import Crash, CrashingFs, FailingFs, LoggingFs, NoSyncFs
 from tests.support.effort.scale import tries
 from tests.support.repository.project import AUTHOR, Project
-from tests.support.repository.repos import git
 
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    """Return a repository with two branches, one of which was compacted."""
-    project = Project(tmp_path / "repo")
-    put(project, KEYS[:3])
-    compact(project.workspace(), "main")
-    put(project, KEYS[3:])
-    git(project.root, "branch", "side/one")
-    branches.ensure(project.workspace(), "side/one")
-    put(project, "S", "side/one")
-    return project
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "kb.backup"
+__all__ = ["file", "project"]
 
 
 @pytest.mark.fault("D3")
@@ -110,6 +93,7 @@ def test_a_store_that_is_restored_at_its_own_head_keeps_its_id(project, file, ta
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("is_gone", [False, True], ids=["went back", "gone"])
 def test_a_backup_that_ends_where_a_store_went_back_to_settles_the_loss(is_gone, project, file, tally) -> None:
@@ -139,6 +123,7 @@ def test_a_backup_that_ends_where_a_store_went_back_to_settles_the_loss(is_gone,
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_a_backup_from_before_a_new_epoch_ends_the_later_id_too(project, file, tally) -> None:
     directory = project.workspace().folders.directory_of("main")
@@ -159,9 +144,8 @@ def test_a_backup_from_before_a_new_epoch_ends_the_later_id_too(project, file, t
     tally.done()
 
 
-@pytest.mark.fault("D3")
-@pytest.mark.parametrize("when", ["before", "after", "half"])
-def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(when, project, file, tally) -> None:
+def calls_of_restore(project: Project, file: Path) -> tuple[Path, Path, list[Any]]:
+    """Restore a backup over a later store; return the folder of the stores, its copy from before, and the calls."""
     backed_up(project, file, "main")
     put(project, "FG")
     project.pool.close()
@@ -170,7 +154,15 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
     shutil.copytree(parent, saved)
     project.machine.fs = probe = LoggingFs(NoSyncFs())
     restored(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(40, 1)):
+    return parent, saved, probe.calls
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.fault("D3")
+@pytest.mark.parametrize("when", ["before", "after", "half"])
+def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(when, project, file, tally) -> None:
+    parent, saved, calls = calls_of_restore(project, file)
+    for at in range(0, len(calls), tries(40, 1)):
         reset(project, saved, parent)
         project.machine.fs = dying = CrashingFs(at, when=when, inner=NoSyncFs())
         with pytest.raises(Crash):
@@ -183,22 +175,16 @@ def test_a_restore_that_ends_at_any_call_leaves_the_old_store_or_the_new_one(whe
             pass  # whoever takes the lock next puts a store back that made room
         found = "".join(sorted(entities(project)))
         if found not in {"ABCDE", "ABCDEFG"} or not is_proven(project):
-            tally.violated((when, at, probe.calls[at]), found)
+            tally.violated((when, at, calls[at]), found)
     tally.done(at_least=tries(3, 10))
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D3")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(code, project, file, tally) -> None:
-    backed_up(project, file, "main")
-    put(project, "FG")
-    project.pool.close()
-    parent = project.workspace().folders.directory_of("main").parent
-    saved = file.with_name("saved")
-    shutil.copytree(parent, saved)
-    project.machine.fs = probe = LoggingFs(NoSyncFs())
-    restored(project, file, replaces=True)
-    for at in range(0, len(probe.calls), tries(40, 1)):
+    parent, saved, calls = calls_of_restore(project, file)
+    for at in range(0, len(calls), tries(40, 1)):
         reset(project, saved, parent)
         project.machine.fs = failing = FailingFs(at, code, when="half", inner=NoSyncFs())
         tally.tried()
@@ -214,22 +200,16 @@ def test_a_restore_in_which_a_call_fails_leaves_the_old_store_or_the_new_one(cod
             pass  # whoever takes the lock next puts a store back that made room
         found = "".join(sorted(entities(project)))
         if found not in ({"ABCDEFG"} if says_no else {"ABCDE", "ABCDEFG"}) or not is_proven(project):
-            tally.violated((code, at, probe.calls[at]), (found, says_no))
+            tally.violated((code, at, calls[at]), (found, says_no))
     tally.done(at_least=tries(3, 10))
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_moved(project, file, tally) -> None:
-    backed_up(project, file, "main")
-    put(project, "FG")
-    project.pool.close()
-    parent = project.workspace().folders.directory_of("main").parent
-    saved = file.with_name("saved")
-    shutil.copytree(parent, saved)
-    project.machine.fs = probe = LoggingFs(NoSyncFs())
-    restored(project, file, replaces=True)
+    parent, saved, calls = calls_of_restore(project, file)
     reset(project, saved, parent)
-    project.machine.fs = FailingFs(probe.calls.index(("mkdir", ".trash")), errno.EIO, inner=NoSyncFs())
+    project.machine.fs = FailingFs(calls.index(("mkdir", ".trash")), errno.EIO, inner=NoSyncFs())
     tally.tried()
     with pytest.raises(CommitUncertain, match="is in place, but the store that was there"):
         restored(project, file, replaces=True)
@@ -242,6 +222,7 @@ def test_a_store_that_took_its_place_is_said_to_although_the_other_could_not_be_
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_two_restores_at_once_leave_one_whole_store(project, file, tally) -> None:
     backed_up(project, file, "main")
@@ -272,6 +253,7 @@ class WritingMeanwhile(NoSyncFs):
             self._write.pop()()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_a_record_that_is_written_while_a_restore_works_is_known_to_be_gone(project, file, tally) -> None:
     backed_up(project, file, "main")
@@ -289,6 +271,7 @@ def test_a_record_that_is_written_while_a_restore_works_is_known_to_be_gone(proj
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D3")
 def test_a_backup_that_replaces_an_unrelated_store_says_nothing_of_lost_records(project, file, tmp_path, tally) -> None:
     backed_up(project, file, "main")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kbcore import interrupting, limits
+from kbcore.editing.renaming import rename
 from kbcore.errors import (
     Damaged,
     FormatTooNew,
@@ -23,7 +24,9 @@ from kbcore.storage import head, layout, verify
 from kbcore.storage.fs import RealFs
 from kbcore.store.history.log import Selection, log, record_json
 from kbcore.store.history.moment import read_at
+from kbcore.store.history.touched import touched
 from kbcore.view.history import state_at
+from tests.core.editing.renamed import target
 from tests.fault.damaged_stores import (
     KINDS,
     done,
@@ -47,7 +50,7 @@ from tests.support.disk.damage import (
     put as put_keys,
 )
 from tests.support.effort.scale import tries
-from tests.support.repository.project import AUTHOR, Project
+from tests.support.repository.project import AUTHOR, Project, req
 
 __all__ = ["harmed", "models"]
 
@@ -57,6 +60,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "repo")
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 def test_one_flipped_byte_in_a_sealed_segment_costs_no_entity(project: Project, tally) -> None:
     count = tries(2_001, 40_001)
@@ -94,9 +98,9 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
     assert entities(project) == set("ABCDEFG")
     assert [row["seq"] for row in log(project.view())] == [8, 7, 6, 5, 4, 2, 1]
     store = project.workspace().store("main")
-    told = record_json(store, project.view(), 8)
-    assert told["holes"] == msgspec.to_builtins(one.holes)
-    assert (told["holes"][0]["before"], told["holes"][0]["after"]) == (of.holes[0].before, of.holes[0].after)
+    reported = record_json(store, project.view(), 8)
+    assert reported["holes"] == msgspec.to_builtins(one.holes)
+    assert (reported["holes"][0]["before"], reported["holes"][0]["after"]) == (of.holes[0].before, of.holes[0].after)
     for seq, names in ((1, "A"), (2, "AB"), (5, "ABCDE"), (8, "ABCDEFG")):
         assert read_at(store, str(seq), lambda view, at: {*state_at(view, at).nodes}) == set(names)
     with pytest.raises(KBError, match="seq 4 is not proven: record 3 is missing"):
@@ -106,6 +110,29 @@ def test_records_before_and_after_the_missing_ones_are_kept_and_named(project: P
     assert "record 3 is missing since the salvage that record 8 documents" in again.warnings[0]
     assert "prun" not in " ".join(again.warnings)
     assert salvaged(project)[0].copy == "", "there is nothing left to salvage"
+    tally.done()
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.fault("D2")
+def test_records_before_the_missing_ones_have_the_changes_that_they_had(project: Project, tally) -> None:
+    project.sync({"docs/requirements/A.md": req("A", depends_on="[B]")})
+    project.sync({"docs/requirements/B.md": req("B")})
+    rename(target(project), "B", "N")
+    project.sync({"docs/requirements/B.md": None})
+    put_keys(project, "XYZ")
+    compact(project.workspace(), "main")
+    view = project.view()
+    seqs = range(1, 6)
+    before = [one for one in log(view) if one["seq"] in seqs], touched(view, seqs, limit=10), log(view, id="A")
+    assert [one["summary"]["edges"] for one in before[0]] == [0, 1, 0, 1, 1], "a record resolves an edge of others"
+    flip(project.workspace().folders.directory_of("main") / FIRST, b"Title of Y")
+    forget(project)
+    tally.tried()
+    salvaged(project)
+    view = project.view()
+    after = [one for one in log(view) if one["seq"] in seqs], touched(view, seqs, limit=10), log(view, id="A")
+    assert after == before
     tally.done()
 
 
@@ -129,6 +156,7 @@ def test_zeroed_bytes_near_the_end_leave_the_other_records(length: int, project:
     tally.done()
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize(
     "change",
@@ -185,6 +213,27 @@ def test_without_a_snapshot_the_facts_around_the_missing_records_are_carried_on(
 
 
 @pytest.mark.fault("D2")
+def test_an_entity_that_a_proven_record_creates_for_several_sources_keeps_the_fields_of_each(project, tally) -> None:
+    files = {"docs/requirements/A.md": req("A"), "docs/requirements/B.md": req("B")}
+    project.sync(files)
+    project.apply(entities=[{"id": "A", "owner": "ada", "attributes": {"k": "v"}}])
+    project.sync({"docs/requirements/A.md": None})
+    project.sync(files)
+    wanted = project.node("A")
+    project.sync({"docs/requirements/B.md": req("B", title="Lost title")})
+    flip(project.workspace().folders.directory_of("main") / FIRST, b"Lost title")
+    forget(project)
+    tally.tried()
+    (one,) = salvaged(project)
+    assert [(hole.first, hole.last) for hole in one.holes] == [(5, 5)]
+    assert not any("too little is left" in doubt for doubt in one.doubts)
+    assert project.node("A") == wanted
+    assert wanted.fields["owner"] == "ada"
+    assert is_proven(project)
+    tally.done()
+
+
+@pytest.mark.fault("D2")
 def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(project: Project, tally) -> None:
     directory = filled(project, "AB")
     project.apply(
@@ -211,8 +260,8 @@ def test_what_only_a_cached_view_knows_enters_as_a_record_marked_unproven(projec
         "B": True,
         "NEW": True,
     }
-    told = record_json(project.workspace().store("main"), project.view(), 5)
-    assert (told["source"], told["unproven"]["seq"]) == ("unproven", 4)
+    reported = record_json(project.workspace().store("main"), project.view(), 5)
+    assert (reported["source"], reported["unproven"]["seq"]) == ("unproven", 4)
     assert [row["seq"] for row in log(project.view(), Selection(source="unproven"))] == [5]
     assert is_proven(project)
     tally.done()
@@ -350,7 +399,7 @@ def test_an_old_head_beside_a_damaged_record_costs_no_other_record(project: Proj
     tally.tried()
     with pytest.raises(KBError, match="does not match") as refused:
         rebuild_head(project.workspace(), "main", AUTHOR)
-    assert "`kb doctor --salvage --branch main`" in refused.value.hint
+    assert "`kb doctor --salvage --branch main --yes`" in refused.value.hint
     (one,) = salvaged(project)
     assert [(hole.first, hole.last) for hole in one.holes] == [(2, 2)]
     assert entities(project) == set("ACDE")

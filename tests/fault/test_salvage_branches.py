@@ -43,6 +43,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "repo")
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 def test_a_file_that_branches_share_is_salvaged_for_all_of_them(project: Project, tally) -> None:
     directory = filled(project, "ABCDE", seal_after="E")
@@ -90,6 +91,7 @@ def test_records_that_another_branch_has_sound_are_taken_from_there(project: Pro
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("left", [None, 0, 1, 2], ids=["no file", "no record", "one record", "two records"])
 def test_a_lost_end_that_another_branch_has_is_written_into_the_own_file(left, project, tally) -> None:
@@ -326,6 +328,7 @@ def test_the_loss_of_a_branch_that_shares_a_file_is_accepted_by_a_command_of_its
     tally.done()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("source", ["another branch", "a cached view"])
 def test_what_can_be_proven_of_a_lost_end_is_kept(source: str, project: Project, tally) -> None:

@@ -45,6 +45,7 @@ def prepared(root: Path) -> tuple[Project, Path, Path]:
     return project, directory, root / "saved"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("when", ["before", "after", "half"])
 def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Path, tally) -> None:
@@ -66,6 +67,7 @@ def test_a_salvage_that_ends_at_any_call_can_be_repeated(when: str, tmp_path: Pa
     tally.done(at_least=tries(3, 10))
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("D2")
 def test_an_accepted_salvage_that_ends_at_any_call_can_be_repeated(tmp_path: Path, tally) -> None:
     project, directory, saved = prepared(tmp_path)
@@ -89,6 +91,7 @@ def test_an_accepted_salvage_that_ends_at_any_call_can_be_repeated(tmp_path: Pat
     tally.done(at_least=tries(3, 10))
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_salvage_in_which_a_call_fails_says_truly_whether_it_counts(code: int, tmp_path: Path, tally) -> None:

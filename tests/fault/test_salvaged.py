@@ -137,7 +137,7 @@ def test_pruning_a_salvaged_store_gives_up_no_more_than_was_asked(project: Proje
         kept = contents(directory)
         with pytest.raises(InvalidQuery, match=f"before seq {before} alone: .* records {before} to 12") as refused:
             compact(project.workspace(), "main", prune_before=before)
-        assert f"--prune-before {answer}`" in refused.value.hint
+        assert f"--prune-before {answer} --branch main`" in refused.value.hint
         assert contents(directory) == kept
         tally.done()
     assert [row["seq"] for row in log(project.view())] == [13, 12, 11, 10, 9, 8, 7, 6, 4, 3, 2, 1]
@@ -204,7 +204,7 @@ def test_writers_refuse_damage_that_was_found_and_go_on_when_it_is_gone(by: str,
 
 @pytest.mark.fault("D2")
 @pytest.mark.parametrize("change", [lambda data: data[:-5], lambda data: data + b"x\n"], ids=["cut", "grown"])
-def test_writers_refuse_a_sealed_file_of_another_size_without_being_told(change, project: Project, tally) -> None:
+def test_writers_refuse_a_sealed_file_of_another_size_without_a_note_of_damage(change, project: Project, tally) -> None:
     directory = filled(project, "ABCDE", seal_after="D")
     project.view()
     edit(directory / FIRST, change)

@@ -22,7 +22,7 @@ from kbcore.model.schema import CORE
 from kbcore.query import Condition, Query
 from kbcore.query.paging import page_of
 from kbcore.rules import RuleContext, check
-from kbcore.rules.project import Parameter, SqlPlace, sql_rule
+from kbcore.rules.project import Parameter, TextPlace, sql_rule
 from kbcore.storage.fs import RealFs
 from kbcore.store.history.moment import seq_at
 from kbcore.view.relations import RELATIONS, SqlRefused
@@ -38,9 +38,9 @@ SYSTEM = (
     *("/dev/null", "/dev/urandom", "/proc/self/", "/proc/sys", "/proc/stat", "/proc/meminfo", "/proc/cpuinfo"),
     *("/sys/fs/cgroup", "/sys/devices/system/cpu", "/etc/ssl/openssl.cnf", "/usr/local/ssl", "/tmp/kb-"),
 )
-"""What the loader, the C library and DuckDB read of a machine, and the folders that KB makes for itself."""
+"""Files that the loader, the C library and DuckDB read, and the folders that KB makes for itself."""
 
-PLACE = SqlPlace(".kb/rules/a.yaml", 4, has_lines=True)
+PLACE = TextPlace(".kb/rules/a.yaml", 4, has_lines=True)
 TIME_S = 60.0
 """More than any SQL that ends needs on a busy machine."""
 SHORT_S = 0.3
@@ -98,9 +98,9 @@ def test_a_parameter_opens_no_way_either(sandbox, tally, tmp_path) -> None:
         rule = sql_rule("mine", "error", "d", sql, PLACE, params=params)
         report = check(RuleContext(GRAPH.rows, CORE, None, sandbox), {}, only=["mine"], project=[rule])
         tally.tried()
-        told = f"{report.rules[0].reason} {report.violations}"
-        if "treasure" in told or report.rules[0].status == "ran":
-            tally.violated(sql, told)
+        reported = f"{report.rules[0].reason} {report.violations}"
+        if "treasure" in reported or report.rules[0].status == "ran":
+            tally.violated(sql, reported)
     for sql in INJECTED:
         value = sql.replace("{f}", str(secret))
         params = (Parameter("p", "", value, ".kb/rules/a.yaml:3"),)
@@ -144,6 +144,7 @@ def test_what_passed_a_look_at_the_sql_would_still_reach_nothing(sandbox, tally,
     tally.done(at_least=30)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H2")
 def test_sql_that_does_not_end_is_ended_at_its_limit(tally) -> None:
     with Sandbox(lend, Times(SHORT_S)) as hasty:
@@ -160,6 +161,7 @@ def test_sql_that_does_not_end_is_ended_at_its_limit(tally) -> None:
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H2")
 def test_sql_gets_no_more_memory_than_its_limit_and_the_next_rule_does_not_suffer(tally) -> None:
     with Sandbox(lend, Times(TIME_S)) as roomy:
@@ -207,6 +209,7 @@ def test_a_limit_of_the_settings_holds_in_a_check_of_a_branch(tally, tmp_path) -
     tally.done(at_least=0)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H2")
 def test_what_a_user_types_into_a_query_is_data(tally, tmp_path) -> None:
     project = Project(tmp_path / "p")
@@ -282,6 +285,7 @@ def permitted(project: Project) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("H2")
 def test_the_server_opens_nothing_outside_of_the_repository_and_no_connection(base, tally, tmp_path) -> None:
     log = tmp_path / "log"

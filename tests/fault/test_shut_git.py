@@ -92,6 +92,7 @@ def of_today(commands: Sequence[list[str]], how: str) -> Sequence[list[str]]:
     return commands if SCALE != "slice" else commands[how == "mount" :: 2]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F11")
 @pytest.mark.parametrize("how", ["mode", "mount"])
 def test_reading_works_and_keeps_its_view_in_the_users_cache(root, how, tally) -> None:
@@ -141,6 +142,7 @@ def clone(root: Path) -> Path:
     return made
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F11")
 @pytest.mark.parametrize("how", ["mode", "mount"])
 def test_in_a_fresh_clone_every_reading_command_answers_as_where_a_store_can_be_made(clone, how, tally) -> None:

@@ -145,6 +145,7 @@ def run_full(work: Workload, fs: FullDisk) -> str:
     return ""
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.fault("F9")
 @pytest.mark.parametrize("work", WORKLOADS, ids=lambda work: work.name)
 def test_a_disk_that_is_full_at_any_byte_refuses_and_the_same_call_succeeds_later(work: Workload, tally) -> None:
@@ -270,6 +271,7 @@ def entities(ran: Ran) -> Any:
     return (ran.status, [one["id"] for one in ran.json.get("entities", [])] if ran.out else ran.err)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F9")
 @pytest.mark.parametrize("rows", [0, 2500][: tries(1, 2)], ids=lambda rows: f"{rows} rows")
 def test_the_program_on_a_full_disk_answers_queries_and_refuses_writes(rows: int, tmp_path: Path, tally) -> None:
@@ -399,10 +401,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (("apply", "-"), ("sync",), ("delete", "
 
 
 TAKEN = (read_only, read_only_directories, no_right_to_the_lock, no_right_to_write_the_journal)
-"""What takes away a right that can be given back."""
+"""Functions that take away a right that can be given back."""
 GIVEN_AWAY = (of_another_owner, store_of_another_owner)
 CACHED = (no_right_to_the_lock, no_right_to_write_the_journal)
-"""Where a view may still be published."""
+"""Places to which a view may still be published."""
 
 
 def contents(root: Path, *, with_cache: bool = True) -> dict[str, bytes]:
@@ -422,6 +424,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F11")
 @pytest.mark.parametrize("setup", SETUPS[: tries(2, 8)], ids=lambda setup: setup.__name__)
 def test_a_store_that_cannot_be_written_answers_queries_and_gets_no_file(
@@ -458,6 +461,7 @@ def test_a_store_that_cannot_be_written_answers_queries_and_gets_no_file(
     tally.done()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F11")
 def test_a_repository_of_another_owner_that_git_does_not_trust_is_left_alone(filled: Path, tmp_path, tally) -> None:
     root = shutil.copytree(filled, tmp_path / "repo", symlinks=True)

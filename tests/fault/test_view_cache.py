@@ -1,4 +1,4 @@
-"""F21: whatever becomes of the cached view, it is right or built anew, and never gives a wrong row."""
+"""F21: whatever happens to the cached view, it is right or built again, and never gives a wrong row."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Cached:
         return (self.made.cache_dir / VIEW).read_bytes()
 
     def replayed(self) -> list[Any]:
-        """Return how everything stands at the head and at some seqs before, by the journal alone."""
+        """Return the state at the head and at some seqs before, by the journal alone."""
         head = journal.read_head(self.made.fs, self.made.directory)
         seqs = (head.seq // 2, head.seq)
         states = [replay.folded(self.made.fs, self.made.directory, head, until=seq) for seq in seqs]
@@ -70,7 +70,7 @@ class Cached:
 
     def asked(self) -> list[Any]:
         """Return the same as the view says it, by scans and by look-ups."""
-        return self.made.store.read(_told)
+        return self.made.store.read(_read)
 
     def reset(self) -> None:
         """Put the view back as it was published, with nothing beside it."""
@@ -80,7 +80,7 @@ class Cached:
         self.path.write_bytes(self.view)
 
 
-def _told(view: View) -> list[Any]:
+def _read(view: View) -> list[Any]:
     states = [lines_of(state_at(view, seq)) for seq in (view.seq // 2, view.seq)]
     nodes = sorted(node.id for node in view.nodes(IDS))
     links = sorted({link.id for link in view.touching([*IDS, "nobody", *(edge[2] for edge in LINKS)])})
@@ -209,7 +209,7 @@ DAMAGES: dict[Callable[[Cached, random.Random], None], int] = {
 }
 """Each with how often it is tried on a merge."""
 LIKELY = 15
-"""What is tried as often as that is in the slice as well, once."""
+"""Cases that are tried as often as that are in the slice as well, once."""
 
 
 @pytest.fixture
@@ -219,6 +219,7 @@ def cached(tmp_path: Path):
     made.made.close()
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F21")
 def test_a_view_that_was_damaged_in_any_way_never_gives_a_wrong_row(cached: Cached, tally) -> None:
     for damage, count in DAMAGES.items():
@@ -237,7 +238,7 @@ def test_a_view_that_was_damaged_in_any_way_never_gives_a_wrong_row(cached: Cach
 
 
 def _difference(found: Any, wanted: Any, where: str = "") -> str:
-    """Return the first place at which two nested lists differ, with what stands there."""
+    """Return the first place at which two nested lists differ, with both values."""
     if isinstance(found, list) and isinstance(wanted, list) and len(found) == len(wanted):
         pairs = zip(found, wanted, strict=True)
         return next((_difference(*pair, f"{where}/{at}") for at, pair in enumerate(pairs) if pair[0] != pair[1]), "")
@@ -311,6 +312,7 @@ def put(key: str) -> PutNode:
 MEDDLERS = (publishes_too, deletes_the_cache, puts_an_older_view_back, damages_the_view, takes_the_right_away)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.fault("F21")
 @pytest.mark.parametrize("meddler", MEDDLERS[: tries(1, 5)], ids=lambda one: one.__name__)
 def test_whoever_comes_between_two_calls_on_the_cache_changes_no_answer(
@@ -346,7 +348,7 @@ def test_whoever_comes_between_two_calls_on_the_cache_changes_no_answer(
 
 
 @pytest.mark.fault("F21")
-def test_a_view_that_is_ahead_of_the_journal_is_told_kept_and_not_believed(cached: Cached, tally) -> None:
+def test_a_view_that_is_ahead_of_the_journal_is_reported_kept_and_not_believed(cached: Cached, tally) -> None:
     for seq in range(1, tries(2, 14)):
         made = Stored(cached.made.directory.parent.parent / f"ahead {seq}")
         for number in range(seq):

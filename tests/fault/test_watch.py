@@ -1,4 +1,4 @@
-"""F24: what is told of files is lost, doubled and late, comes in storms, and is what the watcher did itself."""
+"""F24: notices of files are lost, doubled and late, come in storms, and are of what the watcher did itself."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def hard_of_hearing(seed: int) -> type[Notices]:
 
         def take(self, wait_s: float) -> set[str]:
             heard = {path for path in super().take(min(wait_s, 0.05)) if dice.random() < 0.6}
-            told, self._late = heard | self._late, {path for path in heard if dice.random() < 0.3}
-            return told
+            reported, self._late = heard | self._late, {path for path in heard if dice.random() < 0.3}
+            return reported
 
     return HardOfHearing
 
@@ -125,6 +125,7 @@ def at_once(act: Callable[[int], tuple[int, list[str]]], rounds: int) -> Iterato
         yield from pool.map(act, [SEED + number for number in range(rounds)])
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F24")
 def test_notices_that_are_lost_doubled_and_late_are_made_good_by_the_next_look_at_everything(
     tmp_path: Path, tally
@@ -156,10 +157,9 @@ def test_notices_that_are_lost_doubled_and_late_are_made_good_by_the_next_look_a
     tally.done(at_least=45)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F24")
-def test_all_that_is_told_is_taken_in_at_once_and_nothing_of_what_the_watcher_does_itself(
-    tmp_path: Path, tally
-) -> None:
+def test_every_notice_is_taken_in_at_once_and_nothing_of_what_the_watcher_does_itself(tmp_path: Path, tally) -> None:
     acts = 15
 
     def act(seed: int) -> tuple[int, list[str]]:
@@ -185,6 +185,7 @@ def test_all_that_is_told_is_taken_in_at_once_and_nothing_of_what_the_watcher_do
     tally.done(at_least=30)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F24")
 def test_a_storm_of_files_is_few_records_and_so_is_its_end(tmp_path: Path, tally) -> None:
     count, root = tries(200, 10_000), tmp_path / "repo"

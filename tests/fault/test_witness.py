@@ -24,7 +24,8 @@ from kbcore.maintenance.backup import back_up, restore
 from kbcore.maintenance.compacting import compact
 from kbcore.storage import branchdir, head, journal
 from kbcore.storage.fs import RealFs
-from kbcore.storage.witness import BranchWitness, NotedRepository, NotesFolder
+from kbcore.storage.witness import BranchWitness
+from kbcore.storage.witness_notes import NotedRepository, NotesFolder
 from kbcore.store import branches
 from kbcore.store.branches import lost
 from tests.fault.test_dying import lengths
@@ -398,6 +399,7 @@ for number in range(int(sys.argv[3])):
 """
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F26")
 def test_two_processes_that_write_and_one_that_reads_see_no_loss(tmp_path: Path, tally) -> None:
     project = Project(tmp_path / "repo", fs=RealFs())

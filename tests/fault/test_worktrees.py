@@ -75,13 +75,14 @@ def troubles(said: Iterable[Message]) -> list[str]:
 
     A collector may give up for now, with nothing removed, where branches are renamed without a pause: but not always.
     """
-    told = [*said]
-    given_up = [one for one in told if one.get("refused") == "git_unusable" and one["applied"] == "no"]
-    wrong = [f"{one}" for one in told if ("trouble" in one or "refused" in one) and one not in given_up]
-    rounds = sum(one.get("rounds", 0) for one in told)
+    reported = [*said]
+    given_up = [one for one in reported if one.get("refused") == "git_unusable" and one["applied"] == "no"]
+    wrong = [f"{one}" for one in reported if ("trouble" in one or "refused" in one) and one not in given_up]
+    rounds = sum(one.get("rounds", 0) for one in reported)
     return wrong + ([f"the collector gave up {len(given_up)} times of {rounds}"] if len(given_up) >= rounds else [])
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F15")
 def test_worktrees_that_move_about_keep_every_write_each_on_its_branch(crowd: Crowd, project: Project, tally) -> None:
     count, steps = tries(2, 3), tries(6, 170, 700)
@@ -115,6 +116,7 @@ def test_worktrees_that_move_about_keep_every_write_each_on_its_branch(crowd: Cr
     tally.done(at_least=count * steps)
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F15")
 def test_a_branch_that_two_worktrees_have_out_is_renamed_and_keeps_every_write(
     crowd: Crowd, project: Project, tally
@@ -218,6 +220,7 @@ def of_copy(place: Path, sums: dict[int, str], acked: dict[str, int]) -> Iterato
     yield from (f"{place.name}: {what}" for what in aftermath.unsound(place, acked))
 
 
+@pytest.mark.sliced
 @pytest.mark.fault("F16")
 def test_a_branch_that_many_use_first_at_once_gets_one_whole_copy(crowd: Crowd, project: Project, tally) -> None:
     chosen, count, rounds = random.Random(SEED + 16), tries(4, 8), tries(3, 50, 400)

@@ -1,4 +1,4 @@
-"""What is done to a store while it is hurt, and what must be true of it afterwards. Shared by all kinds of harm.
+"""Work on a store while it is damaged, and what must be true of it afterwards. Shared by all kinds of damage.
 
 Each workload prepares a store, does something that is acknowledged step by step, and may be cut short anywhere. The
 promise is always the same: what was acknowledged is there, at most one more record is, the next command just works,
@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from kbcore.storage import branchdir, compaction, frame, head, journal, rebuild, snapshot, verify
+from kbcore.storage import (
+    branchdir,
+    compaction,
+    frame,
+    head,
+    journal,
+    quarantine,
+    rebuild,
+    redacting,
+    snapshot,
+    verify,
+)
 from kbcore.storage.head import Head
 from tests.core.storage.making import FakeClock
 from tests.support.disk.disk import MemoryDisk
@@ -27,13 +39,13 @@ TORN = b'{"v":1,"seq":' + b"y" * 700
 LONG_TORN = TORN + b"z" * 6000
 
 Acked = list[Any]
-"""What a workload was told to be done, in order: numbers of records, and words for other things."""
+"""The acknowledged steps of a workload, in order: numbers of records, and words for other things."""
 
 
 class Workload(msgspec.Struct, frozen=True):
     """One thing that is done to a store under ``root``; ``before`` are the records that it begins with.
 
-    ``maybe`` is a record that may count although nobody was told so; ``branch`` is the store that ``run`` leaves.
+    ``maybe`` is a record that may count although it was not acknowledged; ``branch`` is the store that ``run`` leaves.
     """
 
     name: str
@@ -45,17 +57,17 @@ class Workload(msgspec.Struct, frozen=True):
     torn: bytes = b""
 
 
-def payload(number: int, at: str, pad: int = 40) -> bytes:
+def payload(number: int, at: str, pad: int = 40, secret: bytes = b"") -> bytes:
     """Return a record's payload."""
-    return json.dumps({"at": at, "n": number, "p": "x" * pad}, separators=(",", ":")).encode()
+    return json.dumps({"at": at, "n": number, "p": secret.decode() + "x" * pad}, separators=(",", ":")).encode()
 
 
-def append(fs: Any, directory: Path, number: int, pad: int = 40) -> None:
+def append(fs: Any, directory: Path, number: int, pad: int = 40, secret: bytes = b"") -> None:
     """Commit one record. No workload leaves more than one record beyond the head, so no report of it may come."""
     with journal.writing(fs, directory, CLOCK, wait_s=0) as writer:
         assert not writer.recovery.is_old_head, "a false report of an old head"
         at = max(CLOCK.now(), writer.head.head.at)
-        writer.append(payload(number, at, pad), at)
+        writer.append(payload(number, at, pad, secret), at)
 
 
 def numbers(fs: Any, directory: Path) -> list[int]:
@@ -157,6 +169,57 @@ def _compact(before: int | None) -> Callable[[Any, Path, Acked], None]:
     return run
 
 
+SECRET = b"hunter2"
+
+
+def _with_secret(fs: Any, root: Path) -> None:
+    """Make a store with a secret in its second record, a snapshot after it, a sealed file and bytes in quarantine."""
+    branchdir.create(fs, root / "main", CLOCK, branch="main", lineage=LINEAGE)
+    for number in (1, 2, 3):
+        append(fs, root / "main", number, secret=SECRET if number == 2 else b"")
+    compaction.compact(fs, root / "main", CLOCK, lambda of: [SECRET_FACT, *fold(of)])
+    append(fs, root / "main", 4)
+    directory = root / "main"
+    quarantine.keep(fs, directory, head.read(fs, directory).segments[0].file, (0, 700), reason="kept", at=CLOCK.now())
+    append(fs, directory, 5, secret=SECRET)
+
+
+SECRET_FACT = b'{"row":"%b"}' % SECRET
+
+
+def _redact(fs: Any, root: Path, acked: Acked) -> None:
+    directory, left = root / "main", list[str]()
+    with journal.writing(fs, directory, CLOCK, wait_s=0) as writer:
+        of = writer.head
+        redacting.remove_unfinished(fs, directory, of)
+        chained = redacting.write_again(fs, directory, of, 2, lambda _seq, raw, _sums: raw.replace(SECRET, b"[gone]"))
+        (ref,) = of.snapshots
+        at = head.Tip(ref.seq, chained.new_hash(ref.seq, ref.hash), "", 0, "")
+        facts = [one.replace(SECRET, b"[gone]") for one in snapshot.read(fs, directory, of, ref)]
+        new = msgspec.structs.replace(chained.head, head=at)
+        again = snapshot.write(fs, directory, new, facts, generation=of.generation + 1)
+        redacted = head.Redacted(of.generation + 1, of.seq + 1, of.store_id)
+        new = msgspec.structs.replace(chained.head, snapshots=(again,), redacted=redacted)
+        now = max(CLOCK.now(), of.head.at)
+        ended = head.Epoch(of.store_id, of.seq, new.hash, of.seq, now)
+        with redacting.publishing(fs, directory, of, new, left) as last:
+            last.append(payload(100, now), now, epochs_of=head.with_epoch(new, ended))
+    acked.append(100)
+    if not left:
+        acked.append("taken out")
+
+
+def _holds_secret(fs: Any, directory: Path) -> list[str]:
+    """Return the files of a store, and of its quarantine, that hold the secret."""
+    found = []
+    for folder in (directory, directory / "quarantine"):
+        for name in fs.listdir(folder) if folder == directory or "quarantine" in fs.listdir(directory) else ():
+            path = folder / name
+            if stat.S_ISREG(fs.lstat(path).st_mode) and SECRET in bytes_of(fs, path):
+                found.append(str(path))
+    return found
+
+
 def _copy(fs: Any, root: Path, acked: Acked) -> None:
     branchdir.copy(fs, root / "main", root / "topic", branch="topic")
     acked.append("made")
@@ -196,13 +259,14 @@ WORKLOADS = (
     Workload("copy a long branch", _compacted_long, _copy, before=_FIVE, branch="topic"),
     Workload("create a branch", _plain, _create, before=(), branch="topic"),
     Workload("rebuild the head", _headless, _rebuild, maybe=4),
+    Workload("redact", _with_secret, _redact, before=_FIVE),
 )
 
 SIZES = (0, 470, 4_000, 12_000, 70_000)
-"""How many bytes longer the records of a soak are: none, to the end of a sector, of several, and beyond one write."""
+"""The bytes that the records of a soak get: none, to the end of a sector, of several, and beyond one write."""
 
 SOAKED = WORKLOADS + tuple(Workload(f"commits of {pad} bytes", _plain, _commits(2, pad)) for pad in SIZES)
-"""What a soak goes through besides: the same commits with records of other lengths."""
+"""Further runs of a soak: the same commits with records of other lengths."""
 
 CONTROLLED = tuple(work for work in WORKLOADS if "long" not in work.name and work.name != "commit over both")
 """Those that show that every sync is needed. In the others a sync repeats another, or nothing new would be seen."""
@@ -232,7 +296,12 @@ def check(work: Workload, fs: Any, root: Path, acked: Acked, *, is_refused: bool
     more = 0 if is_refused else 1
     _check_records(work, fs, directory, acked, more, "a reader sees")
     _check_quarantine(work, fs, directory)
+    if "taken out" in acked:
+        assert not _holds_secret(fs, directory), "what was taken out is there after the answer"
     append(fs, directory, 999)
+    if work.name == "redact":
+        is_redacted = head.read(fs, directory).generation == 1
+        assert is_redacted != bool(_holds_secret(fs, directory)), "what was taken out is there after the next write"
     _check_records(work, fs, directory, acked, more, "after the next write there is", last=(999,))
     _check_sound(fs, directory)
     compaction.compact(fs, directory, CLOCK, fold, wait_s=0)
@@ -257,7 +326,7 @@ def _check_records(
 
 
 def _check_quarantine(work: Workload, fs: Any, directory: Path) -> None:
-    """What was beyond the head is still there, or is kept in quarantine with its reason."""
+    """Check that the bytes beyond the head are still there, or is kept in quarantine with its reason."""
     if not work.torn:
         return
     of = head.read(fs, directory)

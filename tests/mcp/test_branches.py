@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from kbcore.store.folders import REPOSITORY_LOCK
 from tests.mcp.agents import agent, locked, raw, spawned
 from tests.support.repository.places import stores_at
@@ -161,6 +163,7 @@ def test_a_folder_that_does_not_exist_is_reported_by_the_tools(tmp_path):
         assert found.refused("kb_check")["code"] == "not_a_repository"
 
 
+@pytest.mark.sliced
 def test_git_variables_of_the_caller_are_not_followed(project, tmp_path):
     other = make_repository(tmp_path / "other", branch="elsewhere")
     with spawned(project.root, env={"GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other)}) as found:

@@ -10,6 +10,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import pytest
+
 from kbcore.limits import MAX_READERS, MAX_VIEWS, SLOW_READ_S
 from kbmcp.protocol.call_queue import AFTER_WRITES_S, CallQueue
 from tests.mcp.agents import agent, direct
@@ -35,7 +37,7 @@ def slow_first_use(project):
         os.close(fd)
 
 
-def standing(tools, line, count):
+def queued(tools, line, count):
     """Wait until so many calls have their turn or wait for it there."""
     until_s = time.monotonic() + 10.0
     while tools.service.queue.length(line) < count:
@@ -43,6 +45,7 @@ def standing(tools, line, count):
         time.sleep(0.002)
 
 
+@pytest.mark.sliced
 def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     feature = project.workspace().folders.directory_of("feature")
@@ -50,7 +53,7 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
         with slow_first_use(project):
             project.switch("feature", create=True)
             waiting = [pool.submit(tools.answer, "kb_upsert", **writing(n)) for n in range(MORE_THAN_THREADS)]
-            standing(tools, feature, MORE_THAN_THREADS)
+            queued(tools, feature, MORE_THAN_THREADS)
             project.switch("main")
             assert pool.submit(tools.answer, "kb_query").result(2.0)["branch"] == "main"
             assert pool.submit(tools.answer, "kb_upsert", limt=1).result(2.0)["branch"] == "main"
@@ -64,6 +67,20 @@ def test_the_first_use_of_a_branch_holds_up_that_branch_alone(project):
         assert tools.service.queue._lines == {}
 
 
+def test_a_call_that_has_waited_goes_by_the_settings_of_its_admission(project):
+    project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
+    main = project.workspace().folders.directory_of("main")
+    with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
+        with tools.service.queue.taken(main):
+            waiting = pool.submit(tools.answer, "kb_upsert", **writing())
+            queued(tools, main, 2)
+            project.write({".kb/config.json": "{"})
+        assert waiting.result(20.0)["error"]["code"] == "invalid_config"
+        project.write({".kb/config.json": "{}"})
+        assert tools.answer("kb_upsert", **writing())["created"] == ["B0"]
+
+
+@pytest.mark.sliced
 def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "A", "status": "open"}])
     with agent(project.root) as found, ThreadPoolExecutor(MORE_THAN_THREADS + 1) as pool:
@@ -79,16 +96,16 @@ def test_the_tools_are_listed_whatever_all_calls_wait_for(project):
 def test_a_cancelled_call_leaves_the_queue_from_any_position(tmp_path):
     queue, one = CallQueue(), tmp_path / "one"
 
-    async def come(name, came):
+    async def come(name, arrived):
         async with queue.arrival() as ticket:
             ticket.move(one)
             await ticket.reached()
-            came.append(name)
+            arrived.append(name)
 
     async def talk():
-        came = []
+        arrived = []
         await queue.arrivals.acquire()
-        calls = [asyncio.create_task(come(name, came)) for name in "abcd"]
+        calls = [asyncio.create_task(come(name, arrived)) for name in "abcd"]
         await asyncio.sleep(0)
         calls[1].cancel()  # one that has come and is in no line yet
         there = queue.enqueue(one, print)
@@ -100,7 +117,7 @@ def test_a_cancelled_call_leaves_the_queue_from_any_position(tmp_path):
         await asyncio.sleep(0)
         queue.leave(there)
         await asyncio.wait(calls, timeout=10.0)
-        assert came == ["c", "d"]
+        assert arrived == ["c", "d"]
 
     asyncio.run(talk())
     assert queue._lines == {}
@@ -144,7 +161,7 @@ def test_a_call_that_waited_in_the_queue_uses_the_settings_at_its_start(project)
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
         with tools.service.queue.taken(directory):
             waits = pool.submit(tools.answer, "kb_check")
-            standing(tools, directory, 2)
+            queued(tools, directory, 2)
             project.write({".kb/config.json": '{"rules": {"orphans": "off"}}'})
         answer = waits.result(10.0)
         assert answer["rules_run"] == tools.answer("kb_check")["rules_run"]
@@ -157,7 +174,7 @@ def test_a_first_use_that_waited_while_its_branch_was_renamed_is_refused_and_lea
     with direct(project.root) as tools, ThreadPoolExecutor(1) as pool:
         with tools.service.queue.taken(directory):
             waits = pool.submit(tools.answer, "kb_query")
-            standing(tools, directory, 2)
+            queued(tools, directory, 2)
             git(project.root, "branch", "-m", "old", "new")
             project.apply(entities=[{"id": "B", "type": "req", "title": "B", "status": "open"}])
         assert waits.result(10.0)["error"]["code"] == "branch_moved"

@@ -1,4 +1,4 @@
-"""What ``kb_check`` answers."""
+"""The answers of ``kb_check``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import pytest
 
 from kbmcp.tools.answers import text_of
 from tests.mcp.agents import agent, direct, pages_of
-from tests.support.repository.project import req
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import commit_files, git
 
 COUNT = 150
 
@@ -36,6 +38,7 @@ def test_violations_come_with_the_rules_that_ran(each_era):
     assert "repeat the call with this next_cursor" in answer["note"]
 
 
+@pytest.mark.sliced
 def test_paging_gives_every_violation_once(kb):
     pages = list(pages_of(kb, "kb_check", "violations", limit=100))
     found = [(one["rule"], one["id"], one["message"]) for page in pages for one in page]
@@ -81,6 +84,19 @@ def test_files_and_folders_narrow_it_and_unknown_ones_are_named(project):
     assert refused["code"] == "not_found"
 
 
+def test_a_file_that_is_gone_is_judged_by_what_it_stated_last(project):
+    docs = [f"docs/requirements/{name}.md" for name in ("a", "b")]
+    project.sync({docs[0]: req("REQ-1"), docs[1]: req("REQ-2", links="[REQ-1]")})
+    project.write({docs[0]: None})
+    with direct(project.root) as tools:
+        answer = tools.answer("kb_check", paths=[docs[0]])
+    assert (answer["ok"], [(one["rule"], one["id"]) for one in answer["violations"]]) == (
+        False,
+        [("unresolved-reference", "REQ-2")],
+    )
+    assert answer["note"].startswith(f"Checked by what it stated last, as no fact comes from it any more: '{docs[0]}'.")
+
+
 def test_a_severity_and_counts_alone_can_be_asked_for(kb):
     errors = kb.call("kb_check", severity="error", statistics=True)
     whole = kb.call("kb_check", statistics=True)
@@ -99,6 +115,13 @@ def test_rules_and_ids_narrow_it(kb):
     assert error["code"] == "not_found"
 
 
+def test_a_value_of_a_rules_file_that_a_comment_cuts_is_named(project):
+    rule = "rules:\n- id: no-x\n  description: See #12\n  sql: select id, 'x' as message from entity where false\n"
+    project.sync({"docs/requirements/a.md": req("REQ-1"), ".kb/rules/own.yaml": rule})
+    with direct(project.root) as tools:
+        assert ".kb/rules/own.yaml:3: The value of `description` is 'See'" in json.dumps(tools.answer("kb_check"))
+
+
 def test_a_cursor_belongs_to_its_request(kb):
     cursor = kb.call("kb_check", limit=1)["next_cursor"]
     assert kb.refused("kb_check", ids=["REQ-001"], cursor=cursor)["code"] == "invalid_query"
@@ -107,8 +130,8 @@ def test_a_cursor_belongs_to_its_request(kb):
 
 def test_pages_continue_although_violations_are_fixed_meanwhile(shared, kb):
     first = kb.call("kb_check", limit=3)
-    mended = first["violations"][2]["id"]
-    shared.apply(entities=[{"id": mended, "priority": "could"}])
+    fixed = first["violations"][2]["id"]
+    shared.apply(entities=[{"id": fixed, "priority": "could"}])
     following = kb.call("kb_check", limit=3, cursor=first["next_cursor"])
     before = {(one["rule"], one["id"]) for one in first["violations"]}
     assert not before & {(one["rule"], one["id"]) for one in following["violations"]}
@@ -155,10 +178,15 @@ def test_all_wrong_arguments_are_named_in_one_refusal(kb):
     assert {one["hint"] for one in error["details"]} >= {"Did you mean 'orphans'?", "Did you mean 'REQ-001'?"}
 
 
+def test_a_single_wrong_path_is_named_by_the_argument_that_has_it(kb):
+    [detail] = kb.refused("kb_check", paths=["/etc"])["details"]
+    assert (detail["path"], detail["code"]) == ("$.paths[0]", "outside")
+
+
 def test_a_server_that_only_reads_names_no_tool_that_writes(shared):
     with direct(shared.root, is_read_only=True) as reader:
         answer = reader.answer("kb_check", rules=["orphans"], ids=["REQ-001"])
-    assert "`kb apply`" in answer["violations"][0]["hint"]
+    assert "`kb link`" in answer["violations"][0]["hint"]
     assert "kb_upsert" not in answer["violations"][0]["hint"]
 
 
@@ -188,13 +216,20 @@ def test_the_suppressions_without_effect_are_named_in_whole_sentences(project, s
     assert note.endswith(f" {30 - named} more suppressions have no effect.")
 
 
-def test_a_check_in_an_unfinished_merge_says_how_it_ends_and_how_records_are_judged_till_then(project):
-    project.sync({"docs/requirements/a.md": req("REQ-1")})
+def test_a_check_in_an_unfinished_merge_gives_the_violations_of_the_records_and_says_how_it_ends(project):
+    project.sync({"docs/requirements/a.md": req("REQ-1", links="[GONE]")})
     (project.root / ".git" / "MERGE_HEAD").write_text("0" * 40 + "\n")
     with direct(project.root) as found:
-        error = found.answer("kb_check")["error"]
-    assert (error["code"], "`git status`" in error["hint"]) == ("files_unknown", True)
-    assert "sk the user to run `kb check --recorded` to check only the records" in error["hint"], error["hint"]
+        answer = found.answer("kb_check")
+        wrong = found.answer("kb_check", limit=0)["error"]
+        (project.root / ".git" / "MERGE_HEAD").unlink()
+        after = found.answer("kb_check")
+    assert (answer["ok"], answer["code"], answer["freshness"]) == (None, "files_unknown", "unknown")
+    assert answer["freshness_reason"] == "A merge of git is not finished."
+    assert [one["rule"] for one in answer["violations"]] == ["unresolved-reference"]
+    assert "`git status` says how to end it; call this tool again then." in answer["note"]
+    assert wrong["code"] == "invalid_query"
+    assert (after["ok"], "code" in after) == (False, False)
 
 
 def test_a_similar_id_is_looked_for_of_the_first_unknown_ids_only(project):
@@ -202,3 +237,69 @@ def test_a_similar_id_is_looked_for_of_the_first_unknown_ids_only(project):
     with direct(project.root) as server:
         details = server.answer("kb_check", ids=[f"REQ-1x{number}" for number in range(8)])["error"]["details"]
     assert [bool(one.get("hint")) for one in details] == [True] * 5 + [False] * 3
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("place", ["another branch", "a bare repository"])
+def test_a_check_that_cannot_judge_the_files_is_not_ok_and_gives_the_violations_of_the_records(
+    project, tmp_path, place
+):
+    commit_files(project.root, {"docs/requirements/a.md": req("REQ-1", links="[GONE]")})
+    if place == "a bare repository":
+        root = tmp_path / "bare.git"
+        git(tmp_path, "clone", "--quiet", "--bare", project.root, root)
+        (root / ".kb").mkdir()
+        stores_at(root).mkdir(parents=True)
+        git(root, "worktree", "add", "--quiet", tmp_path / "tree", "main")
+        tree = Project(tmp_path / "tree", is_new=False)
+        tree.sync()
+        tree.close()
+    else:
+        root = project.root
+        project.sync()
+        project.switch("other", create=True)
+    with direct(root, branch="main") as tools:
+        answer = tools.answer("kb_check")
+        clean = tools.answer("kb_check", rules=["acyclic"])
+        counted = tools.answer("kb_check", statistics=True)
+    assert [one["rule"] for one in answer["violations"]] == ["unresolved-reference"]
+    for one in (answer, clean, counted):
+        assert (one["ok"], one["code"], one["freshness"]) == (None, "files_unknown", "unknown"), one
+        assert one["freshness_reason"]
+        assert one["note"].startswith("`ok` is null: the files cannot be judged")
+    assert (clean["total"], clean["violations"]) == (0, [])
+
+
+def test_violations_since_a_point_are_those_that_are_new(project):
+    """A point is a seq, a time or a revision of git, as everywhere."""
+    one, two = "docs/requirements/1.md", "docs/requirements/2.md"
+    commit_files(project.root, {one: req("REQ-1", depends_on="NO-1")})
+    project.sync()
+    git(project.root, "tag", "v1")
+    commit_files(project.root, {two: req("REQ-2", depends_on="NO-2")})
+    project.sync()
+    with agent(project.root) as found:
+        rule = {"rules": ["unresolved-reference"]}
+        assert found.call("kb_check", **rule)["total"] == 2
+        for point in ("v1", "HEAD~1", 1, "1"):
+            answer = found.call("kb_check", since=point, **rule)
+            assert [one["id"] for one in answer["violations"]] == ["REQ-2"]
+            assert (answer["fixed"], answer["ok"]) == (0, False)
+            is_of_git = point in {"v1", "HEAD~1"}
+            assert answer["since"].get("commit") == (git(project.root, "rev-parse", "v1") if is_of_git else None)
+        for point in ("HEAD", "main", "now"):
+            answer = found.call("kb_check", since=point, **rule)
+            assert (answer["total"], answer["ok"]) == (0, True)
+        assert found.call("kb_check", since="v1", paths=[one], **rule)["total"] == 0
+        assert found.call("kb_check", since="v1", ids=["REQ-2"], **rule)["total"] == 1
+        assert found.call("kb_check", since="v1", limit=1, **rule)["total"] == 1
+        project.sync({one: req("REQ-1")})
+        assert found.call("kb_check", since="v1", **rule)["fixed"] == 1
+        error = found.refused("kb_check", since="nowhere", ids=["REQ-3"])
+        assert {one["path"] for one in error["details"]} >= {"$.since"}
+
+
+def test_a_cursor_of_a_check_since_a_point_belongs_to_that_point(kb):
+    cursor = kb.call("kb_check", since=0, limit=1)["next_cursor"]
+    assert kb.call("kb_check", since=0, limit=1, cursor=cursor)["violations"]
+    assert kb.refused("kb_check", limit=1, cursor=cursor)["code"] == "invalid_query"

@@ -13,7 +13,7 @@ ENTITY = types.ResourceTemplateReference(uri="kb://entity/{id}")
 
 
 @pytest.fixture(scope="module")
-def told(shared):
+def filled(shared):
     shared.apply(
         entities=[
             {"id": f"REQ-{at:03}", "type": "req", "title": f"The {at}th wish", "status": "open", "tags": ["auth"]}
@@ -30,7 +30,7 @@ def completed(found, ref, name, value="", **given):
     return result.completion
 
 
-def test_ids_are_completed_for_resources_and_prompts(told, each_era):
+def test_ids_are_completed_for_resources_and_prompts(filled, each_era):
     assert completed(each_era, ENTITY, "id", "req-00").values == [f"REQ-{at:03}" for at in range(10)]
     assert completed(each_era, ENTITY, "id", "granted").values == ["TEST-1"]
     assert completed(each_era, "start_feature", "requirement", "granted").values == []
@@ -38,7 +38,7 @@ def test_ids_are_completed_for_resources_and_prompts(told, each_era):
     assert completed(each_era, "find_gaps", "requirement", "7th").values == ["REQ-007"]
 
 
-def test_at_most_a_hundred_come_and_the_rest_is_counted(told, each_era):
+def test_at_most_a_hundred_come_and_the_rest_is_counted(filled, each_era):
     found = completed(each_era, "start_feature", "requirement")
     assert (len(found.values), found.total, found.has_more) == (
         MAX_VALUES,
@@ -49,7 +49,7 @@ def test_at_most_a_hundred_come_and_the_rest_is_counted(told, each_era):
     assert (found.values, found.total, found.has_more) == (["TEST-1"], 1, False)
 
 
-def test_tags_actors_and_seqs_are_completed(told, each_era):
+def test_tags_actors_and_seqs_are_completed(filled, each_era):
     assert completed(each_era, "find_gaps", "tag", "A").values == ["auth"]
     mine = {"id": each_era.protocol_version, "type": "req", "title": "t", "status": "open"}
     written = each_era.call("kb_upsert", entities=[mine])
@@ -68,7 +68,7 @@ def test_tags_actors_and_seqs_are_completed(told, each_era):
         (types.ResourceTemplateReference(uri="kb://entty/{id}"), "id", "Did you mean 'kb://entity/{id}'?"),
     ],
 )
-def test_what_cannot_be_completed_is_reported_with_the_nearest(told, each_era, ref, name, says):
+def test_what_cannot_be_completed_is_reported_with_the_nearest(filled, each_era, ref, name, says):
     with pytest.raises(MCPError) as caught:
         completed(each_era, ref, name)
     assert caught.value.error.code == -32602
@@ -76,8 +76,8 @@ def test_what_cannot_be_completed_is_reported_with_the_nearest(told, each_era, r
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_server_that_only_reads_completes_what_it_offers(told, mode):
-    with agent(told.root, "--read-only", mode=mode) as reader:
+def test_a_server_that_only_reads_completes_what_it_offers(filled, mode):
+    with agent(filled.root, "--read-only", mode=mode) as reader:
         assert completed(reader, ENTITY, "id", "TEST").values == ["TEST-1"]
         with pytest.raises(MCPError, match="--read-only"):
             completed(reader, "record_decision", "concerns")

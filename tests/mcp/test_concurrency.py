@@ -8,6 +8,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from kbcore.storage import lock
 from kbcore.storage.fs import RealFs
 from kbcore.store.pool import StorePool
@@ -21,6 +23,7 @@ def entity(key):
     return {"id": key, "type": "req", "title": key, "status": "open"}
 
 
+@pytest.mark.sliced
 def test_two_servers_and_the_command_line_lose_nothing(project):
     """One server is a process of its own, the other one is in this process."""
     with spawned(project.root, name="one") as one, agent(project.root, mode="2026-07-28", name="two") as two:
@@ -60,6 +63,7 @@ server.main()
 """A server whose reads wait for the writes before them however long these take: on a slow machine longer than usual."""
 
 
+@pytest.mark.sliced
 def test_writes_in_flight_at_once_go_in_their_order_and_reads_after_them_find_what_they_wrote(project):
     with program(project.root, command=[sys.executable, "-c", PATIENT]) as server:
         server.greet()
@@ -94,6 +98,7 @@ def published(project):
     return project.workspace().folders.cache_dir / "main"
 
 
+@pytest.mark.sliced
 def test_a_write_after_large_ones_of_another_process_is_answered_before_the_view_is_published(project):
     folder = published(project)
     with raw(project.root) as server, lock.Claim(RealFs(), folder) as claim:

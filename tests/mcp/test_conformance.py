@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 import yaml
 from mcp.client.client import Client
 
@@ -45,6 +46,7 @@ def test_what_is_expected_to_fail_has_a_reason_and_belongs_to_a_run():
     assert all(len(reason) > 20 for run in expected.values() for keys in run.values() for reason in keys.values())
 
 
+@pytest.mark.sliced
 def test_what_the_scenarios_call_by_name_answers_without_npm(tmp_path):
     """The suite itself needs npm; that its prompts, resources and tools still fit KB's own tables does not."""
 

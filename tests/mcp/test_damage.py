@@ -1,4 +1,4 @@
-"""What agents hear of a store that is damaged, or that was put back to an earlier state."""
+"""Answers to agents about a store that is damaged, or that was put back to an earlier state."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def damage_last_record(root: Path) -> None:
     journal.write_bytes(b"".join(lines))
 
 
+@pytest.mark.sliced
 def test_records_before_a_damage_are_still_answered_and_the_rest_refused(three):
     damage_last_record(three.root)
     with agent(three.root) as found:
@@ -76,6 +77,7 @@ def test_a_damage_is_reported_in_kip_with_what_was_written_and_whom_to_ask(three
     assert "--at" not in error["hint"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(("arguments", "is_error"), [({}, False), ({"from": "NOPE"}, True)])
 def test_missing_records_are_named_in_every_answer_and_nothing_is_written(three, arguments, is_error):
     root = three.root

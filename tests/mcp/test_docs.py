@@ -13,6 +13,7 @@ from kbmcp.tools.argument_models import names_of
 from kbmcp.tools.hints import spelled
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import ROOT, answer_of, spawned
+from tests.support.logic.engines import engine_variables
 
 PAGE = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
 CLIENTS = (ROOT / "docs" / "mcp-clients.md").read_text(encoding="utf-8")
@@ -37,11 +38,12 @@ def as_shown(found, shown):
     return found == shown
 
 
+@pytest.mark.sliced
 def test_every_example_comes_back_as_shown(project):
     examples = EXAMPLE.findall(PAGE)
     assert len(examples) == PAGE.count("<!-- call:")
     assert {name for name, *_ in examples} == {spelled(tool.key, is_dotted=False) for tool in TOOLS}
-    with spawned(project.root, "--toolsets", "all") as found:
+    with spawned(project.root, "--toolsets", "all", env=engine_variables("wasm")) as found:
         for name, request, outcome, shown in examples:
             result = found.result(name, json.loads(request))
             answer = answer_of(result)

@@ -14,9 +14,8 @@ import mcp_types as types
 import pytest
 from mcp_types import methods
 
-from kbmcp.resources.memory_prompts import MEMORY_GUIDES
 from kbmcp.resources.prompts import PROMPTS
-from kbmcp.resources.resource_list import RESOURCES
+from kbmcp.resources.resource_list import PAGES, RESOURCES
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import Raw, raw
 from tests.support.repository.project import Project
@@ -98,9 +97,7 @@ def talk(request, tmp_path_factory) -> Iterator[Talk]:
 def test_every_listing_is_answered(talk):
     assert len(talk.result("tools/list")["tools"]) == len(TOOLS)
     fixed = [one for one in RESOURCES.values() if "{" not in one.uri]
-    assert (
-        len(talk.result("resources/list")["resources"]) == len(fixed) + len(MEMORY_GUIDES) + 1
-    )  # the reference of KIP
+    assert len(talk.result("resources/list")["resources"]) == len(fixed) + len(PAGES)
     templates = talk.result("resources/templates/list")["resourceTemplates"]
     assert len(templates) == len(RESOURCES) - len(fixed)
     assert len(talk.result("prompts/list")["prompts"]) == len(PROMPTS)
@@ -120,6 +117,9 @@ def test_every_listing_is_answered(talk):
         ),
         ("execute_kip", {"command": "DESCRIBE PRIMER"}, {"commands": ["DESCRIBE PRIMER", "FIND"]}),
         ("execute_kip_readonly", {"command": "DESCRIBE DOMAINS"}, {"command": "UPSERT"}),
+        ("files", {"operation": "list"}, {"operation": "import"}),
+        ("workspace", {"operation": "snapshot"}, {"operation": "dump"}),
+        ("query_close", {}, {"query": "p(X)"}),
     ],
 )
 def test_every_tool_answers_and_refuses(talk, name, good, bad):
@@ -129,19 +129,21 @@ def test_every_tool_answers_and_refuses(talk, name, good, bad):
     assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
     refusal = talk.result("tools/call", name=name, arguments=bad)
     assert refusal["isError"] is True
-    told = refusal["structuredContent"]
-    assert (told if "error" in told else told["result"][-1])["error"]["hint"]
+    reported = refusal["structuredContent"]
+    assert (reported if "error" in reported else reported["result"][-1])["error"]["hint"]
 
 
 def test_every_resource_is_read(talk):
     for one in RESOURCES.values():
         [content] = talk.result("resources/read", uri=one.uri.replace("{id}", "REQ-1"))["contents"]
-        assert json.loads(content["text"])["branch"] == "main"
-    for guide in MEMORY_GUIDES.values():
-        [content] = talk.result("resources/read", uri=guide.uri)["contents"]
-        assert content["mimeType"] == "text/markdown"
+        assert content["mimeType"] == one.mime_type
+        assert one.mime_type != "application/json" or json.loads(content["text"])["branch"] == "main"
+    for page in PAGES.values():
+        [content] = talk.result("resources/read", uri=page.uri)["contents"]
+        assert content["mimeType"] == page.mime_type
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda one: one.name)
 def test_every_prompt_is_given_and_completed(talk, prompt):
     needed = {one.name: "REQ-1" for one in prompt.arguments if one.is_required}
@@ -151,7 +153,7 @@ def test_every_prompt_is_given_and_completed(talk, prompt):
         ref, argument = {"type": "ref/prompt", "name": prompt.name}, {"name": one.name, "value": ""}
         completion = talk.result("completion/complete", ref=ref, argument=argument)["completion"]
         assert completion["hasMore"] is False
-        assert bool(completion["values"]) == bool(one.values and one.values != "tags")
+        assert bool(completion["values"]) == bool(one.choices or (one.values and one.values != "tags"))
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_what_cannot_be_answered_is_an_error_of_the_protocol(talk, method, param
 
 
 def test_the_era_of_a_connection_is_kept_to(talk):
-    """What belongs to the other era is refused, and the connection lives on."""
+    """Messages of the other era are refused, and the connection lives on."""
     if talk.version == MODERN:
         assert talk.ask("resources/subscribe", uri="kb://head")["error"]["code"] == -32601
     else:

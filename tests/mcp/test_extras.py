@@ -1,4 +1,4 @@
-"""What ``kb_query`` adds to the fields of entities: impact, coverage and bodies."""
+"""Additions of ``kb_query`` to the fields of entities: impact, coverage and bodies."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def linked(project):
     return project
 
 
+@pytest.mark.sliced
 def test_the_impact_is_that_of_the_command(linked):
     with agent(linked.root) as found:
         answer = found.call("kb_query", ids=["R-1"], impact=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from kbcore.remedies import by_front_end, kb
 from kbmcp.tools.hints import hint_for, in_tool_words
 from kbmcp.tools.tool_list import TOOLS
 from tests.mcp.agents import direct
-from tests.support.repository.project import req
+from tests.support.repository.places import stores_at
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import commit_files, git, make_repository
 
 TOOL_COMMANDS = ("query", "show", "log", "diff", "revert", "check", "apply", "delete")
 
@@ -74,7 +77,7 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
 
 
 @pytest.mark.parametrize(
-    ("hint", "told"),
+    ("hint", "reported"),
     [
         (f"{kb('doctor', lead='Run')}: it writes nothing.", "Ask the user to run `kb doctor`: it writes nothing."),
         (f"Edit a.md and {kb('sync', lead='run')}.", "Edit a.md and call kb_upsert with `sync` true."),
@@ -93,11 +96,10 @@ def test_an_option_that_no_tool_has_makes_a_command_one_for_the_user():
         (f"{kb('show', 3)} shows it.", "kb_history with action show and `seq` 3 shows it."),
         (f"{kb('show', 'REQ-3')} shows it.", 'kb_query with `ids` ["REQ-3"] and `edges` true shows it.'),
         (f"{kb('check', '--rule', 'acyclic')} lists them.", 'kb_check with `rules` ["acyclic"] lists them.'),
-        (f"See {kb('sync', '--dry-run')}.", "See kb_upsert with `sync` true and `dry_run` true."),
     ],
 )
-def test_a_remedy_is_reported_in_the_words_of_the_tools(hint, told):
-    assert in_tool_words(hint, is_dotted=False) == told
+def test_a_remedy_is_reported_in_the_words_of_the_tools(hint, reported):
+    assert in_tool_words(hint, is_dotted=False) == reported
 
 
 def classes(parent=KBError):
@@ -225,8 +227,8 @@ def test_a_single_problem_is_reported_once(name, arguments, tools):
 
 def test_a_refusal_outside_of_a_repository_and_before_the_first_use_can_be_followed(tmp_path: Path, project):
     with direct(tmp_path) as nowhere:
-        told = nowhere.answer("kb_upsert", entities=[entity("A")])["error"]
-        assert misleading(told["hint"]) == []
+        reported = nowhere.answer("kb_upsert", entities=[entity("A")])["error"]
+        assert misleading(reported["hint"]) == []
     project.switch("feature", create=True)
     with direct(project.root, is_read_only=True) as reader:
         assert reader.answer("kb_query")["total"] == 0
@@ -242,3 +244,58 @@ def test_a_revert_that_a_sync_would_take_back_says_whom_to_ask(project):
     with direct(project.root) as tools:
         [warning] = tools.answer("kb_history", action="revert", seq=1)["warnings"]
         assert misleading(warning) == []
+
+
+def test_an_edge_with_a_kind_is_removed_as_the_violation_says(project):
+    files = {f"docs/requirements/{name}.md": req(f"REQ-{name}") for name in ("1", "2")}
+    project.sync(files)
+    project.apply(edges=[{"type": "relates_to", "kind": "see", "from": "REQ-1", "to": "REQ-2"}])
+    project.sync({"docs/requirements/1.md": None})
+    with direct(project.root) as tools:
+        [violation] = tools.answer("kb_check", rules=["unresolved-reference"])["violations"]
+        call = re.search(r"kb_delete with `edges` (\[.*\])", violation["hint"])
+        assert tools.answer("kb_delete", edges=json.loads(call[1]))["edges"]["deleted"] == 1
+        assert tools.answer("kb_check", rules=["unresolved-reference"])["violations"] == []
+
+
+def test_an_edge_made_suspect_by_a_pending_change_names_what_shows_it(project):
+    name = "docs/requirements/1.md"
+    project.sync({name: req("REQ-1"), "docs/requirements/2.md": req("REQ-2", links="[REQ-1]")})
+    project.write({name: req("REQ-1") + "\nAnother text.\n"})
+    with direct(project.root) as tools:
+        [violation] = tools.answer("kb_check", rules=["suspect-edge"])["violations"]
+    assert f"See `git diff HEAD -- {name}`, and record the change with kb_upsert with `sync` true." in violation["hint"]
+
+
+def test_in_a_bare_repository_the_user_is_asked_to_sync_in_a_worktree(tmp_path):
+    root = make_repository(tmp_path / "source")
+    commit_files(root, {"docs/requirements/a.md": req("REQ-1", links="[GONE]")})
+    git(tmp_path, "clone", "--quiet", "--bare", root, tmp_path / "bare.git")
+    bare = tmp_path / "bare.git"
+    (bare / ".kb").mkdir()
+    stores_at(bare).mkdir(parents=True)
+    git(bare, "worktree", "add", "--quiet", tmp_path / "tree", "main")
+    tree = Project(tmp_path / "tree", is_new=False)
+    tree.sync()
+    tree.close()
+    ask = "sk the user to run `kb sync` in a worktree of the repository"
+    with direct(bare) as tools:
+        [violation] = tools.answer("kb_check", rules=["unresolved-reference"])["violations"]
+        refused = tools.answer("kb_upsert", entities=[{"id": "REQ-1", "title": "Other"}])["error"]
+        sync = tools.answer("kb_upsert", entities=[], sync=True)["error"]
+    assert ask in violation["hint"]
+    assert (refused["code"], ask in refused["hint"]) == ("derived_fact", True), refused
+    assert "Start the server in one of its worktrees" in sync["hint"], sync
+
+
+def test_for_a_branch_that_is_not_checked_out_the_user_is_asked_to_sync_there(project):
+    git(project.root, "switch", "--quiet", "--create", "other")
+    project.sync({"docs/requirements/one.md": req("REQ-1", priority="must")})
+    git(project.root, "switch", "--quiet", "--force", "main")
+    ask = "ask the user to run `kb sync` with other checked out (`git switch other`)"
+    with direct(project.root, branch="other") as tools:
+        _, violation = tools.answer("kb_check", rules=["must-coverage"])["violations"]
+        refused = tools.answer("kb_upsert", entities=[{"id": "REQ-1", "title": "Other"}])["error"]
+    assert ask in violation["hint"]
+    assert 'kb_upsert with {"edges": [{"type": "verified_by", "from": "REQ-1", "to": "ID"}]}' in violation["hint"]
+    assert (refused["code"], ask in refused["hint"]) == ("derived_fact", True), refused

@@ -1,4 +1,4 @@
-"""What ``kb_history`` answers: log, show, diff and revert."""
+"""The answers of ``kb_history``: log, show, diff and revert."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from kbcore.view.view import View
 from tests.mcp.agents import agent, answer_of, direct, pages_of, text_of
+from tests.support.repository.project import req
 from tests.support.repository.repos import git
 
 COUNT = 45
@@ -63,6 +64,7 @@ def test_a_page_of_the_log_is_not_moved_by_new_records(project):
         assert second["next_cursor"] is None
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("action", "rows", "points"),
     [
@@ -176,9 +178,10 @@ def test_a_rename_is_named_to_be_undone_where_its_document_states_the_former_id_
     with agent(project.root) as found:
         renamed = found.call("kb_upsert", rename={"REQ-1": "REQ-2"})["seq"]
         project.sync({path: text.format("REQ-2")})
-        error = found.refused("kb_history", action="revert", seq=renamed)
-        assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
-        assert found.call("kb_history", action="revert", seq=renamed, dry_run=True)["files"] == [path]
+        for options in ({}, {"dry_run": True}):
+            error = found.refused("kb_history", action="revert", seq=renamed, **options)
+            assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
+        assert found.call("kb_history", action="revert", seq=renamed, files=True, dry_run=True)["files"] == [path]
         undone = found.call("kb_history", action="revert", seq=renamed, files=True, message="the old one")
         assert (undone["files"], (project.root / path).read_text()) == ([path], text.format("REQ-1"))
         assert found.call("kb_history", action="show", seq=undone["seq"])["message"] == "the old one"
@@ -191,8 +194,9 @@ def test_a_rollback_takes_a_point_and_changes_files_back_when_asked(project):
     with agent(project.root) as found:
         found.call("kb_upsert", rename={"REQ-1": "REQ-2"})
         renamed = (project.root / path).read_text()
-        error = found.refused("kb_history", action="rollback", to=1)
-        assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
+        for options in ({}, {"dry_run": True}):
+            error = found.refused("kb_history", action="rollback", to=1, **options)
+            assert (error["code"], "with `files` true" in error["hint"]) == ("derived_fact", True)
         planned = found.call("kb_history", action="rollback", to="1", files=True, dry_run=True)
         assert (planned["files"], (project.root / path).read_text()) == ([path], renamed)
         done = found.call("kb_history", action="rollback", to=1, files=True, message="back")
@@ -242,6 +246,22 @@ def test_the_message_of_a_revert_is_checked_as_that_of_a_changeset(project):
             [problem] = error["details"]
             assert (error["code"], problem["path"], problem["code"]) == ("invalid_changeset", "$.message", code)
         assert found.call("kb_query")["seq"] == 1
+
+
+def test_all_that_a_session_wrote_is_undone_as_one_record(project):
+    project.apply(entities=[entity("BEFORE")])
+    with agent(project.root) as found:
+        for key in ("A", "B"):
+            found.call("kb_upsert", entities=[entity(key)])
+        [last] = found.call("kb_history", action="log", limit=1)["records"]
+        outcome = found.call("kb_history", action="revert", session=last["session"], since=1)
+        assert (outcome["seq"], sorted(outcome["deleted"])) == (4, ["A", "B"])
+        assert [one["id"] for one in found.call("kb_query")["entities"]] == ["BEFORE"]
+        [revert] = found.call("kb_history", action="log", limit=1)["records"]
+        assert revert["message"] == f"revert session {last['session']} (2 records)"
+        assert found.refused("kb_history", action="revert", actor="nobody")["code"] == "not_found"
+        for wrong in ({"seq": 2, "actor": "a"}, {"files": True, "actor": "a"}, {"since": 0, "seq": 2}, {"since": 1}):
+            assert found.refused("kb_history", action="revert", **wrong)["code"] == "invalid_query"
 
 
 def test_a_revert_that_would_undo_later_work_is_refused(project):
@@ -299,6 +319,20 @@ def test_a_dry_run_of_a_revert_writes_nothing(project):
         assert found.call("kb_query", ids=["A"])["seq"] == 1
         error = found.refused("kb_history", action="log", dry_run=True)
         assert error["details"][0]["path"] == "$.dry_run"
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("arguments", [{"action": "revert", "seq": 2}, {"action": "rollback", "to": 1}])
+def test_an_undo_that_changes_what_no_file_states_any_more_is_refused(project, arguments):
+    project.sync({"docs/requirements/1.md": req("REQ-1")})
+    project.apply(entities=[{"id": "REQ-1", "attributes": {"size": 1}}])
+    (project.root / "docs/requirements/1.md").unlink()
+    with agent(project.root) as found:
+        error = found.refused("kb_history", **arguments)
+        assert (error["code"], error["details"][0]["path"]) == ("not_synced", "REQ-1")
+        assert "kb_upsert with `sync`" in error["hint"], error
+        found.call("kb_upsert", sync=True)
+        assert found.call("kb_query", ids=["REQ-1"])["entities"] == []
 
 
 def test_who_wrote_a_field_when_and_why(project):
@@ -401,6 +435,7 @@ def test_an_argument_that_who_lacks_or_does_not_take_is_named(kb, arguments, pat
     assert kb.refused("kb_history", **arguments)["details"][0]["path"] == path
 
 
+@pytest.mark.sliced
 def test_the_log_and_a_difference_are_narrowed_to_points_an_actor_and_a_session(project):
     project.apply(entities=[entity("A")])
     with agent(project.root) as found:

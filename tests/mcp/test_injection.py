@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.ids import check_id
 from kbcore.kip.reference import SYNTAX
-from kbcore.text.escaping import escape_controls, escape_lines, fenced, fenced_line, in_quotes
+from kbcore.text.escaping import escape_controls, escape_lines, fenced, in_quotes
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from kbmcp.resources.prompts import PROMPTS
 from kbmcp.resources.resource_list import uri_of
@@ -144,6 +144,7 @@ CALLS = (
 )
 
 
+@pytest.mark.sliced(7)
 @pytest.mark.parametrize(("name", "arguments"), CALLS)
 def test_every_tool_answers_one_line_of_json_with_the_note(name: str, arguments: dict[str, Any], reader: Agent) -> None:
     result = reader.result(name, arguments)
@@ -230,7 +231,7 @@ def test_prompts_hold_attacks_in_a_fence_or_a_document_and_their_words_never_cha
 
 
 @pytest.mark.parametrize("name", MEMORY_GUIDES)
-def test_the_texts_of_the_minds_never_change(name: str, reader: Agent, calm: Agent) -> None:
+def test_the_texts_of_the_memory_guides_never_change(name: str, reader: Agent, calm: Agent) -> None:
     texts = [
         one._portal.call(one._client.read_resource, MEMORY_GUIDES[name].uri).contents[0].text for one in (reader, calm)
     ]
@@ -249,7 +250,7 @@ NO_ENTITY = (
 
 
 def outside_of_quotes(message: str) -> str:
-    """Return a message without what stands in quotes, as ``in_quotes`` writes them."""
+    """Return a message without what is in quotes, as ``in_quotes`` writes them."""
     return re.sub(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'|\"[^\"]*\"", "…", message)
 
 
@@ -290,13 +291,12 @@ def test_errors_of_tools_hold_attacks_in_json_strings(attack: str, plain_reader:
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_text_can_end_its_fence_or_imitate_one(attack: str) -> None:
     assert unfenced(fenced(attack)) == escape_lines(attack)
-    line = fenced_line(attack)
-    assert "\n" not in line
-    nonce = line.rpartition("</kb-data-")[2].removesuffix(">")
+    text = fenced(attack)
+    nonce = text.rpartition("</kb-data-")[2].removesuffix(">")
     assert len(nonce) == 24
-    assert line.count(f"<kb-data-{nonce}>") == line.count(f"</kb-data-{nonce}>") == 1
+    assert text.count(f"<kb-data-{nonce}>") == text.count(f"</kb-data-{nonce}>") == 1
     assert nonce not in attack
-    assert nonce != fenced_line(attack).rpartition("</kb-data-")[2].removesuffix(">")
+    assert nonce != fenced(attack).rpartition("</kb-data-")[2].removesuffix(">")
 
 
 def test_a_nonce_that_occurs_in_the_text_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

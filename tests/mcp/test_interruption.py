@@ -18,7 +18,7 @@ from tests.support.repository.project import Project
 
 WAIT_S = 20.0
 LOAD_S = 0.5
-"""What the end of a process may take longer on a machine that is at work."""
+"""The additional time that the end of a process may take on a busy machine."""
 
 PATTERNS = " ".join(f'?{name} {{type: "Requirement"}}' for name in "abcdef")
 ADDED = (
@@ -61,6 +61,7 @@ def is_resting(server: Raw) -> bool:
     return threads_s(server) - before_s < 0.04
 
 
+@pytest.mark.sliced
 def test_a_query_that_is_cancelled_is_interrupted_at_once(server: Raw) -> None:
     begin_slow(server)
     # On a loaded machine a program may get no processor time for half a second; the query takes far longer than this.
@@ -74,16 +75,21 @@ def test_a_query_that_is_cancelled_is_interrupted_at_once(server: Raw) -> None:
     assert "slow" not in {json.loads(line).get("id") for line in server.lines}
 
 
-@pytest.mark.sliced(2)
-@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
-def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw, ending: object) -> None:
-    begin_slow(server)
-    begun_s = time.monotonic()
+def ask_to_end(server: Raw, ending: object) -> None:
+    """Send a signal, or end the input."""
     if isinstance(ending, signal.Signals):
         server.process.send_signal(ending)
     else:
         assert server.process.stdin
         server.process.stdin.close()
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
+def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw, ending: object) -> None:
+    begin_slow(server)
+    begun_s = time.monotonic()
+    ask_to_end(server, ending)
     assert server.ended() == 0
     assert time.monotonic() - begun_s < 2.0
     error = server.answer("slow")["error"]
@@ -92,6 +98,7 @@ def test_the_server_ends_within_two_seconds_in_the_midst_of_a_query(server: Raw,
     server.assert_only_messages()
 
 
+@pytest.mark.sliced
 def test_other_calls_on_the_branch_are_answered_in_the_midst_of_a_slow_query(server: Raw) -> None:
     begin_slow(server)
     entities = [{"id": "NEW", "type": "req", "title": "new", "status": "open"}]
@@ -115,6 +122,7 @@ def test_other_calls_on_the_branch_are_answered_in_the_midst_of_a_slow_query(ser
 UPSERT = 'UPSERT { CONCEPT {{type: "Person", name: "late"} SET ATTRIBUTES {person_class: "Human"}} }'
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("commands", [[SLOW, UPSERT], [UPSERT, SLOW]])
 def test_an_interrupted_batch_says_which_commands_were_carried_out(server: Raw, commands: list[str]) -> None:
     server.call("slow", "execute_kip", {"commands": commands})
@@ -130,6 +138,7 @@ def test_an_interrupted_batch_says_which_commands_were_carried_out(server: Raw, 
     assert ("The commands before it were run" in error["message"]) == bool(before)
 
 
+@pytest.mark.sliced
 def test_a_write_that_only_waited_for_the_lock_wrote_nothing_whatever_was_written_before_it(
     server: Raw, project: Project
 ) -> None:
@@ -158,16 +167,13 @@ LONG_TO_PLAN = f"FIND(COUNT(?x0)) WHERE {{ {HOPS} }}"
 """The database takes seconds to plan it, and interrupts nothing meanwhile."""
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM])
 def test_the_server_ends_soon_in_the_midst_of_planning_a_query_of_the_most_clauses(server: Raw, ending: object) -> None:
     server.call("slow", "execute_kip_readonly", {"command": LONG_TO_PLAN})
     time.sleep(0.7)
     begun_s = time.monotonic()
-    if isinstance(ending, signal.Signals):
-        server.process.send_signal(ending)
-    else:
-        assert server.process.stdin
-        server.process.stdin.close()
+    ask_to_end(server, ending)
     server.process.wait(WAIT_S)
     assert time.monotonic() - begun_s < 2.0 + LOAD_S
 
@@ -184,6 +190,7 @@ atexit.register(lambda: (sys.stderr.write("at exit\\n"), print("printed last", e
 """
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM])
 def test_the_end_calls_what_is_registered_for_it_and_does_not_free_every_object(
     project: Project, tmp_path: Path, ending: object

@@ -19,6 +19,7 @@ from tests.support.repository.project import Project
 CORE = ["kb_query", "kb_upsert", "kb_delete", "kb_check", "kb_history"]
 KIP = ["execute_kip", "execute_kip_readonly"]
 WITH_KIP = [*KIP, "kb_sleep"]
+LOGIC = ["clauses", "files", "workspace", "query_start", "query_next", "query_close", "help"]
 PERSON = 'UPSERT { CONCEPT {{type: "Person", name: :name} SET ATTRIBUTES {person_class: "Human"}} }'
 
 
@@ -29,7 +30,7 @@ def speaker(request: pytest.FixtureRequest, shared: Project) -> Iterator[Agent]:
         yield found
 
 
-def told(found, name="execute_kip", **arguments):
+def answered(found, name="execute_kip", **arguments):
     """Return the answer to a request, after a look at both of its forms."""
     result = found.result(name, arguments)
     first = json.loads(result.content[0].text)
@@ -53,7 +54,12 @@ def test_the_toolset_is_there_only_when_it_is_asked_for(shared, kb):
     assert [tool.name for tool in kb.tools()] == CORE
     with pytest.raises(MCPError, match="toolset kip"):
         kb.result("execute_kip", {"command": "DESCRIBE PRIMER"})
-    for options, names in (("core,kip", CORE + WITH_KIP), ("all", CORE + WITH_KIP), ("kip", WITH_KIP)):
+    for options, names in (
+        ("core,kip", CORE + WITH_KIP),
+        ("all", CORE + WITH_KIP + LOGIC),
+        ("kip", WITH_KIP),
+        ("logic", LOGIC),
+    ):
         with agent(shared.root, "--toolsets", options) as found:
             assert [tool.name for tool in found.tools()] == names
 
@@ -71,10 +77,10 @@ def test_the_tools_say_truly_what_they_take_and_may_change(speaker):
 
 
 def test_a_server_that_only_reads_offers_only_the_tool_that_reads(shared):
-    with agent(shared.root, "--toolsets", "all", "--read-only") as found:
+    with agent(shared.root, "--toolsets", "core,kip", "--read-only") as found:
         assert [tool.name for tool in found.tools()][-2:] == WITH_KIP[1:]
         assert "execute_kip" not in [tool.name for tool in found.tools()]
-        error = told(found, "execute_kip_readonly", command=PERSON, parameters={"name": "x"})["error"]
+        error = answered(found, "execute_kip_readonly", command=PERSON, parameters={"name": "x"})["error"]
         assert error["code"] == "KIP_3004"
 
 
@@ -87,13 +93,15 @@ def test_an_answer_is_in_the_format_of_kip_with_the_branch_next_to_it(shared, sp
     wrong = speaker.result("execute_kip", {"command": 'FIND(?p) WHERE { ?p {type: "Persn"} }'})
     assert (wrong.is_error, wrong.meta["kb/branch"], wrong.meta["kb/seq"]) == (True, "main", shared.seq())
     find = 'FIND(?p.name) WHERE { ?p {type: "Person", name: :name} }'
-    assert told(speaker, command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
-    assert told(speaker, "execute_kip_readonly", command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
+    assert answered(speaker, command=find, parameters={"name": "Alice"}) == {"result": ["Alice"]}
+    assert answered(speaker, "execute_kip_readonly", command=find, parameters={"name": "Alice"}) == {
+        "result": ["Alice"]
+    }
     assert speaker.call("kb_query", ids=["Person:Alice"])["total"] == 1
 
 
 def test_a_batch_answers_up_to_the_command_that_fails(speaker):
-    answer = told(speaker, commands=["DESCRIBE CONCEPT TYPES LIMIT 1", "FIND(?x", "DESCRIBE PRIMER"])
+    answer = answered(speaker, commands=["DESCRIBE CONCEPT TYPES LIMIT 1", "FIND(?x", "DESCRIBE PRIMER"])
     assert [list(one) for one in answer["result"]] == [["result", "next_cursor"], ["error"]]
     assert answer["result"][-1]["error"]["data"]["command"] == 1
 
@@ -110,7 +118,7 @@ def test_a_remedy_is_something_that_a_client_can_do(project, toolsets, remedy):
     project.sync()
     change = 'UPDATE ?r SET ATTRIBUTES { title: "x", status: "y" } WHERE { ?r {type: "Requirement"} }'
     with agent(project.root, "--toolsets", toolsets) as found:
-        [answer] = told(found, commands=[change])["result"]
+        [answer] = answered(found, commands=[change])["result"]
     error = answer["error"]
     for one in (error, *error["data"]["problems"]):
         assert one["hint"].startswith(remedy)
@@ -121,7 +129,7 @@ def test_a_remedy_is_something_that_a_client_can_do(project, toolsets, remedy):
     [({}, "neither"), ({"command": "A", "cursor": "x"}, "'cursor'"), ({"command": ["A"]}, "not a list")],
 )
 def test_what_is_no_request_is_refused_in_kips_envelope(speaker, arguments, said):
-    error = told(speaker, **arguments)["error"]
+    error = answered(speaker, **arguments)["error"]
     assert error["code"] == "KIP_1001"
     assert said in error["message"]
     assert {"hint", "name", "data"} <= error.keys()
@@ -132,7 +140,7 @@ def test_a_branch_that_another_process_writes_to_is_reported_as_a_timeout(projec
     project.apply(entities=[{"id": "R", "type": "req", "title": "t", "status": "open"}])
     directory = project.workspace().folders.directory_of("main")
     with agent(project.root, "--toolsets", "kip") as found, locked(directory):
-        error = told(found, command=PERSON, parameters={"name": "x"})["error"]
+        error = answered(found, command=PERSON, parameters={"name": "x"})["error"]
     assert (error["code"], error["data"]["kb_code"], error["data"]["retryable"]) == ("KIP_4001", "lock_timeout", True)
     assert "Nothing was written" in error["message"]
 
@@ -143,15 +151,15 @@ def test_only_a_request_that_writes_says_that_nothing_was_written(project):
     shutil.rmtree(stores_at(project.root) / "main")
     find = 'FIND(?r) WHERE { ?r {type: "Requirement"} }'
     with agent(project.root, "--toolsets", "kip") as found:
-        written = told(found, command=PERSON, parameters={"name": "x"})["error"]
-        read = told(found, command=find)["error"]
+        written = answered(found, command=PERSON, parameters={"name": "x"})["error"]
+        read = answered(found, command=find)["error"]
     assert written["data"]["kb_code"] == read["data"]["kb_code"] == "store_went_back"
     assert ("Nothing was written" in written["message"], "Nothing was written" in read["message"]) == (True, False)
 
 
 def test_outside_of_a_repository_the_error_says_why(tmp_path):
     with agent(tmp_path, "--toolsets", "kip") as found:
-        error = told(found, command="DESCRIBE PRIMER")["error"]
+        error = answered(found, command="DESCRIBE PRIMER")["error"]
     assert (error["code"], error["data"]["kb_code"]) == ("KIP_4003", "not_a_repository")
 
 
@@ -172,7 +180,7 @@ def test_pages_that_fit_hold_every_row_once_and_say_what_is_left(large, find):
     seen, cursor = [], ""
     while True:
         command = f'FIND({find}) WHERE {{ ?r {{type: "Requirement"}} }}{cursor}'
-        answer = told(large, command=command)
+        answer = answered(large, command=command)
         rows = answer["result"][0] if "," in find else [one["name"] for one in answer["result"]]
         seen += rows
         if "next_cursor" not in answer:
@@ -183,18 +191,18 @@ def test_pages_that_fit_hold_every_row_once_and_say_what_is_left(large, find):
 
 
 def test_a_row_that_is_too_long_by_itself_is_cut_and_says_so(large):
-    answer = told(large, command='FIND(?f) WHERE { ?f {type: "FeatureFlag"} }')
+    answer = answered(large, command='FIND(?f) WHERE { ?f {type: "FeatureFlag"} }')
     assert answer["result"][0]["name"] == "BIG"
     assert "60000 characters" in answer["result"][0]["attributes"]["title"]
     assert "cut" in answer["note"]
 
 
 def test_a_capsule_is_given_in_parts_that_are_whole(large):
-    answer = told(large, command='EXPORT ?r WHERE { ?r {type: "Requirement"} }')
+    answer = answered(large, command='EXPORT ?r WHERE { ?r {type: "Requirement"} }')
     assert answer["result"]["capsule"].rstrip().endswith("}")
     assert 0 < answer["result"]["concepts"] < 200
     assert answer["next_cursor"]
-    error = told(large, command='EXPORT ?f WHERE { ?f {type: "FeatureFlag"} }')["error"]
+    error = answered(large, command='EXPORT ?f WHERE { ?f {type: "FeatureFlag"} }')["error"]
     assert error["code"] == "KIP_4002"
     assert error["hint"] == (
         "Export less at a time with LIMIT, or ask the user to run `kb kip` with this command, which writes all of it."
@@ -203,18 +211,18 @@ def test_a_capsule_is_given_in_parts_that_are_whole(large):
 
 def test_the_commands_of_a_batch_share_the_room(large):
     find = 'FIND(?r) WHERE { ?r {type: "Requirement"} }'
-    answer = told(large, commands=[find, find, "DESCRIBE CONCEPT TYPES"])
+    answer = answered(large, commands=[find, find, "DESCRIBE CONCEPT TYPES"])
     assert all("note" in one for one in answer["result"][:2])
     assert "Requirement" in answer["result"][2]["result"]
 
 
 def test_an_answer_to_the_longest_batch_fits_and_says_what_is_left_out(large):
-    results = told(large, commands=['DESCRIBE PROPOSITION TYPE "mentions"'] * 256)["result"]
+    results = answered(large, commands=['DESCRIBE PROPOSITION TYPE "mentions"'] * 256)["result"]
     assert len(results) == 256
     assert results[0]["result"]["name"] == "mentions"
     assert results[-1] == {"result": "…", "note": "There is no room left; send it separately."}
     people = " ".join(f'CONCEPT {{ {{type: "Person", name: "{"p" * 90}{n}"}} }}' for n in range(8))
-    results = told(large, commands=[f"UPSERT {{ {people} }}"] * 30)["result"]
+    results = answered(large, commands=[f"UPSERT {{ {people} }}"] * 30)["result"]
     assert len(results[0]["result"]["upsert_concept_nodes"]) == 8
     assert results[-1] == {"result": "…", "note": "Written; no room for more."}
 
@@ -235,7 +243,7 @@ def test_each_memory_guide_is_a_prompt_and_a_resource(speaker, name):
 
 
 def test_the_syntax_is_a_resource_and_in_the_descriptions_of_the_tools(speaker):
-    answer = told(speaker, command="DESCRIBE SYNTAX")["result"]
+    answer = answered(speaker, command="DESCRIBE SYNTAX")["result"]
     assert speaker._portal.call(speaker._client.read_resource, REFERENCE.uri).contents[0].text == answer
     writer, reader = (next(tool for tool in speaker.tools() if tool.name == name) for name in KIP)
     assert SIMPLE_FIND.text in writer.description

@@ -1,4 +1,4 @@
-"""What the server says of itself: tools, schemas, annotations and instructions."""
+"""The description of the server: tools, schemas, annotations and instructions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_arguments_are_those_of_the_contract(each_era):
     changeset = {"changeset_id", "message", "expected_seq", "mode", "dry_run", "entities", "edges"}
     assert found["kb_upsert"] == changeset | {"expect_branch", "sync", "rename"}
     assert found["kb_delete"] == {"entities", "edges", "cascade", "message", "dry_run", "expect_branch"}
-    assert found["kb_check"] == {"rules", "ids", "paths", "severity", "statistics", "limit", "cursor"}
+    assert found["kb_check"] == {"rules", "ids", "paths", "severity", "statistics", "since", "limit", "cursor"}
     asked = "action id field seq to since until actor session limit cursor message dry_run files expect_branch"
     assert found["kb_history"] == set(asked.split())
 
@@ -192,12 +192,13 @@ def test_a_client_with_a_handshake_is_notified_once_that_the_list_has_changed(pr
         server.answer(6)
         server.close()
         said = [json.loads(line) for line in server.lines]
-        told = [at for at, one in enumerate(said) if one.get("method") == "notifications/tools/list_changed"]
+        reported = [at for at, one in enumerate(said) if one.get("method") == "notifications/tools/list_changed"]
         answered = [one.get("id") for one in said]
-        assert len(told) == 2
-        assert answered.index(3) < told[0] < answered.index(5) < told[1]
+        assert len(reported) == 2
+        assert answered.index(3) < reported[0] < answered.index(5) < reported[1]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 def test_instructions_are_short_and_the_same_in_both_eras(mode, version, shared):
     with spawned(shared.root, mode=mode) as found:
@@ -206,15 +207,16 @@ def test_instructions_are_short_and_the_same_in_both_eras(mode, version, shared)
         assert "{" not in found.instructions
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("is_read_only", [False, True])
-@pytest.mark.parametrize("toolsets", ["core", "kip", "core,kip"])
+@pytest.mark.parametrize("toolsets", ["core", "kip", "logic", "core,kip", "core,kip,logic"])
 def test_instructions_name_no_tool_that_is_not_offered(toolsets, is_read_only, shared):
     with agent(shared.root, "--toolsets", toolsets, *["--read-only"] * is_read_only) as found:
         offered = {tool.name for tool in found.tools()}
-        named = set(re.findall(r"kb_[a-z]+|execute_kip\w*", found.instructions))
+        named = set(re.findall(r"kb_[a-z]+|execute_kip\w*|query_\w+|\bclauses\b", found.instructions))
         assert named
         assert named <= offered
-        assert len(found.instructions) < 1200
+        assert len(found.instructions) < (1300 if "logic" in toolsets else 1200)
 
 
 def test_nothing_stored_changes_what_the_server_says_of_itself(each_era):
@@ -233,6 +235,7 @@ def test_a_server_that_only_reads_offers_nothing_else(shared, mode):
         history = listed["kb_history"].input_schema["properties"]
         assert history["action"]["enum"] == ["log", "show", "diff", "who"]
         assert not {"message", "files", "expect_branch"} & set(history)
+        assert (listed["kb_history"].description or "").endswith("; who: who wrote it, why.")
         assert not {"revert", "rollback"} & {*re.findall("[a-z]+", (listed["kb_history"].description or "").lower())}
         assert reader.refused("kb_history", action="revert", seq=1)["details"][0]["path"] == "$.action"
         with pytest.raises(Exception, match="--read-only"):
@@ -252,6 +255,7 @@ def test_reading_only_makes_no_store(project):
     assert not (stores_at(project.root) / "feature").exists()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -286,6 +290,7 @@ def test_a_list_in_a_repository_without_kb_writes_nothing_to_standard_error(tmp_
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.sliced
 def test_a_prompt_has_the_names_of_types_read_only_where_something_was_written(project):
     project.apply(entities=[{"id": "A", "type": "req", "title": "T", "status": "open"}])
     with direct(project.root) as found, start_blocking_portal() as portal:

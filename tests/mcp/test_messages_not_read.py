@@ -189,6 +189,7 @@ def sentences(value: Any) -> list[str]:
     return [one for inner in value for one in sentences(inner)] if isinstance(value, list) else []
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("calls", [TOOLS, COMMANDS], ids=["tools", "commands"])
 def test_answers_are_the_same_but_for_the_sentences_when_every_message_is_another(tmp_path: Path, calls: str) -> None:
     usual, scrambled = answers(tmp_path / "a" / "repo", "", calls), answers(tmp_path / "b" / "repo", SCRAMBLED, calls)

@@ -1,4 +1,4 @@
-"""What is said beside answers: what reading a store came upon, once."""
+"""Notices with an answer: problems found while reading a store, each once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_a_notice_is_not_said_again_when_a_loss_was_settled_meanwhile(project: P
     assert service.news(call) == "noticed"
     kept, cache.notices = cache.notices, []
     assert service.news(call) == ""
-    cache.notices = [*kept, "anew"]
-    assert service.news(call) == "anew"
+    cache.notices = [*kept, "again"]
+    assert service.news(call) == "again"
     service.close()
 
 

@@ -11,8 +11,8 @@ import kbmcp
 from tests.mcp.agents import agent
 
 PATH = ["protocol.stdio", "protocol.json_rpc", "serving", "tools.run_call", "tools.write", "tools.call"]
-LOCKS = "protocol.call_queue"
-"""It says whose turn it is; no request passes through it."""
+AROUND = ["protocol.call_queue", "protocol.worker_threads"]
+"""They say whose turn it is, and in which thread; no request passes through them."""
 _HERE = Path(kbmcp.__file__).parent
 _CORE = "kbcore/checks/introduced/written.py"
 
@@ -40,4 +40,4 @@ def test_a_write_passes_six_modules_before_the_core(project):
     finally:
         threading.setprofile(before)
     assert has_arrived.is_set()
-    assert sorted(entered) == sorted([*PATH, LOCKS])
+    assert sorted(entered) == sorted([*PATH, *AROUND])

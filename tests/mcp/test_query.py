@@ -1,4 +1,4 @@
-"""What ``kb_query`` answers, and how it stays within its budget."""
+"""The answers of ``kb_query``, which stay within its budget."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def test_an_answer_names_branch_and_seq_and_comes_in_both_forms(each_era):
     assert ": " not in text_of(result).replace('": "', "")
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("name", ["kb_query", "kb_check", "kb_history", "execute_kip", "kb_sleep"])
 def test_every_answer_names_the_repository_and_a_refusal_does_too(name, shared):
     asked = {"kb_history": {"action": "log"}, "execute_kip": {"command": "DESCRIBE DOMAINS"}}.get(name, {})
@@ -239,6 +240,7 @@ def test_names_that_do_not_exist_get_the_nearest_one(kb):
     assert "'req'" in error["details"][0]["hint"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_both_spellings_are_understood_whatever_is_listed(mode, shared):
     with agent(shared.root, "--tool-names", "dotted", mode=mode) as dotted:

@@ -56,8 +56,14 @@ def test_escaping_keeps_the_meaning_and_lets_nothing_unsafe_out(value):
 MANY = {"id": "A", "title": "", "attributes": {f"a{number:02}": "x" * 500 for number in range(40)} | {"z": ""}}
 
 
+WIDE = {"id": "", "title": "\x1f" * 100, "tags": [], "attributes": {"a": "\U000e0000" * 100, "b": "0" * 500}}
+WIDE["attributes"] |= dict.fromkeys(("aa", "aaa"), "\x1f" * 100)
+"""A character of ``a`` takes more room than there is for a value: nothing of it is shown."""
+
+
 @given(entities, st.integers(3000, 6000))
 @example(MANY, 3000)
+@example(WIDE, 3000)
 def test_an_entity_is_cut_to_its_room_and_every_cut_is_named(entity, room):
     kept, cuts = cut_entity(entity, room)
     assert answers.length_of(kept) <= room

@@ -9,6 +9,7 @@ from mcp.shared.exceptions import MCPError
 
 from kbcore.model.concepts import extended
 from kbcore.model.schema_text import schema_json
+from kbmcp.resources.logic_prompts import LOGIC_PAGES
 from kbmcp.resources.memory_prompts import MEMORY_GUIDES, REFERENCE
 from kbmcp.resources.resource_list import RESOURCES
 from kbmcp.resources.subscriptions import MAX_FOLLOWED
@@ -160,5 +161,7 @@ def test_every_resource_is_on_the_page():
     page = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
     section = page.partition("\n## Resources\n")[2].partition("\n### ")[0]
     listed = [line.split("|")[1].strip(" `") for line in section.splitlines() if line.startswith("| `")]
-    assert listed == [one.uri for one in (*RESOURCES.values(), REFERENCE, *MEMORY_GUIDES.values())]
+    assert listed == [
+        one.uri for one in (*RESOURCES.values(), REFERENCE, *MEMORY_GUIDES.values(), *LOGIC_PAGES.values())
+    ]
     assert f"at most {MAX_FOLLOWED:,} resources" in page

@@ -16,6 +16,7 @@ CPU_S = 2.5
 """Far above what a start takes on a slow machine, far below what reading a store would cost."""
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("era", ["initialize", "server/discover"])
 def test_the_first_reply_costs_little_and_touches_no_data(era, project):
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -32,8 +33,10 @@ def test_the_first_reply_costs_little_and_touches_no_data(era, project):
         assert server.close() == 0
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    told = f"first reply to {era}: {wall_s * 1000:.0f} ms after the start; {cpu_s * 1000:.0f} ms of CPU until the end"
-    print(told)  # noqa: T201 - shown by -rP, for whoever wants the figure
+    reported = (
+        f"first reply to {era}: {wall_s * 1000:.0f} ms after the start; {cpu_s * 1000:.0f} ms of CPU until the end"
+    )
+    print(reported)  # noqa: T201 - shown by -rP, for whoever wants the figure
     assert cpu_s < CPU_S
     assert "pydantic_core" in loaded
     assert "duckdb" not in loaded

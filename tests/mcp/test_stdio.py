@@ -25,7 +25,7 @@ LONG = "x" * 1_000_000
 
 
 class Ends(NamedTuple):
-    """What the server reads from, what the client writes to, what the server writes to and what the client reads."""
+    """The ends of two pipes: those of the server for reading and writing, and those of the client."""
 
     reads: int
     client_writes: int

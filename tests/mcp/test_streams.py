@@ -308,6 +308,7 @@ def test_requests_sent_before_the_end_of_input_are_answered(started):
     assert assert_whole(started, "piped")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("ending", ["end of input", signal.SIGTERM, signal.SIGINT])
 def test_a_write_under_way_is_finished_before_the_end(ending, started):
     with raw(started.root) as server:
@@ -436,6 +437,7 @@ print("noise before anything")
 """
 
 
+@pytest.mark.sliced
 def test_nothing_that_a_dependency_prints_reaches_the_client(started, tmp_path):
     (tmp_path / "plugin").mkdir()
     (tmp_path / "plugin" / "sitecustomize.py").write_text(NOISY)

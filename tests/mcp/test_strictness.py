@@ -88,6 +88,18 @@ def test_a_wrong_kind_is_reported_with_the_right_one(kb):
     assert messages["$.at"][0] == "`at` must be a whole number or text, not a list."
 
 
+def test_the_kinds_that_an_argument_may_have_are_values_of_its_problem():
+    _, problems = argument_models.read(argument_models.QueryArguments, {"limit": "2", "at": [1], "where": "a=b"})
+    assert {one.path: (one.field, one.values) for one in problems} == {
+        "$.limit": ("limit", ("a whole number",)),
+        "$.at": ("at", ("a whole number", "text")),
+        "$.where": ("where", ("a list", "an object")),
+    }
+    assert [one.message for one in problems if one.path == "$.where"] == [
+        "`where` must be a list or an object, not text."
+    ]
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments", "places"),
     [
@@ -182,6 +194,7 @@ def test_a_refusal_names_the_branch_and_the_seq(project):
         assert (answer["error"]["code"], answer["branch"], answer["seq"]) == ("invalid_query", "main", 1)
 
 
+@pytest.mark.sliced
 def test_an_error_keeps_to_its_budget_whatever_is_wrong(kb):
     long = "x" * 1_000_000
     for result in (

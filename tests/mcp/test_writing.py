@@ -1,4 +1,4 @@
-"""What ``kb_upsert`` and ``kb_delete`` do, and what they answer when they do not."""
+"""The effects of ``kb_upsert`` and ``kb_delete``, and their errors."""
 
 from __future__ import annotations
 
@@ -178,8 +178,8 @@ def test_numbers_that_kb_cannot_hold_are_refused(shared):
         server.greet()
         for key, number in enumerate((b"1e999", b"99999999999999999999999")):
             server.write(request % (key, number))
-            told = [(one["path"], one["code"]) for one in server.answer(key)["error"]["details"]]
-            assert told == [("$.entities[0].attributes", "bad_number")], number
+            reported = [(one["path"], one["code"]) for one in server.answer(key)["error"]["details"]]
+            assert reported == [("$.entities[0].attributes", "bad_number")], number
 
 
 def test_ids_named_twice_are_refused(kb):
@@ -274,7 +274,7 @@ def test_a_write_says_what_its_sync_found_wrong_in_files(project):
             ["error", " docs/requirements/2.md"],
             ["error", " unresolved"],
         ]
-        assert "REQ-3 -> NOWHERE (stated in docs/requirements/3.md)" in alone[1]
+        assert "REQ-3 links to NOWHERE (stated in docs/requirements/3.md)" in alone[1]
         assert found.answer("kb_upsert", sync=True)["warnings"] == alone
         found.answer("kb_upsert", entities=[{"id": "REQ-1", "owner": "agent"}])
         project.write({"docs/requirements/1.md": req("REQ-1").replace("\n---\n", "\nowner: Eva\n---\n", 1)})

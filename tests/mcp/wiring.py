@@ -32,8 +32,8 @@ async def wired(argv: Sequence[str], env: Mapping[str, str]) -> AsyncIterator[tu
     async def serve() -> None:
         server = server_for(_options(argv, env))
         try:
-            async with Pipes(requests, replies).open() as (told, says):
-                await server.run(told, says, initialization(server))
+            async with Pipes(requests, replies).open() as (reported, says):
+                await server.run(reported, says, initialization(server))
         finally:
             os.close(replies)
 
@@ -77,6 +77,8 @@ def _options(argv: Sequence[str], env: Mapping[str, str]) -> ServerOptions:
         is_read_only=given.read_only,
         env=env,
         toolsets=given.toolsets,
+        libraries=tuple(given.kb_libraries),
+        roots=tuple(given.kb_roots),
     )
 
 

@@ -1,4 +1,4 @@
-"""What tests share, by room; ``schemas`` has schemas of formats that others own.
+"""Code that tests share, by room; ``schemas`` has schemas of formats that others own.
 
 - ``repository``: Git repositories with a KB, and single stores: how tests make and drive them.
 - ``disk``: file systems that misbehave, and stores that are damaged.

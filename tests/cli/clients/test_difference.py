@@ -1,4 +1,4 @@
-"""What is shown of a change to a client's file: what goes and what comes, and nothing that stays."""
+"""A change to a client's file is shown as what is removed and added, without what stays."""
 
 from __future__ import annotations
 

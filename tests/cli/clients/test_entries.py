@@ -1,4 +1,4 @@
-"""Which entries of a client's file are KB's, and which of these may be started."""
+"""Entries of a client's file that are KB's, and those of them that may be started."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ def test_the_workspace_s_folder_is_put_in_and_of_the_environment_only_what_kb_kn
         ("kb", ["mcp"], True),
         ("kb", ["mcp", "--read-only", "--toolsets=all", "-C", "."], True),
         ("kb-mcp", [], True),
+        ("kb-mcp", ["--toolsets", "logic", "-l", "assoc", "--kb-roots=/srv/rules"], True),
         ("kb-mcp", ["--branch", "main"], True),
         ("kb", [], False),
         ("kb", ["delete", "REQ-1", "--yes"], False),

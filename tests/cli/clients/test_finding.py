@@ -38,6 +38,7 @@ def test_without_files_of_clients_there_is_nothing_to_say(root):
     assert found(root) == []
 
 
+@pytest.mark.sliced
 def test_a_client_that_can_start_the_server_is_well(synced, own):
     entry(synced, ".vscode/mcp.json", "servers", command=own, args=["-C", "${workspaceFolder}"])
     (one,) = found(synced)
@@ -74,7 +75,7 @@ def test_this_very_program_is_started_to_serve_and_for_nothing_else(synced, own)
 
 
 @pytest.mark.parametrize(
-    ("name", "args", "told"),
+    ("name", "args", "reported"),
     [
         ("kb-mcp", ["--brnch", "x"], "the server takes no `--brnch`"),
         ("kb-mcp", ["--branch"], "`--branch` needs a value"),
@@ -83,24 +84,24 @@ def test_this_very_program_is_started_to_serve_and_for_nothing_else(synced, own)
         ("kb", ["mcp", "serve"], "the server takes no `serve`"),
     ],
 )
-def test_arguments_with_which_it_cannot_serve_are_reported(root, own, name, args, told):
+def test_arguments_with_which_it_cannot_serve_are_reported(root, own, name, args, reported):
     entry(root, command=str(Path(own).with_name(name)), args=args)
     (one,) = found(root)
     assert (one.severity, one.code) == ("warning", "client_arguments")
-    assert one.message == f"Claude Code, kb in .mcp.json: {told}."
+    assert one.message == f"Claude Code, kb in .mcp.json: {reported}."
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "reported"),
     [
         ({"args": []}, "it has no `command`"),
         ({"command": "kb-mcp", "args": "-C ."}, "its `args` are no list of texts"),
     ],
 )
-def test_an_entry_that_starts_nothing_is_reported(root, members, told):
+def test_an_entry_that_starts_nothing_is_reported(root, members, reported):
     entry(root, **members)
     (one,) = found(root)
-    assert (one.code, one.message) == ("client_entry", f"Claude Code, kb in .mcp.json: {told}.")
+    assert (one.code, one.message) == ("client_entry", f"Claude Code, kb in .mcp.json: {reported}.")
     entry(root, name="notes", args=[])
     assert found(root) == []
     entry(root, url="http://127.0.0.1:1/mcp")
@@ -122,9 +123,9 @@ def test_a_folder_that_is_not_there_is_reported(root, own):
 @pytest.mark.parametrize("text", ["{", "\xff", "[]", '{"mcpServers": []}', '{"mcpServers": {"kb": 3}}', ""])
 def test_a_file_that_cannot_be_read_is_reported_and_one_without_servers_is_not(root, text):
     (root / ".mcp.json").write_bytes(text.encode("latin-1"))
-    told = found(root)
-    assert [one.code for one in told] == (["client_file"] if text in {"{", "\xff"} else [])
-    assert all(".mcp.json" in one.message and one.remedy for one in told)
+    reported = found(root)
+    assert [one.code for one in reported] == (["client_file"] if text in {"{", "\xff"} else [])
+    assert all(".mcp.json" in one.message and one.remedy for one in reported)
 
 
 def test_a_link_to_a_file_is_not_followed(root, tmp_path):

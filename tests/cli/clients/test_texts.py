@@ -26,7 +26,7 @@ ENTRY = {"command": "x", "args": ["-C", "/a b"]}
 
 
 def commented(text: str, marks: list[str]) -> str:
-    """Return a JSON text with a comment or a blank behind each bracket and comma that stands outside of texts."""
+    """Return a JSON text with a comment or a blank after each bracket and comma outside of texts."""
     parts = re.split(r'("(?:[^"\\]|\\.)*"|[\[\]{},:])', text)
     return "".join(
         part + (marks[at % len(marks)] if part and part in "[]{},:" else "") for at, part in enumerate(parts)

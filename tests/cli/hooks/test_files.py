@@ -33,7 +33,7 @@ def test_a_fresh_install_creates_both_hooks_and_a_second_one_changes_nothing(roo
     before = [hook(root, event).stat() for event in EVENTS]
     assert outcome(install(root)) == [(event, "active", "kept") for event in EVENTS]
     assert [hook(root, event).stat() for event in EVENTS] == before
-    assert {result.remedy for result in status(root)} == {""}
+    assert {result.hint for result in status(root)} == {""}
 
 
 def test_switch_and_merge_fire_the_hooks_with_git_s_arguments(root, program):
@@ -130,7 +130,7 @@ def test_uninstall_deletes_files_that_hold_nothing_else_and_is_idempotent(root):
 def test_lines_of_another_version_or_program_are_outdated_and_replaced_in_place(root, program):
     old = script.block("post-checkout", None).replace(b"exec ", b"old-exec ")
     hook(root, content=b"#!/bin/sh\necho before\n" + old + b"echo after\n")
-    assert (status(root)[0].state, status(root)[0].remedy) == ("outdated", "Run `kb hooks install`.")
+    assert (status(root)[0].state, status(root)[0].hint) == ("outdated", "Run `kb hooks install`.")
     assert outcome(install(root, fallback=program))[0] == ("post-checkout", "active", "updated")
     lines = script.block("post-checkout", program)
     assert hook(root).read_bytes() == b"#!/bin/sh\necho before\n" + lines + b"echo after\n"
@@ -146,7 +146,7 @@ def test_a_hook_that_is_no_shell_script_is_left_alone_with_the_line_to_add(root,
     path = hook(root, content=content)
     result = install(root)[0]
     assert (result.state, result.action) == ("foreign", "none")
-    assert "kb hook post-checkout" in result.remedy
+    assert "kb hook post-checkout" in result.hint
     assert path.read_bytes() == content
     assert outcome(uninstall(root))[0][2] == "none"
     assert path.read_bytes() == content
@@ -158,7 +158,7 @@ def test_a_symlinked_hook_is_not_followed(root, tmp_path):
     before = outside.read_bytes()
     hook(root).symlink_to(outside)
     assert outcome(install(root))[0] == ("post-checkout", "foreign", "none")
-    assert "symbolic link" in install(root)[0].remedy
+    assert "symbolic link" in install(root)[0].hint
     uninstall(root)
     assert hook(root).is_symlink()
     assert outside.read_bytes() == before
@@ -168,14 +168,14 @@ def test_a_script_that_is_not_executable_is_reported_and_not_brought_to_life(roo
     path = hook(root, content=b"#!/bin/sh\necho dormant\n", mode=0o644)
     result = install(root)[0]
     assert (result.state, result.action) == ("foreign", "none")
-    assert "chmod +x" in result.remedy
+    assert "chmod +x" in result.hint
     assert (path.read_bytes(), mode_of(path)) == (b"#!/bin/sh\necho dormant\n", 0o644)
 
 
 def test_a_hook_of_kb_alone_that_lost_its_mode_gets_it_back(root):
     install(root)
     hook(root).chmod(0o644)
-    assert (status(root)[0].state, "chmod" in status(root)[0].remedy) == ("ignored", True)
+    assert (status(root)[0].state, "chmod" in status(root)[0].hint) == ("ignored", True)
     assert outcome(install(root))[0] == ("post-checkout", "active", "updated")
     assert mode_of(hook(root)) == 0o755
 
@@ -193,7 +193,7 @@ def test_half_of_kb_s_lines_is_never_guessed_at(root):
     for content in (half, half + script.block("post-checkout", None)):
         path = hook(root, content=content)
         assert outcome(install(root))[0] == ("post-checkout", "foreign", "none")
-        assert "by hand" in uninstall(root)[0].remedy
+        assert "by hand" in uninstall(root)[0].hint
         assert path.read_bytes() == content
 
 
@@ -204,7 +204,7 @@ def test_what_the_system_refuses_is_a_result_and_not_a_crash(root):
     (root / ".git" / "hooks").write_text("")
     result = install(root)[0]
     assert (result.state, result.action) == ("failed", "none")
-    assert "hooks" in result.remedy
+    assert "hooks" in result.hint
     assert uninstall(root)[0].state == "absent"
 
 

@@ -81,7 +81,7 @@ def test_files_give_way_to_the_configuration_and_come_back_with_an_older_git(roo
     assert [path.name for path in hook(root).parent.iterdir()] == ["post-merge"]
     stranded = status_in_files(root)
     assert [(one.state, one.way) for one in stranded] == [("ignored", "config")] * len(EVENTS)
-    assert "`kb hooks install`" in stranded[0].remedy
+    assert "`kb hooks install`" in stranded[0].hint
     back = install_in_files(root)
     assert [one.action for one in back if one.way == "file"] == ["created", "added", "created"]
     assert "kb-post" not in config_of(root)
@@ -94,7 +94,7 @@ def test_hooks_in_both_places_are_reported_and_corrected(root, newer):
     (root / ".git/config").write_bytes(lines)
     found = status(root, newer)
     assert [one.state for one in found] == ["outdated"] * len(EVENTS)
-    assert str(hook(root)) in found[0].remedy
+    assert str(hook(root)) in found[0].hint
     install(root, newer)
     assert [one.state for one in status(root, newer)] == ["active"] * len(EVENTS)
     assert not hook(root).exists()
@@ -107,7 +107,7 @@ def test_an_entry_that_names_another_program_is_outdated_and_one_switched_off_st
     git(root, "config", "hook.kb-post-merge.enabled", "false")
     git(root, "config", "hook.post-rewrite.enabled", "false")
     assert [one.state for one in install(root, newer)] == ["active", "ignored", "ignored"]
-    assert "hook.post-rewrite.enabled" in status(root, newer)[2].remedy
+    assert "hook.post-rewrite.enabled" in status(root, newer)[2].hint
 
 
 def test_a_tracked_hook_that_runs_kb_already_stays_the_way(root, newer):
@@ -121,7 +121,7 @@ def test_a_tracked_hook_that_runs_kb_already_stays_the_way(root, newer):
 
 def test_no_folder_of_hooks_shadows_the_configuration(root, newer, tmp_path):
     git(root, "config", "core.hooksPath", tmp_path)
-    assert status(root, newer)[0].remedy == "Run `kb hooks install`."
+    assert status(root, newer)[0].hint == "Run `kb hooks install`."
     assert [one.state for one in install(root, newer)] == ["active"] * len(EVENTS)
     assert "hook.kb-" not in config_of(make_repository(tmp_path / "other"))
 
@@ -138,7 +138,7 @@ def test_a_configuration_that_cannot_be_written_is_a_result(root, newer):
     (root / ".git/config.lock").touch()
     found = install(root, newer)
     assert [one.state for one in found] == ["failed"] * len(EVENTS)
-    assert "could not lock config file" in found[0].remedy
+    assert "could not lock config file" in found[0].hint
 
 
 def test_an_older_git_takes_entries_out_as_well(root, newer):

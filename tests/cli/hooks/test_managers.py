@@ -75,9 +75,9 @@ def test_kb_s_lines_that_were_overwritten_are_missing_and_put_back(root):
     install(root)
     hook(root, content=b"#!/bin/sh\necho somebody else's\n")
     hook(root, "post-merge").unlink()
-    assert [one.state for one in status(root)] == ["absent", "absent", "active", "active"]
-    assert {one.remedy for one in status(root)[:2]} == {"Run `kb hooks install`."}
-    assert [one.action for one in install(root)] == ["added", "created", "kept", "kept"]
+    assert [one.state for one in status(root)] == ["absent", "absent", "active", "active", "active"]
+    assert {one.hint for one in status(root)[:2]} == {"Run `kb hooks install`."}
+    assert [one.action for one in install(root)] == ["added", "created", "kept", "kept", "kept"]
 
 
 def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_added(root):
@@ -86,9 +86,9 @@ def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_a
     take_over(root, "post-checkout", LEFTHOOK, "")
     first, *others = install(root)
     assert (first.state, first.action) == ("managed", "none")
-    assert [one.state for one in others] == ["active", "active", "active"]
+    assert [one.state for one in others] == ["active"] * 4
     assert hook(root).read_text() == LEFTHOOK
-    text, _, snippet = first.remedy.partition("\n")
+    text, _, snippet = first.hint.partition("\n")
     assert "below `post-checkout:`" in text, "which is there, and must not come twice"
     assert "`lefthook install`" in text
     added = yaml.safe_load(snippet)
@@ -98,7 +98,7 @@ def test_lefthook_keeps_its_hooks_and_the_lines_to_add_are_valid_and_seen_once_a
     assert status(root)[0].state == "active"
     assert outcome(install(root))[0] == ("post-checkout", "active", "none")
     hook(root).unlink()
-    assert "`lefthook install`" in status(root)[0].remedy
+    assert "`lefthook install`" in status(root)[0].hint
 
 
 def test_a_configuration_that_is_no_yaml_runs_nothing(root):
@@ -109,8 +109,8 @@ def test_a_configuration_that_is_no_yaml_runs_nothing(root):
     (root / "lefthook.yml").write_text(f"{text}pre-commit: [\n")
     seen = status(root)[0]
     assert seen.state == "ignored"
-    assert f"{root / 'lefthook.yml'}:5: not valid YAML" in seen.remedy
-    assert "lefthook runs nothing until that is corrected." in seen.remedy
+    assert f"{root / 'lefthook.yml'}:5: not valid YAML" in seen.hint
+    assert "lefthook runs nothing until that is corrected." in seen.hint
 
 
 def test_lines_that_lefthook_renamed_are_reported_and_uninstalled(root):
@@ -118,8 +118,8 @@ def test_lines_that_lefthook_renamed_are_reported_and_uninstalled(root):
     take_over(root, "post-checkout", LEFTHOOK, ".old")
     (found, *_) = status(root)
     assert found.state == "ignored"
-    assert str(hook(root, "post-checkout.old")) in found.remedy
-    assert "run: kb hook post-checkout {0} || true" in found.remedy
+    assert str(hook(root, "post-checkout.old")) in found.hint
+    assert "run: kb hook post-checkout {0} || true" in found.hint
     assert outcome(install(root))[0] == ("post-checkout", "ignored", "none")
     assert uninstall(root)[0].path == str(hook(root, "post-checkout.old"))
     assert sorted(path.name for path in hook(root).parent.iterdir()) == ["post-checkout"]
@@ -129,12 +129,12 @@ def test_the_remedy_for_a_program_that_deletes_unknown_hooks_names_the_entry_to_
     (root / "package.json").write_text('{"simple-git-hooks": {"pre-commit": "true"}}')
     results = install(root)
     assert outcome(results) == [(event, "managed", "none") for event in EVENTS]
-    named = json.loads("{" + results[0].remedy.partition("\n")[2] + "}")
+    named = json.loads("{" + results[0].hint.partition("\n")[2] + "}")
     assert named == {"post-checkout": 'kb hook post-checkout "$@" || true'}
     (root / "package.json").write_text(json.dumps({"simple-git-hooks": named}))
-    assert "`npx simple-git-hooks`" in status(root)[0].remedy
+    assert "`npx simple-git-hooks`" in status(root)[0].hint
     take_over(root, "post-checkout", SIMPLE + named["post-checkout"], "")
-    assert [one.state for one in status(root)] == ["active", "managed", "managed", "managed"]
+    assert [one.state for one in status(root)] == ["active", *["managed"] * 4]
 
 
 @pytest.mark.parametrize("is_installed", [True, False])
@@ -142,7 +142,7 @@ def test_a_program_that_has_a_command_for_the_event_keeps_it(root, is_installed)
     (root / "package.json").write_text('{"simple-git-hooks": {"post-checkout": "mine"}}')
     if is_installed:
         take_over(root, "post-checkout", SIMPLE + "mine", "")
-    text, _, snippet = install(root)[0].remedy.partition("\n")
+    text, _, snippet = install(root)[0].hint.partition("\n")
     assert "in front of the command" in text, "the same key twice would silently take the place of what is there"
     (root / "package.json").write_text(f'{{"simple-git-hooks": {{"post-checkout": "{snippet} mine"}}}}')
     commands = json.loads((root / "package.json").read_text())["simple-git-hooks"]
@@ -167,6 +167,7 @@ def test_a_line_that_was_added_by_hand_counts_and_is_not_extended(root):
         ("post-merge", "active", "none"),
         ("post-rewrite", "active", "added"),
         ("post-commit", "active", "created"),
+        ("pre-commit", "active", "created"),
     ]
     assert hook(root).read_bytes() == content
 
@@ -177,9 +178,9 @@ def test_a_program_that_writes_over_what_husky_generates_is_named(root):
     stub = root / ".husky/_/post-checkout"
     stub.write_text(CHAINING["prek"] + RUN_LEGACY)
     found = status(root)
-    assert [one.state for one in found] == ["ignored", "active", "active", "active"]
-    assert "prek" in found[0].remedy
-    assert "`npx husky`" in found[0].remedy
+    assert [one.state for one in found] == ["ignored", *["active"] * 4]
+    assert "prek" in found[0].hint
+    assert "`npx husky`" in found[0].hint
 
 
 def test_every_program_is_known_by_a_mark_of_its_own():

@@ -1,13 +1,15 @@
-"""Which hooks folder KB writes to, and which it leaves to others."""
+"""The hooks folder that KB writes to, and those that it leaves to others."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 
 import pytest
 
 from kbcli import hooks
+from kbcore.remedies import Command, parts_of
 from tests.support.repository.hooks import (
     EVENTS,
     calls,
@@ -37,20 +39,31 @@ def test_hooks_that_a_later_hooks_path_shadows_are_reported_and_uninstalled(root
     install(root)
     git(root, "config", "core.hooksPath", ".githooks")
     found = status(root)
-    assert [result.state for result in found] == ["ignored"] * 4
+    assert [result.state for result in found] == ["ignored"] * 5
     assert found[0].path == str(hook(root))
-    assert str(root / ".githooks") in found[0].remedy
+    assert str(root / ".githooks") in found[0].hint
     install(root)
     results = uninstall(root)
-    assert [result.action for result in results] == ["deleted"] * 8
+    assert [result.action for result in results] == ["deleted"] * 10
     assert not hook(root).exists()
+
+
+def test_a_remedy_holds_the_command_with_the_folder_as_data_and_shows_it_quoted(root, tmp_path):
+    shared = tmp_path / "it's shared"
+    shared.mkdir()
+    git(root, "config", "core.hooksPath", shared)
+    result = install(root)[0]
+    command = Command("hooks", ("install", "--hooks-path", str(shared)), "run")
+    assert command in parts_of(result.remedy)
+    assert f"run `kb hooks install --hooks-path {shlex.quote(str(shared))}`" in result.hint
+    assert result.as_json()["remedy"] == result.hint
 
 
 def test_hooks_shadowed_by_a_folder_shared_with_other_repositories_are_uninstalled(root, tmp_path):
     install(root)
     git(root, "config", "core.hooksPath", tmp_path)
     assert status(root)[0].state == "ignored"
-    assert [result.action for result in uninstall(root)] == ["deleted"] * 4
+    assert [result.action for result in uninstall(root)] == ["deleted"] * 5
     assert not hook(root).exists()
 
 
@@ -60,7 +73,7 @@ def test_a_hooks_folder_shared_with_other_repositories_is_not_written_unasked(ro
     git(root, "config", "core.hooksPath", shared)
     result = install(root)[0]
     assert (result.state, result.action) == ("outside", "none")
-    assert f"--hooks-path '{shared}'" in result.remedy
+    assert f"--hooks-path '{shared}'" in result.hint
     assert list(shared.iterdir()) == []
     assert install(root, hooks_path=shared)[0].state == "active"
     assert status(root)[0].state == "active"
@@ -80,7 +93,7 @@ def test_hooks_that_were_switched_off_are_said_to_be_off(root):
     git(root, "config", "core.hooksPath", os.devnull)
     result = install(root)[0]
     assert (result.state, result.action) == ("outside", "none")
-    assert "git runs no hooks" in result.remedy
+    assert "git runs no hooks" in result.hint
 
 
 def test_an_empty_hooks_path_does_not_put_hooks_where_git_does_not_look(root):
@@ -88,14 +101,14 @@ def test_an_empty_hooks_path_does_not_put_hooks_where_git_does_not_look(root):
     git(root, "config", "core.hooksPath", "")
     result = install(root)[0]
     assert (result.path, result.state, result.action) == ("/post-checkout", "outside", "none")
-    assert "core.hooksPath is empty" in result.remedy
+    assert "core.hooksPath is empty" in result.hint
     assert sorted(root.iterdir()) == before
 
 
 def test_a_missing_hooks_folder_is_reported_once(root, tmp_path):
     install(root)
     git(root, "config", "core.hooksPath", tmp_path / "gone")
-    remedy = status(root)[0].remedy
+    remedy = status(root)[0].hint
     assert remedy.startswith(f"core.hooksPath is {tmp_path / 'gone'}, which is not there, so git runs no hooks here;")
     assert remedy.count("gone") == 1
 
@@ -138,8 +151,8 @@ def test_a_named_folder_is_not_run_where_other_hooks_would_be_lost(root, content
     folder = root / "tools" / "hooks"
     result = install(root, hooks_path=folder)[0]
     assert (result.path, result.state, result.action) == (str(folder / "post-checkout"), "ignored", "created")
-    assert "move pre-commit here" in result.remedy
-    assert f"git config core.hooksPath {folder}`" in result.remedy
+    assert "move pre-commit here" in result.hint
+    assert f"git config core.hooksPath {folder}`" in result.hint
     assert run_git(root, "config", "core.hooksPath").returncode == 1
     hook(root, "pre-commit").chmod(0o644)  # git ignores it from then on
     assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
@@ -151,7 +164,7 @@ def test_a_hooks_path_of_the_user_s_own_is_neither_replaced_nor_unset(root):
     folder = root / "tools" / "hooks"
     result = install(root, hooks_path=folder)[0]
     assert (result.state, result.note) == ("ignored", "")
-    assert str(root / "other") in result.remedy
+    assert str(root / "other") in result.hint
     git(root, "config", "core.hooksPath", "tools/hooks")
     assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
     assert uninstall(root, hooks_path=folder)[0].action == "deleted"
@@ -174,6 +187,7 @@ def test_husky_s_own_scripts_are_edited_and_not_what_husky_generates(root, progr
         ("post-merge", "active", "added"),
         ("post-rewrite", "active", "created"),
         ("post-commit", "active", "created"),
+        ("pre-commit", "active", "created"),
     ]
     assert b"kb hook" not in (root / ".husky" / "_" / "post-checkout").read_bytes()
     assert os.fsencode(program.parent) not in (root / ".husky" / "post-checkout").read_bytes()
@@ -188,7 +202,7 @@ def test_husky_that_was_not_run_in_a_linked_worktree_is_reported(root, tmp_path)
     make_husky(root)
     linked = add_worktree(root, tmp_path / "linked", "feature")
     assert outcome(install(linked))[0] == ("post-checkout", "ignored", "created")
-    assert "husky" in status(linked)[0].remedy
+    assert "husky" in status(linked)[0].hint
 
 
 def test_a_submodule_gets_hooks_of_its_own(root, tmp_path):

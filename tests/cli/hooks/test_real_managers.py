@@ -52,7 +52,7 @@ def run_program(name: str, root: Path, env: dict[str, str]) -> None:
 
 def add_by_hand(name: str, root: Path, env: dict[str, str]) -> None:
     """Do what the remedy says, to the configuration that is there."""
-    snippet = status(root)[0].remedy.partition("\n")[2]
+    snippet = status(root)[0].hint.partition("\n")[2]
     path = root / INSTALLS[name][0][0]
     if name == "lefthook":
         config = yaml.safe_load(path.read_text())

@@ -9,7 +9,7 @@ HOSTILE = "a\x00\x1b[31m\u202e<b>&\"']]>|`::error::\r\n\ud800\ufffe %0A,:#"
 
 
 @pytest.fixture
-def told() -> ReportContent:
+def full_report() -> ReportContent:
     """A report with errors, warnings, what no file states, hostile text, and rules that did not run."""
     violations = [
         Violation("links", "error", "REQ-1", "REQ-1 links to GONE.", "Create it.", "docs/a b#1.md", line=12),
@@ -27,4 +27,6 @@ def told() -> ReportContent:
         RuleRun("idle", "warning", "off", "The configuration turns it off."),
     ]
     report = CheckReport(ok=False, violations=violations, rules=runs)
-    return ReportContent("main", 7, report, descriptions={"links": "Links lead somewhere."})
+    return ReportContent(
+        "main", 7, report, descriptions={"links": "Links lead somewhere."}, not_checked=("src/a.py", f"src/{HOSTILE}")
+    )

@@ -21,20 +21,20 @@ def validator():
     return jsonschema.Draft4Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
-def test_a_report_is_valid_whatever_text_is_in_it(told, validator):
-    text = sarif.text(told)
+def test_a_report_is_valid_whatever_text_is_in_it(full_report, validator):
+    text = sarif.text(full_report)
     validator.validate(json.loads(text))
     text.encode()
     assert "\x1b" not in text
     assert "\u202e" not in text
 
 
-def test_a_report_without_violations_is_valid(told, validator):
-    validator.validate(json.loads(sarif.text(msgspec.structs.replace(told, report=CheckReport(True, [], [])))))
+def test_a_report_without_violations_is_valid(full_report, validator):
+    validator.validate(json.loads(sarif.text(msgspec.structs.replace(full_report, report=CheckReport(True, [], [])))))
 
 
-def test_rules_places_and_levels_are_those_of_the_report(told):
-    [run] = json.loads(sarif.text(told))["runs"]
+def test_rules_places_and_levels_are_those_of_the_report(full_report):
+    [run] = json.loads(sarif.text(full_report))["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert [(one["id"], one["defaultConfiguration"]["enabled"]) for one in rules[-2:]] == [
         ("slow", True),
@@ -52,25 +52,29 @@ def test_rules_places_and_levels_are_those_of_the_report(told):
     assert [one["level"] for one in run["results"]] == ["error", "error", "error", "warning", "warning"]
 
 
-def test_fingerprints_are_stable_and_differ_between_results(told):
+def test_fingerprints_are_stable_and_differ_between_results(full_report):
     def marks(text: str) -> list[str]:
         return [one["partialFingerprints"]["kbViolation/v3"] for one in json.loads(text)["runs"][0]["results"]]
 
-    found = marks(sarif.text(told))
+    found = marks(sarif.text(full_report))
     assert len(set(found)) == len(found)
-    first, *others = told.report.violations
-    report = msgspec.structs.replace(told.report, violations=[msgspec.structs.replace(first, line=99), *others])
-    moved = msgspec.structs.replace(told, report=report, seq=8)
+    first, *others = full_report.report.violations
+    report = msgspec.structs.replace(full_report.report, violations=[msgspec.structs.replace(first, line=99), *others])
+    moved = msgspec.structs.replace(full_report, report=report, seq=8)
     assert marks(sarif.text(moved)) == found
 
 
-def test_a_rule_that_could_not_run_makes_the_execution_unsuccessful(told):
-    [run] = json.loads(sarif.text(told))["runs"]
+def test_a_rule_that_could_not_run_makes_the_execution_unsuccessful(full_report):
+    [run] = json.loads(sarif.text(full_report))["runs"]
     [invocation] = run["invocations"]
     assert invocation["executionSuccessful"] is False
-    [notification] = invocation["toolExecutionNotifications"]
+    notification, not_checked, _ = invocation["toolExecutionNotifications"]
     assert notification["associatedRule"]["id"] == "slow"
+    assert (not_checked["level"], not_checked["message"]["text"]) == (
+        "note",
+        "Not checked, as no fact comes from it: 'src/a.py'.",
+    )
     assert notification["message"]["text"].startswith("The rule slow could not run: too slow")
-    ran = CheckReport(True, [], told.report.rules[:4])
-    [run] = json.loads(sarif.text(msgspec.structs.replace(told, report=ran)))["runs"]
+    ran = CheckReport(True, [], full_report.report.rules[:4])
+    [run] = json.loads(sarif.text(msgspec.structs.replace(full_report, report=ran, not_checked=())))["runs"]
     assert run["invocations"] == [{"executionSuccessful": True}]

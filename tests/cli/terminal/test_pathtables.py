@@ -1,4 +1,4 @@
-"""A path is never cut: where a line has no room for it, it stands below its row."""
+"""A path is never cut: where a line has no room for it, it is shown below its row."""
 
 from __future__ import annotations
 

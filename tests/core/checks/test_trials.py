@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from kbcore.checks import explain, run_checks
@@ -30,7 +32,7 @@ OWN = ".kb/rules/own.yaml"
 
 def outcomes(*tests, rule=RULE):
     text = rule + "".join(f"      - {test}\n" for test in tests)
-    return run_trials(load_rules({OWN: text}), CORE, Times(5))
+    return run_trials(load_rules({OWN: text}), CORE, Times(5), lambda *_: nullcontext())
 
 
 def test_a_rule_is_tested_on_graphs_of_its_own():
@@ -103,7 +105,7 @@ def test_an_end_that_is_missing_leaves_a_link_unresolved():
         (f"tests: [{'{passes: [A]}, ' * 101}]", "2", "at most 100 tests"),
     ],
 )
-def test_what_is_wrong_with_parameters_and_tests_is_told_with_its_line(text, line, said):
+def test_what_is_wrong_with_parameters_and_tests_is_reported_with_its_line(text, line, said):
     with pytest.raises(InvalidConfig) as caught:
         load_rules({OWN: f"rules:\n  - {{id: a, sql: select 1, {text}}}\n"})
     assert any(one.place.endswith(f":{line}") and said in one.message for one in caught.value.details)
@@ -134,6 +136,7 @@ def test_the_configuration_gives_values_to_parameters(project):
     assert low(project) == []
 
 
+@pytest.mark.sliced
 def test_a_value_is_data_whatever_it_holds(project):
     for value in ("'] or true --", "$least", "'; drop table edge; --"):
         settle(project, f'{{"ruleParams": {{"low": {{"types": ["{value}"]}}}}}}')
@@ -194,6 +197,7 @@ def test_a_rule_of_kb_is_explained_and_an_unknown_one_gets_a_suggestion(project)
         assert caught.value.hint == "Did you mean 'must-coverage'?"
 
 
+@pytest.mark.sliced
 def test_each_rule_has_its_own_time(project):
     slow = "select count(*)::varchar as id, id as message from range(100000000000), entity group by all"
     text = f"rules:\n- id: slow\n  timeLimitSeconds: 0.2\n  sql: {slow}\n- id: after\n  sql: {slow}\n"

@@ -1,4 +1,4 @@
-"""Project schemas: what a file may add to KB's own types, and how every fault in it is told."""
+"""Project schemas: what a file may add to KB's own types, and the report of every fault in it."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_a_fault_names_its_place_and_a_remedy(text, path, code, hint):
     assert found[path, code].place.startswith(f"{A}:")
 
 
-def test_all_problems_of_all_files_are_told_at_once():
+def test_all_problems_of_all_files_are_reported_at_once():
     one = "entities:\n  fact:\n    descr: x\n  fact:\nedges:\n  e:\n    from: [nothing]\n    to: [fact]\n"
     two = "entities:\n  - x: y\n edges: {}\n"
     with pytest.raises(InvalidConfig) as caught:

@@ -59,6 +59,7 @@ def test_huge_numbers_and_odd_scalars_are_text_like_any_other():
     assert entity.statuses == ("no", "~", "1e999", "2026-01-01", ".nan")
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -1,4 +1,4 @@
-"""The configuration file: what it says, and how every fault in it is told."""
+"""The configuration file: what it says, and the report of every fault in it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from hypothesis import strategies as st
 
 from kbcore import limits
 from kbcore.config.schema_files import load_schema
-from kbcore.config.settings import DEFAULT, Config, KipLimits, NameSources, checked_config, parse_config, read_config
+from kbcore.config.settings import (
+    DEFAULT,
+    Config,
+    KipLimits,
+    LogicSettings,
+    NameSources,
+    checked_config,
+    parse_config,
+    read_config,
+)
 from kbcore.config.template import default_config_text
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import registry, settings
 from kbcore.extract.facts import SourceFile
 from kbcore.rules import NAMES
-from kbcore.store.workspace import known_to
+from kbcore.store.settings_files import name_sources
 
 PATH = ".kb/config.json"
 EVERYTHING = """\
@@ -30,7 +39,8 @@ EVERYTHING = """\
   },
   "rules": {"orphans": "off", "cycles": "warning"},
   "lockWaitSeconds": 2.5,
-  "kip": {"rowLimit": 5, "timeLimitSeconds": 60}
+  "kip": {"rowLimit": 5, "timeLimitSeconds": 60},
+  "logic": {"workspace": "session", "maxClauses": 7, "timeLimitSeconds": 1.5}
 }
 """
 
@@ -63,6 +73,7 @@ def test_every_setting_is_read():
         rules_at={"orphans": ".kb/config.json:8", "cycles": ".kb/config.json:8"},
         lock_wait_s=2.5,
         kip=KipLimits(5, 60.0),
+        logic=LogicSettings("session", 7, 1.5),
     )
 
 
@@ -80,6 +91,7 @@ def test_the_file_that_init_writes_says_what_holds_without_it():
     written = checked_config(read_config(default_config_text(), PATH), NOTHING_MORE)
     assert (written.default_branch, written.rules) == (None, {})
     assert (written.lock_wait_s, written.kip) == (DEFAULT.lock_wait_s, DEFAULT.kip)
+    assert written.logic == DEFAULT.logic
     document = b"---\nid: REQ-1\n---\n# A title\n"
     nameless = b"---\ntitle: No id\n---\n"
     for name, extractor in registry.BUILT_IN.items():
@@ -98,7 +110,7 @@ def test_the_file_that_init_writes_is_stable_json_with_the_branch_filled_in():
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_lines():
+def test_all_problems_are_reported_at_once_in_the_order_of_lines():
     text = """\
 {
   "defaultBranch": "a..b",
@@ -121,6 +133,12 @@ def test_all_problems_are_told_at_once_in_the_order_of_lines():
         (f"{PATH}:6", "$.kip.rows", "unknown_key"),
         (f"{PATH}:6", "$.kip.rowLimit", "wrong_type"),
     ]
+
+
+@pytest.mark.parametrize("name", ["engine", "roots", "libraries"])
+def test_a_repository_sets_neither_engine_nor_folders_of_the_prolog_workspace(name):
+    problem = only_fault(f'{{"logic": {{"{name}": "x"}}}}')
+    assert (problem.code, problem.path) == ("unknown_key", f"$.logic.{name}")
 
 
 def test_the_message_names_the_first_problem_and_counts_the_others():
@@ -166,6 +184,9 @@ def test_the_message_names_the_first_problem_and_counts_the_others():
             "$.kip.timeLimitSeconds",
             "seconds from 0 to 3600, not an object.",
         ),
+        ('{"logic": {"workspace": "here"}}', "$.logic.workspace", "must be branch or session, not 'here'."),
+        ('{"logic": {"maxClauses": 1000001}}', "$.logic.maxClauses", "whole number from 1 to 1000000, not 1000001."),
+        ('{"logic": {"timeLimitSeconds": 601}}', "$.logic.timeLimitSeconds", "seconds from 0 to 600, not 601."),
     ],
 )
 def test_a_wrong_type_names_the_place_and_what_was_expected(text, path, expected):
@@ -189,7 +210,7 @@ NAMES_IN_DOUBT = """\
 """
 
 
-def test_names_that_nobody_knows_are_told_at_once_each_with_its_line_and_the_nearest_name():
+def test_names_that_nobody_knows_are_reported_at_once_each_with_its_line_and_the_nearest_name():
     known = NameSources(
         own_rules=lambda: NAMES,
         parameters=lambda: {"no-owner": {}},
@@ -228,10 +249,10 @@ def test_nobody_is_asked_for_the_names_that_are_kbs_own():
     }
 
 
-def test_faults_of_the_files_that_were_asked_are_told_together_with_those_of_the_settings():
+def test_faults_of_the_files_that_were_asked_are_reported_together_with_those_of_the_settings():
     rules = {".kb/rules/a.yaml": "rules: [{id: no-owner}]"}
     schema = {".kb/schema/a.yaml": "entities: {fact: {atributes: {}}}"}
-    found = faults(NAMES_IN_DOUBT, known_to(lambda: rules, lambda: load_schema(schema)))
+    found = faults(NAMES_IN_DOUBT, name_sources(lambda: rules, lambda: load_schema(schema)))
     assert [(problem.place, problem.code) for problem in found] == [
         (f"{PATH}:3", "unknown_extractor"),
         (".kb/rules/a.yaml:1", "missing_field"),
@@ -251,7 +272,7 @@ def test_a_project_is_asked_for_its_rules_and_types():
     rules = {".kb/rules/a.yaml": "rules: [{id: no-owner, sql: select 1}]"}
     schema = {".kb/schema/a.yaml": "entities: {fact: {description: A fact.}}"}
     text = '{"rules": {"no-owner": "off"}, "extractors": {"markdown": {"paths": {"fact": "facts/*.md"}}}}'
-    config = checked_config(read_config(text, PATH), known_to(lambda: rules, lambda: load_schema(schema)))
+    config = checked_config(read_config(text, PATH), name_sources(lambda: rules, lambda: load_schema(schema)))
     assert config.rules == {"no-owner": "off"}
 
 
@@ -279,7 +300,7 @@ def test_the_extractors_that_settings_know_are_those_that_there_are():
         ('{"keys": {"labels": 3}}', ".keys.labels", "bad_name", "3 is no name"),
     ],
 )
-def test_settings_of_an_extractor_that_cannot_be_used_are_told_with_their_place(said, path, code, words):
+def test_settings_of_an_extractor_that_cannot_be_used_are_reported_with_their_place(said, path, code, words):
     problem = only_fault('{"extractors": {\n"markdown": ' + said + "}}")
     assert (problem.path, problem.code) == (f"$.extractors.markdown{path}", code)
     assert problem.place == f"{PATH}:2"
@@ -328,6 +349,7 @@ def test_hostile_files_are_refused_with_one_problem(text, code):
     assert only_fault(text).code == code
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     "text",
     [

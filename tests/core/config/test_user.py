@@ -74,13 +74,16 @@ def test_a_repository_only_lowers_limits():
         "ruleTimeLimitSeconds": 3600,
         "lockWaitSeconds": 3600,
         "kip": {"rowLimit": 10**6, "timeLimitSeconds": 3600},
+        "logic": {"timeLimitSeconds": 600},
     }
     config = parse_config(json.dumps(asked), "x")
     most = UserLimits()
     found = bounded(config, most)
     assert (found.rule_time_s, found.lock_wait_s) == (most.rule_time_s, most.lock_wait_s)
     assert (found.kip.rows, found.kip.time_s) == (most.kip_rows, most.kip_time_s)
+    assert found.logic.time_s == most.logic_time_s
     asked = {"ruleTimeLimitSeconds": 1, "lockWaitSeconds": 1, "kip": {"rowLimit": 1, "timeLimitSeconds": 1}}
+    asked["logic"] = {"timeLimitSeconds": 1}
     low = parse_config(json.dumps(asked), "x")
     assert bounded(low, most) == low
 

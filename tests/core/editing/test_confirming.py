@@ -24,6 +24,7 @@ def suspect(project: Project) -> Project:
     return project
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("later", [req("REQ-1", owner="bob"), req("REQ-1", owner="ann") + "More.\n"])
 def test_a_change_that_comes_while_an_edge_is_confirmed_is_not_confirmed(suspect: Project, later: str) -> None:
     store = suspect.workspace().store("main")
@@ -34,9 +35,9 @@ def test_a_change_that_comes_while_an_edge_is_confirmed_is_not_confirmed(suspect
         return answer
 
     target = WriteTarget(suspect.workspace(), "main", Author("ann", "cli", "kb/test"), read, follows_head=True)
-    with pytest.raises(StaleBase) as told:
+    with pytest.raises(StaleBase) as reported:
         confirm(target, "REQ-2")
-    assert "'REQ-1' changed at seq 4, after 3." in told.value.message
+    assert "'REQ-1' changed at seq 4, after 3." in reported.value.message
     assert suspect.seq() == 4
     assert confirm(target._replace(read=store.read), "REQ-2").seq == 5
 

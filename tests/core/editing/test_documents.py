@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from kbcore.editing import document_lock
-from kbcore.editing.documents import FileEdit, WriteTarget, commit, framed
-from kbcore.editing.making import Wish, make
-from kbcore.editing.renaming import rename, undo
+from kbcore.editing.creation import Wish, make
+from kbcore.editing.documents import WriteTarget, commit, framed
+from kbcore.editing.file_edits import FileEdit
+from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
+from kbcore.editing.undoing import undo
 from kbcore.errors import (
     BranchMoved,
     DerivedFact,
@@ -21,7 +23,6 @@ from kbcore.errors import (
     LockTimeout,
     NotSynced,
     StaleBase,
-    StorageError,
 )
 from kbcore.interrupting import Stopped
 from kbcore.store.answers import Outcome
@@ -89,10 +90,10 @@ def test_a_document_that_is_saved_while_others_are_written_is_kept_and_the_other
     edits = [edit(ONE, req("A"), req("A", owner="ann")), edit(TWO, req("B"), req("B", owner="ann"))]
     with (
         saving_while_written(ONE, lambda: project.write({TWO: req("B", owner="bob")})),
-        pytest.raises(StaleBase, match=r"b\.md has changed") as told,
+        pytest.raises(StaleBase, match=r"b\.md has changed") as reported,
     ):
         commit(target(project), edits, framed(target(project), message="m", dry_run=False))
-    assert "Nothing was written" in told.value.hint
+    assert "Nothing was written" in reported.value.hint
     assert (project.root / TWO).read_text() == req("B", owner="bob")
     assert (project.root / ONE).read_text() == req("A")
     assert project.seq() == 1
@@ -108,10 +109,10 @@ def test_what_was_saved_in_a_file_that_was_written_is_not_undone_and_the_error_n
         project.write({ONE: req("A", owner="bob")})
         (project.root / three).unlink()
 
-    with saving_while_written(TWO, save), pytest.raises(StorageError) as told:
+    with saving_while_written(TWO, save), pytest.raises(StaleBase) as reported:
         commit(target(project), edits, framed(target(project), message="m", dry_run=False))
-    assert told.value.message.endswith("could not be put back: docs/requirements/a.md.")
-    assert "Nothing was written" not in told.value.hint
+    assert reported.value.message.endswith("could not be put back: docs/requirements/a.md.")
+    assert "Nothing was written" not in reported.value.hint
     assert (project.root / ONE).read_text() == req("A", owner="bob")
     assert (project.root / TWO).read_text() == req("B")
 
@@ -200,6 +201,7 @@ EDITS = {
 }
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("verb", EDITS)
 def test_an_edit_waits_for_whoever_edits_documents_of_the_worktree_and_a_dry_run_does_not(
     project: Project, verb: str
@@ -251,10 +253,10 @@ def test_a_document_that_cannot_be_read_whole_is_not_edited_whether_or_not_the_r
     if is_known:
         project.sync()
     seq = project.seq()
-    with pytest.raises(NotSynced if (verb, is_known) == ("rename", False) else DerivedFact) as told:
+    with pytest.raises(NotSynced if (verb, is_known) == ("rename", False) else DerivedFact) as reported:
         EDITS[verb](target(project), False)
-    if isinstance(told.value, DerivedFact):
-        assert re.match(rf"{ONE}:{line}: .*{said}.*KB edits no file that cannot be read whole", told.value.message)
+    if isinstance(reported.value, DerivedFact):
+        assert re.match(rf"{ONE}:{line}: .*{said}.*KB edits no file that cannot be read whole", reported.value.message)
     assert (project.root / ONE).read_text() == text
     assert project.seq() == seq
 
@@ -284,6 +286,7 @@ ELSEWHERE = {
 }
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("verb", ELSEWHERE)
 def test_documents_of_a_named_branch_that_is_not_checked_out_are_refused_with_what_is(
     project: Project, verb: str
@@ -297,13 +300,14 @@ def test_documents_of_a_named_branch_that_is_not_checked_out_are_refused_with_wh
         rename(target(project, "other"), "A", "C")
         git(project.root, "commit", "--quiet", "-am", "c")
     project.switch("main")
-    with pytest.raises(InvalidQuery) as told:
+    with pytest.raises(InvalidQuery) as reported:
         ELSEWHERE[verb](target(project, "other")._replace(follows_head=False))
     assert (
-        told.value.message == "KB changes documents of main, which is checked out; it does not change those of other."
+        reported.value.message
+        == "KB changes documents of main, which is checked out; it does not change those of other."
     )
-    assert "in a worktree of other" in told.value.hint
-    assert not told.value.retryable
+    assert "in a worktree of other" in reported.value.hint
+    assert not reported.value.retryable
     assert (project.root / ONE).read_text() == req("A")
 
 

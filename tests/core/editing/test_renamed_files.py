@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.errors import (
-    StaleBase,
-)
+from kbcore.errors import DerivedFact, StaleBase
 from kbcore.sync.begun_renames import BegunRename, begun, note_begun, read_begun
 from tests.core.editing.renamed import (
     CHECK,
@@ -39,6 +37,25 @@ def test_files_of_a_clone_that_lacks_the_record_resolve_a_former_id_that_a_docum
     project.sync({"docs/requirements/login.md": LOGIN})
     assert project.link("REQ-2", "depends_on", "REQ-1").is_resolved
     assert project.view().renamed(["REQ-1"]) == {}
+
+
+@pytest.mark.parametrize("head", ["", "---\nowner: ann\n---\n"], ids=["no front matter", "id from the file's name"])
+def test_a_document_that_cannot_be_renamed_names_an_edit_that_keeps_what_clients_stated(
+    project: Project, head: str
+) -> None:
+    config = '{"extractors": {"markdown": {"idFromFilename": true}}}'
+    body, name = "# Use A\n\n- Status: accepted\n", "docs/adr/0001-a.md"
+    project.sync({".kb/config.json": config, name: head + body})
+    project.apply(entities=[{"id": "0001-a", "severity": "high"}])
+    with pytest.raises(DerivedFact) as refused:
+        renamed(project, "0001-a", "ADR-1")
+    lines = "id: ADR-1", "former_ids: [0001-a]"
+    assert refused.value.hint.startswith(
+        f"Write `{lines[0]}` and `{lines[1]}` into the front matter of '{name}' in one"
+    )
+    project.sync({name: f"---\n{lines[0]}\n{lines[1]}\n---\n{body}"})
+    assert project.node("ADR-1").fields["severity"] == "high"
+    assert project.node("0001-a") is None
 
 
 def test_files_in_which_an_entity_was_renamed_elsewhere_keep_what_clients_stated_of_it(filled: Project) -> None:
@@ -105,6 +122,7 @@ def test_a_former_id_that_is_still_stated_stays_an_entity_of_its_own(filled: Pro
     assert "priority" not in filled.node("REQ-9").fields
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("last", ["docs/requirements/logout.md", "docs/tests/t.md"])
 def test_a_rename_succeeds_where_a_watcher_records_the_files_while_they_are_written(filled: Project, last: str) -> None:
     filled.apply(edges=[{"type": "implements", "from": "S-1", "to": "REQ-1", "attributes": {"by": "ann"}}])
@@ -162,6 +180,7 @@ def test_a_rename_whose_files_are_put_back_leaves_no_note(filled: Project) -> No
     assert noted(filled) == ()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("between", [None, LOGOUT.replace("REQ-2", "REQ-8")])
 def test_client_facts_come_back_where_the_old_file_is_synced_as_gone_before_the_new_one_comes(
     filled: Project, between: str | None
@@ -175,7 +194,9 @@ def test_client_facts_come_back_where_the_old_file_is_synced_as_gone_before_the_
     node = filled.node("REQ-7")
     assert node is not None
     assert node.fields["priority"] == "must"
-    assert any("REQ-7 is back, with what clients had stated of it: priority" in one for one in answer.outcome.warnings)
+    assert any(
+        "REQ-7 takes over REQ-1, with what clients had stated of it: priority" in one for one in answer.outcome.warnings
+    )
     link = filled.link("S-1", "implements", "REQ-7")
     assert (link.is_resolved, link.fields["attributes.by"]) == (True, "ann")
     assert not filled.edges("REQ-1")
@@ -188,3 +209,28 @@ def test_what_clients_stated_of_an_entity_that_was_renamed_since_does_not_come_t
     filled.sync({"docs/requirements/nine.md": other})
     assert filled.node("REQ-7").fields["priority"] == "must"
     assert "priority" not in filled.node("REQ-9").fields
+
+
+def test_a_refusal_of_a_rename_names_the_line_that_would_say_something_else(project: Project) -> None:
+    name = "docs/requirements/x.md"
+    link = "  - {{type: relates_to, kind: see, target: {}, note: REQ-1}}"
+    text = f"---\nid: X\ntitle: x\nstatus: open\ndepends_on: REQ-1\nlinks:\n{link}\n---\n"
+    project.sync({"docs/requirements/login.md": LOGIN, name: text.format("REQ-1")})
+    with pytest.raises(DerivedFact, match=f"{name}:7: ") as refused:
+        renamed(project, "REQ-1", "REQ-7")
+    assert refused.value.hint == (
+        "Name 'REQ-7' in this link by hand, and run `kb sync`: it is unresolved then. Then rename again."
+    )
+    project.sync({name: text.format("REQ-7")})
+    renamed(project, "REQ-1", "REQ-7")
+    edges = {("X", "depends_on", "REQ-7", True), ("X", "relates_to", "REQ-7", True)}
+    assert project.edges("REQ-7") == edges
+
+
+def test_a_refusal_of_a_rename_names_the_entity_that_would_say_something_else(project: Project) -> None:
+    name = "docs/symbols.yaml"
+    text = "symbols:\n  - {id: a, file: src/a.py}\n  - {id: b, file: src/b.py, owner: b}\n"
+    project.sync({name: text})
+    with pytest.raises(DerivedFact, match=f"{name}:3: ") as refused:
+        renamed(project, "b", "c")
+    assert "another entity" in refused.value.hint

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kbcore.editing.renaming import undo
+from kbcore.editing.undoing import undo
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.scratch_copy import scratch_copy
@@ -39,6 +39,7 @@ def doubted(filled: Project) -> Project:
     return filled
 
 
+@pytest.mark.sliced
 def test_a_rename_and_its_undoing_leave_suspect_edges_suspect_and_make_no_others_suspect(doubted: Project) -> None:
     before = suspect_edges(doubted)
     now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in before}
@@ -62,6 +63,7 @@ def test_a_suspect_edge_names_the_record_that_confirmed_it_and_not_a_rename(fill
     assert found["TEST-9", "see"] == seq
 
 
+@pytest.mark.sliced
 def test_an_edge_that_is_confirmed_after_a_rename_is_not_suspect(doubted: Project) -> None:
     renamed(doubted)
     doubted.apply(edges=[{"type": "depends_on", "from": "REQ-2", "to": "REQ-7"}])
@@ -99,6 +101,7 @@ def pairs(project: Project, count: int) -> None:
     )
 
 
+@pytest.mark.sliced
 def test_many_renames_take_no_more_statements_where_nothing_was_suspect_when_it_was_renamed(project: Project) -> None:
     pairs(project, 12)
     renamed(project, "B-0", "C-0")
@@ -174,6 +177,7 @@ def test_a_new_entity_with_the_earlier_id_of_another_one_has_no_part_in_its_hist
     assert suspect_edges(doubted) == before | {("TEST-1", "relates_to", "REQ-1")}
 
 
+@pytest.mark.sliced
 def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Project) -> None:
     known = {doubted.seq(): suspect_edges(doubted)}
     for step in (
@@ -199,6 +203,7 @@ def test_suspect_edges_are_the_same_in_every_view_and_at_every_seq(doubted: Proj
         again.close()
 
 
+@pytest.mark.sliced
 def test_a_rename_in_files_that_are_not_synced_leaves_suspect_edges_suspect(doubted: Project) -> None:
     now = {tuple("REQ-7" if end == "REQ-1" else end for end in edge) for edge in suspect_edges(doubted)}
     doubted.write({"docs/requirements/login.md": files_after(doubted)["docs/requirements/login.md"]})

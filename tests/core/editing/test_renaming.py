@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from kbcore.editing import renaming
-from kbcore.editing.renaming import in_files, undo
+from kbcore.editing.undoing import in_files, undo
 from kbcore.errors import (
     DerivedFact,
     IntegrityViolation,
@@ -23,13 +23,16 @@ from kbcore.errors import (
 )
 from kbcore.model.graph import Node
 from kbcore.query import Query
-from kbcore.query.empty_result import filters_of
+from kbcore.query.empty_result import filters_of, unknown_ids
 from kbcore.store.answers import EdgeCounts, summarize_at
+from kbcore.store.history.authorship import authorship
 from kbcore.store.history.compare import count_differences, diff, differences_from
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
 from kbcore.store.history.touched import Touched, touched
 from kbcore.store.write_request import Author
+from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.pending import wanted
+from kbcore.view.view import View
 from tests.core.editing.renamed import (
     CHECK,
     EDGE,
@@ -104,6 +107,7 @@ def test_a_dry_run_writes_neither_files_nor_records(filled: Project) -> None:
     assert (texts(filled), filled.seq()) == (before, 2)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("by_sync", [False, True])
 def test_a_rename_counts_as_one_in_its_answer_and_in_the_history(filled: Project, by_sync: bool) -> None:
     outcome = filled.sync(files_after(filled)).outcome if by_sync else renamed(filled).outcome
@@ -217,6 +221,7 @@ def test_an_entity_that_no_file_names_is_renamed_in_the_store_alone(filled: Proj
     assert undo(target(filled), written.outcome.seq) is None  # the revert of any record does it
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
@@ -292,9 +297,9 @@ def test_the_files_that_an_undone_rename_changes_are_named_up_to_a_limit(filled:
 def test_a_client_cannot_keep_the_document_of_another_entity_out_by_former_ids(filled: Project, value: Any) -> None:
     renamed(filled, "S-1", "S-2")
     for key in ("REQ-2", "S-2"):
-        with pytest.raises(InvalidChangeset, match="`former_ids` is set by KB") as told:
+        with pytest.raises(InvalidChangeset, match="`former_ids` is set by KB") as reported:
             filled.apply(entities=[{"id": key, "attributes": {"former_ids": value}}])
-        assert [(one.path, one.code) for one in told.value.details] == [
+        assert [(one.path, one.code) for one in reported.value.details] == [
             ("$.entities[0].attributes.former_ids", "set_by_kb")
         ]
     filled.sync({"docs/requirements/30.md": LOGOUT.replace("REQ-2", "REQ-30")})
@@ -351,6 +356,7 @@ def test_what_another_process_writes_before_the_lock_is_kept_by_a_rename(
     assert not project.edges("HUB")
 
 
+@pytest.mark.sliced
 def test_processes_that_rename_and_write_at_once_lose_nothing(project: Project) -> None:
     hub(project, 2000)
 
@@ -383,6 +389,29 @@ def test_an_entity_that_was_renamed_and_removed_is_gone_since_its_removal(projec
     assert [one.lacking() for one in filters_of(view, Query(ids=("A",)))] == [
         "'A' was renamed to 'C', which is gone since seq 5."
     ]
+
+
+@pytest.mark.parametrize("is_synced", [False, True], ids=["in the files", "recorded"])
+def test_an_id_that_no_file_states_any_more_as_a_former_one_is_that_of_a_renamed_entity(
+    filled: Project, is_synced: bool
+) -> None:
+    renamed(filled, "REQ-1", "REQ-7")
+    document = next(path for path in filled.root.rglob("*.md") if "former_ids: [REQ-1]" in path.read_text())
+    document.write_text(document.read_text().replace("former_ids: [REQ-1]\n", ""))
+    if is_synced:
+        filled.sync()
+    said = "'REQ-1' was renamed to 'REQ-7', and is no former id of it any more."
+
+    def read(view: View) -> None:
+        assert (missing(view, "REQ-1").message, missing(view, "REQ-1").hint) == (said, "`kb show REQ-7` shows it.")
+        assert unknown_ids(view, Query(ids=("REQ-1",))) == [said]
+        with pytest.raises(NotFound, match="was renamed to 'REQ-7'"):
+            authorship(view, "REQ-1")
+
+    WorktreeFiles().read(filled.workspace(), "main", lambda view, _: read(view), time_s=60.0)
+    if is_synced:
+        with pytest.raises(NotFound, match="There is no entity 'REQ-1'; it was renamed to 'REQ-7'"):
+            filled.apply(entities=[{"id": "REQ-1", "owner": "ann"}], mode="update")
 
 
 @pytest.mark.parametrize("files", [2, 12])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kbcore.editing.documents import WriteTarget
-from kbcore.editing.renaming import rename, roll_back
+from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
+from kbcore.editing.undoing import roll_back
 from kbcore.errors import KBError
 from kbcore.store.history.undo import UndoOptions, rollback
 from kbcore.store.write_request import Author
@@ -66,6 +68,7 @@ def carry_out(project: Project, kind: str, key: str | int, value: str) -> None:
             set_fields(target(project), now, [f"priority={value}"])
 
 
+@pytest.mark.sliced
 @LAWS
 @given(st.lists(STEPS, max_size=5), st.integers(0, 9))
 @example([("rename", "REQ-1", "N-1"), ("rename", "REQ-2", "N-2"), ("rename", "N-1", "REQ-7")], 0)

@@ -1,4 +1,4 @@
-"""Where front matter begins and ends."""
+"""The beginning and the end of front matter."""
 
 import pytest
 from hypothesis import given

@@ -10,7 +10,7 @@ from kbcore.extract.markdown import EXTRACTOR as MARKDOWN
 
 N = 60_000
 LIMIT_S = 5.0
-"""What each takes is a fraction of a second; in quadratic time, it would be minutes."""
+"""The time of each is a fraction of a second; in quadratic time, it would be minutes."""
 
 FRONTS = {
     "a key without a colon": "a" + " " * N + "x\n@: b",

@@ -1,4 +1,4 @@
-"""What a statement of links means."""
+"""The meaning of a statement of links."""
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,7 @@ from kbcore.text import yaml_text
 
 
 def reader(text, *, path="docs/requirements/r.md", edges=CORE_EDGES):
-    """Read the value under ``links`` and every edge that stands beside it."""
+    """Read the value under ``links`` and every edge next to it."""
     tree = yaml_text.read(text)
     links = LinkReader(path, "ME", tree, edges)
     for key, value in tree.root.items():

@@ -148,7 +148,7 @@ def test_a_symbol_that_is_no_yaml_does_not_lose_the_others():
     assert (facts.held_back, facts.unidentified) == (("a", "b"), ("",))
 
 
-def test_a_fault_of_json_keeps_what_stands_before_it():
+def test_a_fault_of_json_keeps_what_is_before_it():
     facts = extract('{"symbols": [\n{"id": "a"},\n{"id": "b",}\n]}', "symbols.json")
 
     assert [one.id for one in facts.entities] == ["a", "b"]
@@ -263,7 +263,7 @@ def test_manifests_are_looked_for_at_the_root_and_in_docs():
 
 
 @given(st.lists(st.sampled_from(YAML.splitlines()), max_size=20), st.sampled_from(["s.yaml", "s.json"]))
-def test_whatever_stands_there_is_read_or_reported(lines, path):
+def test_any_content_is_read_or_reported(lines, path):
     text = "\n".join(lines)
     facts = extract(text, path)
 

@@ -78,7 +78,7 @@ def test_unknown_keys_become_attributes_with_their_structure():
     }
 
 
-def test_attributes_and_metadata_are_taken_apart():
+def test_attributes_and_metadata_are_separated():
     found = entity(front("attributes:", "  kind: functional", "  a.b: 1", "metadata: {confidence: high}"))
 
     assert found.fields["attributes.kind"] == "functional"
@@ -247,7 +247,7 @@ def test_a_stated_id_goes_before_the_file_name():
     assert entity(front(), idFromFilename=True).id == "REQ-1"
 
 
-def test_a_title_that_is_no_text_is_told_as_that_alone():
+def test_a_title_that_is_no_text_is_reported_as_that_alone():
     assert faults(extract("---\nid: REQ-1\ntitle: [a, b]\n---\n")) == [(3, "wrong_shape")]
 
 

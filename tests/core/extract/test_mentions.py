@@ -1,4 +1,4 @@
-"""Which links in the text of a document count, and what they lead to."""
+"""The links in the text of a document that count, and what they lead to."""
 
 import time
 
@@ -130,6 +130,7 @@ def test_any_text_can_be_read(body):
         assert link.is_path or link.target.startswith("a")
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize(
     "piece",
     ["[", "[a", "[a](", '[a](x "', "[a]((", "![a](", "[[a][a]", "[a]: ", "\\`", "`a``", "<!--", "[x](\n", "- `\n"],

@@ -1,4 +1,4 @@
-"""What a document states outside of front matter."""
+"""Statements of a document outside of front matter."""
 
 import pytest
 from hypothesis import given

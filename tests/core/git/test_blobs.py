@@ -1,4 +1,4 @@
-"""What git keeps of files, read without a checkout."""
+"""The content of files in git, read without a checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What HEAD stands for, in every state that git can leave it in."""
+"""The meaning of HEAD, in every state that git can leave it in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import pytest
 
 from kbcore.errors import GitUnusable, NotARepository
-from kbcore.git import HeadCache, HeadState, find_repository, read_head
+from kbcore.git import HeadCache, HeadState, find_repository, read_branch, read_head
 from tests.support.repository.repos import (
     add_submodule,
     add_worktree,
@@ -32,7 +32,11 @@ def root(tmp_path):
 
 
 def head(folder, env=NO_GIT, cache=None) -> HeadState:
-    return read_head(find_repository(folder), env, cache=cache)
+    repo = find_repository(folder)
+    found = read_head(repo, env, cache=cache)
+    if env is NO_GIT:
+        assert read_branch(repo, env, cache=cache) == found.branch
+    return found
 
 
 @pytest.mark.parametrize("branch", ["main", "feature/login", "größe/é", "CON", "--output=pwn", "@", "a%2fb"])
@@ -138,7 +142,7 @@ def test_a_head_that_is_a_symlink_of_old_is_read(root):
     assert head(root) == HeadState(branch="main", kind="branch", commit=commit)
 
 
-def test_a_branch_that_stands_for_another_has_that_one_s_commit(root):
+def test_a_branch_that_is_an_alias_of_another_has_that_one_s_commit(root):
     git(root, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     (root / ".git" / "HEAD").write_text("ref: refs/heads/alias\n")
     assert head(root).commit == git(root, "rev-parse", "main")

@@ -24,7 +24,7 @@ def root(tmp_path):
     return make_repository(tmp_path / "project")
 
 
-def test_a_git_without_such_hooks_is_told_by_asking_it(root):
+def test_a_git_without_such_hooks_is_recognized_by_asking_it(root):
     write_configured_hook(find_repository(root), git_env(), "kb-x", "true", EVENT)
     assert runs_at(find_repository(root), git_env(), EVENT) is None
 
@@ -57,7 +57,7 @@ def test_an_entry_is_read_as_it_was_written_and_others_are_left_alone(root):
         remove_configured_hook(repo, env, "kb-a")
 
 
-def test_what_stands_in_a_user_s_own_configuration_is_not_read(root, tmp_path):
+def test_a_user_s_own_configuration_is_not_read(root, tmp_path):
     own = tmp_path / "own"
     own.write_text('[hook "kb-x"]\n\tcommand = x\n')
     assert configured_hooks(find_repository(root), git_env({"GIT_CONFIG_GLOBAL": str(own)}), "kb-") == {}

@@ -1,4 +1,4 @@
-"""What git's reflog tells of the names that a branch had."""
+"""The names that a branch had, as git's reflog has them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_copied_branch_and_one_made_from_another_had_no_other_name(root):
     assert (names(root, "copied"), names(root, "derived")) == ([], [])
 
 
-def test_a_name_that_is_used_anew_has_no_past(root):
+def test_a_name_that_is_used_again_has_no_past(root):
     git(root, "branch", "old")
     git(root, "branch", "-m", "old", "new")
     git(root, "branch", "-D", "new")

@@ -1,4 +1,4 @@
-"""What git leaves to be seen while it renames a branch."""
+"""The states that can be seen while git renames a branch."""
 
 from __future__ import annotations
 

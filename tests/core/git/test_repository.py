@@ -1,4 +1,4 @@
-"""Which repository a folder belongs to, and where its ``.kb`` stands."""
+"""The repository that a folder belongs to, and the place of its ``.kb``."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_bare_repository_keeps_the_kb_inside_and_shares_it_with_its_worktrees(
     assert not found.has_worktree
 
 
-def test_a_bare_repository_behind_a_dot_git_file_is_still_bare(tmp_path):
+def test_a_bare_repository_that_a_dot_git_file_names_is_still_bare(tmp_path):
     source = make_repository(tmp_path / "source")
     (tmp_path / "project").mkdir()
     git(tmp_path, "clone", "--quiet", "--bare", source, "project/.bare")

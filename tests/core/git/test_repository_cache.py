@@ -23,11 +23,11 @@ def test_what_was_found_is_not_looked_for_again(root):
     assert cache.find(root) == find_repository(root)
 
 
-def turned_bare(root, tmp_path):
+def made_bare(root, tmp_path):
     git(root, "config", "core.bare", "true")
 
 
-def turned_bare_in_a_file_of_its_own(root, tmp_path):
+def made_bare_in_a_file_of_its_own(root, tmp_path):
     git(root, "config", "extensions.worktreeConfig", "true")
     git(root, "config", "--worktree", "core.bare", "true")
 
@@ -47,7 +47,7 @@ def linked_from_elsewhere(root, tmp_path):
     (root / ".git").symlink_to(tmp_path / "elsewhere")
 
 
-def behind_another_link(root, tmp_path):
+def through_another_link(root, tmp_path):
     other = make_repository(tmp_path / "other")
     git(other, "config", "core.bare", "true")
     root.rename(tmp_path / "before")
@@ -57,12 +57,12 @@ def behind_another_link(root, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        turned_bare,
-        turned_bare_in_a_file_of_its_own,
+        made_bare,
+        made_bare_in_a_file_of_its_own,
         replaced,
         moved_elsewhere,
         linked_from_elsewhere,
-        behind_another_link,
+        through_another_link,
     ],
 )
 def test_a_change_is_seen_at_once(change, root, tmp_path):

@@ -49,7 +49,7 @@ def test_a_value_comes_through_as_it_is(value) -> None:
     assert block.attributes.as_json() == {"a": value, "b": [0, {"k": value}], "c d": value}
 
 
-def test_a_placeholder_stands_for_any_value_that_a_command_can_hold() -> None:
+def test_a_placeholder_is_replaced_by_any_value_that_a_command_can_hold() -> None:
     query = read(
         "FIND(?n) WHERE { ?n {type: :t, name: :n} (?n, :p{:a,:b}, {id: :i}) FILTER(?n.x < :x && IN(?n.y, :l)) }"
         " LIMIT :k CURSOR :c",

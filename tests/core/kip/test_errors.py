@@ -1,4 +1,4 @@
-"""What a client reads when a command is refused: the place, what was expected, and one remedy that fits."""
+"""The error of a command that is refused: the place, what was expected, and one remedy that fits."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "column", "message", "hint"), CASES, ids=[case[0][:60] for case in CASES])
-def test_a_mistake_is_told_with_its_place_and_its_remedy(text, column, message, hint) -> None:
+def test_a_mistake_is_reported_with_its_place_and_its_remedy(text, column, message, hint) -> None:
     error = refusal(text)
     assert error.data["kip_code"] == "KIP_1001"
     assert message in error.message
@@ -148,11 +148,11 @@ def test_places_count_lines_of_every_system() -> None:
     assert place_of(text, 1000) == place_of(text, len(text))
 
 
-def test_a_refusal_is_told_in_the_shape_of_kip() -> None:
-    told = envelope(refusal("FIND ?n"))["error"]
-    assert list(told) == ["code", "message", "hint", "name", "data"]
-    assert (told["code"], told["name"]) == ("KIP_1001", "InvalidSyntax")
-    assert told["data"] == {
+def test_a_refusal_is_reported_in_the_shape_of_kip() -> None:
+    reported = envelope(refusal("FIND ?n"))["error"]
+    assert list(reported) == ["code", "message", "hint", "name", "data"]
+    assert (reported["code"], reported["name"]) == ("KIP_1001", "InvalidSyntax")
+    assert reported["data"] == {
         "offset": 5, "expected": ["`(`"], "line": 1, "column": 6, "excerpt": "1 | FIND ?n\n  |      ^",
     }  # fmt: skip
     bare = envelope(refused(REFERENCE, "No such variable."))["error"]

@@ -14,24 +14,24 @@ def raised(parent=KBError):
         yield from raised(child)
 
 
-def test_every_error_of_kb_is_told_in_kip():
+def test_every_error_of_kb_is_reported_in_kip():
     assert {error.code for error in raised()} - {KipRefused.code} == set(KIP_CODES)
-    assert all(told.code in CODES for told in KIP_CODES.values())
+    assert all(reported.code in CODES for reported in KIP_CODES.values())
 
 
 @pytest.mark.parametrize("error", [one for one in raised() if one is not KipRefused], ids=lambda one: one.code)
 def test_an_error_keeps_what_kb_knows_of_it(error):
-    told = envelope(in_kip(error("It failed.", details=[Problem("$.x", "c", "m")]), writes=True))["error"]
-    assert set(told) == {"code", "message", "hint", "name", "data"}
-    assert told["hint"]
-    assert told["data"]["kb_code"] == error.code
-    assert told["data"]["applied"] == error.applied
-    assert told["data"]["problems"] == [{"path": "$.x", "code": "c", "message": "m", "hint": ""}]
+    reported = envelope(in_kip(error("It failed.", details=[Problem("$.x", "c", "m")]), writes=True))["error"]
+    assert set(reported) == {"code", "message", "hint", "name", "data"}
+    assert reported["hint"]
+    assert reported["data"]["kb_code"] == error.code
+    assert reported["data"]["applied"] == error.applied
+    assert reported["data"]["problems"] == [{"path": "$.x", "code": "c", "message": "m", "hint": ""}]
     is_uncertain = error is errors.CommitUncertain  # its message says what is not known
-    assert told["message"] == ("It failed." if is_uncertain else "It failed. Nothing was written.")
+    assert reported["message"] == ("It failed." if is_uncertain else "It failed. Nothing was written.")
 
 
-def test_a_command_that_reads_is_not_told_what_was_written():
+def test_an_error_of_a_command_that_reads_does_not_say_what_was_written():
     assert in_kip(errors.LockTimeout("Busy."), writes=False).message == "Busy."
     assert in_kip(errors.BranchMoved("Moved."), writes=True).message == "Moved. Nothing was written."
 
@@ -60,17 +60,21 @@ def test_an_error_in_a_batch_says_what_became_of_the_others(at, count, said):
     assert error.data["command"] == at
 
 
-def test_a_bug_is_told_as_one():
+def test_a_bug_is_reported_as_one():
     assert envelope(bug("ValueError"))["error"]["code"] == "KIP_4003"
 
 
-def test_an_interruption_is_told_as_one_and_not_as_a_bug():
-    told = envelope(in_kip(errors.Interrupted("The command was interrupted."), writes=True))["error"]
-    assert (told["code"], told["name"], told["data"]["kb_code"]) == ("KIP_4001", "ExecutionTimeout", "interrupted")
-    assert told["message"] == "The command was interrupted. Nothing was written."
-    assert "changeset_id" not in told["hint"], "a command of KIP has none"
+def test_an_interruption_is_reported_as_one_and_not_as_a_bug():
+    reported = envelope(in_kip(errors.Interrupted("The command was interrupted."), writes=True))["error"]
+    assert (reported["code"], reported["name"], reported["data"]["kb_code"]) == (
+        "KIP_4001",
+        "ExecutionTimeout",
+        "interrupted",
+    )
+    assert reported["message"] == "The command was interrupted. Nothing was written."
+    assert "changeset_id" not in reported["hint"], "a command of KIP has none"
     unknown = errors.Interrupted("The command was interrupted.")
     unknown.applied = "unknown"
-    told = envelope(in_kip(unknown, writes=True))["error"]
-    assert told["message"] == "The command was interrupted. It is not known whether all of it was written."
-    assert "FIND" in told["hint"]
+    reported = envelope(in_kip(unknown, writes=True))["error"]
+    assert reported["message"] == "The command was interrupted. It is not known whether all of it was written."
+    assert "FIND" in reported["hint"]

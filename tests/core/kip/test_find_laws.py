@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -66,6 +67,7 @@ def is_right(
             yield f"{write(query)}\nfound  {found}\nwanted {wanted}\n{some_nodes}\n{some_links}"
 
 
+@pytest.mark.sliced
 @settings(
     max_examples=tries(10, 30),
     deadline=None,

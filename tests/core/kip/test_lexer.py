@@ -1,4 +1,4 @@
-"""Whatever characters a command holds, it is split in linear time, and what is no KIP is named where it stands."""
+"""Whatever characters a command holds, it is split in linear time, and what is no KIP is named with its place."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_numbers_keep_their_kind(written, value) -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "null", "1", '"x"', ":v", "[]", "{}"])
-def test_a_value_may_stand_right_behind_its_colon(value) -> None:
+def test_a_value_may_follow_its_colon_without_a_blank(value) -> None:
     tree = parse('UPSERT{CONCEPT{{type:"T",name:"N"}SET ATTRIBUTES{a:%s,"b":%s}}}' % (value, value))  # noqa: UP031
     assert isinstance(tree, s.Upserts)
     assert len(tree.upserts[0].blocks[0].attributes.members) == 2
@@ -176,6 +176,7 @@ def test_the_deepest_command_leaves_room_on_the_stack() -> None:
         sys.setrecursionlimit(kept)
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.parametrize("filler", [*"?\"'\\:/-.é{9x|\0", "/*", "//\n", "?x.", '"\\'])
 def test_a_long_row_of_one_sign_is_split_in_linear_time(filler) -> None:
     steps = []

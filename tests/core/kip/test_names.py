@@ -1,4 +1,4 @@
-"""What KIP calls types and elements, and what it shows of them."""
+"""The names of types and elements in KIP, and what it shows of them."""
 
 from __future__ import annotations
 

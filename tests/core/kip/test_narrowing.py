@@ -19,6 +19,7 @@ from tests.support.views.graph import graph_of
 START = '{type: "Person", name: "$self"}'
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(8, 30), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(nodes(), links(), st.lists(queries(), min_size=2, max_size=5), st.sampled_from([0, 1, 2, 100]))
 def test_answers_are_the_same_where_few_elements_are_looked_up(some_nodes, some_links, some_queries, most) -> None:
@@ -30,6 +31,7 @@ def test_answers_are_the_same_where_few_elements_are_looked_up(some_nodes, some_
             assert not difference, difference
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     "where",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from tests.support.effort.scale import tries
 from tests.support.generators.kip_trees import commands, without_places
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.booleans().flatmap(lambda some: commands(with_placeholders=some)))
 def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
@@ -22,6 +24,7 @@ def test_what_is_written_is_parsed_as_the_same_tree(tree) -> None:
     assert escape_lines(text) == text
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(commands())
 def test_a_tree_without_placeholders_is_bound_as_it_is(tree) -> None:

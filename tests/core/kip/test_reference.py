@@ -41,7 +41,7 @@ UPSERT { CONCEPT { {type: "SleepTask", name: "look at web"}
   SET PROPOSITIONS { ("assigned_to", {type: "Person", name: "$system"}) } } }
 """
 GUIDED = (EVENT, SURE, REPLACE.text, DERIVED, BACK, LOWER, TASK)
-"""What the guide advises, as commands: an event, a look, a correction, where it comes from, and back again, a task."""
+"""The advice of the guide, as commands: an event, a look, a correction, where it comes from, and back again, a task."""
 
 
 def answered(project, example):

@@ -74,13 +74,14 @@ def test_where_nothing_may_be_written_a_write_is_refused_and_reading_is_not(proj
     assert project.seq() == 0
 
 
-def test_a_place_in_the_text_is_told_with_line_and_mark(project):
+def test_a_place_in_the_text_is_shown_with_line_and_mark(project):
     error = error_of(asked(project, 'FIND(?x)\nWHERE { ?x {type: "Persn"} }'))
     assert (error["code"], error["data"]["line"], error["data"]["column"]) == ("KIP_2001", 2, 19)
     assert error["data"]["excerpt"].endswith("^")
     assert "Person" in error["hint"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("read", [NAMES, "DESCRIBE CONCEPT TYPES", 'EXPORT ?t WHERE { ?t {type: "Thing"} }'])
 def test_a_cursor_of_another_branch_is_refused_with_the_way_out(project, read):
     things = [{"command": THING, "parameters": {"name": name, "n": 1}} for name in "ab"]
@@ -94,7 +95,7 @@ def test_a_cursor_of_another_branch_is_refused_with_the_way_out(project, read):
     assert "error" not in asked(project, command).response
 
 
-def test_a_fact_that_a_file_states_is_told_with_the_file(project):
+def test_a_fact_that_a_file_states_is_reported_with_the_file(project):
     project.sync({"docs/requirements/1.md": "---\nid: REQ-1\ntitle: One\nstatus: open\n---\n"})
     write = 'UPSERT { CONCEPT {{type: "Requirement", name: "REQ-1"} SET ATTRIBUTES {title: "Two"}} }'
     error = error_of(asked(project, write))
@@ -123,6 +124,7 @@ def test_the_limits_of_the_configuration_hold(project):
     assert error["code"] == "KIP_4001"
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "command",
     [
@@ -200,14 +202,14 @@ def test_find_as_of_what_was_not_yet_defined_says_so(project):
 
 
 @pytest.mark.parametrize(
-    ("when", "told"),
+    ("when", "reported"),
     [("9", "There is no record 9 yet"), ('"soon"', "neither a seq nor a time"), ('"2999-01-01"', "yet")],
 )
-def test_find_as_of_what_is_no_time_is_refused_at_its_place(project, when, told):
+def test_find_as_of_what_is_no_time_is_refused_at_its_place(project, when, reported):
     asked(project, TYPE)
     error = error_of(asked(project, f"{NAMES} AT {when}"))
     assert error["code"] == "KIP_1001"
-    assert told in error["message"]
+    assert reported in error["message"]
     assert error["data"]["line"] == 1
 
 

@@ -53,9 +53,9 @@ PARAMETERS = {
     "summary_of_actions": "all done",
 }
 MADE_UP = {'"T"': '"Person"', '"<Type>"': '"Person"', '"<predicate>"': '"prefers"', 'CURSOR "<token>"': ""}
-"""What stands for something in the text, and what is put there."""
+"""Placeholders in the text, and their values."""
 REFUSED = {"6, move": "KIP_3001", "KQL structure": "KIP_3001"}
-"""What cannot be carried out as it is printed: nothing binds ?canonical, or ?var2."""
+"""Commands that cannot be carried out as they are printed: nothing binds ?canonical, or ?var2."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,7 @@ def project(tmp_path_factory):
     made.close()
 
 
+@pytest.mark.sliced(15)
 @pytest.mark.parametrize(
     ("place", "text"),
     [(one.place, text) for one in STATEMENTS for text in (one.instead if one.refusal else (one.text,))],

@@ -1,4 +1,4 @@
-"""How much one command may ask at once: what is beyond it is refused before the database plans it."""
+"""The limits of one command: what exceeds them is refused before the database plans it."""
 
 from __future__ import annotations
 

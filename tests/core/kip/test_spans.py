@@ -38,14 +38,15 @@ def test_what_more_could_make_whole_is_refused_at_its_end(text):
 
 
 @pytest.mark.parametrize("text", ["FIND(?x))", "DESCRIBE PRIMER LIMIT 3", "hello", 'SEARCH CONCEPT "a'])
-def test_what_nothing_behind_it_can_mend_is_refused_where_it_stands(text):
+def test_what_nothing_after_it_can_correct_is_refused_where_it_is(text):
     with pytest.raises(KipRefused) as caught:
         spans(text)
     assert caught.value.data["offset"] < len(text)
 
 
+@pytest.mark.sliced
 @given(st.lists(commands(), max_size=4))
-def test_commands_that_are_written_behind_each_other_are_told_apart(trees):
+def test_commands_that_are_written_one_after_the_other_are_separated(trees):
     texts = [write(tree) for tree in trees]
     found = pieces("\n".join(texts))
     upserts = [text for text in texts if text.startswith("UPSERT")]

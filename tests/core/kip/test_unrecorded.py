@@ -18,7 +18,7 @@ from kbcore.store import branches
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.searching import search
 from kbcore.view.view import View
-from kbcore.watch.changed import listen
+from kbcore.watch.changed_paths import listen
 from tests.support.repository.places import caches_at
 from tests.support.repository.project import AUTHOR, Project, req
 
@@ -87,6 +87,7 @@ def test_errors_of_queries_name_the_last_record_where_files_say_something_else(p
     assert "at seq 1," in unknown
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "command",
     [
@@ -120,6 +121,7 @@ def walruses(project: Project, files: WorktreeFiles | None, cursor: str = "") ->
     return ask(project, files, {"command": text, "parameters": parameters})
 
 
+@pytest.mark.sliced
 def test_a_search_does_not_go_on_where_files_say_something_else_than_for_its_first_page(project, files):
     project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)})
     recorded = walruses(project, files).response["next_cursor"]
@@ -136,6 +138,7 @@ def test_a_search_does_not_go_on_where_files_say_something_else_than_for_its_fir
     assert "have changed" in error_of(walruses(project, files, first.response["next_cursor"]))["message"]
 
 
+@pytest.mark.sliced
 def test_a_search_does_not_go_on_with_other_documents_than_for_its_first_page(project):
     documents = {f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)}
     project.sync(documents)
@@ -161,6 +164,7 @@ def kept_index(project: Project) -> list[tuple[Path, int, list[str]]]:
     return found
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("is_kept", [True, False])
 def test_a_dry_run_finds_what_it_would_write_and_keeps_none_of_it(project, is_kept):
     project.sync({f"docs/requirements/{n}.md": req(f"REQ-{n}", title=f"Walrus {n}") for n in range(1, 6)})
@@ -178,6 +182,7 @@ def test_a_dry_run_finds_what_it_would_write_and_keeps_none_of_it(project, is_ke
     assert len(walruses(project, None).response["result"]) == 2
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     "command",
     [

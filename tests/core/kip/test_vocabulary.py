@@ -1,4 +1,4 @@
-"""What every store knows without a record."""
+"""The vocabulary that every store has without a record."""
 
 from __future__ import annotations
 

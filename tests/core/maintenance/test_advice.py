@@ -62,6 +62,7 @@ DAMAGE: dict[str, Callable[[Project], object]] = {
 }
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("damage", [*DAMAGE])
 def test_the_advice_about_a_damaged_store_restores_only_that_branch(feature: Project, damage: str) -> None:
     DAMAGE[damage](feature)
@@ -106,6 +107,7 @@ def test_the_advice_where_the_branch_is_not_known_has_a_place_for_its_name() -> 
     assert commands(for_shell(StoreWentBack.default_hint)) == ["restore FILE --only BRANCH --replace"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("begins", ["the warning", "a new epoch"])
 def test_the_advice_about_a_damaged_store_that_lacks_records_works_word_by_word(feature: Project, begins: str) -> None:
     copy = copied(feature, BRANCH)

@@ -1,4 +1,4 @@
-"""Which acknowledged records a restore gives up, compared with the records that the two stores really have."""
+"""The acknowledged records that a restore gives up, compared with the records that the two stores have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.disk.damage import is_proven, put, put_back, reset
 from tests.support.repository.project import AUTHOR, Project
 
 STEPS = ("", "W", "EW", "WE", "EWE")
-"""What happens to a copy of a store: W is a write, E is a new epoch."""
+"""The steps of a copy of a store: W is a write, E is a new epoch."""
 
 Written = dict[int, tuple[str, str]]
 """The hash of each record, and the store id under which it was acknowledged."""

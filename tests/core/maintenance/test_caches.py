@@ -1,4 +1,4 @@
-"""What a diagnosis says of the text index; ``test_doctor`` has what it says of views."""
+"""Findings about the text index; ``test_doctor`` has those about views."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kbcore.maintenance.findings import DoctorFinding
 from kbcore.query import Query
 from kbcore.sync.searching import search
 from kbcore.view.cache_files import TEXT
-from kbcore.view.text_search import BODIES
+from kbcore.view.text_index_cache import BODIES
 from tests.support.repository.places import caches_at
 from tests.support.repository.project import Project, req
 
@@ -47,7 +47,7 @@ def test_the_text_index_is_shown_and_a_damaged_one_is_a_warning_and_nothing_wors
     assert path.exists()
 
 
-def test_damage_of_the_documents_that_are_kept_is_told_once_and_of_no_branch(project: Project) -> None:
+def test_damage_of_the_documents_that_are_kept_is_reported_once_and_of_no_branch(project: Project) -> None:
     project.sync({"docs/requirements/a.md": req("A"), "docs/requirements/b.md": req("B")})
     workspace = project.workspace()
     store = workspace.store("main")

@@ -99,6 +99,7 @@ def test_what_cannot_be_given_up_is_said_with_the_seq_that_can(project: Project)
     assert compact(project.workspace(), "main", prune_before=7).not_pruned == ""
 
 
+@pytest.mark.sliced
 def test_a_pruned_store_opens_from_its_snapshot_and_answers_from_there_on(project: Project) -> None:
     states = filled(project, compact_at=(2, 3))
     answer = compact(project.workspace(), "main", prune_before=4)
@@ -139,6 +140,7 @@ def test_a_question_about_pruned_history_is_refused_with_where_history_begins(pr
     assert record_json(store, view, 4)["seq"] == 4
 
 
+@pytest.mark.sliced
 def test_a_changeset_takes_effect_at_most_once_even_after_its_record_was_pruned(project: Project) -> None:
     filled(project)
     compact(project.workspace(), "main", prune_before=6)
@@ -154,7 +156,7 @@ def test_a_changeset_takes_effect_at_most_once_even_after_its_record_was_pruned(
     assert project.apply(changeset_id="cs-1", entities=[entity("N1")]).duplicate
 
 
-def test_a_pruned_changeset_stays_known_where_nothing_of_it_stands_and_a_new_view_is_published(
+def test_a_pruned_changeset_stays_known_where_nothing_of_it_is_left_and_a_new_view_is_published(
     project: Project,
 ) -> None:
     project.apply(changeset_id="once", entities=[entity("A")])
@@ -179,6 +181,7 @@ def test_what_was_read_before_pruned_history_is_no_guard_for_what_is_absent_now(
     assert project.apply(expected_seq=6, entities=[entity("N5")]).applied
 
 
+@pytest.mark.sliced
 def test_a_branch_is_copied_from_a_pruned_store_and_parts_from_it(project: Project) -> None:
     filled(project)
     compact(project.workspace(), "main", prune_before=6)
@@ -189,6 +192,7 @@ def test_a_branch_is_copied_from_a_pruned_store_and_parts_from_it(project: Proje
     assert (found["base"], [one["id"] for one in found["entities"]]) == (5, ["F"])
 
 
+@pytest.mark.sliced
 def test_branches_whose_common_history_was_pruned_on_one_side_are_compared_whole(project: Project) -> None:
     filled(project)
     project.switch("feature", create=True)

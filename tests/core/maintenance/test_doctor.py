@@ -95,7 +95,7 @@ def test_every_finding_that_is_not_well_has_a_remedy_and_the_gravest_come_first(
     assert not diagnosis.is_sound
 
 
-def test_every_mistake_in_the_settings_is_told_once_with_its_line(healthy: Project) -> None:
+def test_every_mistake_in_the_settings_is_reported_once_with_its_line(healthy: Project) -> None:
     healthy.write({".kb/config.json": '{\n"documents": 7,\n"rules": 3\n}'})
     workspace = Workspace(git.find_repository(healthy.root), healthy.machine, healthy.pool)
     other = of_config("extractors", _refusal(workspace))
@@ -126,7 +126,7 @@ def test_the_doctor_writes_nothing(healthy: Project) -> None:
     assert seen() == before
 
 
-def test_a_repository_without_kb_is_told_to_run_init(tmp_path: Path, project: Project) -> None:
+def test_in_a_repository_without_kb_the_doctor_names_init(tmp_path: Path, project: Project) -> None:
     root = make_repository(tmp_path / "bare one")
     workspace = Workspace(git.find_repository(root), project.machine, StorePool())
     diagnosis = diagnose(workspace)
@@ -156,9 +156,9 @@ def test_stores_that_git_tracks_are_an_error(healthy: Project) -> None:
 
 def test_a_schema_with_faults_is_reported_with_all_of_them(healthy: Project) -> None:
     healthy.write({".kb/schema/own.yaml": "entities: {fact: {nonsense: 1, more: 2}}\n"})
-    told = [one.message for one in diagnose(healthy.workspace()).findings if one.code == "invalid_config"]
-    assert all(message.startswith(".kb/schema/own.yaml:1: ") for message in told)
-    assert [name for name in ("nonsense", "more") if name in " ".join(told)] == ["nonsense", "more"]
+    reported = [one.message for one in diagnose(healthy.workspace()).findings if one.code == "invalid_config"]
+    assert all(message.startswith(".kb/schema/own.yaml:1: ") for message in reported)
+    assert [name for name in ("nonsense", "more") if name in " ".join(reported)] == ["nonsense", "more"]
 
 
 def test_a_damaged_journal_is_an_error_that_says_what_is_good(healthy: Project) -> None:
@@ -205,6 +205,7 @@ def test_a_damaged_cache_is_a_warning_and_nothing_worse(healthy: Project) -> Non
     assert found(healthy)["view_damaged"].severity == "warning"
 
 
+@pytest.mark.sliced
 def test_a_cache_that_knows_more_than_the_journal_is_a_second_witness(healthy: Project) -> None:
     directory = stores_at(healthy.root) / "main"
     kept = {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
@@ -366,7 +367,7 @@ def test_what_can_be_read_beside_a_damaged_snapshot_is_said_truthfully(
     assert problems["good_seq"].message.endswith(said)
 
 
-def test_a_missing_head_is_told_once_and_the_view_says_how_far_it_had_come(healthy: Project) -> None:
+def test_a_missing_head_is_reported_once_and_the_view_says_how_far_it_had_come(healthy: Project) -> None:
     (stores_at(healthy.root) / "main/head.json").unlink()
     findings = diagnose(healthy.workspace()).findings
     assert [one.check for one in findings if one.severity == "error"] == ["journal"]
@@ -387,7 +388,7 @@ def test_an_emptied_store_is_found_with_what_to_do_and_no_repair_that_cannot_hel
 
 
 @pytest.mark.parametrize(("version", "is_old"), [("2.29.3", True), ("2.30.0", False), ("3.0.0", False)])
-def test_a_git_older_than_what_kb_is_tried_with_is_told(
+def test_a_git_older_than_what_kb_is_tried_with_is_reported(
     healthy: Project, tmp_path: Path, version: str, is_old: bool
 ) -> None:
     stand_in = tmp_path / "bin" / "git"

@@ -136,8 +136,9 @@ except InvalidQuery as error:
 """
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("is_gone", [True, False])
-def test_of_two_that_accept_one_loss_at_once_the_second_is_told_that_nothing_is_missing(
+def test_of_two_that_accept_one_loss_at_once_the_second_learns_that_nothing_is_missing(
     project: Project, is_gone: bool
 ) -> None:
     put(project, "A")

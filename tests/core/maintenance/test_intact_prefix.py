@@ -1,4 +1,4 @@
-"""How far a damaged journal is good: up to the damage, whatever kind it is, and nothing where nobody can tell."""
+"""The intact part of a damaged journal: up to the damage, of whatever kind, and nothing where that is not known."""
 
 from __future__ import annotations
 

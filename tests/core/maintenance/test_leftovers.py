@@ -1,4 +1,4 @@
-"""What nobody will ask for goes from the cache; what may still be written, or was told lately, stays."""
+"""Files that nobody will ask for are removed from the cache; those that may still be written, or are recent, stay."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def put(project: Project, name: str, *, days: float) -> Path:
     return path
 
 
-def test_what_is_old_and_unfinished_or_told_long_ago_goes_and_nothing_else(project: Project) -> None:
+def test_what_is_old_and_unfinished_or_was_reported_long_ago_is_removed_and_nothing_else(project: Project) -> None:
     gone = [
         *(put(project, name, days=2) for name in ("stamps.1-ab.tmp", "main/s.2-cd.tmp", "main/.view-3-ef.duckdb")),
         put(project, "bugs/kb-bug-old.txt", days=30),

@@ -189,7 +189,7 @@ def test_a_view_that_is_ahead_of_the_journal_is_found(project: Project) -> None:
     assert [(one.severity, one.code) for one in verify(project, with_view=True).findings] == [
         ("note", "beyond_head"),
         ("warning", "view_ahead"),
-    ], "it goes on being told once it was set aside"
+    ], "it is still reported after it was set aside"
 
 
 def test_without_a_cache_the_view_is_reported_as_not_checked(project: Project) -> None:

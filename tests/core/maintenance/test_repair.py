@@ -65,9 +65,10 @@ def states(project: Project, first: int) -> list[list[bytes]]:
     return [lines_of(state_at(project.view(), seq)) for seq in range(first, 7)]
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("harm", [spoil, Path.unlink])
 @pytest.mark.parametrize(("prune_before", "names"), [(None, [THREE]), (None, [THREE, FIVE]), (4, [FIVE, SIX])])
-def test_a_snapshot_that_the_journal_leads_to_is_made_anew_to_the_byte(
+def test_a_snapshot_that_the_journal_leads_to_is_made_again_to_the_byte(
     project: Project, harm: Callable[[Path], None], prune_before: int | None, names: list[str]
 ) -> None:
     directory = filled(project, prune_before)
@@ -104,7 +105,7 @@ def test_a_repair_is_on_record_and_the_record_changes_nothing(project: Project) 
     assert project.apply(entities=[{"id": "N7", "type": "req", "title": "T", "status": "open"}]).seq == 8
 
 
-def test_what_stands_for_pruned_history_is_taken_from_another_branch(project: Project) -> None:
+def test_what_replaces_pruned_history_is_taken_from_another_branch(project: Project) -> None:
     directory = filled(project, 7)
     branches.copy_from(project.workspace(), "topic", "main")
     wanted = states(project, 6)
@@ -118,7 +119,7 @@ def test_what_stands_for_pruned_history_is_taken_from_another_branch(project: Pr
     assert states(project, 6) == wanted
 
 
-def test_what_stands_for_pruned_history_is_taken_from_the_cached_view(project: Project) -> None:
+def test_what_replaces_pruned_history_is_taken_from_the_cached_view(project: Project) -> None:
     directory = filled(project, 4)
     forget(project)
     wanted = states(project, 3)
@@ -145,7 +146,7 @@ def test_a_view_that_says_something_else_than_the_digest_is_not_taken(project: P
         rebuilt(project)
 
 
-def test_where_a_later_snapshot_stands_the_earlier_history_is_given_up_and_that_is_said(project: Project) -> None:
+def test_where_there_is_a_later_snapshot_the_earlier_history_is_given_up_and_that_is_said(project: Project) -> None:
     directory = filled(project, 4)
     wanted = states(project, 5)
     forget(project)
@@ -183,6 +184,7 @@ def test_damaged_records_are_not_folded_into_a_snapshot(project: Project) -> Non
     assert contents(directory) == before
 
 
+@pytest.mark.sliced
 def test_whichever_call_fails_the_repair_can_be_done_again(project: Project, tmp_path: Path) -> None:
     directory = filled(project, 4)
     project.pool.close()
@@ -257,7 +259,7 @@ def test_a_new_head_is_no_remedy_for_a_snapshot(project: Project) -> None:
     assert contents(directory) == before
 
 
-def test_a_head_that_was_made_anew_counts_even_where_that_cannot_be_noted(
+def test_a_head_that_was_made_again_counts_even_where_that_cannot_be_noted(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = filled(project)

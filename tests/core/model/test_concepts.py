@@ -22,12 +22,12 @@ def test_a_schema_keeps_what_it_has_and_knows_the_vocabulary_besides() -> None:
 
 
 def test_definitions_of_a_branch_extend_it_and_take_nobodys_place() -> None:
-    told = [
+    reported = [
         Concept(TYPE, "Preference", {"description": "What somebody likes."}),
         Concept(PREDICATE, "prefers", {"acyclic": True}),
         Concept(TYPE, "req", {"description": "Something else."}),
     ]
-    schema = extended(CORE, told)
+    schema = extended(CORE, reported)
     assert schema.entities["Preference"].description == "What somebody likes."
     assert schema.edges["prefers"].acyclic
     assert schema.entities["req"] is CORE.entities["req"]

@@ -1,4 +1,4 @@
-"""The schema as text: what is written reads back, and stands in the same order every time."""
+"""The schema as text: what is written reads back, and has the same order every time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kbcore.model.folding import apply
 from kbcore.model.record import ConfirmLink, DropNode, PutNode, StateLink, WithdrawLink
 from kbcore.model.state import Stamp, State
 from kbcore.view.fold import fold
-from tests.support.generators.histories import based, entries_of, laws, lines_of, records, standing, states_of
+from tests.support.generators.histories import based, entries_of, laws, lines_of, records, resolved_links, states_of
 
 LAWS = laws(60)
 AT = "2026-11-20T09:30:00.000000Z"
@@ -25,11 +25,11 @@ def stamp(seq: int = 9) -> Stamp:
 
 @LAWS
 @given(records())
-def test_a_link_stands_exactly_when_its_type_is_known_and_both_ends_exist(history) -> None:
+def test_a_link_is_resolved_exactly_when_its_type_is_known_and_both_ends_exist(history) -> None:
     state = State()
     for entry in entries_of(history):
         fold(state, entry)
-        assert {key: link.is_resolved for key, link in state.links.items()} == standing(state)
+        assert {key: link.is_resolved for key, link in state.links.items()} == resolved_links(state)
 
 
 @LAWS
@@ -40,10 +40,12 @@ def test_the_changes_of_a_record_are_exactly_what_differs_before_and_after_it(hi
         before = (dict(state.nodes), dict(state.links), dict(state.sources))
         changes = fold(state, entry)
         after = (state.nodes, state.links, state.sources)
-        for old, new, told in zip(before, after, (changes.nodes, changes.links, changes.sources), strict=True):
+        for old, new, reported in zip(before, after, (changes.nodes, changes.links, changes.sources), strict=True):
             moved = {key for key in old.keys() | new.keys() if old.get(key) is not new.get(key)}
-            assert {change.key for change in told} == moved
-            assert all((change.before, change.after) == (old.get(change.key), new.get(change.key)) for change in told)
+            assert {change.key for change in reported} == moved
+            assert all(
+                (change.before, change.after) == (old.get(change.key), new.get(change.key)) for change in reported
+            )
             assert all(new[key].version == entry.seq for key in moved & new.keys())
 
 
@@ -119,7 +121,7 @@ def test_links_of_others_to_a_removed_entity_stay_and_stand_again_when_it_comes_
     assert state.links[key].version == 3
 
 
-def test_a_link_about_a_link_falls_and_stands_with_it() -> None:
+def test_a_link_about_a_link_is_resolved_exactly_while_that_one_is() -> None:
     state = State()
     put = [PutNode(id=key, base=0, set={"type": "req"}) for key in ("A", "B")]
     below = link_id("depends_on", "", "A", "B")
@@ -138,7 +140,7 @@ def test_a_link_about_a_link_falls_and_stands_with_it() -> None:
     assert not state.links[about].is_resolved
 
 
-def test_an_edge_stands_as_long_as_one_source_states_it_and_loses_what_the_other_said() -> None:
+def test_an_edge_exists_as_long_as_one_source_states_it_and_loses_what_the_other_said() -> None:
     state = State()
     edge = {"type": "depends_on", "from_id": "A", "to_id": "B"}
     key = link_id("depends_on", "", "A", "B")

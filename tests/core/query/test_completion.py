@@ -1,4 +1,4 @@
-"""What somebody may be about to type."""
+"""Completions of what is being typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is specified, verified and implemented adds up, and what is not applicable counts for nothing."""
+"""The counts of specified, verified and implemented requirements, without those to which that does not apply."""
 
 from __future__ import annotations
 

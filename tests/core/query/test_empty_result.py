@@ -1,4 +1,4 @@
-"""Why nothing matches, and the ids that are near to a mistyped one."""
+"""The reason that nothing matches, and the ids that are near to a mistyped one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.views.graph import Texts
 
 
 @pytest.fixture
-def told(project: Project) -> Project:
+def filled(project: Project) -> Project:
     project.apply(
         entities=[
             {"id": "REQ-001", "type": "req", "title": "Log in", "status": "open", "tags": ["auth"], "owner": "ana"},
@@ -35,34 +35,55 @@ def filters(project: Project, **asked) -> list[Filter]:
     return filters_of(view, checked)
 
 
-def test_each_filter_says_how_many_match_without_it(told):
-    assert filters(told, type="req", tags=("auth",), status="done") == [
+def test_unresolved_edges_that_would_match_are_counted_with_the_condition_that_finds_them(project):
+    name = "docs/requirements/one.md"
+    project.sync({name: req("REQ-1"), "docs/requirements/two.md": req("REQ-2")})
+    project.apply(edges=[{"type": "depends_on", "from": "REQ-1", "to": "REQ-2"}])
+    project.sync({name: None})
+    [alone] = filters(project, type="edge")
+    said = "1 edge that would match is unresolved: the condition `resolved=false` finds it."
+    assert (alone.unresolved, alone.lacking()) == (1, said)
+    typed = ((Condition("type", "depends_on"),),)
+    of_type, unresolved = filters(project, type="edge", where=typed)
+    assert (of_type.lacking(), unresolved.lacking()) == ("", said)
+    [other] = filters(project, type="edge", where=((Condition("type", "relates_to"),),))
+    assert other.lacking() == "Nothing has the 'type' 'relates_to'."
+    view = project.view()
+    found = query.check(Query(type="edge", where=(*typed, (Condition("resolved", "false"),))), CORE)
+    assert query.page(found, view.rows, view.seq).total == 1
+    assert filters(project, type="edge", where=((Condition("resolved", "true"),),)) == [
+        Filter("where", "resolved=true", 0)
+    ]
+
+
+def test_each_filter_says_how_many_match_without_it(filled):
+    assert filters(filled, type="req", tags=("auth",), status="done") == [
         Filter("type", "req", 0),
         Filter("status", "done", 1),
         Filter("tags", "auth", 1),
     ]
-    assert filters(told, where=((Condition("owner", "ana"),),), type="test") == [
+    assert filters(filled, where=((Condition("owner", "ana"),),), type="test") == [
         Filter("type", "test", 1),
         Filter("where", "owner=ana", 1),
     ]
 
 
-def test_a_value_that_nothing_has_gets_those_that_are_near(told):
-    assert filters(told, status="opn") == [Filter("status", "opn", 3, "opn", ("open",))]
-    assert filters(told, tags=("auht",)) == [Filter("tags", "auht", 3, "auht", ("auth",))]
-    assert filters(told, ids=("TEST-01",)) == [Filter("ids", "TEST-01", 3, "TEST-01", ("TEST-1",))]
-    (has,) = filters(told, has=(query.parse_pattern("verified_by:TEST-01"),))
+def test_a_value_that_nothing_has_gets_those_that_are_near(filled):
+    assert filters(filled, status="opn") == [Filter("status", "opn", 3, "opn", ("open",))]
+    assert filters(filled, tags=("auht",)) == [Filter("tags", "auht", 3, "auht", ("auth",))]
+    assert filters(filled, ids=("TEST-01",)) == [Filter("ids", "TEST-01", 3, "TEST-01", ("TEST-1",))]
+    (has,) = filters(filled, has=(query.parse_pattern("verified_by:TEST-01"),))
     assert has == Filter("has", "verified_by:TEST-01", 3, "TEST-01", ("TEST-1",))
 
 
-def test_an_id_that_was_deleted_is_said_to_be_gone_with_the_seq_and_not_mistaken_for_another(told):
-    told.apply(entities=[{"id": "TEST-2", "type": "test", "title": "More", "status": "active"}])
-    told.delete(entities=[{"id": "TEST-2"}])
-    [gone] = filters(told, ids=("TEST-2",))
+def test_an_id_that_was_deleted_is_said_to_be_gone_with_the_seq_and_not_mistaken_for_another(filled):
+    filled.apply(entities=[{"id": "TEST-2", "type": "test", "title": "More", "status": "active"}])
+    filled.delete(entities=[{"id": "TEST-2"}])
+    [gone] = filters(filled, ids=("TEST-2",))
     assert (gone.near, gone.gone, gone.lacking()) == ((), 3, "'TEST-2' is gone since seq 3.")
-    [has] = filters(told, has=(query.parse_pattern("verified_by:TEST-2"),))
+    [has] = filters(filled, has=(query.parse_pattern("verified_by:TEST-2"),))
     assert has.gone == 3
-    [early] = filters(told, ids=("TEST-2",), at=1)
+    [early] = filters(filled, ids=("TEST-2",), at=1)
     assert (early.near, early.gone) == (("TEST-1",), 0)
 
 
@@ -73,6 +94,7 @@ def valued(project: Project) -> Project:
     return project
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("where", "unknown", "near"),
     [
@@ -91,6 +113,36 @@ def test_a_value_that_no_entity_has_in_a_field_gets_those_that_are_near(valued, 
     assert found.lacking().startswith(f"Nothing has the '{where.partition('=')[0]}' '{unknown}'.")
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            {"where": "priority=must,should"},
+            "the 'priority' 'must,should'. Did you mean the condition `priority=must OR",
+        ),
+        ({"where": "priority=must, may"}, "Did you mean the condition `priority=must OR priority=may`?"),
+        ({"where": "priority=must,"}, "the 'priority' 'must,'. Did you mean 'must'?"),
+        ({"status": "open|met"}, "the status 'open|met'. Did you mean the condition `status=open OR status=met`?"),
+        ({"where": "file=docs/requirements/pay.md"}, "Did you mean the condition `path=docs/requirements/pay.md`?"),
+        (
+            {"where": "file~requirements/p"},
+            "the 'file' 'requirements/p'. Did you mean the condition `path~requirements/p`?",
+        ),
+        ({"where": "file=docs/other.md"}, ""),
+        ({"where": "priority=could,may"}, "the 'priority' 'could,may'."),
+    ],
+)
+def test_a_condition_that_was_meant_is_named_as_it_is_written(valued, asked, said):
+    if "where" in asked:
+        asked = {"where": (query.parse_where(asked["where"]),)}
+    (found,) = filters(valued, **asked)
+    assert said in found.lacking()
+    assert bool(found.lacking()) == bool(said)
+    if found.instead:
+        meant, view = query.check(Query(where=(query.parse_where(found.instead),)), CORE), valued.view()
+        assert query.page(meant, view.rows, view.seq).total
+
+
 def test_a_value_that_some_other_entity_has_is_not_unknown(valued):
     (first, second) = filters(
         valued, where=(query.parse_where("priority=must"), query.parse_where("path=docs/requirements/log.md"))
@@ -104,6 +156,7 @@ def test_an_edge_is_asked_for_by_a_path_that_states_none(valued):
     assert (found.unknown, found.near) == ("docs/requirements/lg.md", ("docs/requirements/log.md",))
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     "path",
     [
@@ -130,33 +183,36 @@ def test_only_keys_of_paths_are_taken_for_paths(valued):
     assert query.check(asked, CORE, root="/").where == asked.where
 
 
-def test_what_stood_at_an_earlier_seq_is_explained_by_that(told):
+def test_what_stood_at_an_earlier_seq_is_explained_by_that(filled):
     new = {"type": "req", "title": "New", "status": "fresh", "tags": ["now"]}
-    told.apply(entities=[{"id": "REQ-0009", **new}])
-    assert filters(told, status="fresh", at=1) == [Filter("status", "fresh", 3, "fresh", ())]
-    assert filters(told, status="opn", at=1) == [Filter("status", "opn", 3, "opn", ("open",))]
-    assert filters(told, tags=("now",), at=1) == [Filter("tags", "now", 3, "now", ())]
-    assert filters(told, ids=("REQ-0009",), at=1)[0].unknown == "REQ-0009"
-    assert "REQ-0009" not in filters(told, ids=("REQ-9",), at=1)[0].near
-    assert filters(told, type="edge", ids=("link:" + "0" * 32,), at=1)[0].near == ()
+    filled.apply(entities=[{"id": "REQ-0009", **new}])
+    assert filters(filled, status="fresh", at=1) == [Filter("status", "fresh", 3, "fresh", ())]
+    assert filters(filled, status="opn", at=1) == [Filter("status", "opn", 3, "opn", ("open",))]
+    assert filters(filled, tags=("now",), at=1) == [Filter("tags", "now", 3, "now", ())]
+    assert filters(filled, ids=("REQ-0009",), at=1)[0].unknown == "REQ-0009"
+    assert "REQ-0009" not in filters(filled, ids=("REQ-9",), at=1)[0].near
+    assert filters(filled, type="edge", ids=("link:" + "0" * 32,), at=1)[0].near == ()
 
 
-def test_what_leads_nowhere_is_a_filter_too(told):
-    assert filters(told, from_id="TEST-1") == [Filter("from", "TEST-1", 3, against=1)]
-    assert filters(told, from_id="REQ-001", follow=("^verified_by",)) == [Filter("from", "REQ-001", 3, against=1)]
+def test_what_leads_nowhere_is_a_filter_too(filled):
+    assert filters(filled, from_id="TEST-1") == [Filter("from", "TEST-1", 3, against=1)]
+    assert filters(filled, from_id="REQ-001", follow=("^verified_by",)) == [Filter("from", "REQ-001", 3, against=1)]
 
 
-def test_an_id_that_nothing_has_is_named_where_an_edge_to_it_is_to_be_lacking(told):
-    view, asked = told.view(), Query(lacks=(Pattern("verified_by", "TEST-01"), Pattern("verified_by")))
+def test_an_id_that_nothing_has_is_named_where_an_edge_to_it_is_to_be_lacking(filled):
+    view, asked = filled.view(), Query(lacks=(Pattern("verified_by", "TEST-01"), Pattern("verified_by")))
     assert unknown_ids(view, asked) == ["There is no 'TEST-01'. Did you mean 'TEST-1'?"]
 
 
-def test_beside_a_text_only_what_nothing_has_is_named(told):
-    assert filters(told, text="log", tags=("auht",), status="open") == [Filter("tags", "auht", 0, "auht", ("auth",))]
-    assert filters(told, text="log", tags=("auht",))[0].lacking() == "Nothing has the tag 'auht'. Did you mean 'auth'?"
-    assert filters(told, text="zebra", tags=("auth",)) == []
+def test_beside_a_text_only_what_nothing_has_is_named(filled):
+    assert filters(filled, text="log", tags=("auht",), status="open") == [Filter("tags", "auht", 0, "auht", ("auth",))]
+    assert (
+        filters(filled, text="log", tags=("auht",))[0].lacking() == "Nothing has the tag 'auht'. Did you mean 'auth'?"
+    )
+    assert filters(filled, text="zebra", tags=("auth",)) == []
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("word", "near"),
     [
@@ -168,5 +224,5 @@ def test_beside_a_text_only_what_nothing_has_is_named(told):
         ("'; drop table node", ()),
     ],
 )
-def test_near_ids_are_those_that_differ_least_and_zeros_do_not_count(told, word, near):
-    assert near_ids(told.view().rows, word) == near
+def test_near_ids_are_those_that_differ_least_and_zeros_do_not_count(filled, word, near):
+    assert near_ids(filled.view().rows, word) == near

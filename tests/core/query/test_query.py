@@ -12,7 +12,7 @@ from kbcore.query import Condition, Pattern, Query, parse_pattern, parse_where
 from kbcore.query.meaning import number_of, span_of
 from kbcore.query.walk import path_text
 from kbcore.view.tables import node_row
-from tests.core.query.asked import ask, both, ids
+from tests.core.query.asked import ask, both, ids, requirements_graph
 from tests.support.repository.project import document
 from tests.support.views.graph import graph_of, link, node
 
@@ -50,23 +50,7 @@ def refusal(**asked):
 
 @pytest.fixture
 def graph():
-    return graph_of(
-        [
-            node("REQ-1", priority="must", tags=["auth", "web"], owner="ann", attributes__size=3),
-            node("REQ-2", status="done", tags=["auth"], attributes__size=12, attributes__teams=["a", "b"]),
-            node("REQ-3", title="Log in with a PASSKEY", attributes__note='say "hi"', path="docs/r3.md"),
-            node("TEST-1", "test", attributes__kind="unit", attributes__is_slow=True),
-            node("SYM-1", "symbol", attributes__nested={"deep": ["needle"]}),
-        ],
-        [
-            link("REQ-1", "depends_on", "REQ-2"),
-            link("REQ-2", "depends_on", "REQ-3"),
-            link("REQ-3", "depends_on", "REQ-1"),
-            link("REQ-1", "verified_by", "TEST-1", files=["docs/a.md", "docs/b.md"], fields={"confidence": 0.5}),
-            link("SYM-1", "implements", "REQ-2"),
-            link("REQ-3", "verified_by", "TEST-9", is_resolved=False),
-        ],
-    )
+    return requirements_graph()
 
 
 class TestParsing:
@@ -80,7 +64,7 @@ class TestParsing:
             ("implements:src/a.py::f:g", Pattern("implements", "src/a.py::f:g")),
         ],
     )
-    def test_a_pattern_is_an_edge_and_perhaps_an_id_behind_the_first_colon(self, text, pattern):
+    def test_a_pattern_is_an_edge_and_perhaps_an_id_after_the_first_colon(self, text, pattern):
         assert parse_pattern(text) == pattern
 
     @pytest.mark.parametrize("text", ["", "^", ":REQ-1", "depends_on:", "^:"])
@@ -116,8 +100,8 @@ class TestRefusals:
             ({"sort": "tags"}, "$.sort", "tags", "It is a list. Known: "),
             ({"sort": "-"}, "$.sort", "''", "Known"),
             ({"fields": ("metadata.",)}, "$.fields[0]", "metadata.", "metadata"),
-            ({"limit": 0}, "$.limit", "from 1", "Leave it out for 50"),
-            ({"limit": -3}, "$.limit", "not -3", "Leave it out for 50"),
+            ({"limit": 0}, "$.limit", "from 1", "Give a number from 1"),
+            ({"limit": -3}, "$.limit", "not -3", "Give a number from 1"),
             ({"ids": ("A", "")}, "$.ids[1]", "id is empty", "Leave it out"),
             ({"tags": ("",)}, "$.tags[0]", "tag is empty", "Leave it out"),
             ({"text": " \u3000"}, "$.text", "`text` is empty", "Leave it out"),
@@ -136,6 +120,7 @@ class TestRefusals:
             ({"type": "edge", "from_id": "a"}, "$.from", "edges", "from="),
             ({"text": "half \ud800"}, "$.text", "surrogate", "Unicode"),
             ({"ids": ("a\0b",)}, "$.ids[0]", "NUL", "NUL"),
+            ({"type": "edge", "where": ((Condition("document", "a"),),)}, "$.where[0]", "'document'", "'source'"),
         ],
     )
     def test_what_is_wrong_is_named_with_its_place_and_a_remedy(self, asked, path, said, hint):
@@ -171,6 +156,9 @@ class TestRefusals:
             ({"sort": "-statu"}, "'status'"),
             ({"sort": "siz"}, "'size'"),
             ({"where": ((Condition("team", "a"),),)}, "'teams'"),
+            ({"where": ((Condition("size:", "3"),),)}, "Did you mean 'size=3'?"),
+            ({"where": ((Condition("siz:", "3"),),)}, "It is written 'siz=3'. Did you mean 'size'?"),
+            ({"where": ((Condition("document", "a.md"),),)}, "Did you mean 'path'?"),
             ({"where": ((Condition("metadata.owner", "x"),),)}, "Known: attributes.file"),
             ({"where": ((Condition("attributes.deep", "1"),),)}, "Known: attributes.file, attributes.is_slow"),
             ({"where": ((Condition("atributes.size", "1"),),)}, "'attributes.size'"),
@@ -331,7 +319,7 @@ class TestFilters:
         assert [edge.from_id for edge in found.edges] == ["GOOD"]
         assert len(graph.rows("select * from node")) == 3
 
-    def test_no_text_of_a_request_stands_in_the_statement(self):
+    def test_no_text_of_a_request_is_in_the_statement(self):
         marks = {name: f"MARK{at}" for at, name in enumerate(("type", "status", "text", "from_id", "sort"))}
         asked = Query(
             **marks,
@@ -393,7 +381,7 @@ class TestWalks:
         assert page.walked("REQ-9") == {}
         assert ask(graph, type="req").walked("REQ-1") == {}
 
-    def test_a_mark_goes_the_other_way_along_one_edge_and_reverse_turns_every_way(self, graph):
+    def test_a_mark_goes_the_other_way_along_one_edge_and_reverse_does_so_for_all(self, graph):
         mixed = ask(graph, from_id="REQ-2", follow=("^depends_on", "verified_by"), depth=2)
         assert [entity.id for entity in mixed.entities] == ["REQ-1", "REQ-3", "TEST-1"]
         assert path_text(mixed.paths["TEST-1"]) == "REQ-2 ← depends_on ← REQ-1 → verified_by → TEST-1"

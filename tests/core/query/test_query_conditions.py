@@ -54,6 +54,22 @@ class TestReading:
         assert [(one.key, one.operator, one.value) for one in parse_where(text)] == expected
 
     @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("owner==ann", "owner=ann"),
+            ("size=>3", "size>=3"),
+            ("a=1 OR size=<3 OR b=2", "a=1 OR size<=3 OR b=2"),
+            ("title=~log", "title~log"),
+            ("title<>x", "title!=x"),
+        ],
+    )
+    def test_an_operator_of_another_language_gets_the_form_that_means_it(self, text, meant):
+        with pytest.raises(InvalidQuery) as caught:
+            parse_where(text)
+        assert caught.value.hint.startswith(f"Did you mean '{meant}'? Write KEY")
+        assert parse_where(meant)
+
+    @pytest.mark.parametrize(
         ("text", "said"),
         [
             ("owner", "no condition such as KEY=VALUE"),

@@ -70,7 +70,7 @@ def _links(draw, ends):
 
 @st.composite
 def _lives(draw, one):
-    """What one element was at each seq from 1 on: a value, or None where it did not exist."""
+    """The history of one element at each seq from 1 on: a value, or None where it did not exist."""
     return [draw(st.none() | one) for _ in range(LAST_SEQ)]
 
 
@@ -99,7 +99,7 @@ def _rows(lives):
     return current, old
 
 
-def _standing(lives, seq):
+def _present(lives, seq):
     """Return the elements as of a seq, each with the version that it has: the seq at which it became what it is."""
     found = []
     for life in lives if seq else ():
@@ -341,16 +341,16 @@ def _naturally(term):
 def expected(asked, nodes, links):
     """Return the keys of the whole answer, in order."""
     seq = LAST_SEQ if asked.at is None else asked.at
-    edges = _standing(links, seq)
+    edges = _present(links, seq)
     if asked.is_edge:
         found = [edge for edge in edges if _edge_fits(asked, edge)]
         found.sort(key=lambda edge: edge.id if asked.sort else (edge.from_id, edge.type, edge.to_id))
     else:
-        standing = _standing(nodes, seq)
-        found = [entity for entity in standing if _fits(asked, entity, edges)]
+        entities_then = _present(nodes, seq)
+        found = [entity for entity in entities_then if _fits(asked, entity, edges)]
         found.sort(key=lambda entity: entity.id)
         if asked.text:
-            ranked = Corpus(standing).ranked(asked.text, [entity.id for entity in found])
+            ranked = Corpus(entities_then).ranked(asked.text, [entity.id for entity in found])
             by_id = {entity.id: entity for entity in found}
             found = [by_id[id_] for id_ in (sorted(ranked) if asked.sort else ranked)]
     ordered = _ordered(found, _terms(asked), is_descending=asked.sort.startswith("-"))
@@ -387,6 +387,7 @@ def answered(asked, graph, limit):
         assert shown
 
 
+@pytest.mark.sliced
 @settings(laws(60), suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(ENTITY_QUERIES | WALKS | EDGE_QUERIES, min_size=4, max_size=8), st.integers(1, 3))
 def test_a_compiled_query_answers_what_its_words_say(history, queries, limit):
@@ -418,12 +419,13 @@ def test_the_edges_of_a_page_are_those_that_stood_at_its_seq(history, at, ids):
     current_links, old_links = _rows(links)
     graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
     page = query.page(query.check(Query(ids=tuple(ids), at=at, edges=True), CORE), graph.rows, LAST_SEQ)
-    there = {entity.id for entity in _standing(nodes, at)} & set(ids)
-    touching = {edge.id for edge in _standing(links, at) if edge.is_resolved and {edge.from_id, edge.to_id} & there}
+    there = {entity.id for entity in _present(nodes, at)} & set(ids)
+    touching = {edge.id for edge in _present(links, at) if edge.is_resolved and {edge.from_id, edge.to_id} & there}
     assert {entity.id for entity in page.entities} == there
     assert sorted(edge.id for edge in page.edges) == sorted(touching)
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(14, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories(), st.lists(WALKS, min_size=2, max_size=4))
 def test_a_walk_shows_the_same_shortest_path_to_each_entity(history, walks):
@@ -433,7 +435,7 @@ def test_a_walk_shows_the_same_shortest_path_to_each_entity(history, walks):
     graph = graph_of(current_nodes, current_links, old_nodes=old_nodes, old_links=old_links)
     for asked in walks:
         seq = LAST_SEQ if asked.at is None else asked.at
-        wanted = _paths(asked, _standing(links, seq))
+        wanted = _paths(asked, _present(links, seq))
         compiled = query.compile(query.check(asked, CORE))
         if not graph.rows(compiled.sql, compiled.params):
             continue

@@ -1,4 +1,4 @@
-"""What counts as one typo, against a slow reading, in any script."""
+"""Words that are one typo apart, compared with a slow reading, in any script."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_an_edge_to_itself_of_several_kinds_is_one_cycle(ids):
     assert [one.message for one in violations(graph, RULE, ids=ids)] == ["depends_on forms a cycle: A → A."]
 
 
-def test_cycles_apart_are_reported_apart():
+def test_cycles_without_a_common_entity_are_reported_separately():
     assert [one.id for one in cycles("AB", "BA", "BC", "CD", "DC")] == ["A", "C"]
 
 

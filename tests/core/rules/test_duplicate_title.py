@@ -39,9 +39,19 @@ def test_all_with_one_title_are_one_violation_with_their_files():
     graph = graph_of([node(key, title="Same", path=f"docs/{key}.md") for key in "CAB"])
     [found] = violations(graph, RULE)
     assert found.message == "A, B and C are of type req and have one title, 'Same'."
-    assert (found.source, "in docs/A.md or docs/B.md or docs/C.md" in found.hint) == ("docs/A.md", True)
+    assert (found.source, found.hint.endswith(" how they differ (docs/A.md, docs/B.md, docs/C.md).")) == (
+        "docs/A.md",
+        True,
+    )
     assert violations(graph, RULE, ids=["B"]) == [found]
     assert len(violations(titled(*["x"] * 30), RULE)[0].message) < 150
+
+
+def test_of_many_files_a_few_are_named_with_how_many_more_there_are():
+    graph = graph_of([node(f"R{at}", title="Same", path=f"docs/{at}.md") for at in range(10, 22)])
+    [found] = violations(graph, RULE)
+    assert found.hint.endswith(" how they differ (docs/10.md, docs/11.md, docs/12.md and 9 more).")
+    assert (found.id, *found.values) == tuple(f"R{at}" for at in range(10, 22))
 
 
 def test_other_types_other_titles_and_retired_ones_break_nothing():

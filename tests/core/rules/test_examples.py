@@ -1,4 +1,4 @@
-"""What KB says of each of its rules is what the rule says: the example is a violation as it is told."""
+"""The example in the documentation of each rule is a violation, with the message that is shown there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ STATUSES = load_schema({".kb/schema/a.yaml": "entities: {req: {statuses: [draft,
 NOTE = NoteOnFile(4, "syntax", "the list that begins here is not closed.")
 UNREAD = SourceFile("docs/requirements/login.md", "", "markdown/1", is_ok=False, problems=(NOTE,), version=1)
 SYMBOL, REQ = node("SYM-2", "symbol"), node("REQ-7")
+SIDES = [
+    {"value": value, "changes": [{"change": actor, "actor": actor, "at": ""}]}
+    for value, actor in (("Refund", "ann"), ("Pay back", "bob"))
+]
 GRAPHS = {
+    "conflict": graph_of([node("REQ-7", contested__title=SIDES)]),
     "required-fields": graph_of([node("REQ-7", title=None)]),
     "unresolved-reference": graph_of([SYMBOL], [link("SYM-2", "implements", "REQ-70", is_resolved=False)]),
     "endpoint-types": graph_of([REQ, node("TEST-3", "test")], [link("TEST-3", "verified_by", "REQ-7")]),

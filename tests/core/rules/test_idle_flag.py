@@ -10,7 +10,7 @@ from tests.support.views.rules import violations
 RULE = "idle-flag"
 
 
-def test_a_flag_that_guards_nothing_is_told_with_its_file_and_remedy():
+def test_a_flag_that_guards_nothing_is_reported_with_its_file_and_remedy():
     graph = graph_of(
         [node("F", "flag", path="docs/flags/f.md"), node("REQ")], [link("REQ", "relates_to", "F", kind="x")]
     )

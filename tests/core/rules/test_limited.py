@@ -29,7 +29,7 @@ nodes = st.lists(
 )
 links = st.lists(
     st.builds(
-        lambda from_id, type_, to_id, stands: link(from_id, type_, to_id, is_resolved=stands),
+        lambda from_id, type_, to_id, resolved: link(from_id, type_, to_id, is_resolved=resolved),
         st.sampled_from(IDS),
         st.sampled_from(["depends_on", "supersedes"]),
         st.sampled_from(IDS),
@@ -146,9 +146,10 @@ def test_what_is_asked_of_some_ids_is_that_part_of_the_whole(nodes, links, ids):
         assert found == part, rule.id
 
 
+@pytest.mark.sliced
 @laws(12)
 @given(pasts())
-def test_what_stands_around_an_id_is_enough_to_judge_it(graph):
+def test_the_surroundings_of_an_id_are_enough_to_judge_it(graph):
     near_by = [rule for rule in RULES if rule not in FAR]
     whole = [rule.run(RuleContext(graph.rows, CORE, tree=Tree())) for rule in near_by]
     for key in (*(one.id for one in NODES), "GONE", "docs/adr.md", _ABOUT.id):

@@ -32,7 +32,7 @@ def project(tmp_path):
     return Project(tmp_path / "p")
 
 
-def test_a_file_that_is_gone_is_told_with_the_file_that_names_it(project):
+def test_a_file_that_is_gone_is_reported_with_the_file_that_names_it(project):
     project.sync({MANIFEST: symbols("src/a.py", "src/b.py"), "src/a.py": "", "docs/requirements/a.md": req("A")})
     report = run_checks(project.workspace(), project.view(), branch="main", only=[RULE])
     [found] = report.violations

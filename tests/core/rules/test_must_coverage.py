@@ -24,6 +24,7 @@ def test_what_is_missing_is_said_once_each():
     assert scenario.message == "R has priority must, but no scenario (no edge specified_by)."
     assert "`links: [R]`" in scenario.hint
     assert "`links: [{specified_by: [ID]}]` to the file of " in scenario.hint
+    assert scenario.hint.endswith("or state the edge in the store: `kb link R specified_by ID`.")
     assert test.message == "R has priority must, but no test (no edge verified_by)."
 
 

@@ -10,7 +10,7 @@ from kbcore import rules
 from kbcore.errors import InvalidConfig
 from kbcore.model.schema import CORE
 from kbcore.rules import RuleContext, load_rules, rules_file
-from kbcore.rules.project import SqlPlace, sql_rule
+from kbcore.rules.project import TextPlace, sql_rule
 from kbcore.view.relations import RELATIONS
 from kbcore.view.sandbox import Sandbox, Times
 from tests.support.views.graph import graph_of, link, node
@@ -28,7 +28,7 @@ rules:
 """
 
 
-PLACE = SqlPlace(".kb/rules/a.yaml", 4, has_lines=True)
+PLACE = TextPlace(".kb/rules/a.yaml", 4, has_lines=True)
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def context_of(graph):
 
 @pytest.fixture(scope="module")
 def context():
-    """What rules look at, for all tests whose graph is one document."""
+    """The graph of one document, for the tests that need no other."""
     with context_of(graph_of([node("A", path="docs/a.md")])) as found:
         yield found
 
@@ -91,7 +91,7 @@ def test_a_finding_knows_whether_the_message_of_its_row_names_the_entity(context
     assert found.names_id is names_id
 
 
-def test_the_column_value_tells_apart_findings_of_one_entity(context):
+def test_the_column_value_distinguishes_findings_of_one_entity(context):
     _, found = outcome("select id, 'odd' as message, v as value from entity, (values (2), (10)) t(v)", context)
     assert [(one.id, one.values) for one in found] == [("A", ("2",)), ("A", ("10",))]
 
@@ -122,6 +122,7 @@ def test_what_is_wrong_with_a_file_is_named_with_its_line(text, line, said):
     assert any(at == line and said in message for at, message in found), found
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -237,7 +238,7 @@ def test_an_id_that_is_no_entity_is_reported_without_a_file(context):
         ),
     ],
 )
-def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internals(sql, reason, context):
+def test_what_the_database_refuses_is_reported_by_file_and_line_without_its_internals(sql, reason, context):
     run, _ = outcome(sql, context)
     assert run.reason.startswith(reason)
     assert not any(word in run.reason for word in ("LINE", "^", "Exception", "Error:", "r.id", "\n", "\t"))
@@ -247,7 +248,7 @@ def test_what_the_database_refuses_is_told_by_file_and_line_without_its_internal
     ("stated", "line"),
     [("sql: |\n      select id,\n      x", 5), ("sql: |-  # why\n      select id,\n      x", 5), ("sql: select x", 3)],
 )
-def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_stands_so(stated, line, context):
+def test_a_line_of_the_sql_is_a_line_of_the_file_where_it_is_written_so(stated, line, context):
     [rule] = load_rules({"a.yaml": f"rules:\n  - id: mine\n    {stated} from entity\n"})
     report = rules.check(context, {}, only=["mine"], project=[rule])
     assert report.rules[0].reason.startswith(f"a.yaml:{line}: ")

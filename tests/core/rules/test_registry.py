@@ -1,4 +1,4 @@
-"""How rules are chosen, run and reported together."""
+"""Rules are chosen, run and reported together."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_report_has_the_shape_that_scripts_rely_on(graph):
     shown = run(graph, {"orphans": "off"}).as_json()
     assert list(shown) == ["ok", "violations", "rules"]
     assert list(shown["violations"][0]) == ["rule", "severity", "id", "message", "hint", "source", "values"]
-    assert {"id": "orphans", "severity": "warning", "status": "off"}.items() <= shown["rules"][7].items()
+    assert {"id": "orphans", "severity": "warning", "status": "off"}.items() <= shown["rules"][8].items()
 
 
 def test_the_configuration_sets_the_severity_of_a_rule(graph):
@@ -105,7 +105,7 @@ def test_an_unknown_rule_is_refused_with_the_nearest_one(graph):
     assert caught.value.hint == "Did you mean 'orphans'?"
 
 
-def test_all_unknown_rules_are_told_at_once(graph):
+def test_all_unknown_rules_are_reported_at_once(graph):
     with pytest.raises(NotFound) as caught:
         run(graph, only=["orphan", "orphans", "acylic", "staged-symbl"])
     assert [(one.path, one.message, one.hint) for one in caught.value.details] == [

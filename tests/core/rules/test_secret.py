@@ -1,4 +1,4 @@
-"""What is stored and looks like a secret is told with its field and the file that states it, and never shown whole."""
+"""A stored text that looks like a secret is reported with its field and file, and never shown whole."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_file_that_states_the_field_is_named():
     assert found.hint.startswith("Take it out of the file and run `kb sync`.")
 
 
-def test_an_id_is_told_once_and_not_repeated():
+def test_an_id_is_reported_once_and_not_repeated():
     [found] = violations(graph_of([node(TOKEN, title="x")]), RULE)
     assert found.message == "The id of an entity looks like a GitHub token (ghp_…, 40 characters)."
 

@@ -35,7 +35,7 @@ def test_ids_that_look_alike_are_one_violation_that_says_what_differs(ids, what)
     assert found.severity == "warning"
     assert found.id in ids
     assert what in found.message
-    assert "docs/a.md and docs/b.md" in found.hint
+    assert "(docs/a.md, docs/b.md)" in found.hint
     for asked in ids:
         assert violations(graph_of(map(node, [*ids, "OTHER"])), RULE, ids=[asked])[0].message == found.message
 

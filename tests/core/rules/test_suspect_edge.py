@@ -137,7 +137,7 @@ def synced(tmp_path):
     return found
 
 
-def test_a_cold_sync_and_a_whole_reading_anew_make_nothing_suspect(synced):
+def test_a_cold_sync_and_a_second_reading_of_everything_make_nothing_suspect(synced):
     assert suspects(synced) == []
     synced.sync(rebuild=True)
     more = {".kb/schema/more.yaml": "entities: {fact: {description: More.}}\n"}
@@ -188,6 +188,28 @@ def test_a_last_change_of_the_text_alone_is_looked_up_with_git_as_well(synced):
     assert hint(synced).startswith("See `kb log B`. If")
     synced.sync({"docs/requirements/b.md": req("B", title="other") + "\nAnother text.\n"})
     assert hint(synced).startswith("See `kb log B` and `git log -p -- docs/requirements/b.md`. If")
+
+
+def test_a_text_that_could_not_be_read_for_a_while_is_no_change_of_the_target(synced):
+    name, text = "docs/requirements/b.md", req("B", title="other")
+    assert synced.sync({name: text}).outcome.seq == 2
+    for broken in ("[open", "[done"):
+        assert synced.sync({name: req("B", title="other", status=broken)}).problems
+    synced.sync({name: text})
+    [found] = run_checks(synced.workspace(), synced.view(), branch="main", only=[RULE]).violations
+    assert "B has changed at seq 2; the edge was last confirmed at seq 1." in found.message
+    assert found.hint.startswith("See `kb log B`. If")
+    synced.sync({name: text + "\nAnother text.\n"})
+    assert hint(synced).startswith(f"See `kb log B` and `git log -p -- {name}`. If")
+
+
+def test_edges_that_differ_in_their_kind_are_two_violations(project):
+    kinds = [{"type": "relates_to", "from": "A", "to": "B", "kind": kind} for kind in ("part", "see")]
+    project.apply(edges=kinds)
+    project.apply(entities=[{"id": "B", "title": "other"}])
+    found = run_checks(project.workspace(), project.view(), branch="main", only=[RULE]).violations
+    assert {one.values for one in found} == {("implements", "B"), ("relates_to:part", "B"), ("relates_to:see", "B")}
+    assert any(one.message.startswith("A relates_to:see B, but") for one in found)
 
 
 def test_a_file_that_moves_makes_nothing_suspect(synced):
@@ -326,6 +348,7 @@ def _rename(project, old, new):
     rename(WriteTarget(project.workspace(), "main", AUTHOR, read, follows_head=True), old, new)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("by", ["file", "command"])
 def test_a_rename_makes_no_edge_suspect_whose_target_became_again_what_it_was(tmp_path, by):
     project = Project(tmp_path / "p")

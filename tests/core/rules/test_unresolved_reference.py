@@ -64,3 +64,12 @@ def test_a_link_about_an_unresolved_link_is_unresolved_too():
     about = link("A", "depends_on", "B", is_resolved=False)
     graph = graph_of([node("A")], [about, link("A", "relates_to", about.id, kind="x", is_resolved=False)])
     assert [one.message.endswith(f"there is no {about.id}.") for one in violations(graph, RULE)] == [False, True]
+
+
+def test_edges_that_differ_in_their_kind_are_two_violations_each_with_its_own_command():
+    edges = [link("A", "relates_to", "B", kind=kind, is_resolved=False) for kind in ("see", "part")]
+    found = violations(graph_of([node("A")], edges), RULE)
+    said = [f"A relates_to:{kind} B" for kind in ("part", "see")]
+    assert sorted(one.message for one in found) == [f"{one}, but there is no B." for one in said]
+    assert sorted(one.values for one in found) == [("relates_to:part", "B"), ("relates_to:see", "B")]
+    assert all(f"`kb delete --edge {one}`" in " ".join(each.hint for each in found) for one in said)

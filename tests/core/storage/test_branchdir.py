@@ -245,7 +245,7 @@ def test_whichever_call_fails_there_is_a_whole_copy_or_none(tmp_path: Path, code
     assert numbers(source) == list(range(1, 9))
 
 
-def test_an_unsynced_parent_is_told(tmp_path: Path) -> None:
+def test_an_unsynced_parent_is_reported(tmp_path: Path) -> None:
     class Parent(LoggingFs):
         def _run(self, kind, method, args):
             if kind == "fsync_dir" and args[0] == tmp_path:

@@ -1,4 +1,4 @@
-"""Compaction changes files, never answers; pruning gives up only what it was told to."""
+"""Compaction changes files, never answers; pruning removes only what it was asked to."""
 
 from __future__ import annotations
 
@@ -133,12 +133,12 @@ def test_pruning_again_goes_on_from_there(tmp_path: Path) -> None:
     assert numbers(directory) == [10, 11]
 
 
-@pytest.mark.parametrize(("before", "stands"), [(4, 3), (9, 8)])
-def test_history_is_not_given_up_for_a_snapshot_that_is_damaged(tmp_path: Path, before: int, stands: int) -> None:
+@pytest.mark.parametrize(("before", "sound"), [(4, 3), (9, 8)])
+def test_history_is_not_given_up_for_a_snapshot_that_is_damaged(tmp_path: Path, before: int, sound: int) -> None:
     directory = three_times(tmp_path)
     compact(directory)
     saved = contents(directory)
-    path = directory / f"snapshot-{stands:010d}.jsonl"
+    path = directory / f"snapshot-{sound:010d}.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"seq"', b'"sea"', 2))
     with pytest.raises(SnapshotCorrupt, match=path.name):
         compact(directory, before=before)
@@ -222,7 +222,7 @@ def test_a_failed_head_may_or_may_not_count(tmp_path: Path) -> None:
     with pytest.raises(CommitUncertain) as caught:
         compact(directory, fs=FailingFs(probe.calls.index(("replace", "head.json"))))
     assert caught.value.message.startswith(f"the compaction of {directory} may or may not have taken effect: cannot")
-    assert caught.value.hint == "Run `kb compact` again; the answers are the same either way."
+    assert caught.value.hint == "Run `kb compact --branch main` again; the answers are the same either way."
 
 
 def test_a_fold_that_fails_changes_nothing(tmp_path: Path) -> None:
@@ -282,7 +282,10 @@ def test_pruning_that_would_give_up_more_than_was_asked_is_refused(tmp_path: Pat
         InvalidQuery, match=rf"before seq {before} alone: .* the records {before} to 7 could be"
     ) as caught:
         compact(directory, before=before)
-    assert caught.value.hint == "`kb compact --prune-before 8` gives them up as well; no less can be given up."
+    assert (
+        caught.value.hint
+        == "`kb compact --prune-before 8 --branch main` gives them up as well; no less can be given up."
+    )
     assert contents(directory) == saved
     assert compact(directory, before=8).head.first_seq == 8
 

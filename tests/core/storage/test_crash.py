@@ -60,6 +60,7 @@ def test_a_crash_while_committing_loses_nothing_that_was_answered(tmp_path: Path
         assert verify.prove(FS, directory).is_sound, point
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("whole", [0, 1])
 @pytest.mark.parametrize("torn", [b"", b'{"v":1,"seq":4'])
@@ -84,6 +85,7 @@ def test_a_crash_while_recovering_changes_nothing_about_the_outcome(
         assert verify.prove(FS, directory).is_sound, point
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("before", [None, 4])
 def test_a_crash_while_compacting_changes_no_answer(tmp_path: Path, when: str, before: int | None) -> None:

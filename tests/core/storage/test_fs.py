@@ -1,4 +1,4 @@
-"""The system calls, and how their failures are told."""
+"""The system calls, and the errors for their failures."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_no_store_is_no_damage(tmp_path: Path) -> None:
         (["lock", "notes.txt"], "holds only lock, notes.txt, and", "move it away"),
     ],
 )
-def test_a_folder_without_a_store_is_told_with_what_lies_there(tmp_path: Path, names, said, undo) -> None:
+def test_a_folder_without_a_store_is_reported_with_what_lies_there(tmp_path: Path, names, said, undo) -> None:
     (tmp_path / "empty").mkdir()
     for name in names:
         (tmp_path / "empty" / name).touch()
@@ -158,6 +158,14 @@ def contradictions(of: Head) -> dict[str, Head]:
     ref = of.snapshots[0]
     return {
         "no segment": replace(of, segments=()),
+        "redaction without its feature": replace(of, redacted=head.Redacted(1, 7, "0" * 32)),
+        "feature without a redaction": replace(of, features_required=(head.REDACTED,)),
+        "file of an unknown redaction": replace(
+            of,
+            features_required=(head.REDACTED,),
+            redacted=head.Redacted(1, 7, "0" * 32),
+            segments=(replace(first, file=layout.segment_name(first.first_seq, 2)), active),
+        ),
         "outside": replace(of, segments=(replace(first, file="../../etc/passwd"), active)),
         "gap": replace(of, segments=(first, replace(active, first_seq=99))),
         "unsealed middle": replace(of, segments=(replace(first, sealed=None), active)),

@@ -65,8 +65,8 @@ def test_a_lock_held_elsewhere_times_out_and_names_its_holder(tmp_path: Path, ho
 
 
 def test_work_that_is_done_already_is_refused_and_names_who_does_it(tmp_path: Path, holder: subprocess.Popen) -> None:
-    told = f"The sweep is being done, by kb sync \\(process {holder.pid} on .*\\)\\."
-    with pytest.raises(StorageError, match=told) as caught, sweeping(tmp_path):
+    reported = f"The sweep is being done, by kb sync \\(process {holder.pid} on .*\\)\\."
+    with pytest.raises(StorageError, match=reported) as caught, sweeping(tmp_path):
         pass
     assert caught.value.data["holder"]["pid"] == holder.pid
 

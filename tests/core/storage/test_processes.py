@@ -68,6 +68,7 @@ def acked_lines(text: str) -> list[list[int]]:
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("pad", [0, 4 * 1024 * 1024], ids=["small records", "large records"])
 def test_what_was_answered_survives_kill_9(tmp_path: Path, pad: int) -> None:
     directory = new_store(tmp_path)
@@ -89,6 +90,7 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path, pad: int) -> None:
     assert verify.prove(FS, directory).is_sound
 
 
+@pytest.mark.sliced
 def test_writers_and_readers_at_once_agree(tmp_path: Path) -> None:
     directory = new_store(tmp_path)
     writers, count = 3, 20

@@ -128,7 +128,7 @@ def test_history_that_was_pruned_before_is_not_called_lost(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("can_be_removed", [True, False])
-def test_a_copy_that_finds_no_room_is_removed_and_the_reason_is_told(tmp_path: Path, can_be_removed: bool) -> None:
+def test_a_copy_that_finds_no_room_is_removed_and_the_reason_is_reported(tmp_path: Path, can_be_removed: bool) -> None:
     directory = new_store(tmp_path, 2)
 
     class Full(LoggingFs):

@@ -155,7 +155,7 @@ def test_records_of_a_newer_format_stop_the_reading(tmp_path: Path) -> None:
         list(journal.scan(FS, directory, msgspec.structs.replace(of, head=newer)))
 
 
-def test_a_reader_ahead_of_the_journal_is_told(tmp_path: Path) -> None:
+def test_a_reader_ahead_of_the_journal_is_refused(tmp_path: Path) -> None:
     directory = new_store(tmp_path, 2)
     old = head.read(FS, directory)
     append(directory, 3)
@@ -164,7 +164,7 @@ def test_a_reader_ahead_of_the_journal_is_told(tmp_path: Path) -> None:
         list(journal.scan(FS, directory, old, after=ahead))
 
 
-def test_a_reader_of_another_history_is_told(tmp_path: Path) -> None:
+def test_a_reader_of_another_history_is_refused(tmp_path: Path) -> None:
     one, two = new_store(tmp_path, 2, name="one"), new_store(tmp_path, 2, name="two")
     append(two, 99)
     append(one, 98)
@@ -276,7 +276,7 @@ def test_a_reader_that_stopped_where_history_now_begins_goes_on(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("other", [{"hash": "0" * 64}, {"seq": 6}])
-def test_a_reader_that_stopped_elsewhere_is_told_that_history_was_pruned(tmp_path: Path, other: dict) -> None:
+def test_a_reader_that_stopped_elsewhere_learns_that_history_was_pruned(tmp_path: Path, other: dict) -> None:
     directory = three_segments(tmp_path)
     place = next(entry.end for entry in journal.scan(FS, directory, head.read(FS, directory)) if entry.frame.seq == 7)
     compaction.compact(FS, directory, CLOCK, lambda at: [b"1"], prune_before=8)

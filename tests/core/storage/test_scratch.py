@@ -54,6 +54,7 @@ def another_process(place: Path) -> None:
     subprocess.run([sys.executable, "-c", MAKING, "ends"], env=env_of(place), check=True, capture_output=True)
 
 
+@pytest.mark.sliced
 def test_what_a_killed_process_left_is_removed_by_the_next_one_and_what_a_living_one_uses_is_not(
     tmp_path: Path,
 ) -> None:
@@ -77,6 +78,7 @@ def left_by_a_killed_process(place: Path) -> Path:
     return killed.folder
 
 
+@pytest.mark.sliced
 def test_links_in_what_a_killed_process_left_are_removed_and_not_followed(tmp_path: Path) -> None:
     place, kept = tmp_path / "place", tmp_path / "kept"
     place.mkdir()
@@ -91,6 +93,7 @@ def test_links_in_what_a_killed_process_left_are_removed_and_not_followed(tmp_pa
     assert (kept / "mine").exists()
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "what", ["no lock file", "a link", "others may write", "the lock file is a link", "other name"]
 )
@@ -115,6 +118,7 @@ def test_a_folder_that_no_process_of_this_user_made_is_left_alone(tmp_path: Path
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.sliced
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_a_folder_of_another_user_is_left_alone(tmp_path: Path) -> None:
     folder = left_by_a_killed_process(tmp_path)
@@ -123,6 +127,7 @@ def test_a_folder_of_another_user_is_left_alone(tmp_path: Path) -> None:
     assert folder.is_dir()
 
 
+@pytest.mark.sliced
 def test_a_process_removes_a_bounded_number(tmp_path: Path) -> None:
     model = left_by_a_killed_process(tmp_path)
     for number in range(19):

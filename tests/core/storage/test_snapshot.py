@@ -203,7 +203,7 @@ def test_a_snapshot_that_does_not_read_back_is_not_published(store) -> None:
     assert not list(directory.glob("snapshot*"))
 
 
-def test_no_room_leaves_nothing_behind(store) -> None:
+def test_no_room_leaves_nothing(store) -> None:
     directory, of = store
     probe = LoggingFs()
     snapshot.write(probe, directory, of, FACTS)

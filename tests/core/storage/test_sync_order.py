@@ -1,4 +1,4 @@
-"""What is synced, and in which order, wherever files are made or moved: the calls that a kill cannot miss."""
+"""Syncs and their order, wherever files are made or moved: the calls that a kill cannot miss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the names in the trash state, and which stores they account for."""
+"""The meaning of names in the trash, and the stores that they account for."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ def test_the_size_of_a_store_is_known_without_reading_it(store: Path) -> None:
     )
 
 
-def test_a_quarantine_that_cannot_be_listed_is_told(store: Path) -> None:
+def test_a_quarantine_that_cannot_be_listed_is_reported(store: Path) -> None:
     with pytest.raises(StorageError, match=r"cannot list .*quarantine: Input/output error"):
         verify.stats(FailingFs(0), store, head.read(FS, store))
 

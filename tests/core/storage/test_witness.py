@@ -1,4 +1,7 @@
-"""What comparing a store with its second witness costs, and when a commit is noted. ``tests/fault`` has the losses."""
+"""The cost of comparing a store with its second witness, and the time at which a commit is noted.
+
+``tests/fault`` has the losses.
+"""
 
 from __future__ import annotations
 

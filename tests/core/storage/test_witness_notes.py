@@ -11,7 +11,7 @@ import pytest
 from kbcore.clock import SystemClock
 from kbcore.maintenance.doctor import diagnose
 from kbcore.storage import head as heads
-from kbcore.storage import witness
+from kbcore.storage import witness_notes
 from kbcore.store import branches
 from kbcore.store.pool import Machine
 from tests.core.store.branches.losing import copied, fresh, put, refused, sentence, store_of, went_back
@@ -155,7 +155,7 @@ def test_a_folder_in_the_place_of_a_note_is_named_until_it_is_removed_and_nothin
     assert again.workspace().place.read("main").seq == 4
 
 
-MONTH_NS = witness.LOOKS_APART_NS
+MONTH_NS = witness_notes.LOOKS_APART_NS
 
 
 def looks(project: Project, count: int, *, begin_ns: int = 10**18, apart_ns: int = MONTH_NS) -> list[str]:
@@ -174,13 +174,13 @@ def other_repository(project: Project, name: str = "other") -> tuple[Path, Path]
     return other.root, folder
 
 
-def test_notes_of_a_repository_that_is_gone_are_removed_after_twelve_looks_a_month_apart(project: Project) -> None:
+def test_notes_of_a_repository_that_is_gone_are_removed_after_twelve_looks_in_twelve_months(project: Project) -> None:
     put(project, "A")
     root, folder = other_repository(project)
     shutil.rmtree(root)
-    assert looks(project, witness.LOOKS - 1) == []
+    assert looks(project, witness_notes.LOOKS - 1) == []
     # Looks that come sooner do not count, however often: a script may run it every minute.
-    late = 10**18 + (witness.LOOKS - 2) * MONTH_NS
+    late = 10**18 + (witness_notes.LOOKS - 2) * MONTH_NS
     assert looks(project, 50, begin_ns=late + 1, apart_ns=10**9) == []
     assert folder.is_dir()
     assert project.workspace().place.sweep(late + MONTH_NS, dry_run=True).gone == (str(root / ".git"),)
@@ -193,11 +193,11 @@ def test_notes_of_a_repository_that_is_gone_are_removed_after_twelve_looks_a_mon
 def test_notes_of_a_repository_that_comes_back_are_kept_and_the_count_begins_again(project: Project) -> None:
     root, folder = other_repository(project)
     aside = root.rename(root.parent / "unmounted")
-    assert looks(project, witness.LOOKS - 1) == []
+    assert looks(project, witness_notes.LOOKS - 1) == []
     aside.rename(root)
     assert looks(project, 1, begin_ns=10**18 + 20 * MONTH_NS) == []
     root.rename(aside)
-    assert looks(project, witness.LOOKS - 1, begin_ns=10**18 + 30 * MONTH_NS) == []
+    assert looks(project, witness_notes.LOOKS - 1, begin_ns=10**18 + 30 * MONTH_NS) == []
     aside.rename(root)
     again = Project(root, is_new=False)
     assert again.workspace().place.read("main").seq == 1
@@ -215,7 +215,7 @@ def test_notes_of_a_repository_that_may_be_there_are_never_removed(project: Proj
         shutil.rmtree(root)
     if what == "its place is a file":
         (folder / "git-dir").write_bytes(b"relative\0")
-    assert looks(project, 3 * witness.LOOKS) == []
+    assert looks(project, 3 * witness_notes.LOOKS) == []
     assert folder.is_dir()
 
 
@@ -242,9 +242,9 @@ def test_a_sweep_goes_on_where_one_place_cannot_be_judged_and_names_it(project: 
     (top / ".DS_Store").write_text("")
     (folder.parent / ".DS_Store").write_text("")
     place = project.workspace().place
-    for number in range(witness.LOOKS - 1):
+    for number in range(witness_notes.LOOKS - 1):
         assert place.sweep(10**18 + number * MONTH_NS).gone == ()
-    swept = place.sweep(10**18 + witness.LOOKS * MONTH_NS)
+    swept = place.sweep(10**18 + witness_notes.LOOKS * MONTH_NS)
     assert swept.gone == (str(root / ".git"),)
     named = [top / ("0" * 32), folder.parent / ("0" * 16), damaged, unreadable]
     assert len(swept.problems) == len(named)
@@ -256,7 +256,7 @@ def test_a_sweep_goes_on_where_one_place_cannot_be_judged_and_names_it(project: 
 def test_of_more_places_than_a_sweep_looks_at_each_is_looked_at_some_time(project: Project) -> None:
     put(project, "A")
     top = project.workspace().place.folder().parent.parent
-    folders = [top / f"{number:032x}" / ("f" * 16) for number in range(witness._MAX_SWEPT + 1)]
+    folders = [top / f"{number:032x}" / ("f" * 16) for number in range(witness_notes._MAX_SWEPT + 1)]
     for number, folder in enumerate(folders):
         folder.mkdir(parents=True)
         (folder / "git-dir").write_bytes(f"/nowhere/{number}".encode() + b"\0")
@@ -264,7 +264,7 @@ def test_of_more_places_than_a_sweep_looks_at_each_is_looked_at_some_time(projec
     assert all((folder / "absent").exists() for folder in folders)
 
 
-def bare_of(project: Project) -> Path:
+def bare_clone_of(project: Project) -> Path:
     bare = project.root.parent / "bare.git"
     git(project.root.parent, "clone", "-q", "--bare", str(project.root), str(bare))
     (bare / ".kb").mkdir()
@@ -278,7 +278,7 @@ def submodule_of(project: Project) -> Path:
     return outer / "inner"
 
 
-@pytest.mark.parametrize("make", [bare_of, submodule_of], ids=["bare", "submodule"])
+@pytest.mark.parametrize("make", [bare_clone_of, submodule_of], ids=["bare", "submodule"])
 def test_a_bare_repository_and_a_submodule_have_a_witness_of_their_own(
     project: Project, make: Callable[[Project], Path]
 ) -> None:

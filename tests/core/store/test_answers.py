@@ -1,4 +1,4 @@
-"""What a write answers: the counts of its answer are those of its record, whoever asks, and whenever."""
+"""The answer of a write: the counts of its answer are those of its record, whoever asks, and whenever."""
 
 from __future__ import annotations
 

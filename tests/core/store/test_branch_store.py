@@ -63,7 +63,7 @@ def test_a_flipped_bit_in_the_cache_never_gives_a_wrong_answer(made: Stored, see
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.6, 0.999])
-def test_a_cut_cache_is_built_anew(made: Stored, share: float) -> None:
+def test_a_cut_cache_is_built_again(made: Stored, share: float) -> None:
     wanted = published(made)
     made.store.close()
     path = made.cache_dir / VIEW
@@ -83,7 +83,7 @@ def test_a_commit_survives_a_damaged_cache(made: Stored) -> None:
     assert made.commit([put("N1", title="New")]).updated == ("N1",)
 
 
-def test_a_cache_with_an_old_stamp_or_other_tables_is_built_anew(made: Stored) -> None:
+def test_a_cache_with_an_old_stamp_or_other_tables_is_built_again(made: Stored) -> None:
     wanted = published(made)
     for statement in ("update stamp set format = 0", "delete from stamp", "drop table record", "drop table stamp"):
         made.store.close()
@@ -262,12 +262,12 @@ def test_too_little_memory_to_read_after_a_commit_does_not_say_that_nothing_was_
         before = use_memory()
         made.put("A")
         after = use_memory()
-        told = explain(after, after.hint, {}, writes=True, is_dotted=False)["error"]
+        reported = explain(after, after.hint, {}, writes=True, is_dotted=False)["error"]
         interrupting.begin_answer()
         later = use_memory()
     assert [one.applied for one in (before, after, later)] == ["no", "unknown", "no"]
     assert after.message.endswith("This was after something had been written.")
-    assert (told["applied"], "nothing was" in told["message"].lower()) == ("unknown", False)
+    assert (reported["applied"], "nothing was" in reported["message"].lower()) == ("unknown", False)
 
 
 class BusyClock(SystemClock):

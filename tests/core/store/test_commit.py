@@ -310,7 +310,7 @@ def test_a_record_above_the_limit_is_refused_before_any_write(made: Stored, dry_
 
 
 @pytest.mark.parametrize("error", [BranchMoved, KeyboardInterrupt])
-def test_a_guard_that_refuses_leaves_nothing_behind(made: Stored, error: type[BaseException]) -> None:
+def test_a_guard_that_refuses_leaves_nothing(made: Stored, error: type[BaseException]) -> None:
     def guard() -> None:
         raise error("moved")
 
@@ -329,7 +329,7 @@ class ReadOnlyFs(NoSyncFs):
         return super().open(path, flags, mode)
 
 
-def test_a_refused_write_is_told_with_what_its_owner_knows_of_it(made: Stored) -> None:
+def test_a_refused_write_is_reported_with_what_its_owner_knows_of_it(made: Stored) -> None:
     store = BranchStore(
         ReadOnlyFs(),
         made.clock,
@@ -364,7 +364,7 @@ def test_a_commit_that_is_stopped_when_it_begins_to_write_goes_on_to_its_answer(
         assert (outcome.seq, interrupting.is_writing(), interrupting.may_have_written()) == (1, True, True)
 
 
-def test_a_planner_that_fails_leaves_nothing_behind_and_frees_the_lock(made: Stored) -> None:
+def test_a_planner_that_fails_leaves_nothing_and_frees_the_lock(made: Stored) -> None:
     def plan(view: View, stamp: Stamp) -> Draft:
         raise ZeroDivisionError
 

@@ -64,6 +64,7 @@ def records(project: Project, branch: str = "main") -> list[int]:
     return [entry.frame.seq for entry in journal.scan(fs, directory, journal.read_head(fs, directory))]
 
 
+@pytest.mark.sliced
 def test_writers_and_syncs_at_once_lose_nothing(project: Project) -> None:
     project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
     workers = [start(project, "apply", f"w{number}", 15) for number in range(2)]
@@ -78,6 +79,7 @@ def test_writers_and_syncs_at_once_lose_nothing(project: Project) -> None:
     assert present == acknowledged | {"first"}
 
 
+@pytest.mark.sliced
 def test_two_first_syncs_of_a_new_branch_give_one_store(project: Project) -> None:
     project.apply(entities=[{"id": "first", "type": "req", "title": "t", "status": "open"}])
     project.switch("feature/new", create=True)
@@ -99,6 +101,7 @@ def test_a_record_once_written_never_changes(project: Project) -> None:
     assert path.read_bytes().startswith(written)
 
 
+@pytest.mark.sliced
 def test_an_agents_write_survives_a_sync_that_runs_at_the_same_time(project: Project) -> None:
     project.sync({f"docs/requirements/{number}.md": req(f"R{number}", title="Old") for number in range(50)})
     project.write({f"docs/requirements/{number}.md": req(f"R{number}", title="New") for number in range(50)})

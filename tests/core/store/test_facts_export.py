@@ -1,4 +1,4 @@
-"""What is exported, and that an empty store comes to hold the same by it."""
+"""The facts that are exported, and an empty store that holds the same after it applies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients wrote on one branch and another has not, as a changeset that brings it there."""
+"""Facts of clients that one branch has and another lacks, as a changeset that brings them there."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_where_nothing_can_be_written_it_says_so_and_leaves_nothing(root):
     assert not (root / ".kb").exists()
 
 
-def test_what_stands_in_the_way_of_the_folder_is_named_with_the_remedy(root):
+def test_what_is_in_the_place_of_the_folder_is_named_with_the_remedy(root):
     (root / ".kb").write_text("a file")
     with pytest.raises(StorageError, match="not a directory") as caught:
         laid(root)
@@ -61,7 +61,7 @@ def test_a_default_branch_that_git_would_not_make_is_refused_before_anything_is_
     assert not (root / ".kb").exists()
 
 
-def test_a_layout_that_is_complete_is_told_without_writing(root):
+def test_a_layout_that_is_complete_is_reported_without_writing(root):
     laid(root)
     again = laid(root, ReadOnlyFs(RealFs()))
     assert (again.created, again.updated) == ((), ())

@@ -204,6 +204,7 @@ def carry_out(other: Project, done: list[dict[str, Any]]) -> None:
                 other.apply(**one)
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(6, 100))
 @given(st.lists(doing, max_size=4))
 def test_a_crossed_sync_leaves_what_the_same_sync_leaves_after_the_others(
@@ -256,6 +257,7 @@ def undone(made: Crossing, seqs: list[int], *, force: bool) -> tuple[str, object
     return "", (done.created, done.updated, done.deleted, done.edges, done.warnings)
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(6, 100))
 @given(st.lists(doing, min_size=1, max_size=3), st.lists(doing, max_size=3), st.booleans(), st.booleans())
 def test_a_crossed_revert_leaves_what_the_same_revert_leaves_after_the_others(

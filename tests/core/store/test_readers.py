@@ -85,6 +85,7 @@ def test_a_read_of_the_same_thread_is_answered_from_the_same_view(stored: Stored
     assert stored.store.read(lambda view: stored.store.read(lambda other: other is view))
 
 
+@pytest.mark.sliced
 def test_one_reader_too_many_waits_and_a_writer_does_not(stored: Stored, slow: Callable[[], CurrentWork]) -> None:
     works = [slow() for _ in range(MAX_VIEWS)]
     with ThreadPoolExecutor(1) as pool:
@@ -96,6 +97,7 @@ def test_one_reader_too_many_waits_and_a_writer_does_not(stored: Stored, slow: C
         assert waiting.result(WAIT_S) == [(2,)]
 
 
+@pytest.mark.sliced
 def test_a_quick_read_does_not_wait_for_slow_ones(stored: Stored, slow: Callable[[], CurrentWork]) -> None:
     for _ in range(MAX_VIEWS - 1):
         slow()
@@ -103,6 +105,7 @@ def test_a_quick_read_does_not_wait_for_slow_ones(stored: Stored, slow: Callable
         assert pool.submit(stored.store.read, lambda view: view.rows(IDS)).result(WAIT_S) == [(1,)]
 
 
+@pytest.mark.sliced
 def test_whoever_waits_for_a_view_can_be_stopped(stored: Stored, slow: Callable[[], CurrentWork]) -> None:
     for _ in range(MAX_VIEWS):
         slow()
@@ -138,6 +141,7 @@ def test_a_publication_lets_the_other_views_go(stored: Stored) -> None:
     assert stored.store.read(lambda view: (view.tail_rows, view.rows(IDS))) == (0, [(2101,)])
 
 
+@pytest.mark.sliced
 def test_readers_and_writers_at_once_see_whole_records_and_never_go_back(stored: Stored) -> None:
     is_done = threading.Event()
 

@@ -205,6 +205,7 @@ def test_a_copy_on_another_file_system_keeps_what_is_shared_shared(older: Projec
     project.close()
 
 
+@pytest.mark.sliced
 def test_a_folder_that_cannot_be_listed_during_the_copy_is_a_storage_error(older: Project) -> None:
     kept, before = shutil.copytree(older.root, older.root.parent / "kept", symlinks=True), facts(shown(older))
     probe = LoggingFs(Elsewhere())

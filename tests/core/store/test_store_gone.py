@@ -1,4 +1,4 @@
-"""A store that is not where it was: the guard is asked why, and if it knows nothing the refusal stands."""
+"""A store that is not where it was: the guard is asked why, and if it knows nothing the refusal remains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REQUEST = Request(lock_wait_s=0)
 PLAN = planner([PutNode(id="A", base=0, set={"type": "req", "title": "A"})])
 
 
-def test_a_guard_says_why_a_store_is_gone_and_otherwise_the_refusal_stands(tmp_path: Path) -> None:
+def test_a_guard_says_why_a_store_is_gone_and_otherwise_the_refusal_remains(tmp_path: Path) -> None:
     made = Stored(tmp_path)
     made.directory.rename(tmp_path / "elsewhere")
     asked: list[str] = []

@@ -52,7 +52,7 @@ def test_a_document_whose_sum_is_known_is_not_read(tmp_path):
     known.learn(MANY | {name: hashlib.sha256(req("REQ-1").encode()).hexdigest()})
     known.keep(dict.fromkeys([*MANY, name]))
     (project.root / ".git/objects" / name[:2] / name[2:]).unlink()
-    assert not Documents(workspace).differing(project.view(), tree)
+    assert not Documents(workspace, workspace.store("main").claims).differing(project.view(), tree)
     project.close()
 
 

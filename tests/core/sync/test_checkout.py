@@ -68,7 +68,7 @@ class Beside(Project):
         os.utime(path, ns=(then, then))
 
     def write_index(self) -> None:
-        """Write the index anew, as git does: beside it, then renamed over it. For the clock that is now."""
+        """Write the index again, as git does: next to it, then renamed over it. For the clock that is now."""
         (self.git_dir / "index.lock").write_bytes((self.git_dir / "index").read_bytes())
         (self.git_dir / "index.lock").rename(self.git_dir / "index")
         self.clock.since_ns = (self.git_dir / "index").stat().st_mtime_ns - int(sum(self.clock.waits_s) * 1e9)
@@ -173,7 +173,7 @@ def test_a_switch_there_and_back_starts_the_sync_over(beside: Beside) -> None:
     assert answer.outcome.created == (), "what the other branch had in between is not taken in"
 
 
-def test_a_git_that_never_rests_is_told_in_the_end(beside: Beside) -> None:
+def test_a_git_that_never_rests_is_reported_in_the_end(beside: Beside) -> None:
     def switch() -> None:
         beside.move_head()
         beside.move_head("main")

@@ -9,6 +9,7 @@ import pytest
 
 from kbcore.errors import BranchMoved, DerivedFact, InvalidQuery
 from kbcore.store import branches
+from kbcore.sync.answer import UnresolvedLink
 from kbcore.sync.run import SyncOptions, check_worktree, sync
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import AUTHOR, Project, document, req
@@ -50,7 +51,7 @@ def test_a_file_owns_exactly_the_fields_that_it_states(project: Project) -> None
     assert (fields["severity"], fields["attributes.note"], fields["priority"]) == ("high", "mine", "must")
 
 
-def test_a_client_cannot_change_what_a_file_states_and_is_told_which_file(project: Project) -> None:
+def test_a_client_cannot_change_what_a_file_states_and_the_error_names_the_file(project: Project) -> None:
     project.sync({f"{REQS}/1.md": req("REQ-1")})
     with pytest.raises(DerivedFact) as refused:
         project.apply(
@@ -85,10 +86,10 @@ def test_a_deleted_document_takes_its_entity_and_leaves_others_edges_unresolved(
     answer = project.sync({f"{REQS}/1.md": None})
     assert answer.outcome.deleted == ("REQ-1",)
     assert project.edges("REQ-1") == {("REQ-2", "depends_on", "REQ-1", False), ("REQ-1", "depends_on", "REQ-2", False)}
-    assert ("REQ-2", "REQ-1", f"{REQS}/2.md") in answer.unresolved
+    assert UnresolvedLink("REQ-2", "depends_on", "", "REQ-1", f"{REQS}/2.md", "REQ-2") in answer.unresolved
     back = project.sync({f"{REQS}/1.md": req("REQ-1")})
     assert back.unresolved == ()
-    assert {stands for *_, stands in project.edges("REQ-1")} == {True}
+    assert {resolved for *_, resolved in project.edges("REQ-1")} == {True}
 
 
 def test_a_moved_document_moves_its_entity_without_a_deletion(project: Project) -> None:
@@ -122,7 +123,7 @@ def test_a_schema_that_learns_a_type_has_the_files_read_again(project: Project) 
     assert project.node("X-1").fields["attributes.level"] == 3
 
 
-def test_a_link_that_did_not_fit_is_made_when_the_other_end_is_mended(project: Project) -> None:
+def test_a_link_that_did_not_fit_is_made_when_the_other_end_is_corrected(project: Project) -> None:
     link = "[{type: verified_by, target: T-1}]"
     answer = project.sync({f"{REQS}/1.md": req("REQ-1", links=link), f"{TESTS}/1.md": req("T-1", type="adr")})
     assert [one.code for _, one in answer.problems] == ["endpoint_type"]
@@ -141,13 +142,33 @@ def test_the_same_id_in_two_files_stays_with_the_first_and_moves_when_that_goes(
     assert project.node("REQ-1").created_seq == 1
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_an_id_whose_recorded_file_is_not_read_and_not_as_recorded_waits_for_it(
+    project: Project, is_gone: bool
+) -> None:
+    project.sync({f"{REQS}/1.md": req("REQ-1"), f"{REQS}/2.md": req("REQ-2")})
+    project.write({f"{REQS}/1.md": None if is_gone else req("REQ-3"), f"{REQS}/2.md": req("REQ-1")})
+    answer = project.sync(paths=(f"{REQS}/2.md",))
+    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/2.md", "unrecorded_id")]
+    assert f"in '{REQS}/1.md', which has changed or is gone since" in answer.problems[0][1].message
+    assert project.sync().problems == ()
+    assert project.node("REQ-1").path == f"{REQS}/2.md"
+
+
+def test_an_id_whose_recorded_file_is_not_read_and_as_recorded_is_a_duplicate(project: Project) -> None:
+    project.sync({f"{REQS}/1.md": req("REQ-1")})
+    project.write({f"{REQS}/2.md": req("REQ-1")})
+    answer = project.sync(paths=(f"{REQS}/2.md",))
+    assert [(path, one.code) for path, one in answer.problems] == [(f"{REQS}/2.md", "duplicate_id")]
+
+
 def test_two_new_files_with_one_id_are_decided_by_path(project: Project) -> None:
     answer = project.sync({f"{REQS}/b.md": req("REQ-1", owner="b"), f"{REQS}/a.md": req("REQ-1", owner="a")})
     assert project.node("REQ-1").fields["owner"] == "a"
     assert [path for path, one in answer.problems if one.code == "duplicate_id"] == [f"{REQS}/b.md"]
 
 
-def test_an_edge_stands_as_long_as_one_source_states_it(project: Project) -> None:
+def test_an_edge_exists_as_long_as_one_source_states_it(project: Project) -> None:
     project.sync({f"{REQS}/1.md": req("REQ-1", links="[TEST-1]"), f"{TESTS}/1.md": req("TEST-1", links="[REQ-1]")})
     project.apply(edges=[{"type": "verified_by", "from": "REQ-1", "to": "TEST-1", "confidence": 0.5}])
     assert len(project.link("REQ-1", "verified_by", "TEST-1").statements) == 3
@@ -172,7 +193,7 @@ def test_a_bare_link_takes_the_edge_that_fits_in_whichever_direction(project: Pr
 
 def test_a_bare_link_to_an_unknown_id_becomes_an_edge_when_an_agent_creates_it(project: Project) -> None:
     answer = project.sync({f"{TESTS}/1.md": req("TEST-1", links="[REQ-9]")})
-    assert answer.unresolved == (("TEST-1", "REQ-9", f"{TESTS}/1.md"),)
+    assert answer.unresolved == (UnresolvedLink("TEST-1", "", "", "REQ-9", f"{TESTS}/1.md", "TEST-1"),)
     outcome = project.apply(entities=[{"id": "REQ-9", "type": "req", "title": "T", "status": "open"}])
     assert outcome.edges.created == 1
     assert project.edges("REQ-9") == {("REQ-9", "verified_by", "TEST-1", True)}
@@ -200,9 +221,9 @@ def test_a_bad_file_is_reported_with_its_line_and_its_known_facts_are_kept(proje
     again = project.sync()
     assert (again.changed, again.outcome.applied) == (0, False)
     assert [(path, one.code) for path, one in again.problems] == [(f"{REQS}/1.md", "invalid_yaml")]
-    mended = project.sync({f"{REQS}/1.md": req("REQ-1")})
-    assert mended.problems == ()
-    assert mended.bad == 0
+    fixed = project.sync({f"{REQS}/1.md": req("REQ-1")})
+    assert fixed.problems == ()
+    assert fixed.bad == 0
     assert "owner" not in project.node("REQ-1").fields
 
 
@@ -373,3 +394,19 @@ def test_a_link_by_path_follows_the_document_when_it_gets_another_id_or_goes(pro
     assert [one.code for path, one in answer.problems if path == f"{REQS}/r.md"] == ["unresolved_path"]
     for options in ({}, {"rebuild": True}):
         assert not project.sync(**options).outcome.applied
+
+
+@pytest.mark.parametrize(
+    ("links", "hint"),
+    [
+        ("[{verifies: [R]}]", "Write only the id, `links: [R]`: that is `verified_by` from R to T. A new edge type"),
+        ("[{verified_by: [R]}]", "Write only the id, `links: [R]`: that is `verified_by` from R to T. Until then"),
+        ("[{depend_on: [R]}]", "Did you mean 'depends_on'? A new edge type"),
+    ],
+)
+def test_an_edge_that_leads_the_other_way_is_stated_by_the_id_alone(project: Project, links: str, hint: str) -> None:
+    project.sync({"docs/requirements/r.md": req("R")})
+    [(_, problem)] = project.sync({"docs/tests/t.md": document("T", title="T", status="active", links=links)}).problems
+    assert problem.hint.startswith(hint)
+    assert project.sync({"docs/tests/t.md": document("T", title="T", status="active", links="[R]")}).problems == ()
+    assert ("R", "verified_by", "T", True) in project.edges("R")

@@ -1,4 +1,4 @@
-"""What a file types for an attribute of a declared kind is kept as that, or refused with its line and a remedy."""
+"""A value of a file for an attribute of a declared kind is kept as that, or refused with its line and a remedy."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_number_that_no_client_may_write_is_refused_of_a_file_too(text: str) -
     assert "number" in fault
 
 
-def test_a_file_with_such_a_number_is_told_where_and_its_last_one_is_kept(project: Project) -> None:
+def test_a_file_with_such_a_number_is_reported_by_its_line_and_its_last_one_is_kept(project: Project) -> None:
     schema = "entities:\n  fact: {description: A fact., attributes: {score: {type: number, required: false}}}\n"
     project.sync({".kb/schema/own.yaml": schema, "docs/requirements/1.md": req("F-1", type="fact", score="4")})
     answer = project.sync({"docs/requirements/1.md": req("F-1", type="fact", score="1e999")})

@@ -1,4 +1,4 @@
-"""What a state says of files: the same whether it stands in the base of a view or came after it."""
+"""The status of files in a state: the same whether it is in the base of a view or came after it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CODES = sorted(RECONSIDERED)
 
 
 def coded(op: object) -> object:
-    """Return an operation whose problems are such as other files may mend, if it has any."""
+    """Return an operation whose problems are such as other files may fix, if it has any."""
     if not isinstance(op, ReadSource):
         return op
     notes = [msgspec.structs.replace(note, code=CODES[note.line % len(CODES)]) for note in op.problems]
     return msgspec.structs.replace(op, problems=tuple(notes))
 
 
-def told(view: View) -> list[object]:
+def statuses(view: View) -> list[object]:
     return [
         *(file_status(view, paths) for paths in PATHS),
         *(sorted(recorded_files(view, below)) for below in PLACES),
@@ -41,17 +41,24 @@ def told(view: View) -> list[object]:
 
 @laws(20)
 @given(records(max_size=5), st.integers(0, 5))
-def test_what_came_after_a_base_is_told_as_what_stands_in_it(history, position) -> None:
+def test_what_came_after_a_base_is_reported_like_what_is_in_it(history, position) -> None:
     entries = entries_of([[coded(op) for op in ops] for ops in history])
     first = min(position, len(entries))
     with built(entries, len(entries)) as whole, built(entries, first) as view:
         view.extend(iter(entries[first:]), basis_at(entries, len(entries)))
-        wanted = told(whole)
-        assert told(view) == wanted
+        wanted = statuses(whole)
+        assert statuses(view) == wanted
         for table in ELEMENTS:  # and when SQL has seen it
             assert len(view.rows(f"select * from {table}")) == len(whole.rows(f"select * from {table}"))
-        assert told(view) == wanted
+        assert statuses(view) == wanted
         assert wanted[len(PATHS)] == wanted[len(PATHS) + 2], "the root is everything"
+
+
+def test_columns_without_the_key_are_refused(project: Project) -> None:
+    """A later element replaces that of the base by its key."""
+    project.sync({"docs/requirements/a.md": req("REQ-A")})
+    with pytest.raises(ValueError, match="type is not the key of node"):
+        project.workspace().store("main").read(lambda view: view.cells("node", ["type"], ("true", []), bool))
 
 
 @pytest.mark.parametrize(

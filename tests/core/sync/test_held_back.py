@@ -41,10 +41,10 @@ def manifest(project: Project) -> Project:
     return project
 
 
-def standing(project: Project) -> dict[str, tuple[object, bool]]:
+def stated_owners(project: Project) -> dict[str, tuple[object, bool]]:
     """Return the owner of each symbol, and whether its edge to the requirement is there."""
     rows = project.view().rows("select id from node where type = 'symbol' order by id")
-    linked = {from_id for from_id, _, _, stands in project.edges("REQ-1") if stands}
+    linked = {from_id for from_id, _, _, resolved in project.edges("REQ-1") if resolved}
     nodes = {key: project.node(key) for (key,) in rows}
     return {key: (node.fields.get("owner"), key in linked) for key, node in nodes.items() if node}
 
@@ -59,9 +59,9 @@ OF_B = {**RIGHT, "b": ("bob", True)}
 
 
 def test_without_a_fault_the_manifest_is_what_counts(manifest: Project) -> None:
-    assert standing(manifest) == {"a": ("ann", True), "b": ("bob", True), "c": (None, False)}
+    assert stated_owners(manifest) == {"a": ("ann", True), "b": ("bob", True), "c": (None, False)}
     assert codes(manifest, SECOND) == []
-    assert standing(manifest) == RIGHT
+    assert stated_owners(manifest) == RIGHT
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,10 @@ def test_without_a_fault_the_manifest_is_what_counts(manifest: Project) -> None:
 )
 def test_a_repeated_id_holds_back_its_own_entity(manifest: Project, fault: str, code: str) -> None:
     assert codes(manifest, SECOND + fault) == [code]
-    assert standing(manifest) == OF_B
+    assert stated_owners(manifest) == OF_B
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("entry", "code"),
     [
@@ -88,24 +89,25 @@ def test_a_repeated_id_holds_back_its_own_entity(manifest: Project, fault: str, 
 )
 def test_a_fault_of_a_value_holds_back_its_own_entity(manifest: Project, entry: str, code: str) -> None:
     assert codes(manifest, SECOND.replace("    title: Title of b\n", entry)) == [code]
-    assert standing(manifest) == OF_B
+    assert stated_owners(manifest) == OF_B
     assert codes(manifest, SECOND) == []
-    assert standing(manifest) == RIGHT
+    assert stated_owners(manifest) == RIGHT
 
 
 def test_an_entry_whose_id_was_lost_keeps_the_entity_of_its_title(manifest: Project) -> None:
     text = SECOND.replace("  - id: b\n    title", "  - title")
     assert codes(manifest, text) == ["kept_entities", "missing_id"]
-    assert standing(manifest) == OF_B
+    assert stated_owners(manifest) == OF_B
     assert codes(manifest, SECOND) == []
-    assert standing(manifest) == RIGHT
+    assert stated_owners(manifest) == RIGHT
 
 
 def test_a_new_entry_without_an_id_holds_nothing_back(manifest: Project) -> None:
     assert codes(manifest, SECOND + "  - title: Title of a new one\n") == ["missing_id"]
-    assert standing(manifest) == RIGHT
+    assert stated_owners(manifest) == RIGHT
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "fault",
     [
@@ -118,11 +120,11 @@ def test_a_new_entry_without_an_id_holds_nothing_back(manifest: Project) -> None
 )
 def test_where_any_entity_may_be_meant_all_that_are_not_listed_are_kept(manifest: Project, fault: str) -> None:
     assert "kept_entities" in codes(manifest, SECOND + fault)
-    found = standing(manifest)
+    found = stated_owners(manifest)
     assert found["c"] == (None, False)
     assert (found["a"], found["b"]) == ((None, False), (None, False))
     assert codes(manifest, SECOND) == []
-    assert standing(manifest) == RIGHT
+    assert stated_owners(manifest) == RIGHT
 
 
 def test_the_kept_entities_are_counted_and_named(manifest: Project) -> None:
@@ -208,6 +210,7 @@ def test_one_id_that_another_file_states_marks_no_other_entity_of_the_manifest(m
     assert stale(manifest) == set()
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("text", "marked"),
     [

@@ -13,6 +13,7 @@ from kbcore.query.impact import impact
 from kbcore.query.subject import find
 from kbcore.rules import CheckReport
 from kbcore.store.facts_export import export, export_at
+from kbcore.sync.answer import UnresolvedLink
 from kbcore.sync.file_status import unresolved_links
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.relations import RELATIONS
@@ -39,6 +40,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "p")
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("order", list(itertools.permutations([A, B, None])))
 def test_the_order_of_files_does_not_matter(project: Project, order: list[str | None]) -> None:
     files = {A: LINKS_TO_B, B: req("B")}
@@ -106,8 +108,8 @@ def test_the_state_that_a_process_starts_with_has_the_same_in_no_report(project:
     project.sync({A: text("A", "[b](b.md)", depends_on="REQ-9")})
     project.close()
     later = Project(project.root, is_new=False)
-    assert unresolved_links(later.view()) == (("A", "REQ-9", A),)
-    assert unresolved_links(later.view(), [A]) == (("A", "REQ-9", A),)
+    waiting = (UnresolvedLink("A", "depends_on", "", "REQ-9", A, "A"),)
+    assert unresolved_links(later.view()) == unresolved_links(later.view(), [A]) == waiting
     assert [one.id for one in checked(later, "unresolved-reference").violations] == ["A"]
     later.close()
 
@@ -115,7 +117,7 @@ def test_the_state_that_a_process_starts_with_has_the_same_in_no_report(project:
 def test_an_id_that_a_text_names_and_that_is_unknown_is_reported(project: Project) -> None:
     config = '{"extractors": {"markdown": {"mentionIds": ["REQ-"]}}}'
     answer = project.sync({CONFIG: config, A: text("A", "[REQ-9] and [REQ-1] and [[x]]"), B: req("REQ-1")})
-    assert answer.unresolved == (("A", "REQ-9", A),)
+    assert answer.unresolved == (UnresolvedLink("A", "mentions", "", "REQ-9", A, "A"),)
     assert project.edges("REQ-1") == {("A", "mentions", "REQ-1", True)}
     assert len(checked(project, "unresolved-reference").violations) == 1
 
@@ -194,12 +196,12 @@ def test_readers_see_a_mention_whose_document_was_not_synced_yet(project: Projec
     project.write({B: req("B")})
     files = WorktreeFiles(None)
 
-    def standing(view: View) -> list[tuple[str, str, str]]:
+    def resolved_edges(view: View) -> list[tuple[str, str, str]]:
         return view.rows("select from_id, type, to_id from link where is_resolved")
 
-    found = files.read(project.workspace(), "main", lambda view, _: standing(view), time_s=60.0)
+    found = files.read(project.workspace(), "main", lambda view, _: resolved_edges(view), time_s=60.0)
     assert found == [EDGE[:3]]
-    assert standing(project.view()) == []
+    assert resolved_edges(project.view()) == []
     files.close()
 
 

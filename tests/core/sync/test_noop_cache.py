@@ -53,6 +53,9 @@ CHANGES: dict[str, Callable[[Project], object]] = {
     "a file went": lambda one: one.write({DOCUMENT: None}),
     "a client wrote": lambda one: one.apply(entities=[{"id": "T-1", "type": "test", "title": "T", "status": "open"}]),
     "a type came": lambda one: one.write({".kb/schema/x.yaml": "entities: {fact: {description: A fact.}}\n"}),
+    "a comment cut a value of a rules file": lambda one: one.write(
+        {".kb/rules/own.yaml": "rules:\n- id: no-x\n  description: See #12\n  sql: select 1\n"}
+    ),
     "a glob came": lambda one: one.write(
         {".kb/config.json": json.dumps({"extractors": {"manifest": {"paths": ["other.yaml"]}}})}
     ),
@@ -69,7 +72,7 @@ def test_whatever_changes_ends_it(idle: Project, change: Callable[[Project], obj
     assert not is_unchanged(idle)
 
 
-def test_a_damaged_journal_is_told_and_not_passed_over(idle: Project) -> None:
+def test_a_damaged_journal_is_reported_and_not_passed_over(idle: Project) -> None:
     [segment] = (stores_at(idle.root) / "main").glob("*.jsonl")
     segment.write_bytes(segment.read_bytes()[:-1])
     with pytest.raises(errors.Damaged):
@@ -86,10 +89,10 @@ def test_a_damaged_journal_is_told_and_not_passed_over(idle: Project) -> None:
         "---\nid: REQ-1\ntitle: [\nstatus: open\n---\n",
     ],
 )
-def test_what_stays_wrong_is_told_at_rest_as_a_whole_sync_tells_it(idle: Project, text: str) -> None:
+def test_what_stays_wrong_is_reported_at_rest_as_a_whole_sync_reports_it(idle: Project, text: str) -> None:
     idle.sync({DOCUMENT: text})
-    told = idle.sync()
-    assert noop_cache.lookup(idle.workspace(), "main") == told == idle.sync()
+    reported = idle.sync()
+    assert noop_cache.lookup(idle.workspace(), "main") == reported == idle.sync()
 
 
 @pytest.mark.parametrize(

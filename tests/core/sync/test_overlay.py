@@ -16,20 +16,22 @@ from hypothesis import strategies as st
 from kbcore.errors import InvalidQuery
 from kbcore.model.graph import Link, Node
 from kbcore.query import Query
+from kbcore.store.history.undo import rollback
 from kbcore.store.pool import Machine
-from kbcore.sync import noop_cache
+from kbcore.sync import noop_cache, overlay
 from kbcore.sync.overlay import FileState, WorktreeFiles
+from kbcore.sync.pending import find_pending
 from kbcore.sync.searching import search
 from kbcore.view import text_index
 from kbcore.view.cache_files import TEXT, VIEW
 from kbcore.view.view import View
 from kbcore.watch import inotify
-from kbcore.watch.changed import listen
+from kbcore.watch.changed_paths import listen
 from tests.support.disk.faultfs import NoSyncFs
 from tests.support.effort.scale import tries
 from tests.support.repository.clocks import PatientClock
 from tests.support.repository.places import caches_at
-from tests.support.repository.project import Project, req
+from tests.support.repository.project import AUTHOR, Project, req
 from tests.support.repository.repos import git, run_git
 
 FIRST, SECOND = "docs/requirements/1.md", "docs/requirements/2.md"
@@ -67,6 +69,7 @@ def test_files_that_were_never_recorded_are_in_the_answer_and_nothing_is_written
     assert project.seq() == 0
 
 
+@pytest.mark.sliced(1)
 def test_each_change_is_in_the_next_answer(project, files):
     project.sync({FIRST: req("REQ-1", title="One"), SECOND: req("REQ-2", title="Two")})
     assert titles(project, files) == ({"REQ-1": "One", "REQ-2": "Two"}, "current", 0)
@@ -112,6 +115,54 @@ def test_what_clients_write_meanwhile_is_in_the_answer_too(project, files):
     assert titles(project, files)[1] == "overlay"
     project.apply(entities=[{"id": "T-1", "type": "test", "title": "Test", "status": "open"}])
     assert titles(project, files) == ({"REQ-1": "Eins", "T-1": "Test"}, "overlay", 1)
+
+
+@pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system does not tell of changes")
+def test_after_a_record_of_a_client_no_file_is_looked_at_that_the_system_tells_nothing_of(project, monkeypatch):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    files = WorktreeFiles(listen)
+    try:
+        ask(project, files)
+        looked = []
+        monkeypatch.setattr(overlay, "find_pending", lambda *given: looked.append(given) or find_pending(*given))
+        for number in range(3):
+            project.apply(entities=[{"id": f"T-{number}", "type": "test", "title": "Test", "status": "open"}])
+            assert titles(project, files)[1:] == ("current", 0)
+        assert not looked
+        project.write({FIRST: req("REQ-1", title="Eins")})
+        assert titles(project, files)[1:] == ("overlay", 1)
+        assert len(looked) == 1
+    finally:
+        files.close()
+
+
+def test_a_record_that_undoes_a_sync_leaves_its_file_pending(project, files):
+    project.sync({FIRST: req("REQ-1", title="One")})
+    project.sync({SECOND: req("REQ-2", title="Two")})
+    assert titles(project, files)[1:] == ("current", 0)
+    rollback(project.workspace(), "main", AUTHOR, 1, follows_head=True)
+    assert titles(project, files) == ({"REQ-1": "One", "REQ-2": "Two"}, "overlay", 1)
+
+
+def test_a_type_that_a_record_defines_has_the_files_read_by_it(project, files):
+    project.sync({FIRST: req("REQ-1", title="One", feeds="[REQ-2]"), SECOND: req("REQ-2", title="Two")})
+    ends = "select from_id, to_id from link where type = 'feeds'"
+    assert ask(project, files, lambda view: view.rows(ends))[0] == []
+    project.apply(
+        entities=[{"id": "$PropositionType:feeds", "type": "$PropositionType", "name": "feeds", "title": "feeds"}]
+    )
+    found, state = ask(project, files, lambda view: view.rows(ends))
+    again, alone = ask(project, WorktreeFiles(), lambda view: view.rows(ends))
+    assert (found, state.freshness) == (again, alone.freshness)
+    assert state.freshness == "overlay"
+
+
+def test_a_file_of_which_an_entity_of_a_client_keeps_a_part_back_is_read_again_without_it(project, files):
+    project.apply(entities=[{"id": "T-1", "type": "req", "title": "Test", "status": "open"}])
+    project.sync({FIRST: req("REQ-1", title="One", former_ids="[T-1]")})
+    assert titles(project, files)[1:] == ("current", 0)
+    project.delete(entities=[{"id": "T-1"}])
+    assert titles(project, files) == titles(project, WorktreeFiles()) == ({"REQ-1": "One"}, "overlay", 1)
 
 
 def test_the_folder_of_the_documents_comes_and_goes(project, files):
@@ -168,7 +219,7 @@ def test_while_git_is_in_the_middle_of_something_the_records_answer_alone(projec
     found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
     assert (found, state.freshness, state.pending_files) == ("Main", "unknown", None)
     assert state.reason == "A merge of git is not finished."
-    assert not state.is_asked
+    assert state.is_retryable
     git(project.root, "merge", "--abort")
     assert titles(project, files) == ({"REQ-1": "Main"}, "current", 0)
 
@@ -180,7 +231,7 @@ def test_another_branch_is_answered_from_its_records(project, files):
     project.switch("other", create=True)
     project.sync({FIRST: req("REQ-1", title="Other")})
     found, state = ask(project, files, lambda view: view.nodes(["REQ-1"])[0].fields["title"])
-    assert (found, state.freshness, state.is_asked) == ("One", "unknown", True)
+    assert (found, state.freshness, state.is_retryable) == ("One", "unknown", False)
     assert "other is checked out" in state.reason
 
 
@@ -274,6 +325,7 @@ def test_a_page_goes_on_in_the_same_state_or_says_why_not(project, files):
         page(first.next_cursor)
 
 
+@pytest.mark.sliced(1)
 def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alone(project, files):
     project.sync({FIRST: req("REQ-1", title="One")})
     workspace, store = project.workspace(), project.workspace().store("main")
@@ -299,6 +351,7 @@ def test_a_text_is_found_in_what_files_say_and_the_kept_index_holds_records_alon
         other.close()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("memory_bytes", [1 << 40, 0], ids=["small", "large"])
 def test_every_overlay_is_searched_beside_the_one_index_of_the_records(project, files, monkeypatch, memory_bytes):
     monkeypatch.setattr(text_index, "_MEMORY_BYTES", memory_bytes)
@@ -395,6 +448,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.sliced
 @settings(max_examples=tries(8, 100))
 @given(STEPS)
 def test_an_answer_with_the_files_is_that_of_the_records_after_a_sync(tmp_path_factory, steps):

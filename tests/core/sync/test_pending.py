@@ -1,4 +1,4 @@
-"""What differs: the files that a sync has to look at, and that it locks nothing when that comes to nothing."""
+"""The files that a sync has to look at; where none has changed, it takes no lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients stated of an entity outlives the absence of its file, and types decide whichever file came first."""
+"""Statements of clients about an entity outlive the absence of its file, and types decide whichever file came first."""
 
 from __future__ import annotations
 
@@ -19,6 +19,63 @@ def test_what_clients_stated_goes_with_the_file_by_name_and_comes_back_with_the_
     assert "attributes.note" not in project.node("REQ-1").owners
     assert any("REQ-1 is back" in one and "attributes.note" in one for one in back.outcome.warnings)
     assert project.sync().outcome.applied is False
+
+
+def said_of_one(project: Project) -> None:
+    """State facts and edges of REQ-1, as a client does."""
+    project.sync({f"{REQS}/1.md": document("REQ-1", title="T"), f"{REQS}/2.md": req("REQ-2")})
+    edges = [
+        {"type": "depends_on", "from": one, "to": other} for one, other in (("REQ-1", "REQ-2"), ("REQ-2", "REQ-1"))
+    ]
+    project.apply(entities=[{"id": "REQ-1", "owner": "bob", "severity": "high", "status": "blocked"}], edges=edges)
+
+
+MOVED = {("REQ-9", "depends_on", "REQ-2", True), ("REQ-2", "depends_on", "REQ-9", True)}
+
+
+def test_what_clients_stated_comes_back_when_an_entity_that_exists_takes_the_former_id(project: Project) -> None:
+    said_of_one(project)
+    plain = document("REQ-9", title="T", owner="ann")
+    assert "REQ-1 was removed" in project.sync({f"{REQS}/1.md": plain}).outcome.warnings[0]
+    assert {one[3] for one in project.edges("REQ-1")} == {False}
+    answer = project.sync({f"{REQS}/1.md": document("REQ-9", title="T", owner="ann", former_ids="[REQ-1]")})
+    assert answer.outcome.warnings == ("REQ-9 takes over REQ-1, with what clients had stated of it: severity, status.",)
+    node = project.node("REQ-9")
+    assert {name: node.fields[name] for name in ("owner", "severity", "status")} == {
+        "owner": "ann",
+        "severity": "high",
+        "status": "blocked",
+    }
+    assert project.edges("REQ-9") == MOVED
+    assert project.edges("REQ-1") == set()
+    assert project.sync().outcome.applied is False
+    project.sync({f"{REQS}/1.md": req("REQ-1")})
+    assert project.node("REQ-1").fields["severity"] == "high"
+    assert {one[3] for one in project.edges("REQ-1")} == {True}
+
+
+def test_an_entity_that_exists_takes_over_one_that_goes_in_the_same_sync(project: Project) -> None:
+    said_of_one(project)
+    project.sync({f"{REQS}/9.md": req("REQ-9")})
+    project.apply(entities=[{"id": "REQ-9", "severity": "low"}])
+    answer = project.sync({f"{REQS}/1.md": None, f"{REQS}/9.md": req("REQ-9", former_ids="[REQ-1]")})
+    assert answer.outcome.warnings == ("REQ-9 takes over REQ-1, with what clients had stated of it: owner.",)
+    fields = project.node("REQ-9").fields
+    assert (fields["severity"], fields["owner"]) == ("low", "bob")
+    assert project.edges("REQ-9") == MOVED
+    assert project.sync(rebuild=True).outcome.applied is False
+
+
+def test_of_two_entities_that_state_a_former_id_one_takes_over_what_clients_stated(project: Project) -> None:
+    said_of_one(project)
+    project.sync({f"{REQS}/1.md": None, f"{REQS}/8.md": req("REQ-8"), f"{REQS}/9.md": req("REQ-9")})
+    former = {f"{REQS}/{key}.md": req(f"REQ-{key}", former_ids="[REQ-1]") for key in (8, 9)}
+    project.sync({**former, f"{REQS}/7.md": req("REQ-7", former_ids="[REQ-1]")})
+    owners = {key: project.node(key).fields.get("owner") for key in ("REQ-7", "REQ-8", "REQ-9")}
+    assert sorted(owners.values(), key=str) == [None, None, "bob"]
+    [holder] = [key for key, owner in owners.items() if owner]
+    assert project.view().renamed(["REQ-1"]) == {"REQ-1": holder}
+    assert len(project.edges(holder)) == 2
 
 
 def test_a_status_that_a_client_gave_comes_back_and_a_default_one_is_not_worth_a_word(project: Project) -> None:
@@ -104,7 +161,7 @@ def test_a_typed_link_that_waits_for_an_id_is_refused_when_the_id_comes_as_a_typ
     assert project.edges("REQ-1") == {("REQ-1", "verified_by", "X-1", True)}
 
 
-def test_an_end_that_turns_into_another_type_has_the_file_that_states_the_edge_read_again(project: Project) -> None:
+def test_an_end_that_gets_another_type_has_the_file_that_states_the_edge_read_again(project: Project) -> None:
     link = req("REQ-1", links="[{type: verified_by, target: X-1}]")
     project.sync({f"{REQS}/1.md": link, "docs/tests/x.md": req("X-1")})
     answer = project.sync({"docs/tests/x.md": req("X-1", type="adr")})

@@ -1,4 +1,4 @@
-"""What a scan finds while files come and go under it."""
+"""The result of a scan while files are added and removed."""
 
 from __future__ import annotations
 

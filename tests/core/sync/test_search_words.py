@@ -1,4 +1,4 @@
-"""Which words a search finds: ids, typos, forms, scripts, and the snippets around them."""
+"""The words that a search finds: ids, typos, forms, scripts, and the snippets around them."""
 
 from __future__ import annotations
 
@@ -60,6 +60,55 @@ def test_a_name_of_no_kind_of_ids_is_found_by_its_parts(numbered, tmp_path):
     assert ids(other, "REQ-1") == ["REQ-001"]
     assert ids(other, "REQ-10") == ["REQ-100"]
     other.close()
+
+
+@pytest.fixture(scope="module")
+def versioned(tmp_path_factory):
+    """A project of texts with a version or a hyphened word, and of those that have the parts alone in their titles."""
+    made = Project(tmp_path_factory.mktemp("versioned") / "repo")
+    rest = "and the other parts of the whole system keep what they had before"
+    texts = {
+        "APART": ("1, 10, 2", "1 10 2"),
+        "LETTER": ("Upgrade", f"Since v1.10.2 {rest}."),
+        "PLAIN": ("Upgrade", f"Since 1.10.2 {rest}."),
+        "LONGER": ("Upgrade", f"Since lib-v1.10.2-rc1 {rest}."),
+        "OTHER": ("1.10.2rc1 v1.10.20", "11.10.2"),
+        "MODE": ("A replica", f"It is read-only {' '.join([rest] * 6)}."),
+        "WORDS": ("Read only", "Only read."),
+        "HYPHEN": ("Notices", f"Each goes out as an E-Mail. {rest}"),
+        "ONE": ("Addresses", f"An email is confirmed. {rest}"),
+    }
+    made.sync({f"docs/requirements/{id_}.md": doc(id_, *text) for id_, text in texts.items()})
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("text", ["1.10.2", "v1.10.2", "V1.10.2"])
+def test_a_version_is_found_with_and_without_its_letter_before_its_separate_numbers(versioned, text):
+    page = ask(versioned, text)
+    found = [one.id for one in page.entities]
+    assert set(found[:3]) == {"LETTER", "PLAIN", "LONGER"}
+    assert set(found[3:]) == {"APART", "OTHER"}
+    assert "«v1.10.2»" in page.found.snippets["LETTER"].marked()
+    assert "«1.10.2»" in page.found.snippets["PLAIN"].marked()
+
+
+def test_a_hyphened_word_is_found_before_its_parts_alone_on_every_page(versioned):
+    page = ask(versioned, "read-only", limit=1)
+    assert [one.id for one in page.entities] == ["MODE"]
+    following = ask(versioned, "read-only", limit=1, cursor=page.next_cursor)
+    assert [one.id for one in following.entities] == ["WORDS"]
+    assert ids(versioned, "read-only", type="req")[:2] == ["MODE", "WORDS"]
+
+
+@pytest.mark.parametrize(("text", "first"), [("email", "ONE"), ("e-mail", "HYPHEN"), ("emails", None)])
+def test_two_words_with_a_hyphen_are_found_as_one_word_and_the_other_way_round(versioned, text, first):
+    page = ask(versioned, text)
+    found = [one.id for one in page.entities]
+    assert set(found) == {"HYPHEN", "ONE"}
+    assert found[0] == (first or found[0])
+    assert "«E-Mail»" in page.found.snippets["HYPHEN"].marked()
+    assert "«email»" in page.found.snippets["ONE"].marked()
 
 
 def test_a_word_that_nothing_holds_counts_as_a_rare_one(numbered):
@@ -200,7 +249,7 @@ BEHIND = {
 }
 
 
-def test_a_hit_far_behind_a_longer_word_that_begins_like_it_is_shown(project):
+def test_a_hit_far_after_a_longer_word_that_begins_like_it_is_shown(project):
     texts = {f"{longer} {'nothing ' * 60}{text}": (asked, shown) for longer, (text, asked, shown) in BEHIND.items()}
     take_in_titles(project, texts)
     for number, (asked, shown) in enumerate(texts.values()):
@@ -224,7 +273,7 @@ def test_a_hit_is_marked_in_whole_letters_of_any_script(project):
     assert_marked(project, SHOWN)
 
 
-def test_a_text_that_never_ends_a_word_is_taken_apart_in_one_go(project):
+def test_a_text_that_never_ends_a_word_is_split_in_one_pass(project):
     """The time that it takes must not grow with the square of its length."""
     long = "京" * 100_000
     project.sync({"docs/requirements/long.md": doc("K-1", "long", f"{long}都 {'กี่' * 30_000}")})
@@ -312,3 +361,28 @@ def test_a_question_in_plain_words_is_answered_by_the_best_partial_matches_and_m
     assert ask(shop, "shipping refund").found.document(3)["is_partial"] is True
     assert "is_partial" not in ask(shop, "what is a refund?").found.document(2)
     assert ids(shop, "zebra else") == []
+
+
+def test_a_name_of_several_words_that_a_correction_found_has_a_snippet(project):
+    project.sync({"docs/requirements/k.md": doc("K-1", "Node.js runtime", "On servers.")})
+    page = ask(project, "nodejs")
+    assert [one.id for one in page.entities] == ["K-1"]
+    assert page.found.snippets["K-1"].marked() == "«Node.js» runtime"
+
+
+def test_where_a_text_has_a_name_as_it_was_asked_for_its_parts_alone_are_no_hits(project):
+    texts = {
+        "K-1": "Send, e.g. once, an e-mail to all users.",
+        "K-2": "Send e.g. a mail to all users.",
+        "K-3": "A user reads the read-only page only once.",
+    }
+    project.sync({f"docs/requirements/{key}.md": doc(key, "T", text) for key, text in texts.items()})
+
+    def shown(text, key):
+        return ask(project, text).found.snippets[key].marked()
+
+    assert shown("e-mail", "K-1") == "Send, e.g. once, an «e-mail» to all users."
+    assert shown("e-mail", "K-2") == "Send «e».g. a «mail» to all users."
+    assert shown("e-mail users", "K-1") == "Send, e.g. once, an «e-mail» to all «users»."
+    assert shown("read-only", "K-3") == "A user reads the «read-only» page only once."
+    assert shown("read only", "K-3") == "A user «reads» the «read-only» page «only» once."

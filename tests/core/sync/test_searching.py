@@ -205,6 +205,7 @@ def test_branches_share_documents_and_a_new_one_begins_with_the_index(project):
     assert (ids(project, "leak", branch="main"), ids(project, "steal", branch="main")) == (["ADR-1"], [])
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("name", ["main/text.db", ".bodies.duckdb"])
 @pytest.mark.parametrize("harm", ["gone", "garbage", "cut", "folder", "log"])
 def test_harm_to_the_cache_costs_time_and_no_answer(searched, tmp_path, name, harm):
@@ -243,7 +244,7 @@ def test_however_much_is_taken_in_at_once_the_answer_is_the_same(project, monkey
 
 
 @pytest.mark.parametrize("place", ["docs/adr", "docs/adr/keys.md"])
-def test_what_lies_behind_a_link_out_of_the_repository_is_not_read(project, tmp_path, place):
+def test_the_target_of_a_link_out_of_the_repository_is_not_read(project, tmp_path, place):
     path, outside = project.root / place, tmp_path / "outside"
     path.rename(outside)
     path.symlink_to(outside)
@@ -286,8 +287,8 @@ def test_a_cache_that_cannot_be_written_is_searched_in_memory(project):
     other.close()
 
 
-def test_an_index_that_much_came_after_is_written_anew(project, monkeypatch):
-    monkeypatch.setattr("kbcore.view.text_search._TAIL_ROWS", 2)
+def test_an_index_that_much_came_after_is_written_again(project, monkeypatch):
+    monkeypatch.setattr("kbcore.view.text_index_cache._TAIL_ROWS", 2)
     ids(project, "password")
     first = (cache(project) / "main/text.db").stat().st_ino
     project.apply(entities=[{"id": "REQ-7", "type": "req", "title": "one more", "status": "open"}])
@@ -302,7 +303,7 @@ def test_an_index_that_much_came_after_is_written_anew(project, monkeypatch):
 
 
 def test_the_documents_that_are_kept_are_bounded_and_those_in_use_come_first(project, monkeypatch):
-    monkeypatch.setattr("kbcore.view.text_search._TAIL_ROWS", 1)
+    monkeypatch.setattr("kbcore.view.text_index_cache._TAIL_ROWS", 1)
     monkeypatch.setattr(limits, "MAX_KEPT_BODIES_BYTES", 100)
     ids(project, "password")
     project.sync({"docs/requirements/out.md": doc("REQ-2", "Log out", "A cookie.")})
@@ -356,6 +357,7 @@ def test_what_another_branch_holds_changes_no_score(project):
     assert ask(project, "passkey", branch="main").found.scores == scores
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("suffix", ["-wal", "-journal", "-shm"])
 def test_an_index_with_a_log_of_sqlite_beside_it_is_made_again_and_the_log_is_gone(project, suffix):
     assert ids(project, "leak") == ["ADR-1"]

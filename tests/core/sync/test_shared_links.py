@@ -35,7 +35,7 @@ def replayed(project: Project) -> list[Link]:
         fresh.close()
 
 
-def test_an_edge_that_another_file_states_is_stated_once_more_and_not_made_anew(project: Project) -> None:
+def test_an_edge_that_another_file_states_is_stated_once_more_and_not_made_again(project: Project) -> None:
     project.sync({REQ: linked("R", "[T]"), TEST: req("T")})
     answer = project.sync({TEST: linked("T", "[R]")})
     assert (answer.outcome.edges.created, answer.outcome.edges.updated) == (0, 1)
@@ -63,7 +63,7 @@ def test_an_edge_that_a_client_and_an_open_link_mean_is_one(project: Project) ->
     assert edges(project) == replayed(project)
 
 
-def test_the_first_file_to_state_a_field_is_heard_and_the_other_one_told(project: Project) -> None:
+def test_the_first_file_to_state_a_field_counts_and_the_other_one_is_reported(project: Project) -> None:
     files = {REQ: linked("R", "[{target: T, confidence: 0.4}]"), TEST: linked("T", "[{target: R, confidence: 0.9}]")}
     answer = project.sync(files)
     [(path, problem)] = answer.problems
@@ -87,7 +87,7 @@ def test_a_field_that_its_file_gives_up_is_what_the_other_file_says(project: Pro
     assert edges(project) == replayed(project)
 
 
-def test_an_edge_about_an_edge_stands_again_when_a_client_states_what_a_file_gave_up(project: Project) -> None:
+def test_an_edge_about_an_edge_is_resolved_again_when_a_client_states_what_a_file_gave_up(project: Project) -> None:
     project.sync({REQ: linked("R", "[T]"), TEST: req("T")})
     about = project.link("R", "verified_by", "T").id
     project.write({".kb/schema/doubts.yaml": "edges: {doubts: {from: [req], to: [link]}}\n"})

@@ -1,4 +1,4 @@
-"""A sync that is told what changed comes to what a sync of everything comes to, whatever changed before."""
+"""A sync that gets the changed paths has the result of a sync of everything, whatever changed before."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ REQS = "docs/requirements"
 
 
 class Twins:
-    """Two repositories with the same files and one time: one is told what changed, the other looks at everything."""
+    """Two repositories with the same files and one time: one gets the changed paths, the other looks at everything."""
 
     def __init__(self, folder: Path) -> None:
-        self.told, self.looking = (Project(folder / name / "repo") for name in ("told", "looking"))
-        self.both = (self.told, self.looking)
+        self.informed, self.looking = (Project(folder / name / "repo") for name in ("informed", "looking"))
+        self.both = (self.informed, self.looking)
         for one in self.both:
             one.machine = Machine(one.machine.fs, StillClock(), one.machine.env)
 
@@ -48,21 +48,21 @@ class Twins:
 
     def sync(self, *touched: str) -> tuple[bool, bool]:
         """Sync both; returns whether each wrote a record."""
-        return self.told.sync(touched=touched).outcome.applied, self.looking.sync().outcome.applied
+        return self.informed.sync(touched=touched).outcome.applied, self.looking.sync().outcome.applied
 
     def replayed(self) -> list[bytes]:
         """Return the state as the journal alone gives it."""
-        for path in caches_at(self.told.root).glob("*/view.duckdb"):
+        for path in caches_at(self.informed.root).glob("*/view.duckdb"):
             path.unlink()
-        fresh = Project(self.told.root, is_new=False)
+        fresh = Project(self.informed.root, is_new=False)
         view = fresh.view()
         lines = lines_of(state_at(view, view.seq))
         fresh.close()
         return lines
 
     def states(self) -> tuple[list[bytes], list[bytes]]:
-        told, looking = (lines_of(state_at(view, view.seq)) for view in (one.view() for one in self.both))
-        return told, looking
+        reported, looking = (lines_of(state_at(view, view.seq)) for view in (one.view() for one in self.both))
+        return reported, looking
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def client_of(twins: Twins, dice: random.Random) -> str:
 
 @pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", range(3 * FACTOR))
-def test_what_changed_is_all_that_a_sync_needs_to_be_told(twins: Twins, seed: int) -> None:
+def test_a_sync_needs_to_know_what_changed_and_nothing_else(twins: Twins, seed: int) -> None:
     dice, edits, story = random.Random(seed), Edits(seed), []
     touched: set[str] = set()
     for _ in range(20):
@@ -99,10 +99,10 @@ def test_what_changed_is_all_that_a_sync_needs_to_be_told(twins: Twins, seed: in
         applied = twins.sync(*sorted({*touched, *edits.links}))
         story.append(f"sync {applied}")
         assert applied[0] == applied[1], "\n".join(story)
-        told, looking = twins.states()
-        assert told == looking, "\n".join(story)
+        reported, looking = twins.states()
+        assert reported == looking, "\n".join(story)
     for repeated in (tuple(sorted(touched)), (), None):
-        assert not twins.told.sync(touched=repeated).outcome.applied, "\n".join(story)
+        assert not twins.informed.sync(touched=repeated).outcome.applied, "\n".join(story)
     assert twins.replayed() == twins.states()[0], "\n".join(story)
 
 
@@ -120,7 +120,7 @@ def test_who_tells_what_changed_hears_of_what_was_read_and_not_of_the_rest(proje
     project.sync({f"{folder}/1.md": req("REQ-1", links="[NO-1]"), f"{folder}/2.md": "---\nid: [\n---\n"})
     project.write({f"{folder}/3.md": req("REQ-3", links="[NO-3]")})
     answer = project.sync(touched=(f"{folder}/3.md",))
-    assert answer.unresolved == (("REQ-3", "NO-3", f"{folder}/3.md"),)
+    assert [(one.from_id, one.target, one.source) for one in answer.unresolved] == [("REQ-3", "NO-3", f"{folder}/3.md")]
     assert (answer.problems, answer.bad) == ((), 0)
     whole = project.sync()
     assert (len(whole.unresolved), whole.bad, len(whole.problems) > 0) == (2, 1, True)

@@ -85,8 +85,8 @@ def test_the_files_of_an_extractor_that_cannot_be_used_are_kept(
         "TODO",
         "Run `kb sync` to see whether the extractor 'todos' can be used here",
     )
-    told = faults(project.sync(), {}, None).lines
-    assert any("extractor 'todos'" in one.text for one in told)
+    reported = faults(project.sync(), {}, None).lines
+    assert any("extractor 'todos'" in one.text for one in reported)
     answer = project.sync()
     assert (answer.outcome.applied, answer.changed, {one.code for _, one in answer.problems}) == (False, 0, {code})
     assert not project.sync(rebuild=True).outcome.applied
@@ -152,7 +152,7 @@ def test_documents_of_a_commit_are_kept_as_well(project: Project, packages: Call
     packages()
     workspace = project.workspace()
     tree = blobs.tree_of(workspace.repo, workspace.machine.env, "HEAD")
-    found = Documents(workspace).differing(project.view(), tree)
+    found = Documents(workspace, workspace.store("main").claims).differing(project.view(), tree)
     assert [one.path for one in found.read] == ["TODO"]
     assert not found.read[0].facts.is_complete
     assert found.gone == []

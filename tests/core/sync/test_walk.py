@@ -1,4 +1,4 @@
-"""What is known of files that a link or a folder hides is kept, marked stale, and told once for the folder."""
+"""Facts of files that a link or a folder hides are kept, marked stale, and reported once for the folder."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_stale(project: Project, path: str) -> bool:
     return not project.view().sources([path])[0].is_ok
 
 
-def told(answer: SyncAnswer) -> list[tuple[str, str, str]]:
+def problems_of(answer: SyncAnswer) -> list[tuple[str, str, str]]:
     return [(path, one.code, one.severity) for path, one in answer.problems]
 
 
@@ -81,11 +81,11 @@ def test_a_folder_that_became_a_link_keeps_what_was_known_of_its_files(
     lose(known)
     answer = known.sync(**scope)
     assert (answer.outcome.deleted, answer.removed, answer.bad) == ((), 0, 1)
-    assert (f"{REQS}/sub", "unreadable", "error") in told(answer)
+    assert (f"{REQS}/sub", "unreadable", "error") in problems_of(answer)
     assert all(one.hint for _, one in answer.problems)
     assert (known.edges("REQ-1"), is_stale(known, f"{REQS}/sub/1.md")) == (edges, True)
     again = known.sync(**scope)
-    assert (again.changed, again.outcome.applied, told(again)) == (0, False, told(answer))
+    assert (again.changed, again.outcome.applied, problems_of(again)) == (0, False, problems_of(answer))
 
 
 def test_what_comes_back_in_the_place_of_the_link_is_read_again_and_what_is_gone_with_it_goes(known: Project) -> None:
@@ -105,7 +105,7 @@ def test_a_folder_of_the_settings_that_leads_out_keeps_what_was_known(known: Pro
     become_link(known, REQS, out(known))
     answer = known.sync(touched=(f"{REQS}/{rest}",)) if rest else known.sync()
     assert answer.outcome.deleted == ()
-    assert told(answer) == [(REQS, "unreadable", "error")]
+    assert problems_of(answer) == [(REQS, "unreadable", "error")]
     assert is_stale(known, f"{REQS}/sub/1.md")
     shutil.rmtree(out(known))
     assert known.sync().outcome.deleted == ()
@@ -124,7 +124,7 @@ def test_a_folder_of_the_settings_that_became_a_link_to_nothing_in_the_repositor
 def test_a_folder_that_moved_to_where_it_is_looked_for_leaves_a_link_that_hides_nothing(known: Project) -> None:
     become_link(known, f"{REQS}/sub", known.root / REQS / "new")
     answer = known.sync()
-    assert told(answer) == [(f"{REQS}/sub", "passed_over", "note")]
+    assert problems_of(answer) == [(f"{REQS}/sub", "passed_over", "note")]
     assert (answer.outcome.deleted, answer.removed, answer.bad) == ((), 1, 0)
     assert known.node("REQ-1").path == f"{REQS}/new/1.md"
 
@@ -143,7 +143,7 @@ def test_a_link_that_hides_nothing_known_is_a_note(known: Project, target: str) 
     (known.root / REQS / "link").symlink_to(place)
     for touched in (None, (f"{REQS}/link",), (f"{REQS}/link/1.md",)):
         answer = known.sync(touched=touched)
-        assert told(answer) == [(f"{REQS}/link", "passed_over", "note")]
+        assert problems_of(answer) == [(f"{REQS}/link", "passed_over", "note")]
         assert (answer.bad, known.node("REQ-9")) == (0, None)
 
 
@@ -167,12 +167,12 @@ def test_a_file_in_a_folder_that_may_not_be_entered_is_kept_and_marked_stale(
 def test_a_rebuild_keeps_what_a_link_hides_as_well(known: Project) -> None:
     leave(known)
     answer = known.sync(rebuild=True)
-    assert (answer.outcome.deleted, told(answer)) == ((), [(f"{REQS}/sub", "unreadable", "error")])
+    assert (answer.outcome.deleted, problems_of(answer)) == ((), [(f"{REQS}/sub", "unreadable", "error")])
     assert is_stale(known, f"{REQS}/sub/1.md")
 
 
 @pytest.mark.parametrize("link", ["docs", "docs/requirements"])
-def test_a_document_that_goes_behind_a_linked_folder_goes(project: Project, link: str) -> None:
+def test_a_document_that_moves_into_a_linked_folder_is_gone(project: Project, link: str) -> None:
     real = f"elsewhere{REQS.removeprefix(link)}"
     place = project.root / link
     place.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a git merge left in a document: told by its lines, and taken from neither side."""
+"""Conflicts that a git merge left in a document: recognized by its lines, and read from neither side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def document(text):
     return markdown.EXTRACTOR.extract(SourceFile("docs/requirements/a.md", text.encode(), "req"), {})
 
 
-def told(facts):
+def problems_of(facts):
     return [(problem.line, problem.code) for problem in facts.problems]
 
 
@@ -29,7 +29,7 @@ def test_around_a_conflict_in_front_matter_everything_is_read_and_of_its_sides_n
     (entity,) = facts.entities
     assert entity.fields == {"status": "open", "text_ref": "docs/requirements/a.md"}
     assert entity.lines["status"] == 8
-    assert told(facts) == [(3, "merge_conflict")]
+    assert problems_of(facts) == [(3, "merge_conflict")]
     assert "lines 3 to 7" in facts.problems[0].message
     assert "<<<<<<<" in facts.problems[0].hint
     assert not facts.is_complete
@@ -40,7 +40,7 @@ def test_above_a_conflict_in_the_body_the_title_is_read():
 
     assert facts.entities[0].fields["title"] == "One"
     assert "status" not in facts.entities[0].fields
-    assert told(facts) == [(5, "merge_conflict")]
+    assert problems_of(facts) == [(5, "merge_conflict")]
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_above_a_conflict_in_the_body_the_title_is_read():
         f"---\n{OURS}id: A\n---\n# T\n{MIDDLE}id: B\n---\n# U\n{THEIRS}",
     ],
 )
-def test_an_id_that_stands_in_a_conflict_is_not_guessed_and_nothing_else_is_said(text):
+def test_an_id_in_a_conflict_is_not_guessed_and_nothing_else_is_said(text):
     facts = markdown.EXTRACTOR.extract(
         SourceFile("docs/requirements/a.md", text.encode(), "req"), {"idFromFilename": True}
     )
 
     assert facts.entities == ()
-    assert [code for _, code in told(facts)] == ["merge_conflict"]
+    assert [code for _, code in problems_of(facts)] == ["merge_conflict"]
     assert not facts.is_complete
 
 
@@ -73,7 +73,7 @@ def test_an_id_that_stands_in_a_conflict_is_not_guessed_and_nothing_else_is_said
 def test_text_about_conflicts_is_no_conflict(body):
     facts = document(f"---\nid: A\ntitle: T\n---\n{body}")
 
-    assert told(facts) == []
+    assert problems_of(facts) == []
     assert facts.is_complete
 
 
@@ -82,15 +82,15 @@ def test_the_symbols_around_a_conflict_in_a_manifest_are_read():
     facts = manifest.EXTRACTOR.extract(SourceFile("symbols.yaml", text.encode()), {})
 
     assert [entity.id for entity in facts.entities] == ["a", "d"]
-    assert told(facts) == [(3, "merge_conflict")]
+    assert problems_of(facts) == [(3, "merge_conflict")]
     assert not facts.is_complete
 
 
-def test_of_a_json_manifest_or_a_feature_file_with_a_conflict_only_that_is_told():
+def test_of_a_json_manifest_or_a_feature_file_with_a_conflict_only_that_is_reported():
     text = f"Feature: x\n{OURS}a\n{MIDDLE}b\n{THEIRS}".encode()
     for extractor, path in ((manifest.EXTRACTOR, "symbols.json"), (gherkin.EXTRACTOR, "a.feature")):
         facts = extractor.extract(SourceFile(path, text, "scenario"), {})
-        assert (facts.entities, told(facts), facts.is_complete) == ((), [(2, "merge_conflict")], False)
+        assert (facts.entities, problems_of(facts), facts.is_complete) == ((), [(2, "merge_conflict")], False)
 
 
 LINES = st.lists(st.sampled_from(["<<<<<<< a", "=======", ">>>>>>> b", "```", "~~~", "x"]), max_size=12)

@@ -1,4 +1,4 @@
-"""Which paths a glob means."""
+"""The paths that a glob means."""
 
 import fnmatch
 import itertools

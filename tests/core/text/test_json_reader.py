@@ -84,7 +84,7 @@ def test_a_fault_names_line_and_column(text, line, column, message):
         ('{"a": 1, "a": 2}', {"a": 1}, "`a` is there twice"),
     ],
 )
-def test_reading_goes_on_behind_a_small_fault(text, value, message):
+def test_reading_continues_after_a_small_fault(text, value, message):
     tree = json_reader.read(text)
     assert tree.root == value
     assert not tree.is_complete

@@ -93,7 +93,7 @@ def test_a_fault_has_its_line_and_column(text, line, column, word):
     assert problem.hint
 
 
-def test_what_stands_before_a_fault_is_kept():
+def test_what_is_before_a_fault_is_kept():
     tree = json_reader.read_plain('{"symbols": [{"id": "a"}, {"id": "b", "x": }, {"id": "c"}]}')
 
     assert tree.root == {"symbols": [{"id": "a"}, {"id": "b"}]}
@@ -134,7 +134,7 @@ MUTATIONS = st.lists(
     ),
     max_size=4,
 )
-"""Where a text is changed, how many characters go there, and what comes."""
+"""The place where a text is changed, how many characters are removed there, and the new ones."""
 
 
 def shape(tree):

@@ -1,4 +1,4 @@
-"""What can be read of YAML that is not valid, and what is said about the rest."""
+"""Reading of YAML that is not valid, and the messages about the rest."""
 
 import pytest
 from hypothesis import given
@@ -49,7 +49,7 @@ def read(text, first_line=1):
     return tree.root, [(problem.line, problem.column, problem.code) for problem in tree.problems]
 
 
-def test_valid_yaml_is_read_as_it_stands():
+def test_valid_yaml_is_read_as_it_is():
     assert read("a: 1\nb: [2]\n") == ({"a": "1", "b": ["2"]}, [])
 
 
@@ -81,7 +81,7 @@ def test_what_was_read_in_pieces_is_not_complete_and_has_lines():
     assert tree.line(tree.root["links"], 0) == 10
 
 
-def test_text_behind_a_closed_bracket_or_quote_is_kept_whole():
+def test_text_after_a_closed_bracket_or_quote_is_kept_whole():
     root, problems = read('title: [WIP] Login\nowner: "Ann" B\nnote: {x} y\n')
 
     assert root == {"title": "[WIP] Login", "owner": '"Ann" B', "note": "{x} y"}
@@ -147,7 +147,7 @@ def test_alias_bombs_are_refused_in_pieces_too():
     assert len(tree.problems) > 20
 
 
-def test_a_key_that_stands_in_two_pieces_is_reported_with_both_lines():
+def test_a_key_that_is_in_two_pieces_is_reported_with_both_lines():
     root, problems = read("id: A\nx: @y\nid: B\n")
 
     assert root == {"id": "A", "x": "@y"}
@@ -225,7 +225,7 @@ def test_a_line_that_a_merge_left_is_called_by_its_name(sign):
 
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 9))
-def test_whatever_stands_there_is_read_or_reported(lines, first_line):
+def test_any_content_is_read_or_reported(lines, first_line):
     text = "\n".join(lines)
     tree = yaml_salvage.read_mapping(text, first_line)
 
@@ -239,6 +239,7 @@ def test_whatever_stands_there_is_read_or_reported(lines, first_line):
         assert first_line <= tree.line(tree.root, key) < first_line + len(lines)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("step", ["{indent}a{n}: x\n", "{indent}- a{n}: @x\n", "{indent}a{n}: @x\n"])
 def test_a_staircase_of_broken_lines_is_read_a_few_steps_down(step):
     text = "@x: y\n" + "".join(step.format(indent=" " * n, n=n) for n in range(2000))

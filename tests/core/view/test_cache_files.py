@@ -1,4 +1,4 @@
-"""Cached files: written under another name, used, and renamed; one that cannot be written leaves nothing behind."""
+"""Cached files: written under another name, used, and renamed; one that cannot be written leaves nothing."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.sliced
 @laws(25)
 @given(records(), STEPS)
 def test_a_view_grown_in_any_way_equals_full_replay_at_every_seq(history, steps) -> None:

@@ -49,6 +49,7 @@ def test_one_statement_tells_that_a_file_is_one_of_ours(tmp_path: Path, indexes:
     assert "duckdb_functions" not in statement
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("indexes", [0, 3])
 @pytest.mark.parametrize(
     "macro",

@@ -1,4 +1,4 @@
-"""What was read of a base is read once, and never stands in the way of what came after it."""
+"""Rows of a base are read once, and never hide what came after it."""
 
 from __future__ import annotations
 

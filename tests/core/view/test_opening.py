@@ -1,4 +1,4 @@
-"""Which views may become a view of which head: told from the stamp and the head alone."""
+"""The views that may become a view of a head: decided from the stamp and the head alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DuckDB says against a parameter says nothing of the base: no view is thrown away for a caller's mistake."""
+"""An error of DuckDB about a parameter is no error of the base: no view is thrown away for a caller's mistake."""
 
 from __future__ import annotations
 

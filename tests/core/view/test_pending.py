@@ -62,6 +62,7 @@ ABOUT_ID = link_id("relates_to", "", EDGE_ID, "N-1")
 SOURCE = ReadSource(path="docs/a.md", hash="1" * 64, extractor="markdown", base=0)
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("early", "late", "asked"),
     [
@@ -176,3 +177,27 @@ def test_the_commit_of_this_process_does_not_wait_for_what_others_wrote() -> Non
         view.adopt(entries[2], changes, basis_at(entries, 3))
         assert (view.seq, len(view._pending.entries)) == (3, 1)
         assert lines_of(state_at(view, 3)) == lines_of(states_of(entries)[3])
+
+
+def test_the_changes_since_a_record_are_in_the_order_of_the_records() -> None:
+    entries = entries_of([creating(1), creating(2), creating(3, "N-1")])
+    with built(entries, 1) as view:
+        assert view.changes_since(1) == []
+        view.extend(iter(entries[1:2]), basis_at(entries, 2))
+        record = entries[2].record
+        changes = apply(view.gather(needs(record.ops)), Stamp(3, record.at, record.actor, record.source), record.ops)
+        view.adopt(entries[2], changes, basis_at(entries, 3))  # the second one is folded after it
+        since = view.changes_since(1)
+        assert since is not None
+        assert [change.key for one in since for change in one.nodes] == ["N-2", "N-3"]
+        assert view.changes_since(2) == [changes]
+        assert [view.has_record(number, entries[number - 1].sum) for number in (1, 2, 3)] == [True, True, True]
+        assert [view.has_record(number, entries[0].sum) for number in (0, 2, 3, 4)] == [True, False, False, False]
+
+
+def test_the_changes_since_a_record_that_only_the_base_has_are_not_at_hand() -> None:
+    entries = entries_of([creating(number) for number in range(1, 4)])
+    with built(entries, 2) as view:
+        view.extend(iter(entries[2:]), basis_at(entries, 3))
+        assert view.changes_since(1) is None
+        assert len(view.changes_since(2) or []) == 1

@@ -1,4 +1,4 @@
-"""The relations that rules read have the columns that docs/rules.md lists, and hold what stands."""
+"""The relations that rules read have the columns that docs/rules.md lists, and hold what is resolved."""
 
 from __future__ import annotations
 

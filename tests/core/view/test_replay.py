@@ -1,4 +1,4 @@
-"""What a replay begins with when the beginning of a journal was pruned."""
+"""The beginning of a replay when the beginning of a journal was pruned."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def nodes(made: Stored, until: int | None = None) -> tuple[list[str], list[str]]
     return sorted(found.state.nodes), [known.changeset_id for known in found.known]
 
 
-def test_pruned_history_is_replayed_from_the_snapshot_that_stands_for_it(made: Stored) -> None:
+def test_pruned_history_is_replayed_from_the_snapshot_that_replaces_it(made: Stored) -> None:
     assert replay.history_from(made.store.head()) == 2
     assert nodes(made) == (["A", "B", "C", "D"], ["id-A", "id-B", "id-C", "id-D"])
 

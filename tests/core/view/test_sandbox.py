@@ -48,7 +48,7 @@ def test_nothing_is_started_or_lent_before_it_is_needed_and_nothing_stays():
     assert not lender.folder.exists()
 
 
-def test_the_process_is_told_nothing_of_the_environment(monkeypatch):
+def test_the_process_gets_nothing_of_the_environment(monkeypatch):
     monkeypatch.setenv("A_TOKEN", "sekret")
     with Sandbox(Lender(), Times(5)) as sandbox:
         assert sandbox.rows("select 1") == [(1,)]
@@ -67,12 +67,13 @@ def test_after_a_statement_had_to_be_ended_the_tables_are_there_again_and_lent_o
     assert lender.lent == ["entity"]
 
 
-def test_a_process_that_does_not_start_is_told_as_such(monkeypatch):
+def test_a_process_that_does_not_start_is_reported_as_such(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with Sandbox(Lender(), Times(5)) as sandbox, pytest.raises(SqlRefused, match="does not start"):
         sandbox.rows("select 1")
 
 
+@pytest.mark.sliced
 def test_the_user_bounds_what_a_rule_asks_for_and_what_all_rules_take(tmp_path):
     with Sandbox(Lender(), Times(5, most_s=0.2, most_by="`limits.ruleTimeSeconds`")) as sandbox:
         with pytest.raises(SqlRefused, match=r"within 0\.2 s") as caught:

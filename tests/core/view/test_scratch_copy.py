@@ -1,4 +1,4 @@
-"""A view apart stands where the view stood at a seq, and what is supposed of it stays with it."""
+"""A scratch copy is the view at a seq, and hypothetical changes of it stay in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from kbcore.model.read_set import needs
 from kbcore.model.record import PutNode
 from kbcore.model.state import Stamp
 from kbcore.view.database import scratch_folder
-from kbcore.view.history import pruned, state_at
+from kbcore.view.history import state_at
+from kbcore.view.replay import pruned
 from kbcore.view.scratch_copy import scratch_copy
 from kbcore.view.tables import ELEMENTS
 from tests.support.generators.histories import content, entries_of, laws, records
@@ -24,6 +25,7 @@ from tests.support.repository.stores import Stored
 from tests.support.views.grown import built
 
 
+@pytest.mark.sliced
 @laws(25)
 @given(records(), st.data())
 def test_a_copy_as_of_a_seq_is_the_view_that_a_fold_up_to_there_makes(history, data):

@@ -202,7 +202,7 @@ def test_no_other_file_can_be_reached_from_an_index(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_word_that_most_of_a_few_entities_hold_still_ranks_by_where_it_stands() -> None:
+def test_a_word_that_most_of_a_few_entities_hold_still_ranks_by_where_it_is() -> None:
     graph = graph_of([node("A", title="plan", owner="gate"), node("B", title="gate"), node("C", title="gate shut")])
     index = TextIndex()
     index.add(graph, "node", NO_BODIES)

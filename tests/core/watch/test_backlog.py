@@ -1,4 +1,4 @@
-"""What was noticed is looked at: not before its time, never much later, and all of it."""
+"""All that was noticed is looked at: not before its time, and never much later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.generators.histories import laws
 STREAM_QUIET_S = 16 * QUIET_S
 """The longest that the end of a burst within a stream is waited for."""
 STEP_S = 0.004
-"""How often the law looks at what is due."""
+"""The interval at which the law looks at what is due."""
 
 _path = st.sampled_from(["a", "b", "c"])
 _happening = st.one_of(
@@ -170,7 +170,7 @@ def test_what_could_not_be_done_keeps_its_age_and_a_hurry_ends_the_pause() -> No
     assert backlog.due(3.1, never) == PendingWork(None, 0.0)
 
 
-def test_what_was_found_gone_is_looked_at_again_when_it_may_be_believed_or_is_told_of() -> None:
+def test_what_was_found_gone_is_looked_at_again_when_it_may_be_believed_or_is_noticed() -> None:
     backlog = Backlog()
     backlog.hold(["a", "b"], 1.0, 2.0)
     backlog.hold(["a"], 1.0, 2.0 + DOUBT_S / 2)

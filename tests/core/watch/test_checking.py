@@ -1,4 +1,4 @@
-"""A check gives way to news, for a while; what is told in the end is what it would have told at once."""
+"""A check waits while changes arrive, for a while; it reports in the end what it would have reported at once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kbcore.rules import RULES
 from kbcore.watch.checking import _ALL_LONGEST_S, _CHANGED_LONGEST_S, _QUIET_S, Checking
 from kbcore.watch.events import Checked, Event
 from kbcore.watch.open_errors import OpenErrors
+from tests.support.logic.engines import why_missing
 from tests.support.repository.clocks import StoppedClock
 from tests.support.repository.project import AUTHOR, Project, req
 
@@ -25,8 +26,8 @@ def nothing_new() -> bool:
 
 def news_at(turn: int) -> Callable[[], bool]:
     """Return what tells of news once, when it is asked for this time, from 0."""
-    turns = count()
-    return lambda: next(turns) == turn
+    numbers = count()
+    return lambda: next(numbers) == turn
 
 
 class Scene:
@@ -34,8 +35,10 @@ class Scene:
 
     def __init__(self, project: Project) -> None:
         self.clock = StoppedClock()
-        self.told: list[Event] = []
-        self.checking = Checking(self.clock, self.told.append, OpenErrors(self.clock, self.told.append, lambda: False))
+        self.reported: list[Event] = []
+        self.checking = Checking(
+            self.clock, self.reported.append, OpenErrors(self.clock, self.reported.append, lambda: False)
+        )
         self.project = project
         # The rule `orphans` waits for the first edge of a project.
         linked = {
@@ -58,10 +61,10 @@ class Scene:
             self.clock.now_s = max(self.clock.now_s, due_s)
             self.check()
 
-    def standing(self) -> set[tuple[str, str]]:
-        last = self.told[-1]
+    def present(self) -> set[tuple[str, str]]:
+        last = self.reported[-1]
         assert isinstance(last, Checked)
-        return {(one.rule, one.id) for one in last.standing}
+        return {(one.rule, one.id) for one in last.present}
 
 
 @pytest.fixture
@@ -69,22 +72,35 @@ def scene(project: Project) -> Iterator[Scene]:
     return Scene(project)
 
 
+@pytest.mark.sliced
+@pytest.mark.skipif(bool(why_missing("native")), reason="the project of this test gets no other engine")
+def test_rules_of_the_project_in_prolog_are_run_too(scene: Scene) -> None:
+    text = "rule('no-one', \"d\").\nviolation('no-one', Id, m) :- entity(Id, req, _, _), \\+ edge(_, Id, _).\n"
+    scene.project.write({".kb/rules/own.pl": text, ".kb/config.json": '{"rules": {"orphans": "off"}}'})
+    scene.check_all_that_is_due()
+    assert scene.present() == {("no-one", "REQ-1"), ("no-one", "REQ-9")}
+    scene.change({"docs/requirements/one.md": req("REQ-1", links="[REQ-9]")})
+    scene.check_all_that_is_due()
+    assert scene.present() == {("no-one", "REQ-9")}
+
+
+@pytest.mark.sliced
 def test_what_a_check_did_not_come_to_is_looked_at_later(scene: Scene) -> None:
     for turn in (0, 7, len(RULES) - 1):
         scene.checking.begin()
-        scene.told.clear()
+        scene.reported.clear()
         scene.check(news_at(turn))
-        assert not scene.told
+        assert not scene.reported
         scene.check_all_that_is_due()
-        assert [event.is_first for event in scene.told if isinstance(event, Checked)] == [True]
-        assert scene.standing() == {("orphans", "REQ-1")}
+        assert [event.is_first for event in scene.reported if isinstance(event, Checked)] == [True]
+        assert scene.present() == {("orphans", "REQ-1")}
         scene.change(TWO)
         scene.check(news_at(turn))
-        assert scene.standing() == {("orphans", "REQ-1")}
+        assert scene.present() == {("orphans", "REQ-1")}
         scene.check()
-        assert scene.standing() == {("unresolved-reference", "REQ-2")}
+        assert scene.present() == {("unresolved-reference", "REQ-2")}
         scene.check_all_that_is_due()
-        assert len(scene.told) == 2
+        assert len(scene.reported) == 2
         scene.change(dict.fromkeys(TWO))
         scene.check_all_that_is_due()
 
@@ -95,27 +111,29 @@ def test_ids_of_a_check_that_was_given_up_are_looked_at_with_those_of_the_next_c
     scene.check(news_at(3))
     scene.change({"docs/requirements/three.md": req("REQ-3")})
     scene.check()
-    assert scene.standing() == {("unresolved-reference", "REQ-2"), ("orphans", "REQ-3")}
+    assert scene.present() == {("unresolved-reference", "REQ-2"), ("orphans", "REQ-3")}
 
 
+@pytest.mark.sliced
 def test_changes_without_end_put_checks_off_for_a_while_only(scene: Scene) -> None:
     scene.check()
     scene.change(TWO)
     begun_s = scene.clock.now_s
-    while not scene.told[1:]:
+    while not scene.reported[1:]:
         scene.check(lambda: True)
         scene.clock.now_s += 0.25
     assert scene.clock.now_s - begun_s <= _CHANGED_LONGEST_S + 0.25
     (scene.project.root / ".kb/config.json").write_text('{"rules": {"unresolved-reference": "off"}}')
-    while not scene.told[2:]:
+    while not scene.reported[2:]:
         scene.checking.plan()
         scene.clock.now_s += 0.25
         if scene.checking.is_due:
             scene.check(lambda: True)
     assert scene.clock.now_s - begun_s <= _ALL_LONGEST_S + 0.5
-    assert scene.standing() == set()
+    assert scene.present() == set()
 
 
+@pytest.mark.sliced
 def test_everything_is_looked_at_in_time_although_there_is_always_something_that_changed(scene: Scene) -> None:
     scene.check()
     (scene.project.root / ".kb/config.json").write_text('{"rules": {"orphans": "off"}}')
@@ -123,7 +141,7 @@ def test_everything_is_looked_at_in_time_although_there_is_always_something_that
     for links in cycle(("[]", "[NOBODY]")):
         scene.change({"docs/requirements/three.md": req("REQ-3", links=links)})
         scene.check()
-        if ("orphans", "REQ-1") not in scene.standing():
+        if ("orphans", "REQ-1") not in scene.present():
             break
         scene.clock.now_s += 0.5
         assert scene.clock.now_s - begun_s <= _ALL_LONGEST_S + 0.5
@@ -137,7 +155,7 @@ def test_what_keeps_from_checking_is_waited_for_and_then_everything_is_looked_at
     assert not scene.checking.is_due
     scene.clock.now_s += _QUIET_S
     scene.check()
-    assert scene.standing() == {("unresolved-reference", "REQ-2")}
+    assert scene.present() == {("unresolved-reference", "REQ-2")}
     assert scene.checking.due_s is None
 
 
@@ -146,10 +164,10 @@ def test_an_edge_that_comes_or_goes_is_looked_at_at_once_although_no_entity_chan
     one = "docs/requirements/one.md"
     scene.change({one: req("REQ-1", links="[NOBODY]")})
     scene.check()
-    assert scene.standing() == {("orphans", "REQ-1"), ("unresolved-reference", "REQ-1")}
+    assert scene.present() == {("unresolved-reference", "REQ-1")}
     scene.change({one: req("REQ-1")})
     scene.check()
-    assert scene.standing() == {("orphans", "REQ-1")}
+    assert scene.present() == {("orphans", "REQ-1")}
 
 
 def test_a_file_that_cannot_be_read_and_one_that_can_again_are_looked_at_at_once(scene: Scene) -> None:
@@ -157,10 +175,10 @@ def test_a_file_that_cannot_be_read_and_one_that_can_again_are_looked_at_at_once
     scene.change({"docs/requirements/three.md": "---\nid: [\n---\n"})
     scene.check()
     unread = ("unreadable-source", "docs/requirements/three.md")
-    assert unread in scene.standing()
+    assert unread in scene.present()
     scene.change({"docs/requirements/three.md": None})
     scene.check()
-    assert unread not in scene.standing()
+    assert unread not in scene.present()
 
 
 def test_the_text_of_a_document_is_looked_at_at_once_although_no_entity_changed(scene: Scene) -> None:
@@ -170,29 +188,30 @@ def test_the_text_of_a_document_is_looked_at_at_once_although_no_entity_changed(
     one = "docs/requirements/one.md"
     scene.change({one: f"{req('REQ-1')}\nOther words.\n"})
     scene.check()
-    assert scene.standing() == {("suspect-edge", "REQ-2")}
+    assert scene.present() == {("suspect-edge", "REQ-2")}
     scene.change({one: req("REQ-1")})
     scene.check()
-    assert scene.standing() == set()
+    assert scene.present() == set()
 
 
-def test_what_else_a_file_states_stands_when_the_file_is_looked_at(scene: Scene) -> None:
+def test_what_else_a_file_states_remains_when_the_file_is_looked_at(scene: Scene) -> None:
     symbols = "symbols:\n- {id: S-1, title: s}\n- {id: S-2, title: s}\n"
     scene.change({"symbols.yaml": symbols})
     scene.check_all_that_is_due()
-    before = scene.standing()
+    before = scene.present()
     scene.change({"symbols.yaml": f"{symbols}- {{id: S-3, title: other, links: [REQ-1]}}\n"})
     scene.check()
-    assert scene.standing() == before - {("orphans", "REQ-1")}
+    assert scene.present() == before - {("orphans", "REQ-1")}
 
 
-def test_a_suspect_edge_whose_target_changes_moves_or_is_renamed_is_not_told_again(project: Project) -> None:
+@pytest.mark.sliced
+def test_a_suspect_edge_whose_target_changes_moves_or_is_renamed_is_not_reported_again(project: Project) -> None:
     scene = Scene(project)
     scene.check_all_that_is_due()
     scene.change({"docs/requirements/end.md": req("REQ-9", title="Second")})
     scene.check_all_that_is_due()
-    told = len(scene.told)
-    assert ("suspect-edge", "REQ-8") in scene.standing()
+    reported = len(scene.reported)
+    assert ("suspect-edge", "REQ-8") in scene.present()
     scene.change({"docs/requirements/end.md": req("REQ-9", title="Third")})
     scene.check_all_that_is_due()
     end = "docs/requirements/end.md"
@@ -203,6 +222,8 @@ def test_a_suspect_edge_whose_target_changes_moves_or_is_renamed_is_not_told_aga
     rename(writing, "REQ-9", "REQ-10")
     scene.checking.note_change()
     scene.check_all_that_is_due()
-    news = [one for event in scene.told[told:] if isinstance(event, Checked) for one in (*event.new, *event.mended)]
-    assert ("suspect-edge", "REQ-8") in scene.standing()
+    news = [
+        one for event in scene.reported[reported:] if isinstance(event, Checked) for one in (*event.new, *event.fixed)
+    ]
+    assert ("suspect-edge", "REQ-8") in scene.present()
     assert [one for one in news if one.rule == "suspect-edge"] == []

@@ -1,4 +1,4 @@
-"""What the operating system tells of real files."""
+"""Notices of the operating system about real files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kbcore.watch.inotify.IS_AVAILABLE", False)
 
 
-def told(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
+def noticed(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
     """Return what was noticed, once it is enough."""
     found: set[str] = set()
     end_s = time.monotonic() + WAIT_S
@@ -47,7 +47,7 @@ def told(notices: Notices, is_enough: Callable[[set[str]], bool]) -> set[str]:
 
 
 @pytest.mark.usefixtures("each_way")
-def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_told(tmp_path: Path) -> None:
+def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_noticed(tmp_path: Path) -> None:
     for name in ("deep/er", "flat/inner"):
         (tmp_path / name).mkdir(parents=True)
     with Notices([tmp_path / "deep"], [tmp_path / "flat"]) as notices:
@@ -57,23 +57,23 @@ def test_changes_far_below_deep_folders_and_among_the_entries_of_flat_ones_are_t
         (tmp_path / "deep/er/told").write_text("x")
         (tmp_path / "deep/new").mkdir()
         wanted = {str(tmp_path / one) for one in ("flat/told", "deep/er/told", "deep/new")}
-        found = told(notices, wanted.issubset)
+        found = noticed(notices, wanted.issubset)
         assert str(tmp_path / "flat/inner/not told") not in found
         (tmp_path / "deep/new/told").write_text("x")
-        told(notices, {str(tmp_path / "deep/new/told")}.issubset)
+        noticed(notices, {str(tmp_path / "deep/new/told")}.issubset)
 
 
 @pytest.mark.usefixtures("each_way")
-def test_a_folder_that_goes_and_comes_again_is_told_of_by_its_own_name(tmp_path: Path) -> None:
+def test_a_folder_that_is_deleted_and_made_again_is_noticed_by_its_own_name(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     with Notices([tmp_path / "deep"], [tmp_path]) as notices:
         shutil.rmtree(tmp_path / "deep")
         (tmp_path / "deep").mkdir()
-        told(notices, {str(tmp_path / "deep")}.issubset)
+        noticed(notices, {str(tmp_path / "deep")}.issubset)
 
 
 @pytest.mark.usefixtures("library")
-def test_a_name_that_is_no_text_means_that_no_more_is_told_and_that_is_said_at_once(tmp_path: Path) -> None:
+def test_a_name_that_is_no_text_means_that_no_more_is_noticed_and_that_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     with Notices([tmp_path / "deep"], []) as notices:
         assert not notices.has_ended
@@ -123,10 +123,10 @@ def test_where_the_system_tells_nothing_folders_are_looked_at(tmp_path: Path) ->
         (flat / "told").write_text("x")
         wanted = {deep / "er/edited", deep / "gone", deep / os.fsdecode(b"\xff.md"), deep / "new", deep / "new/in it"}
         wanted = {str(path) for path in (*wanted, flat / "told")}
-        assert told(notices, wanted.issubset) == wanted
+        assert noticed(notices, wanted.issubset) == wanted
 
 
-def test_a_folder_that_another_takes_the_place_of_is_told_of_by_its_own_name_where_folders_are_looked_at(
+def test_a_folder_that_another_one_replaces_is_noticed_by_its_own_name_where_folders_are_looked_at(
     tmp_path: Path,
 ) -> None:
     deep = tmp_path / "deep"
@@ -134,9 +134,9 @@ def test_a_folder_that_another_takes_the_place_of_is_told_of_by_its_own_name_whe
     with Notices([deep], [tmp_path], is_polling=True) as notices:
         deep.rename(tmp_path / "aside")
         deep.mkdir()
-        told(notices, {str(deep)}.issubset)
+        noticed(notices, {str(deep)}.issubset)
         (deep / "new").write_text("x")
-        told(notices, {str(deep / "new")}.issubset)
+        noticed(notices, {str(deep / "new")}.issubset)
 
 
 def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_links_that_lead_in_a_circle_end_no_looking(tmp_path: Path) -> None:
     with Notices([tmp_path], [], is_polling=True) as notices:
         (tmp_path / "later").symlink_to("later")
         (tmp_path / "a").write_text("x")
-        assert told(notices, {str(tmp_path / "a")}.issubset) == {str(tmp_path / "a"), str(tmp_path / "later")}
+        assert noticed(notices, {str(tmp_path / "a")}.issubset) == {str(tmp_path / "a"), str(tmp_path / "later")}
         assert not notices.has_ended
 
 
@@ -164,7 +164,7 @@ with Notices([deep], []) as notices:
 """
 
 
-def test_what_lies_behind_a_link_to_a_folder_is_not_listened_to_and_takes_none_of_what_the_system_has(
+def test_the_target_of_a_link_to_a_folder_is_not_watched_and_takes_no_watch_of_the_system(
     tmp_path: Path,
 ) -> None:
     for name in "abcdefgh":
@@ -214,7 +214,7 @@ def test_a_folder_that_comes_while_the_folders_are_listed_one_by_one_ends_the_li
     with Notices([tmp_path / "deep"], []) as notices:
         (tmp_path / "deep/another").symlink_to(tmp_path / "outside")  # is no folder, and changes nothing
         (tmp_path / "deep/late/file").touch()
-        told(notices, lambda found: str(tmp_path / "deep/late/file") in found)
+        noticed(notices, lambda found: str(tmp_path / "deep/late/file") in found)
         assert not notices.has_ended
 
 
@@ -262,18 +262,18 @@ needs_inotify = pytest.mark.skipif(not inotify.IS_AVAILABLE, reason="this system
 
 
 @needs_inotify
-def test_names_that_are_no_text_are_told_as_they_are_by_linux(tmp_path: Path) -> None:
+def test_names_that_are_no_text_are_reported_as_they_are_by_linux(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff")
     odd.mkdir()
     with Notices([tmp_path], []) as notices:
         (odd / "a").write_text("x")
         (tmp_path / os.fsdecode(b"\xfe.md")).write_text("x")
-        told(notices, {str(odd / "a"), str(tmp_path / os.fsdecode(b"\xfe.md"))}.issubset)
+        noticed(notices, {str(odd / "a"), str(tmp_path / os.fsdecode(b"\xfe.md"))}.issubset)
         assert not notices.has_ended
 
 
 @needs_inotify
-def test_a_folder_that_is_moved_is_told_of_by_its_new_name_with_all_that_it_holds(tmp_path: Path) -> None:
+def test_a_folder_that_is_moved_is_noticed_by_its_new_name_with_all_that_it_holds(tmp_path: Path) -> None:
     deep, outside = tmp_path / "deep", tmp_path / "outside"
     (deep / "old/er").mkdir(parents=True)
     (deep / "old/er/file").write_text("x")
@@ -282,16 +282,16 @@ def test_a_folder_that_is_moved_is_told_of_by_its_new_name_with_all_that_it_hold
     with Notices([deep], []) as notices:
         (deep / "old").rename(deep / "new")
         (outside / "in").rename(deep / "come")
-        told(notices, {str(deep / name) for name in ("old", "new", "new/er/file", "come/held")}.issubset)
+        noticed(notices, {str(deep / name) for name in ("old", "new", "new/er/file", "come/held")}.issubset)
         (deep / "new/er/file").write_text("y")
         (deep / "come/held").write_text("y")
-        told(notices, {str(deep / name) for name in ("new/er/file", "come/held")}.issubset)
+        noticed(notices, {str(deep / name) for name in ("new/er/file", "come/held")}.issubset)
         (deep / "come").rename(tmp_path / "gone")
         (deep / "last").touch()
-        told(notices, {str(deep / "last")}.issubset)
+        noticed(notices, {str(deep / "last")}.issubset)
         (tmp_path / "gone/held").write_text("z")
         (deep / "end").touch()
-        assert not {text for text in told(notices, {str(deep / "end")}.issubset) if "held" in text}
+        assert not {text for text in noticed(notices, {str(deep / "end")}.issubset) if "held" in text}
 
 
 @needs_inotify
@@ -303,7 +303,7 @@ def test_nothing_is_missed_in_a_tree_that_grows_while_it_is_listened_to(tmp_path
             folder.mkdir(parents=True)
             (folder / "file").write_text("x")
             wanted.add(str(folder / "file"))
-        told(notices, wanted.issubset)
+        noticed(notices, wanted.issubset)
 
 
 @needs_inotify

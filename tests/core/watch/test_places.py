@@ -1,4 +1,4 @@
-"""Which folders are watched, and what a change at a path means."""
+"""The folders that are watched, and the meaning of a change at a path."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_folders_are_watched_as_they_lie(project: Project) -> None:
     assert places_of(project.workspace(), ["none/**/*.md"], "main").deep == ()
 
 
-def test_a_folder_that_a_glob_names_is_watched_behind_its_link_too_where_another_glob_begins_above_it(
+def test_a_folder_that_a_glob_names_is_watched_through_its_link_too_where_another_glob_begins_above_it(
     project: Project,
 ) -> None:
     project.write({"docs/a.md": "a", "other/deep/b.md": "b"})
@@ -103,7 +103,7 @@ def test_a_folder_that_a_glob_names_is_watched_behind_its_link_too_where_another
     found = places_of(project.workspace(), ["docs/**/*.md", "docs/adr/**/*.md"], "main")
     assert found.deep == (project.root / "docs", project.root / "docs/adr")
     below = places_of(project.workspace(), ["docs/adr/**/*.md", "docs/adr/deep/**/*.md"], "main")
-    assert below.deep == (project.root / "docs/adr",), "what lies behind the link is watched once"
+    assert below.deep == (project.root / "docs/adr",), "the target of the link is watched once"
 
 
 def test_a_linked_worktree_has_its_own_head_and_settings_that_may_come_or_be_those_of_the_main_one(

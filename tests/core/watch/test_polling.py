@@ -1,4 +1,4 @@
-"""Where the system reports no change, files are looked at."""
+"""Files are looked at where the system reports no change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.repository.watched import Watched
 
 
 class Deaf(Notices):
-    """What a system gives that has no watches left: it can only be asked to look itself."""
+    """The notices of a system that has no watches left: it can only be asked to look itself."""
 
     @property
     def refusal(self) -> str:
@@ -57,7 +57,7 @@ def test_where_the_system_tells_nothing_it_is_asked_again_after_a_while_of_quiet
 
     (project.root / REQS).mkdir(parents=True)
     with Watched(project.root, listen=Short) as watched:
-        watched.until_told(lambda event: isinstance(event, Listening))
+        watched.until_event(lambda event: isinstance(event, Listening))
         assert (asked[0], asked[-1]) == (False, False)
         assert any(asked)
         assert len(watched.of(Polling)) == 1

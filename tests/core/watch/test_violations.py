@@ -28,19 +28,19 @@ _look = st.tuples(_found, st.none() | st.frozensets(st.sampled_from(IDS)))
 
 @laws(100)
 @given(st.lists(_look, max_size=6), _found)
-def test_what_came_and_went_adds_up_to_what_stands(
+def test_what_is_new_and_what_is_resolved_add_up_to_what_is_there(
     looks: list[tuple[list[Violation], object]], last: list[Violation]
 ) -> None:
-    ledger, standing = Ledger(), set[Violation]()
+    ledger, now_present = Ledger(), set[Violation]()
     for found, ids in [*looks, (last, None)]:
         changes = ledger.update(found, ids)
         assert len(set(changes.new)) == len(changes.new)
-        assert not set(changes.new) & standing
-        assert set(changes.mended) <= standing
-        standing = (standing - set(changes.mended)) | set(changes.new)
-        assert set(ledger.violations) == standing
-        assert set(found) <= standing
-    assert standing == set(last)
+        assert not set(changes.new) & now_present
+        assert set(changes.fixed) <= now_present
+        now_present = (now_present - set(changes.fixed)) | set(changes.new)
+        assert set(ledger.violations) == now_present
+        assert set(found) <= now_present
+    assert now_present == set(last)
 
 
 def test_a_look_at_some_mends_nothing_of_others() -> None:
@@ -85,7 +85,7 @@ def test_a_violation_of_what_was_renamed_neither_comes_nor_goes() -> None:
     assert ledger.violations == tuple(now)
 
 
-def test_of_two_violations_of_one_key_the_one_that_is_not_found_is_mended() -> None:
+def test_of_two_violations_of_one_key_the_one_that_is_not_found_is_corrected() -> None:
     ledger = Ledger()
     first, second = suspect("B", 15, line=3), suspect("B", 15, line=9)
     ledger.update([first, second])

@@ -1,4 +1,4 @@
-"""What the watcher checks after each change, and with which settings and rules."""
+"""Checks of the watcher after each change, and their settings and rules."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def watched(project: Project):
         yield made
 
 
-def test_settings_may_change_break_and_be_mended_meanwhile(watched: Watched) -> None:
+def test_settings_may_change_become_invalid_and_be_corrected_meanwhile(watched: Watched) -> None:
     config, root = watched.root / ".kb/config.json", watched.root
     root.joinpath("specs").mkdir()
     root.joinpath("specs/s.md").write_text(document("S-1", title="S", status="open"))
@@ -58,8 +58,8 @@ def test_settings_may_change_break_and_be_mended_meanwhile(watched: Watched) -> 
     root.joinpath("specs/t.md").write_text(document("S-2", title="S", status="open"))
     watched.until_there("S-2")
     config.write_text("{")
-    told = watched.until_told(lambda event: isinstance(event, Waiting))
-    assert isinstance(told.error, InvalidConfig)
+    reported = watched.until_event(lambda event: isinstance(event, Waiting))
+    assert isinstance(reported.error, InvalidConfig)
     root.joinpath("specs/u.md").write_text(document("S-3", title="S", status="open"))
     time.sleep(CALM_S)
     assert len(watched.of(Waiting)) == 1
@@ -111,55 +111,57 @@ def test_settings_that_are_being_saved_are_not_taken_for_none(watched: Watched) 
         watched.until_there("S-1", title=f"S {number}")
         if all(is_as_quick):  # else this machine was too busy for a save, and they may well have been taken for none
             break
-    told = watched.events[count:]
-    assert [event.error for event in told if isinstance(event, Waiting)] == []
-    assert deleted_in(told) == set()
+    reported = watched.events[count:]
+    assert [event.error for event in reported if isinstance(event, Waiting)] == []
+    assert deleted_in(reported) == set()
     config.unlink()
     watched.until_there("REQ-1")
     watched.until_gone("F-1")
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_rules_and_levels_that_change_are_checked_by_at_once(watched: Watched) -> None:
     config, rules = watched.root / ".kb/config.json", watched.root / ".kb/rules"
     rules.mkdir()
     rule = "rules: [{id: own, severity: error, description: d, sql: \"select id, 'is here' as message from entity\"}]"
     (rules / "own.yaml").write_text(rule)
-    watched.until_told(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.new})
+    watched.until_event(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.new})
     config.write_text('{"rules": {"own": "off"}}')
-    watched.until_told(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.mended})
+    watched.until_event(lambda event: isinstance(event, Checked) and "own" in {one.rule for one in event.fixed})
     config.write_text("{}")
     (rules / "own.yaml").write_text("rules: [")
-    watched.until_told(lambda event: isinstance(event, Waiting))
+    watched.until_event(lambda event: isinstance(event, Waiting))
     (watched.root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
     (rules / "own.yaml").write_text(rule)
-    watched.until_told(
+    watched.until_event(
         lambda event: (
-            isinstance(event, Checked) and {one.id for one in event.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
+            isinstance(event, Checked) and {one.id for one in event.present if one.rule == "own"} == {"REQ-1", "REQ-2"}
         )
     )
     (rules / "own.yaml").write_text(rule.replace("from entity", "from nowhere"))
-    told = watched.until_told(lambda event: isinstance(event, Checked) and event.not_run)
-    assert [run.id for run in told.not_run] == ["own"]
-    assert {one.id for one in told.standing if one.rule == "own"} == {"REQ-1", "REQ-2"}
+    reported = watched.until_event(lambda event: isinstance(event, Checked) and event.not_run)
+    assert [run.id for run in reported.not_run] == ["own"]
+    assert {one.id for one in reported.present if one.rule == "own"} == {"REQ-1", "REQ-2"}
     (rules / "own.yaml").write_text(rule)
-    again = watched.until_told(lambda event: isinstance(event, Checked) and event.run_again)
+    again = watched.until_event(lambda event: isinstance(event, Checked) and event.run_again)
     assert (again.run_again, again.not_run) == (("own",), ())
 
 
 def test_violations_come_and_go_with_what_is_saved(watched: Watched) -> None:
     one = watched.root / ONE
     one.write_text(req("REQ-1", links="[NOBODY]"))
-    found = watched.until_told(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.new))
+    found = watched.until_event(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.new))
     assert "REQ-1" in str(found.new)
     one.write_text(req("REQ-1"))
-    mended = watched.until_told(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.mended))
-    assert "NOBODY" not in str(mended.standing)
+    fixed = watched.until_event(lambda event: isinstance(event, Checked) and "NOBODY" in str(event.fixed))
+    assert "NOBODY" not in str(fixed.present)
     one.write_text("---\nid: [\n---\n")
-    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
+    watched.until_event(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
 
 
+@pytest.mark.sliced
 def test_a_change_that_comes_during_a_check_is_committed_first_and_both_are_checked(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     two = project.root / REQS / "two.md"
@@ -168,13 +170,14 @@ def test_a_change_that_comes_during_a_check_is_committed_first_and_both_are_chec
         count = len(watched.events)
         Sudden.news += [lambda: two.write_text(req("REQ-2", priority="must")), *[lambda: None] * 2]
         (project.root / ONE).write_text(req("REQ-1", priority="must"))
-        watched.until_told(lambda event: isinstance(event, Checked), since=count)
-        told = watched.events[count:]
-        assert [type(event) for event in told[:3]] == [Synced, Synced, Checked]
-        assert {one.id for one in told[2].new if one.rule == "must-coverage"} == {"REQ-1", "REQ-2"}
+        watched.until_event(lambda event: isinstance(event, Checked), since=count)
+        reported = watched.events[count:]
+        assert [type(event) for event in reported[:3]] == [Synced, Synced, Checked]
+        assert {one.id for one in reported[2].new if one.rule == "must-coverage"} == {"REQ-1", "REQ-2"}
         watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_what_somebody_else_commits_is_checked_and_files_that_waited_for_it_are_taken_in(watched: Watched) -> None:
     other = Project(watched.root, fs=RealFs(), is_new=False)
     other.apply(entities=[{"id": "T-1", "type": "adr", "title": "T", "status": "open"}])
@@ -184,11 +187,12 @@ def test_what_somebody_else_commits_is_checked_and_files_that_waited_for_it_are_
     watched.until(lambda: ("REQ-1", "verified_by", "T-1", True) in watched.reader.edges("REQ-1"))
     count = len(watched.events)
     other.apply(entities=[{"id": "T-2", "type": "test", "title": "T", "status": "open", "owner": "a\u202eb"}])
-    watched.until_told(lambda event: isinstance(event, Checked) and "T-2" in str(event.new), since=count)
+    watched.until_event(lambda event: isinstance(event, Checked) and "T-2" in str(event.new), since=count)
     other.close()
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_what_somebody_takes_back_of_a_file_counts_again_at_once_and_is_said_why(watched: Watched) -> None:
     two = watched.root / REQS / "two.md"
     two.write_text(req("REQ-2"))
@@ -199,16 +203,17 @@ def test_what_somebody_takes_back_of_a_file_counts_again_at_once_and_is_said_why
     for seq in (3, 2):
         count = len(watched.events)
         undo.rollback(other.workspace(), "main", AUTHOR, seq - 1, follows_head=True)
-        told = watched.until_told(
+        reported = watched.until_event(
             lambda event: isinstance(event, Synced) and event.answer.outcome.warnings, since=count
         )
         why = f"(rollback to {seq - 1}, by tester) changed what {REQS}/two.md states"
-        assert why in told.answer.outcome.warnings[0]
+        assert why in reported.answer.outcome.warnings[0]
         watched.until_there("REQ-2", title="Better")
     other.close()
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_a_file_that_only_a_rule_asks_for_is_missed_after_a_while_of_quiet(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,15 +228,15 @@ def test_a_file_that_only_a_rule_asks_for_is_missed_after_a_while_of_quiet(
         source.unlink()
         waited_for_check(watched, "new", "missing-file")
         source.write_text("")
-        waited_for_check(watched, "mended", "missing-file")
+        waited_for_check(watched, "fixed", "missing-file")
 
 
-def waited_for_check(watched: Watched, which: Literal["new", "mended"], rule: str) -> Checked:
-    """Wait until a violation of a rule came or went, and return what was told of that."""
+def waited_for_check(watched: Watched, which: Literal["new", "fixed"], rule: str) -> Checked:
+    """Wait until a violation of a rule is new or fixed, and return the report of it."""
 
     def is_it(event: Event) -> bool:
         return isinstance(event, Checked) and rule in {one.rule for one in getattr(event, which)}
 
-    checked = watched.until_told(is_it)
+    checked = watched.until_event(is_it)
     assert isinstance(checked, Checked)
     return checked

@@ -25,11 +25,12 @@ def watched(project: Project):
         yield made
 
 
+@pytest.mark.sliced
 def test_switches_are_followed_also_to_new_branches(watched: Watched) -> None:
     root = watched.root
     git(root, "switch", "--quiet", "-c", "feature")
-    told = watched.until_follows("feature")
-    assert told.answer.outcome.seq == 1
+    reported = watched.until_follows("feature")
+    assert reported.answer.outcome.seq == 1
     (root / REQS / "two.md").write_text(req("REQ-2"))
     watched.until_there("REQ-2")
     commit_files(root, {f"{REQS}/two.md": req("REQ-2"), f"{REQS}/three.md": req("REQ-3")})
@@ -54,6 +55,7 @@ def test_switches_are_followed_also_to_new_branches(watched: Watched) -> None:
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_merges_and_rebases_are_followed_through_conflicts(watched: Watched) -> None:
     root = watched.root
     git(root, "switch", "--quiet", "-c", "feature")
@@ -84,6 +86,7 @@ def test_merges_and_rebases_are_followed_through_conflicts(watched: Watched) -> 
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_the_steps_of_a_rebase_are_one_record_and_take_nothing_away(watched: Watched) -> None:
     root = watched.root
     git(root, "switch", "--quiet", "-c", "feature")
@@ -108,6 +111,7 @@ def test_the_steps_of_a_rebase_are_one_record_and_take_nothing_away(watched: Wat
     ]
 
 
+@pytest.mark.sliced
 def test_two_worktrees_have_each_its_watcher_and_its_branch(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")
@@ -125,6 +129,7 @@ def test_two_worktrees_have_each_its_watcher_and_its_branch(project: Project) ->
         feature.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_git_in_the_middle_of_something_is_waited_for(watched: Watched) -> None:
     lock = watched.root / ".git/index.lock"
     lock.write_text("")
@@ -138,6 +143,7 @@ def test_git_in_the_middle_of_something_is_waited_for(watched: Watched) -> None:
     assert watched.of(Waiting) == []
 
 
+@pytest.mark.sliced
 def test_settings_of_a_linked_worktree_may_come_later(project: Project) -> None:
     commit_files(project.root, {ONE: req("REQ-1")})
     linked = add_worktree(project.root, project.root.parent / "linked", "feature")

@@ -30,7 +30,8 @@ def watched(project: Project):
         yield made
 
 
-def test_a_kb_that_is_removed_is_waited_for_and_not_made_anew(watched: Watched) -> None:
+@pytest.mark.sliced
+def test_a_kb_that_is_removed_is_waited_for_and_not_made_again(watched: Watched) -> None:
     folders = [watched.root / ".kb", stores_at(watched.root).parent]
     for number, folder in enumerate(folders):
         shutil.copytree(folder, watched.root.parent / f"aside{number}")
@@ -43,10 +44,11 @@ def test_a_kb_that_is_removed_is_waited_for_and_not_made_anew(watched: Watched) 
     for number, folder in enumerate(folders):
         (watched.root.parent / f"aside{number}").rename(folder)
     watched.until_there("REQ-1", title="Meanwhile")
-    watched.until_told(lambda event: isinstance(event, Resumed))
+    watched.until_event(lambda event: isinstance(event, Resumed))
     watched.assert_in_step()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("what", ["main", "."])
 def test_a_store_that_is_lost_is_said_and_not_written_until_it_is_back(watched: Watched, what: str) -> None:
     store, aside = stores_at(watched.root) / what, watched.root.parent / "aside"
@@ -64,6 +66,7 @@ def test_a_store_that_is_lost_is_said_and_not_written_until_it_is_back(watched: 
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_a_store_that_was_put_back_to_an_earlier_state_is_said_and_not_written(watched: Watched) -> None:
     store, older = stores_at(watched.root) / "main", watched.root.parent / "older"
     shutil.copytree(store, older)
@@ -76,16 +79,17 @@ def test_a_store_that_was_put_back_to_an_earlier_state_is_said_and_not_written(w
     (watched.root / ONE).write_text(req("REQ-1", title="Meanwhile"))
     time.sleep(CALM_S)
     assert watched.reader.seq() == 1
-    told = watched.of(Waiting)[-1].error
-    assert "seen: 2, now: 1; record 2 is missing" in told.message
+    reported = watched.of(Waiting)[-1].error
+    assert "seen: 2, now: 1; record 2 is missing" in reported.message
     other = Project(watched.root, fs=RealFs(), is_new=False)
     epochs.accept(other.workspace(), "main", AUTHOR)
     other.close()
     watched.until_there("REQ-1", title="Meanwhile")
-    watched.until_told(lambda event: isinstance(event, Resumed))
+    watched.until_event(lambda event: isinstance(event, Resumed))
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_a_store_that_was_replaced_on_purpose_is_followed(watched: Watched) -> None:
     other = Project(watched.root, fs=RealFs(), is_new=False)
     git(watched.root, "branch", "spare")

@@ -36,6 +36,7 @@ def watched(project: Project):
         yield made
 
 
+@pytest.mark.sliced
 def test_what_is_created_edited_and_deleted_is_taken_in(watched: Watched) -> None:
     two = watched.root / REQS / "two.md"
     two.write_text(req("REQ-2"))
@@ -75,6 +76,7 @@ def test_no_way_of_saving_looks_like_a_deletion(watched: Watched) -> None:
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_folders_that_go_come_again_move_and_nest_are_followed(watched: Watched) -> None:
     folder = watched.root / REQS
     shutil.rmtree(folder)
@@ -115,6 +117,7 @@ def test_folders_and_manifests_that_were_not_there_are_watched_once_they_come(pr
         watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_a_burst_is_one_record_and_a_flood_is_few(watched: Watched) -> None:
     for number in range(40):
         (watched.root / REQS / f"{number}.md").write_text(req(f"B-{number}"))
@@ -130,6 +133,7 @@ def test_a_burst_is_one_record_and_a_flood_is_few(watched: Watched) -> None:
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_nothing_is_written_unless_something_changed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     syncs, sync = [], sync_step.sync
     monkeypatch.setattr(sync_step, "sync", lambda *given: syncs.append(given) or sync(*given))
@@ -153,6 +157,7 @@ def test_an_idle_watcher_ends_at_once(watched: Watched) -> None:
     assert watched.end() < 1.0
 
 
+@pytest.mark.sliced
 def test_one_worktree_has_one_watcher(watched: Watched) -> None:
     second = Watcher(watched.reader.workspace(), AUTHOR, watched.events.append)
     with pytest.raises(AlreadyWatched, match=rf"watched already, by kb watch \(process {os.getpid()} "):
@@ -182,6 +187,7 @@ def test_a_file_that_moves_is_one_record_and_never_stated_twice(watched: Watched
     watched.assert_in_step()
 
 
+@pytest.mark.sliced
 def test_names_that_are_no_text_and_files_that_nobody_may_read_stop_nothing(watched: Watched) -> None:
     folder = watched.root / REQS
     (folder / os.fsdecode(b"\xff.md")).write_text(req("REQ-X"))
@@ -198,9 +204,9 @@ def test_names_that_are_no_text_and_files_that_nobody_may_read_stop_nothing(watc
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission_is_said_and_stops_nothing(watched: Watched) -> None:
     (watched.root / ONE).chmod(0)
-    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
+    watched.until_event(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.new))
     (watched.root / ONE).chmod(0o644)
-    watched.until_told(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.mended))
+    watched.until_event(lambda event: isinstance(event, Checked) and "unreadable-source" in str(event.fixed))
 
 
 HIDDEN = """
@@ -219,7 +225,7 @@ with Watched(root) as watched:
         mode = place.stat().st_mode
         one.write_text(req("REQ-1", title=f"before {name}"))
         place.chmod(0)
-        watched.until_told(lambda event: isinstance(event, Waiting) or getattr(event, "answer", None), count)
+        watched.until_event(lambda event: isinstance(event, Waiting) or getattr(event, "answer", None), count)
         place.chmod(mode)
         one.write_text(req("REQ-1", title=f"after {name}"))
         watched.until_there("REQ-1", title=f"after {name}")
@@ -228,10 +234,12 @@ with Watched(root) as watched:
 """
 
 
+@pytest.mark.sliced
 def test_nothing_that_may_not_be_read_for_a_while_ends_it(tmp_path: Path) -> None:
     assert "GitUnusable" in as_somebody(HIDDEN, tmp_path / "repo")
 
 
+@pytest.mark.sliced
 def test_a_sync_for_what_others_wrote_is_tried_again_when_the_branch_was_locked(watched: Watched) -> None:
     (watched.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.05}')
     other = Project(watched.root, fs=RealFs(), is_new=False)
@@ -244,6 +252,6 @@ def test_a_sync_for_what_others_wrote_is_tried_again_when_the_branch_was_locked(
     with lock.held(RealFs(), SystemClock(), place, wait_s=1.0, command="somebody"):
         waited_for(watched, LockTimeout)
     watched.until(lambda: ("REQ-1", "verified_by", "T-1", True) in watched.reader.edges("REQ-1"))
-    watched.until_told(lambda event: isinstance(event, Resumed))
+    watched.until_event(lambda event: isinstance(event, Resumed))
     other.close()
     watched.assert_in_step()

@@ -15,5 +15,5 @@ CALM_S = 0.2
 
 
 def waited_for(watched: Watched, kind: type[Exception]) -> None:
-    """Wait until it is told that this stands in the way."""
-    watched.until_told(lambda event: isinstance(event, Waiting) and isinstance(event.error, kind))
+    """Wait until it is reported that this prevents watching."""
+    watched.until_event(lambda event: isinstance(event, Waiting) and isinstance(event.error, kind))

@@ -1,4 +1,4 @@
-"""What must be true of a store after many wrote to it at once: said as sentences of what is not."""
+"""Conditions of a store after many wrote to it at once; each that fails is a sentence."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class Crowd:
         return made
 
     def reap(self, member: Member) -> int:
-        """Let go of a process that has ended, and return its status."""
+        """Forget a process that has ended, and return its status."""
         self._members.discard(member)
         self._control.sendall(json.dumps({"reap": member.pid}).encode())
         return self._answer()

@@ -1,4 +1,4 @@
-"""What members of a crowd do in worktrees that share one KB: switching, renaming, writing, collecting.
+"""Jobs of members of a crowd in worktrees that share one KB: switching, renaming, writing, collecting.
 
 A branch is of a line, which is its name up to a ``+``; all branches of a line have the same document, and no other
 line has it. So a fact that came to the wrong store shows where it is from.
@@ -22,7 +22,7 @@ from tests.support.repository.repos import git, run_git
 
 DOCUMENT = "docs/requirements/line.md"
 RENAMED, SCRATCH = "r", "s"
-"""What follows the ``+`` in the name of a branch that was renamed to it, and of one that will be deleted."""
+"""The text after the ``+`` in the name of a branch that was renamed to it, and of one that will be deleted."""
 _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
@@ -49,13 +49,13 @@ class _Mover:
         self.folder = Path(worktree)
         self.random = random.Random(seed)
 
-    def git(self, *words: str, head: str = "", since_s: float | None = None, **told: Any) -> bool:
+    def git(self, *words: str, head: str = "", since_s: float | None = None, **reported: Any) -> bool:
         """Run git, and tell what it did; another git may be in the way, and then nothing happened, as a rule."""
         begun_s = time.monotonic()
         done = run_git(self.folder, *_NO_HOOKS, *words)
         ended_s = time.monotonic()
         if done.returncode == 0:
-            self.line.send(git=words[0], head=head, begun_s=since_s or begun_s, ended_s=ended_s, **told)
+            self.line.send(git=words[0], head=head, begun_s=since_s or begun_s, ended_s=ended_s, **reported)
         elif "lock" not in done.stderr:
             self.line.send(trouble=f"git {words}: {done.stderr}")
         return done.returncode == 0
@@ -65,17 +65,17 @@ class _Mover:
         with (Path(__file__)).open("rb") as turn:
             fcntl.flock(turn, fcntl.LOCK_EX)
             begun_s = time.monotonic()
-            told = {"head": new, "gone": old, "made": new}
-            if self.git("branch", "-m", old, new, **told):
+            reported = {"head": new, "gone": old, "made": new}
+            if self.git("branch", "-m", old, new, **reported):
                 return True
             is_half = not run_git(self.folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{new}").returncode
             # git says of this that the branch is renamed, but HEAD is not updated.
-            return is_half and self.git("symbolic-ref", "HEAD", f"refs/heads/{new}", since_s=begun_s, **told)
+            return is_half and self.git("symbolic-ref", "HEAD", f"refs/heads/{new}", since_s=begun_s, **reported)
 
     def switch(self, branch: str, *, is_new: bool = False) -> bool:
-        told = {"made": branch} if is_new else {}
+        reported = {"made": branch} if is_new else {}
         flags = ["-c"] if is_new else ["--ignore-other-worktrees"]
-        return self.git("switch", "--quiet", *flags, branch, head=branch, **told)
+        return self.git("switch", "--quiet", *flags, branch, head=branch, **reported)
 
 
 def moving(line: Line, worktree: str, home: str, others: Sequence[str], seed: int, steps: int, name: str = "") -> None:
@@ -123,7 +123,7 @@ def renaming(line: Line, worktree: str, home: str, seed: int, steps: int, name: 
 
 
 def following(line: Line, worktree: str, name: str, seed: int) -> None:
-    """Write to whatever is checked out, until told to stop: pairs, and what the files say."""
+    """Write to whatever is checked out, until asked to stop: pairs, and what the files say."""
     project = opened(worktree)
     chosen = random.Random(seed)
     number = 0
@@ -134,21 +134,21 @@ def following(line: Line, worktree: str, name: str, seed: int) -> None:
         try:
             if is_sync:
                 outcome = project.sync().outcome
-                told: dict[str, Any] = {"sync": True}
+                reported: dict[str, Any] = {"sync": True}
             else:
                 outcome = project.apply(**pair(key))
-                told = {}
+                reported = {}
         except KBError as error:
-            told = {"refused": error.code, "applied": error.applied, "message": error.message, "sync": is_sync}
+            reported = {"refused": error.code, "applied": error.applied, "message": error.message, "sync": is_sync}
         else:
-            told |= {"branch": outcome.branch, "seq": outcome.seq}
-        line.send(key=key, begun_s=begun_s, took_s=time.monotonic() - begun_s, **told)
+            reported |= {"branch": outcome.branch, "seq": outcome.seq}
+        line.send(key=key, begun_s=begun_s, took_s=time.monotonic() - begun_s, **reported)
         time.sleep(chosen.uniform(0, 0.01))
     project.close()
 
 
 def collecting(line: Line, root: str, name: str = "") -> None:
-    """Collect the stores of branches that are gone, until told to stop."""
+    """Collect the stores of branches that are gone, until asked to stop."""
     project = opened(root)
     rounds = 0
     while not line.is_spoken_to():

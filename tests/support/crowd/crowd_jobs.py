@@ -1,4 +1,4 @@
-"""What the members of a crowd do: each function is the whole life of one process, told and asked over its line.
+"""Jobs of the members of a crowd: each function is the whole life of one process, controlled over its line.
 
 A changeset ``pair`` writes two entities and the edge between them, so that half of it can be seen for what it is: in
 any head there are twice as many of these entities as there are such records.
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kbcore.clock import SystemClock
+from kbcore.editing.creation import Wish, make
 from kbcore.editing.documents import WriteTarget
-from kbcore.editing.making import Wish, make
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
 from kbcore.errors import KBError, LockTimeout
@@ -81,10 +81,10 @@ def _tell(line: Line, key: str, write: Callable[[], Any], **more: Any) -> None:
     try:
         answer = write()
     except KBError as error:
-        told = {"refused": error.code, "applied": error.applied, "message": error.message}
+        reported = {"refused": error.code, "applied": error.applied, "message": error.message}
     else:
-        told = {"seq": answer.seq, "duplicate": answer.duplicate, "branch": answer.branch}
-    line.send(key=key, begun_s=begun_s, took_s=time.monotonic() - begun_s, **told, **more)
+        reported = {"seq": answer.seq, "duplicate": answer.duplicate, "branch": answer.branch}
+    line.send(key=key, begun_s=begun_s, took_s=time.monotonic() - begun_s, **reported, **more)
 
 
 def _race(line: Line, project: Project, owner: str) -> None:
@@ -123,7 +123,7 @@ def _edited(project: Project, verb: str, key: str, value: str) -> Outcome:
 
 
 def reading(line: Line, root: str, name: str = "", pause_s: float = 0.0) -> None:
-    """Read until told to stop: every head is whole, and none is older than the one before."""
+    """Read until asked to stop: every head is whole, and none is older than the one before."""
     project = opened(root)
     last = reads = 0
     slowest_s = 0.0
@@ -153,7 +153,7 @@ def _seen(view: View) -> tuple[int, int, list[float]]:
 
 
 def compacting(line: Line, root: str, name: str = "") -> None:
-    """Compact when told to, after ``pause_s``; with ``die_at`` this process is killed at that call of its own."""
+    """Compact when asked to, after ``pause_s``; with ``die_at`` this process is killed at that call of its own."""
     while (asked := line.receive()) is not None and "stop" not in asked:
         fs = DyingFs(asked["die_at"]) if "die_at" in asked else LoggingFs(RealFs())
         project = opened(root, fs)
@@ -168,7 +168,7 @@ def compacting(line: Line, root: str, name: str = "") -> None:
 
 
 def first_using(line: Line, root: str, name: str = "") -> None:
-    """Use a branch when told its name, by writing a pair to it; with ``die_at`` this process is killed meanwhile."""
+    """Use a branch when it gets its name, by writing a pair to it; with ``die_at`` this process is killed meanwhile."""
     while (asked := line.receive()) is not None and "stop" not in asked:
         fs = DyingFs(asked["die_at"]) if "die_at" in asked else LoggingFs(RealFs())
         project = opened(root, fs)
@@ -182,7 +182,7 @@ def first_using(line: Line, root: str, name: str = "") -> None:
 
 
 def watching(line: Line, folder: str, name: str = "") -> None:
-    """Look for new stores until told to stop: what has the name of a branch is a whole store from the first moment."""
+    """Look for new stores until asked to stop: what has the name of a branch is a whole store from the first moment."""
     seen: set[Path] = set()
     while not line.is_spoken_to():
         for place in set(Path(folder).iterdir()) - seen:
@@ -196,7 +196,7 @@ def watching(line: Line, folder: str, name: str = "") -> None:
 
 
 def holding(line: Line, path: str, how: str, name: str = "") -> None:
-    """Hold a lock: until told to leave it, or until the end; some start another process meanwhile."""
+    """Hold a lock: until asked to leave it, or until the end; some start another process meanwhile."""
     children: list[Any] = []
     with lock.held(RealFs(), SystemClock(), Path(path), wait_s=10, command="kb sync"):
         if how == "forks":
@@ -216,7 +216,7 @@ def holding(line: Line, path: str, how: str, name: str = "") -> None:
 
 
 def taking(line: Line, path: str, name: str = "") -> None:
-    """Take a lock each time when told to, and tell when that was; or how it was refused, and after how long."""
+    """Take a lock each time when asked to, and report when that was; or how it was refused, and after how long."""
     fs, clock = RealFs(), SystemClock()
     while (asked := line.receive()) is not None and "stop" not in asked:
         line.send(begun=True)

@@ -1,6 +1,6 @@
-"""Who is about in a repository: agents over MCP, and people with git and the command line. Each is a thread here.
+"""The users of a repository: agents over MCP, and people with git and the command line. Each is a thread here.
 
-What they do is a process of its own each time, or a server; what they were told is kept for judgement. Some of these
+What they do is a process of its own each time, or a server; their answers are kept for judgement. Some of these
 processes are killed at a random moment.
 """
 
@@ -26,7 +26,7 @@ from tests.support.repository.project import req
 
 MOST_TRIES = 20
 PROGRAMS = Path(program()[0]).parent
-"""Where git's hooks find the installed ``kb``."""
+"""The folder in which git's hooks find the installed ``kb``."""
 
 
 def user_env(**more: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Agent:
             if is_fatal and attempt == 0:
                 # Before it is asked, while it is at it, or after that: the same is then sent to another server.
                 threading.Timer(self.random.uniform(0, 0.015), self._session.kill).start()
-            answer = self._told(key, "kb_upsert", **request)
+            answer = self._written(key, "kb_upsert", **request)
             if "refused" not in answer or not answer["retryable"]:
                 return
             time.sleep(0.01)
@@ -90,33 +90,33 @@ class Agent:
 
     def _remove(self, key: str) -> None:
         entity = {"id": key, "type": "req", "title": key, "status": "open"}
-        made = self._told(f"make-{key}", "kb_upsert", entities=[entity], changeset_id=f"make-{key}")
+        made = self._written(f"make-{key}", "kb_upsert", entities=[entity], changeset_id=f"make-{key}")
         if "seq" in made:
             item = {"id": key, "expected_version": made["seq"]}
-            self._told(f"drop-{key}", "kb_delete", entities=[item], expect_branch=made["branch"])
+            self._written(f"drop-{key}", "kb_delete", entities=[item], expect_branch=made["branch"])
 
     def _look(self) -> None:
         answer = self._asked("kb_query", type="req", where=[f"title=pair-{self.name}-0"], limit=2)
         if "error" not in answer and len(answer["entities"]) not in {0, 2}:
             self.wrong.append(f"{self.name} saw half of a changeset: {answer}")
 
-    def _told(self, key: str, tool: str, **request: Any) -> Message:
+    def _written(self, key: str, tool: str, **request: Any) -> Message:
         """Write, and keep how that ended."""
         killed, begun_s = self.killed, time.monotonic()
         answer = self._asked(tool, **request)
-        told: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s}
+        reported: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s}
         # What was sent first may have come to the branch that was checked out then; starting a server is no waiting.
         if self.killed > killed:
             self._unsure.add(key)
-        told |= {"again": key in self._unsure, "waited_s": self._waited_s}
+        reported |= {"again": key in self._unsure, "waited_s": self._waited_s}
         if "error" in answer:
             error = answer["error"]
-            told |= {"refused": error["code"], "applied": error["applied"], "retryable": error["retryable"]}
-            told |= {"message": error["message"]}
+            reported |= {"refused": error["code"], "applied": error["applied"], "retryable": error["retryable"]}
+            reported |= {"message": error["message"]}
         else:
-            told |= {"branch": answer["branch"], "seq": answer["seq"], "tool": tool}
-        self.answers.append(told)
-        return told
+            reported |= {"branch": answer["branch"], "seq": answer["seq"], "tool": tool}
+        self.answers.append(reported)
+        return reported
 
     def _asked(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool, of another server if this one was killed; no branch may be older than it was seen."""
@@ -162,16 +162,16 @@ class Person:
         branch = self.random.choice(self.branches)
         begun_s = time.monotonic()
         done = ran(self.folder, "git", "switch", "--quiet", "--ignore-other-worktrees", branch)
-        told: Message = {"begun_s": begun_s, "ended_s": time.monotonic(), "head": branch}
+        reported: Message = {"begun_s": begun_s, "ended_s": time.monotonic(), "head": branch}
         if done.returncode == 0:
-            self.moves.append(told)
+            self.moves.append(reported)
         elif "lock" not in done.stderr:
             self.wrong.append(f"git switch {branch}: {done.stderr}")
         if "report is in" in done.stderr or "Traceback" in done.stderr:
             self.wrong.append(f"a hook: {done.stderr}")
 
     def _apply(self, key: str) -> None:
-        self._told(key, "apply", "-", stdin=json.dumps(pair(key)))
+        self._written(key, "apply", "-", stdin=json.dumps(pair(key)))
 
     def _keep(self, key: str) -> None:
         words = self.random.choice([("sync",), ("compact",), ("gc",), ("status",), ("verify",), ("check",)])
@@ -208,7 +208,7 @@ class Person:
         words = self.random.choice([("apply", "-"), ("sync",), ("compact",), ("gc",), ("branch", "ensure", "main")])
         self._stopped(signal.SIGKILL, *words, within_s=0.5, stdin=json.dumps(pair(key)))
         if words[0] == "apply":
-            self._told(key, *words, stdin=json.dumps(pair(key)), again=True)
+            self._written(key, *words, stdin=json.dumps(pair(key)), again=True)
 
     def _stopped(self, number: signal.Signals, *words: str, within_s: float, stdin: str = "") -> tuple[int, str]:
         """Run a command, send it a signal at some moment, and return its status and what it said."""
@@ -223,14 +223,14 @@ class Person:
             timer.join()
         return running.returncode, said
 
-    def _told(self, key: str, *words: str, stdin: str, again: bool = False) -> None:
+    def _written(self, key: str, *words: str, stdin: str, again: bool = False) -> None:
         begun_s = time.monotonic()
         done = ran(self.folder, *program(), "--json", *words, stdin=stdin)
         answer = json.loads(done.stdout)
-        told: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s, "again": again}
+        reported: Message = {"key": key, "begun_s": begun_s, "took_s": time.monotonic() - begun_s, "again": again}
         if "error" in answer:
             error = answer["error"]
-            told |= {"refused": error["code"], "applied": error["applied"], "message": error["message"]}
+            reported |= {"refused": error["code"], "applied": error["applied"], "message": error["message"]}
         else:
-            told |= {"branch": answer["branch"], "seq": answer["seq"]}
-        self.answers.append(told)
+            reported |= {"branch": answer["branch"], "seq": answer["seq"]}
+        self.answers.append(reported)

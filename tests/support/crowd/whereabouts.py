@@ -1,4 +1,4 @@
-"""What worktrees had checked out and when, and whether what was written meanwhile went there and stayed.
+"""The branches that worktrees had checked out over time, and whether what was written meanwhile is on them.
 
 The answers of writers are messages: ``key`` is the changeset's id, ``begun_s`` and ``took_s`` say when, and ``branch``
 and ``seq`` where; or ``refused`` is the code of an error and ``applied`` what it said.

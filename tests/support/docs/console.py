@@ -5,6 +5,8 @@ A page begins in a fresh repository, and its blocks run one after the other. Com
 ``<!-- console: in the example project -->``  the next blocks run in a fresh copy of the project of ``kb demo``,
                                               after ``kb init`` and ``kb sync``
 ``<!-- console: in a new repository -->``     the next blocks run in a fresh repository
+``<!-- console: in KB's own repository -->``  the next blocks run in a fresh repository with KB's own documents, after
+                                              ``kb init`` and ``kb sync``
 ``<!-- file: PATH -->``                       the next block of any language is written to PATH
 ``<!-- tool: NAME -->``                       the next block holds the arguments of a call over MCP, which must succeed
 
@@ -34,7 +36,9 @@ from typing import NamedTuple
 
 from kbcli import app
 from kbcli.demo import client
-from tests.support.processes.cli import path_with_kb
+from kbcore.logic.engine.installation import ENGINE_VARIABLE
+from tests.support.logic.engines import engine_folders
+from tests.support.processes.cli import path_with_kb, write
 from tests.support.processes.forked import stand_in
 from tests.support.repository.repos import git, git_env
 
@@ -48,7 +52,7 @@ _COMMENTS = re.compile(rf"(?:{_COMMENT.pattern}\n+)+\Z")
 _STATUS = re.compile(r"\s+# status (\d+)\Z")
 _SHELL_WORDS = frozenset("|<>;&$`*?~")
 _BARE = re.compile(r"'[^']*'")
-"""What the shell leaves as it is."""
+"""Characters that the shell leaves as they are."""
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z| UTC|[+-]\d\d:?\d\d)?"), "TIME"),
     (re.compile(r" \((?:less than a|\d+) \w+ ago\)"), ""),
@@ -93,7 +97,7 @@ class Step(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The result of a command."""
 
     step: Step
     status: int
@@ -103,8 +107,8 @@ class Ended(NamedTuple):
         """Return what is not as the page says, or the empty text."""
         if self.status != self.step.status:
             return f"$ {self.step.line}\nended with status {self.status}, not {self.step.status}:\n{self.output}"
-        came_back = _settled(self.output)
-        if not _pattern(self.step.shown).fullmatch(came_back + "\n" if came_back else ""):
+        output_text = _settled(self.output)
+        if not _pattern(self.step.shown).fullmatch(output_text + "\n" if output_text else ""):
             return f"$ {self.step.line}\nThe page shows:\n{self.step.shown}\nThis came back:\n{self.output}"
         return ""
 
@@ -158,9 +162,11 @@ def run_page(text: str, folder: Path) -> Iterator[tuple[Block, list[Ended]]]:
 @contextlib.contextmanager
 def environment(folder: Path) -> Iterator[dict[str, str]]:
     """Let this process and what it starts see no settings of the user's, no home of theirs, and ``kb`` on the PATH."""
+    chosen = {name: value for name, value in os.environ.items() if name == ENGINE_VARIABLE}
     home = folder / "home"
     home.mkdir(exist_ok=True)
     env = {name: value for name, value in git_env().items() if not name.startswith(("GIT_AUTHOR", "GIT_COMMITTER"))}
+    env |= engine_folders() | chosen
     env |= {
         "PATH": path_with_kb(),
         "PYTHONPATH": str(ROOT),
@@ -192,6 +198,14 @@ def _made(folder: Path, place: str) -> Path:
         home = folder / "waymark"
         shutil.copytree(_example(), home, symlinks=True)
         return home
+    if place == "in KB's own repository":
+        home = folder / "kb"
+        home.mkdir(parents=True)
+        _initialise(home)
+        listed = git(ROOT, "ls-files", "-z", ".kb", "docs").split("\0")
+        write(home, {name: (ROOT / name).read_text(encoding="utf-8") for name in filter(None, listed)})
+        _prepare(home)
+        return home
     raise ValueError(f"no such place: {place}")
 
 
@@ -211,10 +225,15 @@ def _example() -> Path:
     _initialise(home)
     git(home, "add", "--all")
     git(home, "commit", "--quiet", "-m", "Waymark as it is today")
+    _prepare(home)
+    return home
+
+
+def _prepare(home: Path) -> None:
+    """Set up KB in a project and take its documents in."""
     with contextlib.chdir(home), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for words in (["init", "--no-hooks"], ["sync"]):
             assert app.main(words) == 0
-    return home
 
 
 _KEPT: list[tempfile.TemporaryDirectory[str]] = []

@@ -1,6 +1,6 @@
 """Writes the generated blocks of the documentation: ``python -m tests.support.docs.regenerate_docs``.
 
-A block stands in its page between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; what is around it is
+A block is in its page between ``<!-- generated: NAME -->`` and ``<!-- end of NAME -->``; what is around it is
 written by hand. To add one, put the two comments into the page and a line into ``BLOCKS``.
 """
 
@@ -43,7 +43,7 @@ class Block(NamedTuple):
         return DOCS / self.page
 
     def current(self) -> str:
-        """Return what stands in the page now."""
+        """Return the text in the page now."""
         start, end = self._bounds(self.path.read_text(encoding="utf-8"))
         return self.path.read_text(encoding="utf-8")[start:end]
 
@@ -104,13 +104,13 @@ def kip_code_table() -> str:
 
 
 def failure_table() -> str:
-    """Return the table of how the errors of KB are told in KIP."""
+    """Return the table of the errors of KB as KIP reports them."""
     rows = []
     for error in error_classes():
-        told = KIP_CODES.get(error.code)
-        if told:
-            hint = for_shell(told.hint or error.default_hint)
-            rows.append(f"| `{error.code}` | `{told.code.code}` {told.code.name} | {error.applied} | {hint} |")
+        reported = KIP_CODES.get(error.code)
+        if reported:
+            hint = for_shell(reported.hint or error.default_hint)
+            rows.append(f"| `{error.code}` | `{reported.code.code}` {reported.code.name} | {error.applied} | {hint} |")
     return "\n".join(["| error of KB | in KIP | applied | what to do |", "|---|---|---|---|", *rows])
 
 

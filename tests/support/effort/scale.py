@@ -1,13 +1,15 @@
-"""How much of a fault test is run: a slice in the everyday suite, all of it on every merge, without end in a soak.
+"""The part of a fault test that is run: a slice in the everyday suite, all of it on every merge, without end in a soak.
 
 ``KB_FAULT`` says which (``slice``, ``merge`` or ``soak``); ``KB_FAULT_SEED`` replays a run; in a soak
-``KB_FAULT_ROUND`` gives each round other seeds, and no test begins after ``KB_FAULT_UNTIL``.
+``KB_FAULT_ROUND`` gives each round other seeds, and no test begins after ``KB_FAULT_UNTIL``. ``KB_TEST_DAY`` replays
+the slice of another day, or with ``all`` those of all days.
 """
 
 from __future__ import annotations
 
 import os
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,7 +19,17 @@ T = TypeVar("T")
 
 SCALE: Final = os.environ.get("KB_FAULT", "slice")
 SEED: Final = int(os.environ.get("KB_FAULT_SEED", "20261121")) + int(os.environ.get("KB_FAULT_ROUND", "0"))
-"""What all random choices of the fault tests begin with."""
+"""The seed of all random choices of the fault tests."""
+
+_DAY: Final = os.environ.setdefault("KB_TEST_DAY", str(int(time.time()) // 86_400))
+DAY: Final = 0 if _DAY == "all" else int(_DAY)
+"""The number of the day since 1970, which the workers of one run inherit: midnight comes to all of them at once."""
+
+IS_SLICED: Final = SCALE == "slice" and _DAY != "all"
+"""Tests with the mark ``sliced`` run in part."""
+
+DAYS: Final = 4
+"""A test that is long by itself is in the slice of one of so many days."""
 
 UNTIL_S: Final = float(os.environ.get("KB_FAULT_UNTIL", "inf"))
 """The time of the clock, in seconds since 1970, after which no test is begun."""
@@ -45,6 +57,17 @@ def spread(points: Sequence[T], of_slice: int) -> Sequence[T]:
         return points
     last = max(of_slice - 1, 1)
     return [points[number * (len(points) - 1) // last] for number in range(of_slice)]
+
+
+def share(name: str, cases: Sequence[T], most: int) -> Sequence[T]:
+    """Return at most so many of a test's cases, evenly spread: others each day until all of them were in one."""
+    step = -(-len(cases) // most)
+    return cases[turn(name, step) :: step] if step else cases
+
+
+def turn(name: str, count: int) -> int:
+    """Return the number below ``count`` that a test of this name has today: another one each day."""
+    return (zlib.crc32(name.encode()) + DAY) % count
 
 
 def each_value_once(cases: Sequence[Mapping[str, str]]) -> list[int]:

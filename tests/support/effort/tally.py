@@ -1,4 +1,4 @@
-"""How often each fault test tried something, and how often it went wrong: kept, added up and shown as a table."""
+"""Counts of what each fault test tried, and of what failed: kept, added up and shown as a table."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _CUT_OFF = tuple(" \t\n,;:([{")
 
 
 class Target(NamedTuple):
-    """What is fuzzed: where its inputs begin, how often one is sealed anew, and what reads it.
+    """A target of the fuzzer: its first inputs, how often one gets a new checksum, and what reads it.
 
     ``use`` returns the errors and problems that it found as values; a ``KBError`` is an answer as well. What else it
     raises is a violation.
@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a run came to: inputs tried, answers by kind, and violations with the target and number of their input."""
+    """The result of a run: inputs tried, answers by kind, and violations with the target and number of their input."""
 
     tried: int
     answers: dict[str, int]
@@ -86,7 +86,7 @@ def faults_of(answer: Any) -> Iterator[str]:
     elif isinstance(answer, Problem):
         yield from _unclear(answer.message, is_sentence=True)
         yield from _unclear(answer.hint, is_sentence=True) if answer.hint else ()
-    else:  # a problem of a file, which is shown behind its place
+    else:  # a problem of a file, which is shown after its place
         yield from _unclear(answer.message)
         yield from _unclear(answer.hint, is_sentence=True)
 

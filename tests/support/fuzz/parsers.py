@@ -1,4 +1,4 @@
-"""What the fuzzer gives its inputs to: each parser of something that others write, and what its inputs begin with."""
+"""Targets of the fuzzer: each parser of something that others write, and the inputs that it begins with."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _changeset(folder: str, *, is_deletion: bool = False, is_yaml: bool = False)
         else:
             tree = json_reader.read(text)
             root, faults = tree.root, tree.problems
-        if faults:
+        if any(fault.severity == "error" for fault in faults):
             return faults
         return (changeset.parse_deletion if is_deletion else changeset.parse)(root).problems
 
@@ -190,10 +190,10 @@ def _schema() -> Target:
     return _settings("schema", lambda text: load_schema({".kb/schema/a.yaml": text}))
 
 
-def _rules() -> Target:
+def _rules(folder: str, path: str) -> Target:
     from kbcore.rules import load_rules
 
-    return _settings("rules", lambda text: load_rules({".kb/rules/a.yaml": text}))
+    return _settings(folder, lambda text: load_rules({path: text}))
 
 
 def _query() -> Target:
@@ -410,7 +410,8 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "feature": lambda: _extracted("gherkin", "a.feature", "feature"),
     "config": _config,
     "schema": _schema,
-    "rules": _rules,
+    "rules": lambda: _rules("rules", ".kb/rules/a.yaml"),
+    "prologrules": lambda: _rules("prologrules", ".kb/rules/a.pl"),
     "query": _query,
     "message": _message,
     "arguments": _arguments,

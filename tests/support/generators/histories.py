@@ -33,7 +33,7 @@ from kbcore.view.fold import FoldedRecord, fold
 from tests.support.effort.scale import tries
 
 FACTOR = int(os.environ.get("KB_TEST_FACTOR", "1"))
-"""How many times as many examples as usual the laws are tried on."""
+"""The factor by which the laws are tried on more examples than usual."""
 
 LINEAGE = "f" * 64
 STORE_ID = "e" * 32
@@ -242,7 +242,7 @@ def _version(state: State, op: Operation) -> int:
 
 
 def basis_at(entries: Sequence[FoldedRecord], seq: int) -> BaseStamp:
-    """Return what a view stands on that has taken in the first ``seq`` entries."""
+    """Return the basis of a view that has taken in the first ``seq`` entries."""
     if seq == 0:
         return BaseStamp(STORE_ID, LINEAGE, 0, LINEAGE, "", "journal-0000000001.jsonl", 0)
     last = entries[seq - 1]
@@ -276,18 +276,18 @@ def lines_of(state: State, known: Iterable[KnownChangeset] = ()) -> list[bytes]:
     return list(canonical.lines(state, known))
 
 
-def standing(state: State) -> dict[str, bool]:
-    """Return, for each link, whether it stands by the rule alone: both ends exist and the type is known."""
+def resolved_links(state: State) -> dict[str, bool]:
+    """Return, for each link, whether it is resolved by the rule alone: both ends exist and the type is known."""
     found: dict[str, bool] = {}
 
-    def stands(link: Link) -> bool:
+    def is_resolved(link: Link) -> bool:
         if link.id not in found:
             found[link.id] = bool(link.type) and all(exists(end) for end in (link.from_id, link.to_id))
         return found[link.id]
 
     def exists(end: str) -> bool:
-        return end in state.nodes or (end in state.links and stands(state.links[end]))
+        return end in state.nodes or (end in state.links and is_resolved(state.links[end]))
 
     for link in state.links.values():
-        stands(link)
+        is_resolved(link)
     return found

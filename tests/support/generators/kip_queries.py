@@ -58,7 +58,7 @@ LIMITS = [None, None, s.Count(1), s.Count(3)]
 CLAUSES = [1, 1, 1, 2, 2, 3]
 WIDTHS = [1, 1, 1, 2]
 SOME = [0] * 7 + [1, 1, 2]
-"""How many there are of what makes an answer dear: most queries are cheap."""
+"""The numbers of what makes an answer expensive: most queries are cheap."""
 ORDERS = [0] * 10 + [1, 1, 2]
 
 

@@ -198,14 +198,14 @@ def commands(*, with_placeholders: bool = False) -> Any:
 
 def without_places(tree: Any) -> Any:
     """Return a tree as JSON text without its places: two trees that say the same give the same, 1 and 1.0 do not."""
-    return msgspec.json.encode(_bare(tree))
+    return msgspec.json.encode(_without_places(tree))
 
 
-def _bare(node: Any) -> Any:
+def _without_places(node: Any) -> Any:
     if isinstance(node, msgspec.Struct):
-        fields = {name: _bare(getattr(node, name)) for name in node.__struct_fields__ if name != "at"}
+        fields = {name: _without_places(getattr(node, name)) for name in node.__struct_fields__ if name != "at"}
         return {"node": type(node).__name__, **fields}
-    return [_bare(one) for one in node] if isinstance(node, tuple) else node
+    return [_without_places(one) for one in node] if isinstance(node, tuple) else node
 
 
 def _members(values: dict[str, s.JsonValue]) -> s.Object:

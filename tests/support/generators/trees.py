@@ -35,7 +35,7 @@ BROKEN = (
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """One change of a tree: how it is told, the paths that it touches, and what makes it below a root."""
+    """One change of a tree: its name, the paths that it touches, and what makes it below a root."""
 
     story: str
     touched: tuple[str, ...]
@@ -54,7 +54,7 @@ class Edits:
         self.links: set[str] = set()
 
     def next(self) -> Edit:
-        """Return the next edit; its place in the order counts, each stands on the one before."""
+        """Return the next edit; its place in the order counts, each builds on the one before."""
         kinds = [self._write] * 8 + [self._manifest]
         if self.files:
             kinds += [self._delete, self._delete, self._rename, self._rename, self._move_folder, self._drop_folder]

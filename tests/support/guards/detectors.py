@@ -45,7 +45,7 @@ ENDED = "a test never came to its end"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Which guards to take out, and which tests have to miss them."""
+    """The guards to take out, and the tests that have to fail without them."""
 
     places: tuple[str, ...]
     """Modules, or functions of modules as "module:Class.function"."""
@@ -82,14 +82,14 @@ def wanted(request: Request) -> list[Mutant]:
 
 def caught(request: Request, folder: Path) -> dict[str, str]:
     """Return for each mutant of a request the test that caught it, empty for none. ``folder`` is for files."""
-    result, told = folder / "result.json", folder / "request.json"
+    result, reported = folder / "result.json", folder / "request.json"
     request = msgspec.structs.replace(request, result=str(result))
-    told.write_bytes(msgspec.json.encode(request))
+    reported.write_bytes(msgspec.json.encode(request))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST")}
-    environment |= {"KB_FAULT": "slice", "KB_FAULT_SEED": str(scale.SEED), "KB_FAULT_ROUND": "0"}
+    environment |= {"KB_FAULT": "slice", "KB_FAULT_SEED": str(scale.SEED), "KB_FAULT_ROUND": "0", "KB_TEST_DAY": "all"}
     for name in (tally.KEPT_IN, "KB_FAULT_UNTIL"):  # the time of a soak is over long before all mutants are tried
         environment.pop(name, None)
-    command = [sys.executable, "-m", "tests.support.guards.detectors", str(told)]
+    command = [sys.executable, "-m", "tests.support.guards.detectors", str(reported)]
     with tempfile.TemporaryDirectory(prefix="kb-test-") as left:  # by copies, which end without tidying up
         environment["TMPDIR"] = left
         ended = subprocess.run(
@@ -207,7 +207,7 @@ class Control:
                 resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
                 answer.write_text(json.dumps(run()), encoding="utf-8")
                 status = 0
-            except BaseException:  # noqa: BLE001 - it is told, and the copy must not go on as if it were the first
+            except BaseException:  # noqa: BLE001 - it is reported, and the copy must not go on as if it were the first
                 traceback.print_exc()
             finally:
                 os._exit(status)
@@ -222,7 +222,7 @@ class Control:
 
 
 class _Order:
-    """Which tests to try first: those that caught others in this function or module, or that took out the like of it
+    """The order of tests: first those that caught others in this function or module, or that took out the like of it
     elsewhere, or that mirror the module; then the shortest.
     """
 

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 TRANSLATING = frozenset({"explained", "suppress"})
-"""What surrounds a block and matters only when an error passes."""
+"""Statements around a block that matter only when an error passes."""
 
 
 class Mutant(msgspec.Struct, frozen=True):

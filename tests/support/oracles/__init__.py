@@ -1,4 +1,4 @@
-"""What the right answer is, computed slowly and obviously, or frozen by a release.
+"""Right answers, computed in a slow and simple way, or frozen by a release.
 
 It offers references for KIP, text search and releases. It never shares code with what it judges.
 """

@@ -4,7 +4,7 @@ Run once a release, and once for each step of the vocabulary.
 
 The result is ``tests/golden/VERSION-vocabulary-NUMBER``: ``kb`` is what is ``.kb`` in a repository, ``files`` are
 its documents, ``answers.json`` is what was asked of it and answered. Nothing in it names a machine. It is never made
-anew: later releases must read it as it is.
+again: later releases must read it as it is.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ QUESTIONS: tuple[tuple[str, ...], ...] = (
     ("show", "REQ-1"),
     ("schema", "fact"),
 )
-"""What is asked of every branch; and how everything stood at its seqs, and what its records did."""
+"""The questions to every branch; the state at each of its seqs, and what its records did."""
 OPERATIONS = ("put", "drop", "link", "unlink", "source", "forget")
 MEMBERS = ('"clock":"2026', '"repair":"', '"message":"', '"warnings":[', '"commit":"', '"session":"', '"epoch":"')
 
@@ -254,8 +254,8 @@ def make(target: Path) -> None:
     (target / ANSWERS).write_text("{" + "\n".join(lines) + "\n}}\n", encoding="utf-8")
     for path in target.rglob("*"):
         names = [name for name in (folder, socket.gethostname(), getpass.getuser(), str(Path.home())) if len(name) > 1]
-        told = [name for name in names if path.is_file() and name.encode() in path.read_bytes()]
-        assert not told, f"{path} names this machine: {told}"
+        reported = [name for name in names if path.is_file() and name.encode() in path.read_bytes()]
+        assert not reported, f"{path} names this machine: {reported}"
     lines = [f"{digest}  {name}\n" for name, digest in sums(target).items()]
     (target / SUMS).write_text("".join(lines), encoding="utf-8")
 

@@ -178,8 +178,8 @@ class Model:
         conflicts += joined(kept, lost, wins=wins)
         kept["attributes"]["aliases"] = [one for one in dict.fromkeys(aliases) if one != target[2]]
         self.gone([source])
-        told = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": missing}
-        return {"merged": True, "merged_concepts": 1, **told, "conflicts": in_order(conflicts)}
+        reported = {"links_repointed": repointed, "links_deduplicated": deduplicated, "attributes_filled": missing}
+        return {"merged": True, "merged_concepts": 1, **reported, "conflicts": in_order(conflicts)}
 
 
 def sureness(element: Mapping[str, Any]) -> float:

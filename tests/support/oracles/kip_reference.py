@@ -1,5 +1,7 @@
-"""What FIND means, slow and obvious: rows are dictionaries, elements the JSON that KIP shows, and every loop is written
-out. It shares no code with the engine but the tree and the names.
+"""The meaning of FIND, in a slow and simple way.
+
+Rows are dictionaries, elements the JSON that KIP shows, and every loop is written out. It shares no
+code with the engine but the tree and the names.
 
 A row maps variables to ids, names of predicates, or None; a variable that is not bound is not in the row.
 """

@@ -1,4 +1,4 @@
-"""What FIND shows of its solutions, slow and obvious: rows that are one, groups, aggregates and order."""
+"""The rows that FIND shows of its solutions, computed simply: rows that are one, groups, aggregates and order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RANKS = {"number": 0, "text": 1, "boolean": 2, "other": 3}
 
 
 class Key:
-    """Where a value stands in the total order; null is behind all others, whichever way."""
+    """Return the place of a value in the total order; null is after all others, in both directions."""
 
     def __init__(self, value: Any, *, descending: bool = False) -> None:
         self.value = value

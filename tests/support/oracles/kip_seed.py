@@ -17,7 +17,7 @@ class Statement(NamedTuple):
     refusal: str = ""
     reason: str = ""
     instead: tuple[str, ...] = ()
-    """What to send in its place."""
+    """The text to send in its place."""
 
 
 _SLEEP_TASK = """

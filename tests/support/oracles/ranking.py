@@ -1,4 +1,4 @@
-"""What a text search should find and in what order, read slowly off plain values: BM25 as FTS5 has it."""
+"""The results of a text search and their order, computed slowly from plain values: BM25 as FTS5 has it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def normal(text: str) -> str:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield what stands together: letters, single joints between them, and ``+`` or ``#`` behind."""
+    """Yield the parts of a word: letters, single joints between them, and ``+`` or ``#`` after them."""
     at = 0
     while at < len(text):
         if not is_letter(text[at]):
@@ -94,14 +94,15 @@ def wholes(piece: str) -> list[str]:
 
 def terms(piece: str) -> set[str]:
     """Return all terms by which a piece is found."""
-    found = {*wholes(piece), *(normal(one) for one in piece if is_wide(one)), *name_in_front(piece)}
+    found = {*wholes(piece), *(normal(one) for one in piece if is_wide(one)), *name_in_front(piece), *versions(piece)}
+    found |= {*unhyphenated(piece)}
     for run in runs(piece):
         found |= {*wholes(run), *parts(run)}
     return found - {""}
 
 
 def name_of(piece: str) -> tuple[str, str] | None:
-    """Return a numbered name in two: what stands before its number, and the number; None for another piece."""
+    """Return a numbered name in two: the text before its number, and the number; None for another piece."""
     digits = len(piece) - len(piece.rstrip(DIGITS))
     kind = piece[: len(piece) - digits]
     is_one = digits and len(kind) > 1 and kind[-1] in JOINTS and not any(one in DIGITS for one in kind)
@@ -112,6 +113,25 @@ def name_in_front(piece: str) -> list[str]:
     """Return the numbered name that a longer piece begins with, as a term."""
     cuts = (piece[:at] for at, one in enumerate(piece) if one in JOINTS)
     return [term for cut in cuts if name_of(cut) for term in wholes(cut)]
+
+
+def unhyphenated(piece: str) -> list[str]:
+    """Return two words of letters with a hyphen between them as the term of one word."""
+    before, hyphen, after = piece.partition("-")
+    return wholes(before + after) if hyphen and before.isalpha() and after.isalpha() else []
+
+
+def versions(piece: str) -> list[str]:
+    """Return the dotted numbers in a piece, each between other joints or the ends, without a ``v`` before it."""
+    plain = "".join(" " if one in "-_:@+#" else one for one in piece)
+    found = [one[1:] if one[0] in "vV" else one for one in plain.split(" ") if one]
+    return [one for one in found if "." in one and all(part and set(part) <= set(DIGITS) for part in one.split("."))]
+
+
+def version_of(piece: str) -> str:
+    """Return the numbers of a piece that is a version as a whole; "" of another one."""
+    found = versions(piece)
+    return found[0] if found and piece in {found[0], f"v{found[0]}", f"V{found[0]}"} else ""
 
 
 def leaves(value: Any) -> Iterator[str]:
@@ -176,18 +196,28 @@ class Corpus:
             held = [id_ for id_ in among if any(self._weight(id_, one) for word in rare for one in word.loose)]
             found = {id_: scores[id_] for id_ in held if scores[id_] >= 0.5 * best}
         exact = normal(text.strip())
+        joined = [
+            one
+            for piece in pieces(text)
+            if not self._as_name(piece) and len(runs(piece)) > 1
+            for one in wholes(version_of(piece) or piece)
+        ]
         names = words[0].exact if len(words) == 1 and name_of(words[0].text) else []
 
         def is_it(id_: str) -> bool:
             return (len(id_) == len(text.strip()) and normal(id_) == exact) or normal(id_) in names
 
-        return {id_: found[id_] for id_ in sorted(found, key=lambda id_: (not is_it(id_), -found[id_], id_))}
+        def place(id_: str) -> tuple[bool, bool, float, str]:
+            holds_joined = any(self._weight(id_, one) for one in joined)
+            return not is_it(id_), not holds_joined, -found[id_], id_
+
+        return {id_: found[id_] for id_ in sorted(found, key=place)}
 
     def _is_hopeless(self, words: Sequence[Word], known: Sequence[Word]) -> bool:
-        told = [self._rarity(self._holders(word.loose)) for word in known]
+        reported = [self._rarity(self._holders(word.loose)) for word in known]
         rarest = self._rarity(1)
-        is_little = 2 * len(known) < len(words) or 2 * sum(told) < (len(words) - len(known)) * rarest
-        return not known or (is_little and max(told) < rarest / 2)
+        is_little = 2 * len(known) < len(words) or 2 * sum(reported) < (len(words) - len(known)) * rarest
+        return not known or (is_little and max(reported) < rarest / 2)
 
     def _all_or_heavy(self, words: Sequence[Word], among: set[str]) -> dict[str, float]:
         heavy = [word for word in words if not word.is_light]
@@ -223,9 +253,18 @@ class Corpus:
                 [last] = wholes(piece)
                 found.setdefault(last, spelled)
                 continue
-            for run in runs(piece):
+            version = version_of(piece)
+            for at, run in enumerate(runs(version or piece)):
+                with_v = [f"v{run}"] if version and at == 0 else []
                 for part in parts(run):
-                    found[part] = list(dict.fromkeys([*found.get(part, [part]), *wholes(piece), *wholes(run)]))
+                    own = [
+                        *found.get(part, [part]),
+                        *wholes(version or piece),
+                        *wholes(run),
+                        *with_v,
+                        *unhyphenated(piece),
+                    ]
+                    found[part] = list(dict.fromkeys(own))
                     last = part
         has_others = any(part not in STOP_WORDS | LIGHT_WORDS for part in found)
         last_part = [*found][-1]

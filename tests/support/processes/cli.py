@@ -35,7 +35,7 @@ def worded(text: str) -> str:
 
 
 class Ran(NamedTuple):
-    """How a call of ``kb`` ended."""
+    """The result of a call of ``kb``."""
 
     status: int
     out: str
@@ -64,7 +64,7 @@ def write(root: Path, files: Mapping[str, str | None]) -> None:
             path.write_text(content, encoding="utf-8")
 
 
-def read_anew(root: Path, kb: Callable[..., object]) -> None:
+def refresh_view(root: Path, kb: Callable[..., object]) -> None:
     """Let the view that is kept be that of the head, so that copies of the repository need build none."""
     shutil.rmtree(caches_at(root))
     kb("query")

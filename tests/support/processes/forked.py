@@ -26,13 +26,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple, Never
 
-from tests.support.processes.stand_in import ask, tell, told
+from tests.support.processes.stand_in import ask, receive_number, send_number
 from tests.support.repository.repos import git_env
 
 ROOT = Path(__file__).resolve().parents[3]
 _MODULES = {"kb": "kbcli.app", "kb-mcp": "kbmcp.server"}
 _LATER = ("difflib", "encodings.idna", "encodings.utf_8_sig", "gherkin", "pwd", "zoneinfo")
-"""What is imported while a command runs: another user may not be allowed to read this Python."""
+"""Modules that are imported while a command runs: another user may not be allowed to read this Python."""
 
 AS_ANOTHER = "KB_TEST_AS"
 """The variable that makes a fork another user: uid, gid, one more group and umask, with blanks between them."""
@@ -58,7 +58,7 @@ class Forked:
         self._line = ask(_mother(program), streams or its_own, arguments, env.items(), str(cwd))
         for fd in its_own:
             os.close(fd)
-        self.pid = told(self._line)
+        self.pid = receive_number(self._line)
         self.returncode: int | None = None
 
     def _pipes(self) -> tuple[int, int, int]:
@@ -71,7 +71,7 @@ class Forked:
         if self.returncode is None:
             if not select.select([self._line], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
-            self.returncode = told(self._line)
+            self.returncode = receive_number(self._line)
             self._line.close()
         return self.returncode
 
@@ -111,12 +111,12 @@ def _mother(program: str) -> str:
     """Return the address of the process that a program is a fork of; it ends with this one."""
     folder = Path(tempfile.mkdtemp(prefix="kb-test-"))
     address = str(folder / "line")
-    with socket.socket(socket.AF_UNIX) as door:
-        door.bind(address)
-        door.listen(_AT_ONCE)
-        command = [sys.executable, "-m", "tests.support.processes.forked", program, str(door.fileno())]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(_AT_ONCE)
+        command = [sys.executable, "-m", "tests.support.processes.forked", program, str(listener.fileno())]
         mother = subprocess.Popen(
-            command, cwd=ROOT, env=git_env(), stdin=subprocess.PIPE, pass_fds=[door.fileno()]
+            command, cwd=ROOT, env=git_env(), stdin=subprocess.PIPE, pass_fds=[listener.fileno()]
         )  # fmt: skip
 
     def end() -> None:
@@ -137,7 +137,7 @@ class _Asked(NamedTuple):
 def main() -> int:
     """Make a fork for every request; in a fork, return the status of the program."""
     program, descriptor = sys.argv[1:]
-    door = socket.socket(fileno=int(descriptor))
+    listener = socket.socket(fileno=int(descriptor))
     start: Callable[[Sequence[str]], int] | None = None
     running: dict[int, socket.socket] = {}
     ends, woken = os.pipe()
@@ -145,26 +145,32 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(woken)
     while True:
-        ready, _, _ = select.select([door, ends, sys.stdin], [], [])
+        ready, _, _ = select.select([listener, ends, sys.stdin], [], [])
         if ends in ready:
             os.read(ends, select.PIPE_BUF)
             _tell_of_the_ended(running)
-        if door in ready:
-            line, _ = door.accept()
+        if listener in ready:
+            line, _ = listener.accept()
             start = start or _imported(program)
             asked = _heard(line)
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                for one in (ends, woken, door.detach(), line.detach(), *(each.detach() for each in running.values())):
+                for one in (
+                    ends,
+                    woken,
+                    listener.detach(),
+                    line.detach(),
+                    *(each.detach() for each in running.values()),
+                ):
                     os.close(one)
                 _become(program, asked)
                 _end(start(asked.arguments))
             for fd in asked.streams:
                 os.close(fd)
             running[pid] = line
-            tell(line, pid)
+            send_number(line, pid)
         elif sys.stdin in ready:
             return 0
 
@@ -197,7 +203,7 @@ def _tell_of_the_ended(running: dict[int, socket.socket]) -> None:
         if pid == 0:
             return
         with running.pop(pid) as line, contextlib.suppress(BrokenPipeError):  # perhaps nobody waits any more
-            tell(line, os.waitstatus_to_exitcode(status))
+            send_number(line, os.waitstatus_to_exitcode(status))
 
 
 def _become(program: str, asked: _Asked) -> None:

@@ -20,7 +20,7 @@ class Line:
         self._read = b""
 
     def send(self, **message: Any) -> None:
-        """Say something; that the other is gone is told by reading, not here."""
+        """Send a message; reading reports that the other process is gone, and not this."""
         try:
             self.connection.sendall(json.dumps(message).encode() + b"\n")
         except (BrokenPipeError, ConnectionResetError):

@@ -57,7 +57,7 @@ def _live(line: Line, message: Message) -> None:
         module, _, name = message["job"].partition(":")
         getattr(importlib.import_module(f"tests.support.crowd.{module}"), name)(line, **message["given"])
         status = 0
-    except BaseException:  # noqa: BLE001 - the end of a process: all of it is told
+    except BaseException:  # noqa: BLE001 - the end of a process: all of it is reported
         line.send(failed=traceback.format_exc()[-3000:])
     finally:
         os._exit(status)

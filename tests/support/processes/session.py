@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,11 @@ class Gone(Exception):
 class Session:
     """One server and the client at its other end; one request at a time."""
 
-    def __init__(self, root: Path, *options: str, is_modern: bool = False) -> None:
-        env = environment({"PATH": f"{Path(program()[0]).parent}{os.pathsep}{os.environ['PATH']}"})
+    def __init__(
+        self, root: Path, *options: str, is_modern: bool = False, env: Mapping[str, str] | None = None
+    ) -> None:
+        path = f"{Path(program()[0]).parent}{os.pathsep}{os.environ['PATH']}"
+        env = environment({**(env or {}), "PATH": path})
         self._server = subprocess.Popen(
             [*program(), "-C", str(root), "mcp", *options],
             stdin=subprocess.PIPE,
@@ -66,7 +70,7 @@ class Session:
         """Close the server's input, and return the status that it ends with."""
         assert self._server.stdin
         assert self._server.stdout
-        with contextlib.suppress(BrokenPipeError):  # what a killed server was not told any more
+        with contextlib.suppress(BrokenPipeError):  # what a killed server does not get any more
             self._server.stdin.close()
         status = self._server.wait(WAIT_S)
         self._server.stdout.close()

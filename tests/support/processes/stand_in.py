@@ -1,6 +1,6 @@
 """Lets a program be run by a process that has imported it: ``python -SEs stand_in.py ADDRESS [ARGUMENT …]``.
 
-It stands where somebody starts the program, and ends with its status; ``forked`` has the other side.
+It is started in place of the program, and ends with its status; ``forked`` has the other side.
 Only what is quick to import is imported here. A signal to the stand-in does not reach the program.
 """
 
@@ -30,20 +30,20 @@ def ask(
     return line
 
 
-def tell(line: socket, number: int) -> None:
-    """Tell a number."""
+def send_number(line: socket, number: int) -> None:
+    """Send a number."""
     line.sendall(number.to_bytes(_NUMBER_BYTES, sys.byteorder, signed=True))
 
 
-def told(line: socket) -> int:
-    """Return the next number that is told."""
+def receive_number(line: socket) -> int:
+    """Return the next number that is received."""
     return int.from_bytes(line.recv(_NUMBER_BYTES), sys.byteorder, signed=True)
 
 
 def main() -> int:
     line = ask(sys.argv[1], (0, 1, 2), sys.argv[2:], os.environ.items(), os.getcwd())  # noqa: PTH109 - as above
-    told(line)
-    status = told(line)
+    receive_number(line)
+    status = receive_number(line)
     return status if status >= 0 else 128 - status  # as a shell says that a signal ended it
 
 

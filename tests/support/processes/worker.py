@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 from kbcore.errors import BranchMoved, LockTimeout
+from kbcore.logic.clauses import ClauseChange, NewClause
 from kbcore.storage.fs import RealFs
+from tests.support.repository.clauses import clause_store
 from tests.support.repository.project import Project, req
 
 
@@ -33,11 +35,20 @@ def sync(project: Project, name: str, count: int) -> int:
     return 0
 
 
+def clauses(project: Project, name: str, count: int) -> int:
+    """Add ``count`` clauses to the workspace, one record each; prints the ids that were acknowledged."""
+    for number in range(count):
+        added = NewClause(f"{name}({number}).", f"{name}-{number}", f"{name}/1")
+        [key] = clause_store(project).change(lambda _, added=added: ClauseChange([added])).ids
+        print(key, flush=True)
+    return 0
+
+
 def main() -> int:
     root, what, name, count = sys.argv[1:]
     project = Project(Path(root), fs=RealFs(), is_new=False)
     try:
-        return {"apply": apply, "sync": sync}[what](project, name, int(count))
+        return {"apply": apply, "sync": sync, "clauses": clauses}[what](project, name, int(count))
     except (LockTimeout, BranchMoved) as refused:
         print(refused.code, file=sys.stderr)
         return 3

@@ -10,7 +10,7 @@ from kbcore.git import find_repository
 from tests.support.repository.repos import git, git_env
 
 ENV = git_env()
-EVENTS = ["post-checkout", "post-merge", "post-rewrite", "post-commit"]
+EVENTS = ["post-checkout", "post-merge", "post-rewrite", "post-commit", "pre-commit"]
 NO_KB = ENV | {"PATH": "/usr/bin:/bin"}
 
 

@@ -1,4 +1,4 @@
-"""KIP commands carried out in a real repository, and what an agent is told of them."""
+"""KIP commands carried out in a real repository, and the errors that an agent gets."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class Kip:
             return self.written.result
 
     def refusal(self, text: str, parameters: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """Return what an agent is told of a command that is refused, after which nothing is written."""
+        """Return the error that an agent gets of a command that is refused, after which nothing is written."""
         before = self.seq()
         try:
             answer = self(text, parameters, **options)
         except KipRefused as error:
             assert self.seq() == before
-            told: dict[str, Any] = envelope(error)["error"]
-            return told
+            reported: dict[str, Any] = envelope(error)["error"]
+            return reported
         raise AssertionError(f"not refused: {answer}")
 
-    def told(self, text: str, parameters: Mapping[str, Any] | None = None) -> str:
+    def refusal_text(self, text: str, parameters: Mapping[str, Any] | None = None) -> str:
         """Return the code, the message and the hint of a refusal, as one text."""
         error = self.refusal(text, parameters)
         return f"{error['code']}: {error['message']} {error['hint']}"

@@ -1,7 +1,8 @@
-"""Where the stores and caches of a repository are: the one place that tests take it from."""
+"""The folders of the stores and caches of a repository: the one place that tests take them from."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Final
 
@@ -21,3 +22,13 @@ def stores_at(root: Path) -> Path:
 def caches_at(root: Path) -> Path:
     """Return the folder that holds the caches of the repository at ``root``."""
     return data_dir_of(git.find_repository(root)) / CACHE
+
+
+def emptied(root: Path, what: str) -> None:
+    """Delete what is in the folder of all stores, or in that of one, and keep the folder."""
+    folder = stores_at(root) if what == "all" else stores_at(root) / "main"
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -84,7 +84,7 @@ class Project:
         return next(iter(self.view().nodes([key])), None)
 
     def edges(self, key: str) -> set[tuple[str, str, str, bool]]:
-        """Return the links of an entity as (from, type, to, stands)."""
+        """Return the links of an entity as (from, type, to, is_resolved)."""
         return {(link.from_id, link.type, link.to_id, link.is_resolved) for link in self.view().touching([key])}
 
     def link(self, from_id: str, kind: str, to_id: str) -> Link:

@@ -6,16 +6,23 @@ import atexit
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from kbcore.storage.scratch import user_folder
+
 _WHEN = "2026-11-20T09:30:00Z"
 
 
 _HOME: Final = "KB_TEST_HOME"
+_DATA_HOME: Final = "KB_TEST_DATA_HOME"
+"""The data folder with the WebAssembly engine of Prolog."""
+OWN_DATA_HOME: Final = Path(sys.prefix, "share")
+"""That of this environment of Python, where ``make prolog`` installs it."""
 _XDG: Final = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 
 
@@ -24,6 +31,9 @@ def use_empty_home() -> None:
 
     The workers of one run use the same one; it is removed when the process that made it ends.
     """
+    is_own = (OWN_DATA_HOME / "kb" / "prolog").is_dir()
+    found = OWN_DATA_HOME if is_own else user_folder(os.environ, "XDG_DATA_HOME", ".local/share")
+    os.environ.setdefault(_DATA_HOME, str(found or OWN_DATA_HOME))
     for name in _XDG:
         os.environ.pop(name, None)
     if _HOME not in os.environ:
@@ -60,7 +70,7 @@ def run_git(
 ) -> subprocess.CompletedProcess[str]:
     """Run git in ``folder`` and return how it ended, whatever the status.
 
-    ``file`` remotes are allowed, and nothing is tidied up behind the test's back.
+    ``file`` remotes are allowed, and nothing is tidied up while a test runs.
     """
     return subprocess.run(
         ["git", "-c", "protocol.file.allow=always", "-c", "maintenance.auto=false", *map(str, arguments)],
@@ -146,7 +156,7 @@ def start_conflicting_rebase(repository: Path, branch: str = "feature", *, apply
 
 
 def set_trap(repository: Path, env: Mapping[str, str] | None = None) -> Path:
-    """Configure ``core.fsmonitor`` and a hook that leave a file behind when run; return that file's path."""
+    """Configure ``core.fsmonitor`` and a hook that leave a file when run; return that file's path."""
     marker = repository.parent / f"{repository.name}-trap-was-run"
     trap = repository.parent / f"{repository.name}-trap.sh"
     trap.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")

@@ -18,7 +18,7 @@ E = TypeVar("E")
 WAIT_S = 120.0
 """More than any machine needs, however busy; nobody waits that long unless something is wrong."""
 
-_STEP_S = 0.005
+_STEP_S = 0.02
 
 
 class Watched:
@@ -37,7 +37,7 @@ class Watched:
     def __enter__(self) -> Self:
         self._thread.start()
         try:
-            self.until_told(lambda event: isinstance(event, Checked) and event.is_first)
+            self.until_event(lambda event: isinstance(event, Checked) and event.is_first)
         except BaseException:
             self.end()
             raise
@@ -67,18 +67,18 @@ class Watched:
         while not is_so():
             if self.error:
                 raise self.error
-            assert time.monotonic() < end_s, f"{what or 'not so'} after {WAIT_S:g} s; told: {self.events}"
+            assert time.monotonic() < end_s, f"{what or 'not so'} after {WAIT_S:g} s; reported: {self.events}"
             time.sleep(_STEP_S)
 
-    def until_told(self, is_it: Callable[[Event], object], since: int = 0) -> Event:
-        """Wait until something was told, and return it; ``since`` passes over the first that were told."""
+    def until_event(self, is_it: Callable[[Event], object], since: int = 0) -> Event:
+        """Wait until something was reported, and return it; ``since`` skips so many of the first reports."""
         found: list[Event] = []
 
-        def is_told() -> bool:
+        def has_event() -> bool:
             found[:] = [event for event in self.events[since:] if is_it(event)]
             return bool(found)
 
-        self.until(is_told)
+        self.until(has_event)
         return found[0]
 
     def until_there(self, *keys: str, title: str = "") -> None:
@@ -96,15 +96,15 @@ class Watched:
 
     def until_follows(self, branch: str, since: int = 0) -> Following:
         """Wait until a branch is followed, and checked for the first time."""
-        told = self.until_told(
+        reported = self.until_event(
             lambda event: isinstance(event, Following) and event.answer.outcome.branch == branch, since
         )
-        self.until_told(lambda event: isinstance(event, Checked) and event.branch == branch, since)
-        assert isinstance(told, Following)
-        return told
+        self.until_event(lambda event: isinstance(event, Checked) and event.branch == branch, since)
+        assert isinstance(reported, Following)
+        return reported
 
     def of(self, kind: type[E]) -> list[E]:
-        """Return what was told of one kind."""
+        """Return the reports of one kind."""
         return [event for event in self.events if isinstance(event, kind)]
 
     def deleted(self) -> list[str]:
@@ -134,5 +134,5 @@ class Watched:
     def _run(self) -> None:
         try:
             self.watcher.run()
-        except BaseException as error:  # noqa: BLE001 - told to whoever waits, in another thread
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for, in another thread
             self.error = error

@@ -88,7 +88,7 @@ class Graph:
 
 
 class Texts:
-    """Where the text of a graph's entities is searched, filled once for each seq; no documents."""
+    """The text index of a graph's entities, filled once for each seq; without documents."""
 
     def __init__(self, graph: Any) -> None:
         self._graph = graph
@@ -143,7 +143,7 @@ def node(id_: str, type_: str = "req", **fields: Any) -> Node:
 
 
 def link(from_id: str, type_: str, to_id: str, **given: Any) -> Link:
-    """Return an edge that stands; ``files`` are the files that state it, none for a client's."""
+    """Return a resolved edge; ``files`` are the files that state it, none for a client's."""
     kind = given.get("kind", "")
     files: Sequence[str] = given.get("files", ())
     statements = tuple(sorted(Statement(path) for path in files)) or (Statement("", via="test"),)

@@ -15,7 +15,7 @@ from kbcore.view.view import View
 from tests.support.generators.histories import LINEAGE, basis_at
 
 WAYS = ("extend", "extend", "adopt", "adopt", "publish", "reopen")
-"""How a step of ``grown`` takes records in."""
+"""The way in which a step of ``grown`` takes records in."""
 
 
 def built(entries: Sequence[FoldedRecord], seq: int, room: Room | None = None) -> View:

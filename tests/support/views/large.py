@@ -30,15 +30,15 @@ def large_view(folder: Path, *, rows: int = ROWS, tail: int = 60) -> View:
         connection.execute(database.attaching_new(path, "base"))
         database.create_base(connection, "base")
         connection.execute(
-            "insert into base.node (id, type, name, title, status, tags, links, attributes, metadata, owners, path, "
-            "files, created_seq, version) "
-            "select id, 'req', id, 'title of ' || id, 'open', [], [], '{}', '{}', '{}', '', [], 1, 1 "
+            "insert into base.node (id, type, name, title, status, tags, links, attributes, metadata, contested, "
+            "owners, path, files, created_seq, version) "
+            "select id, 'req', id, 'title of ' || id, 'open', [], [], '{}', '{}', '{}', '{}', '', [], 1, 1 "
             f"from (select 'REQ-' || range as id from range({rows})) order by id"
         )
         connection.execute(
-            "insert into base.link (id, type, kind, from_id, to_id, is_resolved, attributes, metadata, statements, "
-            "owners, files, created_seq, version) "
-            "select 'link:' || id, 'depends_on', '', id, target, true, '{}', '{}', '[]', '{}', [], 1, 1 "
+            "insert into base.link (id, type, kind, from_id, to_id, is_resolved, attributes, metadata, contested, "
+            "statements, owners, files, created_seq, version) "
+            "select 'link:' || id, 'depends_on', '', id, target, true, '{}', '{}', '{}', '[]', '{}', [], 1, 1 "
             "from (select 'REQ-' || range as id, 'REQ-' || greatest(range - 1, 0) as target "
             f"from range(1, {rows})) order by id"
         )

@@ -20,7 +20,7 @@ from tests.support.generators.histories import FILES, IDS, LINKS, basis_at, draw
 from tests.support.views.grown import adopt, built
 
 GROUPS = 4
-"""So many graphs of few entities, which records of one history touch in turns: some records meet, others do not."""
+"""So many graphs of few entities, which records of one history touch in rotation: some records meet, others do not."""
 
 
 def renamed(end: str, group: int) -> str:

@@ -16,7 +16,8 @@ from kbcore.checks import judge
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced import written
 from kbcore.checks.introduced.compare import introduced
-from kbcore.editing.documents import FileEdit, WriteTarget, commit, framed
+from kbcore.editing.documents import WriteTarget, commit, framed
+from kbcore.editing.file_edits import FileEdit
 from kbcore.editing.renaming import rename
 from kbcore.editing.setting import set_fields
 from kbcore.rules import CheckReport
@@ -88,6 +89,7 @@ def test_a_document_that_was_put_back_is_what_was_confirmed(filled: Project) -> 
     assert suspects(outcome.warnings) == found_since(filled, 4) != []
 
 
+@pytest.mark.sliced
 def test_an_edge_to_another_text_is_suspect_and_is_not_said_again(filled: Project) -> None:
     filled.sync({FIRST: FILES[FIRST] + "More.\n"})
     assert found_since(filled, 2) != []
@@ -95,6 +97,7 @@ def test_an_edge_to_another_text_is_suspect_and_is_not_said_again(filled: Projec
     assert suspects(filled.apply(entities=[{"id": "REQ-1", "owner": "ann"}]).warnings) == []
 
 
+@pytest.mark.sliced
 def test_a_document_with_another_text_alone_makes_the_edges_to_it_suspect(filled: Project) -> None:
     edit = FileEdit(FIRST, FILES[FIRST].encode(), FILES[FIRST].replace("open", "'open'").encode())
     for dry_run in (True, False):
@@ -103,6 +106,7 @@ def test_a_document_with_another_text_alone_makes_the_edges_to_it_suspect(filled
     assert suspects(outcome.warnings) == found_since(filled, 2)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("ends", [("REQ-1", "REQ-9"), (CLIENT, "REQ-8")], ids=["target", "source"])
 def test_an_edge_that_was_suspect_before_a_rename_is_not_said_after_it(filled: Project, ends: tuple[str, str]) -> None:
     set_(filled, "REQ-1", "status=draft")
@@ -112,6 +116,7 @@ def test_an_edge_that_was_suspect_before_a_rename_is_not_said_after_it(filled: P
     assert set_(filled, key, "title=Other") == []
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("ends", [("REQ-1", "REQ-9"), (CLIENT, "REQ-8")], ids=["target", "source"])
 def test_an_edge_that_was_not_suspect_before_a_rename_is_said_after_it(filled: Project, ends: tuple[str, str]) -> None:
     rename(target(filled), *ends)
@@ -120,6 +125,7 @@ def test_an_edge_that_was_not_suspect_before_a_rename_is_said_after_it(filled: P
     assert [warning] == found_since(filled, 3)
 
 
+@pytest.mark.sliced
 def test_an_edge_that_was_suspect_before_its_file_moved_is_not_said_after_it(filled: Project) -> None:
     set_(filled, "REQ-1", "status=draft")
     filled.sync({SECOND: None, "docs/requirements/moved.md": FILES[SECOND]})
@@ -139,6 +145,7 @@ _step = st.one_of(
 )
 
 
+@pytest.mark.sliced
 @laws(15)
 @given(st.lists(_step, min_size=2, max_size=7))
 def test_the_warnings_are_those_of_the_rule_run_whole_before_and_after(steps: list[tuple[str, str, str]]) -> None:

@@ -27,6 +27,7 @@ def started(project: Project) -> Project:
     return project
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("name", "field"), [("statu", "status"), ("Status", "status"), ("prio", "priority"), ("ownr", "owner")]
 )

@@ -1,4 +1,4 @@
-"""What came since a seq, a time, a commit or a branch: only that is reported, and what was mended is told."""
+"""Violations since a seq, a time, a commit or a branch: only those are reported, and the fixed ones are counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kbcore.checks.introduced.since import Since, check_since
 from kbcore.errors import HistoryPruned, InvalidQuery, NotFound
 from kbcore.git import blobs
-from kbcore.git.kept import kept_of
+from kbcore.git.tracked_paths import kept_of
 from kbcore.maintenance.compacting import compact
 from kbcore.store import branches
 from tests.support.repository.places import stores_at
@@ -52,11 +52,11 @@ def test_only_what_came_since_a_seq_is_reported(project):
     assert ("unresolved-reference", "REQ-1") in new(project, "0")
 
 
-def test_what_was_mended_is_told(project):
+def test_what_was_corrected_is_reported(project):
     project.sync(BROKEN)
     project.sync({"docs/requirements/1.md": req("REQ-1")})
     found = since(project, "1").found
-    assert [one.rule for one in found.mended] == ["unresolved-reference"]
+    assert [one.rule for one in found.fixed] == ["unresolved-reference"]
     # It stood alone before as well: a link to nothing is none.
     assert found.report.violations == []
     assert found.report.ok
@@ -69,7 +69,7 @@ def test_a_name_that_is_no_utf_8_is_the_same_document_in_git_and_on_the_disk(pro
     project.sync()
     assert "unreadable-source" in {rule for rule, _ in new(project, "0")}
     found = since(project, "HEAD").found
-    assert (found.report.violations, found.mended) == ([], ())
+    assert (found.report.violations, found.fixed) == ([], ())
     repo, paths = project.workspace().repo, {path for (path,) in project.view().rows("select path from source")}
     assert paths <= set(blobs.tree_of(repo, project.machine.env, "HEAD"))
     assert kept_of(repo, project.machine.env, blobs.tree_of(repo, project.machine.env, "HEAD")).missing(paths) == set()
@@ -79,7 +79,7 @@ def test_a_line_that_shifts_introduces_nothing(project):
     project.sync({"docs/requirements/1.md": "---\nid: REQ-1\ntitle: [\n---\n"})
     project.sync({"docs/requirements/1.md": "---\nid: REQ-1\nstatus: open\ntitle: [\n---\n"})
     found = since(project, "1", only=["unreadable-source"]).found
-    assert (found.report.violations, found.mended) == ([], ())
+    assert (found.report.violations, found.fixed) == ([], ())
 
 
 def test_rules_of_the_project_judge_the_past_as_well(project):
@@ -102,7 +102,7 @@ def test_an_edge_that_a_commit_made_suspect_is_new_in_a_store_younger_than_both(
     found = since(project, first, only=["suspect-edge"]).found
     assert [(one.rule, one.id) for one in found.report.violations] == SUSPECT
     assert "REQ-1 has changed since; the edge was never confirmed." in found.report.violations[0].message
-    assert found.mended == ()
+    assert found.fixed == ()
     assert new(project, "HEAD", only=["suspect-edge"]) == []
 
 
@@ -111,9 +111,10 @@ def test_an_edge_that_changed_with_its_target_is_not_new_in_such_a_store(project
     commit(project, {"docs/requirements/1.md": req("REQ-1") + "\nnew\n", "docs/symbols.yaml": SYMBOLS})
     project.sync()
     found = since(project, first, only=["suspect-edge"]).found
-    assert (found.report.violations, found.mended) == ([], ())
+    assert (found.report.violations, found.fixed) == ([], ())
 
 
+@pytest.mark.sliced
 def test_what_a_client_confirms_in_such_a_store_is_not_new(project):
     first = commit(project, {**REQS, "docs/symbols.yaml": SYMBOLS})
     commit(project, {"docs/requirements/1.md": req("REQ-1", title="other")})
@@ -123,6 +124,7 @@ def test_what_a_client_confirms_in_such_a_store_is_not_new(project):
     assert new(project, first, only=["suspect-edge"]) == []
 
 
+@pytest.mark.sliced
 def test_what_such_a_store_saw_on_its_way_is_not_new(project):
     project.sync({**REQS, "docs/symbols.yaml": SYMBOLS})
     first = commit(project, {**REQS, "docs/symbols.yaml": SYMBOLS, "docs/requirements/1.md": req("REQ-1", title="o")})
@@ -131,10 +133,10 @@ def test_what_such_a_store_saw_on_its_way_is_not_new(project):
     project.sync()
     found = since(project, first, only=["suspect-edge"]).found
     assert [(one.rule, one.id) for one in found.report.violations] == [("suspect-edge", "m.g")]
-    assert found.mended == ()
+    assert found.fixed == ()
 
 
-def test_an_edge_that_was_suspect_at_the_commit_is_neither_new_nor_mended(project):
+def test_an_edge_that_was_suspect_at_the_commit_is_neither_new_nor_corrected(project):
     commit(project, {**REQS, "docs/symbols.yaml": SYMBOLS})
     project.sync()
     git(project.root, "branch", "other")
@@ -144,7 +146,7 @@ def test_an_edge_that_was_suspect_at_the_commit_is_neither_new_nor_mended(projec
     project.sync()
     assert "has changed at seq 2;" in since(project, "1", only=["suspect-edge"]).found.report.violations[0].message
     found = since(project, "other", only=["suspect-edge"]).found
-    assert (found.report.violations, found.mended) == ([], ())
+    assert (found.report.violations, found.fixed) == ([], ())
 
 
 def test_a_time_means_the_last_record_by_then(project):
@@ -155,6 +157,7 @@ def test_a_time_means_the_last_record_by_then(project):
     assert new(project, between) == [("unresolved-reference", "REQ-2")]
 
 
+@pytest.mark.sliced
 def test_a_commit_means_its_documents_whatever_was_synced_when(project):
     first = commit(project, BROKEN)
     commit(project, NEW)
@@ -177,8 +180,32 @@ def test_documents_that_git_ignores_count_as_they_are(project):
     assert new(project, "HEAD") == []
 
 
+def test_before_the_first_edge_orphans_is_not_run_and_what_it_found_before_is_not_fixed(project):
+    project.sync({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": req("REQ-2")})
+    project.sync({"docs/requirements/3.md": req("REQ-3")})
+    for seq in ("0", "1"):
+        found = since(project, seq).found
+        assert (found.report.violations, found.fixed) == ([], ()), seq
+        [orphans] = [run for run in found.report.rules if run.id == "orphans"]
+        assert (orphans.status, "no edge yet" in orphans.reason) == ("not_applicable", True), seq
+
+
+def test_the_entities_that_lose_the_last_edge_of_a_branch_are_new_orphans(project):
+    project.sync({"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": req("REQ-2", links="[REQ-1]")})
+    project.sync({"docs/requirements/3.md": req("REQ-3")})
+    project.sync({"docs/requirements/2.md": req("REQ-2")})
+    assert new(project, "2") == [("orphans", "REQ-1"), ("orphans", "REQ-2")]
+
+
+def test_an_entity_without_edges_is_not_new_when_others_get_the_first_edge(project):
+    project.sync({f"docs/requirements/{at}.md": req(f"REQ-{at}") for at in (1, 2, 3)})
+    project.sync({"docs/requirements/1.md": req("REQ-1", links="[REQ-2]"), "docs/requirements/4.md": req("REQ-4")})
+    assert new(project, "1") == [("orphans", "REQ-4")]
+
+
+@pytest.mark.sliced
 def test_what_a_client_stated_after_the_commit_was_made_is_new(project):
-    commit(project, BROKEN)
+    commit(project, BROKEN | {"docs/requirements/2.md": req("REQ-2", links="[REQ-1]")})
     project.sync()
     project.apply(entities=[{"id": "REQ-9", "type": "req", "title": "t9", "status": "open"}])
     # The store is younger than the commit, which the tests date back: all that a client stated came later.
@@ -192,7 +219,7 @@ def test_a_branch_means_where_the_two_parted(project):
     project.apply(entities=[{"id": "REQ-8", "type": "req", "title": "t8", "status": "open"}])
     project.switch("feature", create=True)
     project.apply(entities=[{"id": "REQ-9", "type": "req", "title": "t9", "status": "open"}])
-    commit(project, NEW)
+    commit(project, NEW | {"docs/requirements/7.md": req("REQ-7", links="[REQ-8]")})
     project.sync()
     git(project.root, "switch", "--quiet", "main")
     commit(project, {"docs/requirements/3.md": req("REQ-3", links="[GONE-3]")})
@@ -201,9 +228,10 @@ def test_a_branch_means_where_the_two_parted(project):
     assert found.point.seq == 2
     violations = {(one.rule, one.id) for one in found.found.report.violations}
     assert violations == {("unresolved-reference", "REQ-2"), ("orphans", "REQ-9")}
-    assert [(one.rule, one.id) for one in found.found.mended] == [("orphans", "REQ-1")]
+    assert [(one.rule, one.id) for one in found.found.fixed] == [("orphans", "REQ-8")]
 
 
+@pytest.mark.sliced
 def test_a_store_whose_branch_git_has_forgotten_still_says_where_they_parted(project):
     project.sync(BROKEN)
     project.switch("feature", create=True)
@@ -216,7 +244,7 @@ def test_a_store_whose_branch_git_has_forgotten_still_says_where_they_parted(pro
 def test_only_some_entities_are_looked_at_when_asked(project):
     project.sync(BROKEN)
     project.sync(NEW | {"docs/requirements/3.md": req("REQ-3", links="[GONE-3]")})
-    assert new(project, "1", ids=["REQ-3"]) == [("unresolved-reference", "REQ-3"), ("orphans", "REQ-3")]
+    assert new(project, "1", ids=["REQ-3"]) == [("unresolved-reference", "REQ-3")]
     with pytest.raises(NotFound):
         new(project, "1", ids=["REQ-33"])
 
@@ -262,6 +290,7 @@ def test_a_seq_that_was_pruned_is_refused(project):
     assert new(project, "2") == [("orphans", "REQ-4")]
 
 
+@pytest.mark.sliced
 def test_the_past_is_looked_at_without_touching_the_store(project):
     project.sync(BROKEN)
     first = commit(project, BROKEN)
@@ -273,7 +302,7 @@ def test_the_past_is_looked_at_without_touching_the_store(project):
     assert project.seq() == 2
 
 
-def test_a_file_that_went_since_a_commit_is_told(project):
+def test_a_file_that_went_since_a_commit_is_reported(project):
     symbols = "symbols:\n- {id: SYM-1, title: login, file: src/login.py}\n"
     commit(project, {"docs/symbols.yaml": symbols, "src/login.py": "a"})
     (project.root / "src/login.py").unlink()

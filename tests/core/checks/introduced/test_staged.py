@@ -1,4 +1,4 @@
-"""What a commit of the index would introduce: the index counts, whatever lies in the worktree."""
+"""The violations that a commit of the index would introduce: the index counts, whatever lies in the worktree."""
 
 from __future__ import annotations
 
@@ -68,6 +68,31 @@ def test_a_staged_document_is_judged_before_it_is_committed(project):
     assert project.seq() == 1
 
 
+def test_without_an_edge_orphans_is_not_run(tmp_path):
+    project = Project(tmp_path / "other")
+    commit_files(project.root, {"docs/requirements/1.md": req("REQ-1")})
+    project.sync()
+    stage(project, {"docs/requirements/2.md": req("REQ-2")})
+    report = look(project, ["orphans"]).found.report
+    assert (report.violations, [run.status for run in report.rules]) == ([], ["not_applicable"])
+    stage(project, {"docs/requirements/3.md": req("REQ-3", links="[REQ-1]")})
+    assert [one.id for one in violations(project, ["orphans"])] == ["REQ-2"]
+    project.close()
+
+
+@pytest.mark.parametrize("is_synced", [True, False], ids=["recorded", "not recorded"])
+def test_the_entities_that_lose_the_last_edge_of_a_commit_are_new_orphans(tmp_path, is_synced):
+    project = Project(tmp_path / "other")
+    linked = {"docs/requirements/1.md": req("REQ-1"), "docs/requirements/2.md": req("REQ-2", links="[REQ-1]")}
+    project.sync({} if is_synced else {"docs/requirements/1.md": req("REQ-1")})
+    commit_files(project.root, linked)
+    if is_synced:
+        project.sync()
+    stage(project, {"docs/requirements/2.md": req("REQ-2")})
+    assert [one.id for one in violations(project, ["orphans"])] == ["REQ-1", "REQ-2"]
+    project.close()
+
+
 def test_a_wrong_status_in_place_of_another_wrong_one_is_introduced(project):
     path = "docs/requirements/1.md"
     project.write({".kb/schema/a.yaml": "entities: {req: {statuses: [open, done], statusDefault: open}}\n"})
@@ -78,7 +103,7 @@ def test_a_wrong_status_in_place_of_another_wrong_one_is_introduced(project):
         stage(project, {path: req("REQ-1", status=status, links="[REQ-0]")})
         found = look(project, ["unknown-status"]).found
         assert [one.values for one in found.report.violations] == [(status,)]
-        assert [one.values for one in found.mended] == [("1",)]
+        assert [one.values for one in found.fixed] == [("1",)]
 
 
 def test_what_is_staged_counts_and_not_what_lies_in_the_worktree(project):
@@ -158,7 +183,7 @@ def test_what_stood_before_is_not_held_against_the_commit(project):
     stage(project, {"docs/requirements/3.md": req("REQ-3", links="[REQ-1, LOST]")})
     assert said(project) == ["REQ-3 links to LOST, but there is no LOST."]
     stage(project, {"docs/requirements/2.md": req("REQ-2", links="[REQ-1]")})
-    assert [one.id for one in look(project).found.mended] == ["REQ-2"]
+    assert [one.id for one in look(project).found.fixed] == ["REQ-2"]
 
 
 def test_the_first_commit_is_judged_as_well(tmp_path):
@@ -186,6 +211,7 @@ def test_a_linked_worktree_has_an_index_of_its_own(project, tmp_path):
     other.close()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("form", ["{}/.git/other-index", ".git/other-index"])
 def test_the_index_that_git_names_to_its_hooks_is_read(project, form):
     named = form.format(project.root)
@@ -273,6 +299,7 @@ def test_a_staged_source_file_asks_for_the_requirements_of_its_symbols(project):
     assert said(project) == []
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize(
     "comment",
     [
@@ -302,7 +329,7 @@ def test_a_comment_names_a_requirement_in_any_language(project, comment):
     ("comment", "id_"),
     [("# kb: implements", ""), ("# kb: implements ()", ""), ("# kb: implements the login", "the")],
 )
-def test_a_comment_that_names_nothing_is_told_as_that(project, comment, id_):
+def test_a_comment_that_names_nothing_is_reported_as_that(project, comment, id_):
     configure(project, "src/**")
     stage(project, {"src/a": comment})
     assert said(project) == [f"The comment names '{id_}', and there is no such requirement."]
@@ -344,7 +371,7 @@ def test_files_that_the_configuration_names_must_name_a_requirement(project):
     assert said(project) == ["S-2 implements no requirement.", "SYM-1 implements no requirement."]
 
 
-def test_comments_that_were_counted_and_are_no_facts_are_told_with_their_places(project):
+def test_comments_that_were_counted_and_are_no_facts_are_reported_with_their_places(project):
     configure(project, "src/**")
     symbol = "id: SYM-1, title: a, file: src/a.py, implements: REQ-1"
     text = "x\n# kb: implements REQ-1, REQ-0\n# kb: implements GONE\n"
@@ -359,6 +386,7 @@ def test_comments_that_were_counted_and_are_no_facts_are_told_with_their_places(
     assert look(project).comments == ()
 
 
+@pytest.mark.sliced
 def test_the_level_of_the_rule_is_set_like_any_other(project):
     stage(project, {MANIFEST: manifest("id: SYM-1, title: login")})
     for level, expected in (("warning", ["warning"]), ("off", [])):
@@ -369,7 +397,7 @@ def test_the_level_of_the_rule_is_set_like_any_other(project):
         violations(project, ["staged-symbols"])
 
 
-def test_a_staged_removal_of_a_file_that_a_symbol_names_is_told(project):
+def test_a_staged_removal_of_a_file_that_a_symbol_names_is_reported(project):
     commit_files(project.root, {MANIFEST: manifest("id: SYM-1, title: login, file: src/login.py"), "src/login.py": "a"})
     git(project.root, "rm", "--quiet", "--cached", "src/login.py")
     assert [one.id for one in violations(project, ["missing-file"])] == ["SYM-1"]
@@ -378,7 +406,7 @@ def test_a_staged_removal_of_a_file_that_a_symbol_names_is_told(project):
     assert violations(project, ["missing-file"]) == []
 
 
-def test_all_wrong_names_of_a_file_are_told_by_their_lines_and_only_the_first_with_a_suggestion(project):
+def test_all_wrong_names_of_a_file_are_reported_by_their_lines_and_only_the_first_with_a_suggestion(project):
     configure(project, "src/**")
     stage(project, {"src/a.py": "".join(f"x = {n}\n# kb: implements RQE-1\n" for n in range(30))})
     found = violations(project, ["staged-symbol"])
@@ -388,7 +416,7 @@ def test_all_wrong_names_of_a_file_are_told_by_their_lines_and_only_the_first_wi
     assert found[-1].hint == "Create the requirement first, or correct the comment."
 
 
-def test_a_symbol_whose_file_names_the_wrong_thing_is_told_once(project):
+def test_a_symbol_whose_file_names_the_wrong_thing_is_reported_once(project):
     stage(project, {MANIFEST: manifest("id: a.f, file: src/a.py"), "src/a.py": "# kb: implements REQ-11\n"})
     [found] = [one for one in violations(project) if one.rule == "staged-symbol"]
     assert found.message == "The comment names 'REQ-11', and there is no such requirement."

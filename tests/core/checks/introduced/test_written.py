@@ -1,4 +1,4 @@
-"""What a changeset introduces is said with its answer, whether it is written or only tried."""
+"""The answer to a changeset names the violations that it introduces, also in a dry run."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from kbcore.remedies import for_shell
 from kbcore.rules import CheckReport, acyclic, orphans
 from kbcore.store import apply, branches
 from kbcore.store.answers import Outcome
+from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.view.view import View
 from tests.support.generators.histories import laws
-from tests.support.repository.project import AUTHOR, Project, caches_at
+from tests.support.repository.project import AUTHOR, Project, caches_at, document
 from tests.support.repository.project import req as req_document
 
 CYCLE = "acyclic (error): depends_on forms a cycle: A → B → A."
@@ -78,15 +79,27 @@ def test_a_revert_and_its_dry_run_say_which_rules_they_break(linked: Project) ->
     workspace, seq = linked.workspace(), linked.seq()
     for dry_run in (True, False):
         options = UndoOptions(dry_run=dry_run)
-        outcome = written.revert(workspace, "main", AUTHOR, [seq], options, follows_head=True)
+        outcome = written.undone(undo.revert, workspace, "main", AUTHOR, [seq], options=options, follows_head=True)
         assert outcome.warnings[-1] == CYCLE
+
+
+def test_a_forced_revert_of_a_type_says_which_edges_do_not_fit_any_more(linked: Project) -> None:
+    linked.apply(entities=[req("P"), req("Q", type="component")])
+    linked.apply(entities=[{"id": "P", "type": "adr"}])
+    seq = linked.seq()
+    linked.apply(edges=[{"type": "affects", "from": "P", "to": "Q"}])
+    outcome = written.undone(
+        undo.revert, linked.workspace(), "main", AUTHOR, [seq], options=UndoOptions(force=True), follows_head=True
+    )
+    [said] = [one for one in outcome.warnings if one.startswith("endpoint-types")]
+    assert said.startswith("endpoint-types (error): P affects Q leads from req to component")
 
 
 def test_a_rollback_says_which_rules_it_breaks(linked: Project) -> None:
     carried_out(linked, {"edges": [depends("B", "A")]})
     seq = linked.seq()
     carried_out(linked, {"edges": [depends("B", "A")]}, deletes=True)
-    outcome = written.rollback(linked.workspace(), "main", AUTHOR, seq, follows_head=True)
+    outcome = written.undone(undo.rollback, linked.workspace(), "main", AUTHOR, seq, follows_head=True)
     assert outcome.warnings[-1] == CYCLE
 
 
@@ -178,6 +191,7 @@ def test_an_edge_that_was_suspect_already_is_not_said_again(linked: Project) -> 
     assert said(status="draft") == []
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("was", ["A", "M"])
 def test_an_edge_that_was_suspect_before_a_rename_is_not_said_again(linked: Project, was: str) -> None:
     def said(key: str, title: str) -> list[str]:
@@ -291,6 +305,7 @@ _FIRST: dict[str, Any] = {
 }
 
 
+@pytest.mark.sliced
 @laws(36)
 @given(st.sampled_from([{"entities": []}, {"entities": _ALL}, _FIRST]), st.lists(_step, min_size=2, max_size=6))
 def test_the_warnings_are_those_of_the_rules_run_whole_before_and_after(
@@ -309,9 +324,9 @@ def test_the_warnings_are_those_of_the_rules_run_whole_before_and_after(
             except KBError:
                 continue  # what is refused breaks nothing
             done = carried_out(project, request, deletes=is_removal)
-            told = [one for one in done.warnings if one.split(" (")[0] in written.LOOKING]
-            assert told == [one for one in tried.warnings if one.split(" (")[0] in written.LOOKING]
-            assert told == whole(project, seq, is_removal=is_removal), f"{request} at seq {seq}"
+            reported = [one for one in done.warnings if one.split(" (")[0] in written.LOOKING]
+            assert reported == [one for one in tried.warnings if one.split(" (")[0] in written.LOOKING]
+            assert reported == whole(project, seq, is_removal=is_removal), f"{request} at seq {seq}"
 
 
 def whole(project: Project, seq: int, *, is_removal: bool) -> list[str]:
@@ -334,6 +349,18 @@ def whole(project: Project, seq: int, *, is_removal: bool) -> list[str]:
         news = introduced(found(before), found(now), now.renamed).report
         created = {*now.rows("select id from node")} - {*before.rows("select id from node")}
     return [*written.by_rule([one for one in news.violations if one.rule != "orphans" or (one.id,) not in created])]
+
+
+def test_a_write_that_removes_the_last_edge_but_links_in_texts_warns_of_the_orphans_that_it_makes(
+    project: Project,
+) -> None:
+    mentioning = document("A", "[b](b.md)", title="a", status="open")
+    project.sync({"docs/requirements/a.md": mentioning, "docs/requirements/b.md": req_document("B")})
+    carried_out(project, {"entities": [req("C"), req("D")], "edges": [depends("C", "D")]})
+    removal = {"entities": [], "edges": [depends("C", "D")]}
+    for dry_run in (True, False):
+        [warning] = carried_out(project, removal | {"dry_run": dry_run}, deletes=True).warnings
+        assert warning.startswith("orphans (warning): C (req) is linked to nothing. (1 more; ")
 
 
 def test_an_entity_is_no_orphan_for_the_write_that_creates_it_and_for_a_later_one_and_a_check_it_is(

@@ -25,6 +25,7 @@ def answer_of(kip: Kip, text: str, **options: Any) -> Any:
         return refused.as_json()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", [1, 4, 5])
 def test_a_dry_run_answers_what_the_run_after_it_answers(tmp_path: Path, seed: int) -> None:
     kip, dice = Kip(tmp_path / "kb"), Dice(seed)

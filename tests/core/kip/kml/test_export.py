@@ -11,7 +11,9 @@ from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
 from kbcore.kip.binding import read
 from kbcore.kip.kml.export import export
+from tests.core.editing.renamed import renamed
 from tests.support.repository.kip_writing import Kip
+from tests.support.repository.project import req
 
 SETUP = """
 UPSERT {
@@ -32,7 +34,7 @@ UPSERT {
 WITH METADATA { source: "talk", author: "A", confidence: 0.25, seen: "2026-01-01" }
 """
 EVERYWHERE = {"Domain:CoreSchema", "Domain:Unsorted", "Person:$self"}
-"""What SETUP writes down of the vocabulary, as it is in every store."""
+"""The vocabulary that SETUP writes, as it is in every store."""
 ALL = (
     'EXPORT ?n WHERE { ?n {type: "Person"} UNION { ?n {type: "Taste"} } UNION { ?n {type: "Requirement"} } '
     'UNION { ?n {type: "Domain", name: "Other"} } }'
@@ -54,16 +56,16 @@ def without_times(elements: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_a_capsule_writes_the_same_elements_into_an_empty_store(kip: Kip, empty: Kip) -> None:
     kip(SETUP)
-    told = kip(ALL)
-    assert (told["concepts"], told["propositions"]) == (6, 6)
-    empty(told["capsule"])
+    reported = kip(ALL)
+    assert (reported["concepts"], reported["propositions"]) == (6, 6)
+    empty(reported["capsule"])
     exported = {one["id"] for one in kip.elements()} - EVERYWHERE
     same = [one for one in empty.elements() if one["id"] in exported]
     assert same == [one for one in kip.elements() if one["id"] in exported]
     assert len(same) == 12
-    assert empty(ALL) == told
+    assert empty(ALL) == reported
     assert empty.seq() == 1
-    empty(told["capsule"])
+    empty(reported["capsule"])
     assert empty.seq() == 1
 
 
@@ -107,9 +109,9 @@ def test_a_cursor_belongs_to_its_store_and_its_command(kip: Kip, empty: Kip) -> 
 
 def test_links_are_exported_with_what_they_lead_to(kip: Kip, empty: Kip) -> None:
     kip(SETUP)
-    told = kip('EXPORT ?l WHERE { ?l (?s, "mentions", ?o) }')
-    assert (told["concepts"], told["propositions"]) == (4, 3)
-    empty(told["capsule"])
+    reported = kip('EXPORT ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert (reported["concepts"], reported["propositions"]) == (4, 3)
+    empty(reported["capsule"])
     assert any(one.get("predicate") == "mentions" for one in empty.elements())
 
 
@@ -147,15 +149,16 @@ def test_what_a_branch_changed_of_the_vocabulary_is_exported_where_it_is_selecte
         'UPSERT { CONCEPT ?s { {type: "Person", name: "$self"} SET ATTRIBUTES { mood: "good" } } '
         'CONCEPT { {type: "Event", name: "E"} SET PROPOSITIONS { ("mentions", ?s) } } }'
     )
-    told = kip('EXPORT ?x WHERE { ?x {type: "Event"} }')
-    assert (told["concepts"], told["propositions"]) == (1, 1)
-    assert "mood" not in told["capsule"]
-    told = kip('EXPORT ?x WHERE { ?x {type: "Person"} }')
-    assert (told["concepts"], told["propositions"]) == (1, 0)
-    empty(told["capsule"])
+    reported = kip('EXPORT ?x WHERE { ?x {type: "Event"} }')
+    assert (reported["concepts"], reported["propositions"]) == (1, 1)
+    assert "mood" not in reported["capsule"]
+    reported = kip('EXPORT ?x WHERE { ?x {type: "Person"} }')
+    assert (reported["concepts"], reported["propositions"]) == (1, 0)
+    empty(reported["capsule"])
     assert empty.attributes("Person:$self")["mood"] == "good"
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_pages_of_everything_make_the_whole(kip: Kip, empty: Kip, limit: int) -> None:
     kip(SETUP)
@@ -211,8 +214,8 @@ def test_a_limit_counts_before_the_limit_of_rows(kip: Kip) -> None:
 
 def test_no_page_is_spent_on_what_every_store_has(kip: Kip) -> None:
     kip(SETUP)
-    told = kip("EXPORT ?l WHERE { ?l (?s, ?p, ?o) } LIMIT 1")
-    assert told["propositions"] > 0
+    reported = kip("EXPORT ?l WHERE { ?l (?s, ?p, ?o) } LIMIT 1")
+    assert reported["propositions"] > 0
 
 
 def test_a_foreign_cursor_and_too_large_a_capsule_are_refused(kip: Kip) -> None:
@@ -232,3 +235,21 @@ def test_what_is_named_and_missing_is_not_found(kip: Kip) -> None:
     with pytest.raises(KipRefused) as refused:
         kip('EXPORT ?n WHERE { ?n {type: "Person", name: "Nobody"} }')
     assert refused.value.data["kip_code"] == "KIP_3002"
+
+
+@pytest.mark.parametrize("is_document", [False, True], ids=["of a client", "of a document"])
+def test_a_capsule_of_what_was_renamed_can_be_written_and_says_what_it_leaves_out(
+    kip: Kip, empty: Kip, is_document: bool
+) -> None:
+    if is_document:
+        kip.project.sync({"docs/requirements/1.md": req("REQ-7", former_ids="[REQ-1]")})
+    else:
+        kip.project.apply(entities=[{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}])
+        renamed(kip.project)
+    told = kip('EXPORT ?n WHERE { ?n {type: "Requirement"} }')
+    assert (told["concepts"], told["former_ids_left_out"]) == (1, 1)
+    empty(told["capsule"])
+    assert "attributes.former_ids" not in empty.project.node("REQ-7").fields
+    if not is_document:
+        kip(told["capsule"])
+        assert kip.project.node("REQ-7").fields["attributes.former_ids"] == ["REQ-1"]

@@ -11,10 +11,10 @@ import pytest
 
 from kbcore.config.settings import KipLimits
 from kbcore.errors import KipRefused
-from kbcore.kip.asking import prepared
 from kbcore.kip.binding import read
 from kbcore.kip.elements import element_json, is_restated, without_stamps
 from kbcore.kip.kml.export import export
+from kbcore.kip.run_statement import prepared
 from tests.support.generators.kip_writes import DEFINED, PREDICATES, TYPES, Dice, text_of
 from tests.support.oracles.kip_model import Key
 from tests.support.repository.kip_writing import Kip
@@ -49,6 +49,7 @@ def keys_of(kip: Kip) -> list[Key]:
     return [key_of(one) for one in shown.values() if one.get("type") in TYPES or one.get("predicate") in own]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", [2, 3, 6])
 def test_a_random_graph_comes_back_from_its_capsules(tmp_path: Path, seed: int) -> None:
     kip, dice = Kip(tmp_path / "from"), Dice(seed)

@@ -1,4 +1,4 @@
-"""What KIP writes is history like everything else: it is compared, asked for as it was, reverted, and copied."""
+"""Writes of KIP are history like all others: they are compared, asked for as they were, reverted, and copied."""
 
 from __future__ import annotations
 

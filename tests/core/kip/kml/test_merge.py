@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kbcore.errors import KipRefused
+from kbcore.errors import IntegrityViolation, KipRefused
+from tests.core.editing.renamed import renamed
 from tests.support.repository.kip_writing import Kip
 from tests.support.repository.project import req
 
@@ -46,10 +47,10 @@ def provenance(shown):
 def test_of_two_values_that_of_the_surer_concept_stays_with_its_source(people, kept, gone, wins):
     people.write("kept", {"n": 1, "same": [1], "own": "k"}, said("k", kept))
     people.write("gone", {"n": 2, "same": [1], "more": "g"}, said("g", gone))
-    told = people(MERGE, BOTH)
+    reported = people(MERGE, BOTH)
     sides = [{"value": 1, **said("k", kept)}, {"value": 2, **said("g", gone)}]
     stays, goes = reversed(sides) if wins else sides
-    [conflict] = [one for one in told["conflicts"] if one["key"] == "attributes.n"]
+    [conflict] = [one for one in reported["conflicts"] if one["key"] == "attributes.n"]
     assert conflict == {"id": "Person:kept", "key": "attributes.n", "kept": stays, "other": goes}
     shown = people.element("Person:kept")
     assert shown["attributes"] == {"n": stays["value"], "same": [1], "own": "k", "more": "g", "aliases": ["gone"]}
@@ -65,9 +66,9 @@ def test_of_two_values_that_of_the_surer_concept_stays_with_its_source(people, k
 def test_of_two_links_that_become_one_the_surer_one_stays_with_its_source(people, kept, gone, wins):
     for name, confidence in (("kept", kept), ("gone", gone)):
         people.write(name, {"w": name}, said(name, confidence), text=LINK)
-    told = people(MERGE, BOTH)
+    reported = people(MERGE, BOTH)
     stays, goes = ("gone", "kept") if wins else ("kept", "gone")
-    assert {one["key"] for one in told["conflicts"]} == {"attributes.w", *(["metadata.confidence"] if kept else [])}
+    assert {one["key"] for one in reported["conflicts"]} == {"attributes.w", *(["metadata.confidence"] if kept else [])}
     [link] = people('FIND(?l) WHERE { ?l ({type: "Person", name: "kept"}, "mentions", ?o) }')
     assert link["attributes"] == {"w": stays}
     assert provenance(link) == said(stays, gone if wins else kept)
@@ -110,17 +111,22 @@ def test_values_of_earlier_merges_stay_readable(people):
 def test_a_dry_run_tells_what_the_merge_answers_and_writes_nothing(people):
     people.write("kept", {"n": 1}, said("k", 0.3))
     people.write("gone", {"n": 2}, said("g", 0.9))
-    told = people(MERGE, BOTH, dry_run=True)
-    assert (told["dry_run"], told["merged"], told["merged_concepts"], len(told["conflicts"])) == (True, True, 1, 2)
+    reported = people(MERGE, BOTH, dry_run=True)
+    assert (reported["dry_run"], reported["merged"], reported["merged_concepts"], len(reported["conflicts"])) == (
+        True,
+        True,
+        1,
+        2,
+    )
     assert people.attributes("Person:kept") == {"n": 1}
-    assert {"dry_run": True, **people(MERGE, BOTH)} == told
+    assert {"dry_run": True, **people(MERGE, BOTH)} == reported
 
 
 def test_a_receipt_lists_so_many_conflicts_and_counts_the_rest(people):
     people.write("kept", {f"k{n:03}": 1 for n in range(120)}, {})
     people.write("gone", {f"k{n:03}": 2 for n in range(120)}, {})
-    told = people(MERGE, BOTH)
-    assert (len(told["conflicts"]), told["conflicts_left_out"]) == (100, 20)
+    reported = people(MERGE, BOTH)
+    assert (len(reported["conflicts"]), reported["conflicts_left_out"]) == (100, 20)
     [entry] = people.element("Person:kept")["metadata"]["_merged_values"]
     assert len(entry["attributes"]) == 120
 
@@ -131,8 +137,8 @@ def test_what_a_file_states_wins_whatever_the_confidence(kip):
                                  "metadata": {"confidence": 1.0}}])  # fmt: skip
     kip('UPDATE ?x SET METADATA { confidence: 0.1 } WHERE { ?x {type: "Requirement", name: "A"} }')
     before = kip.attributes("A")
-    told = kip(MERGE, {"gone": "B", "kept": "A"})
-    assert "attributes.title" in {one["key"] for one in told["conflicts"]}
+    reported = kip(MERGE, {"gone": "B", "kept": "A"})
+    assert "attributes.title" in {one["key"] for one in reported["conflicts"]}
     assert kip.attributes("A") == before | {"aliases": ["B"]}
 
 
@@ -190,3 +196,50 @@ def test_values_of_merges_that_are_stated_are_added_and_none_is_removed(people):
     for wrong in (None, "x", [1], [{"n": 1}], [{"id": "a", "other": 1}]):
         with pytest.raises(KipRefused, match="not as MERGE writes it"):
             people(write, {"values": wrong})
+
+
+def renamed_concept(kip: Kip, old: str, new: str) -> None:
+    """Write a scenario, and give it another id."""
+    item = {"id": old, "type": "scenario", "title": old, "status": "draft"}
+    kip.project.apply(entities=[item])
+    if new != old:
+        renamed(kip.project, old, new)
+
+
+@pytest.mark.parametrize("kept", ["SCN-1", "SCN-ONE"], ids=["that was never renamed", "that was renamed"])
+def test_a_merge_gives_the_former_ids_of_a_concept_to_the_one_that_stays(kip: Kip, kept: str) -> None:
+    renamed_concept(kip, "SCN-1", kept)
+    renamed_concept(kip, "SCN-2", "SCN-TWO")
+    told = kip(MERGE, {"gone": "SCN-TWO", "kept": kept})
+    assert [one for one in told["conflicts"] if "former_ids" in one["key"]] == []
+    former = kip.project.node(kept).fields["attributes.former_ids"]
+    assert former == [*(["SCN-1"] if kept != "SCN-1" else []), "SCN-2"]
+    assert kip.project.view().renamed(["SCN-2"]) == {"SCN-2": kept}
+    with pytest.raises(IntegrityViolation, match="is a former id of"):
+        renamed_concept(kip, "SCN-2", "SCN-2")
+
+
+def test_a_merge_into_a_concept_whose_document_states_its_former_ids_lists_those_of_the_other_one(kip: Kip) -> None:
+    document = {"docs/requirements/1.md": req("REQ-9", former_ids="[REQ-1]")}
+    kip.project.sync(document)
+    kip.project.apply(entities=[{"id": "REQ-2", "type": "req", "title": "T", "status": "open"}])
+    renamed(kip.project, "REQ-2", "REQ-7")
+    told = kip(MERGE, {"gone": "REQ-7", "kept": "REQ-9"})
+    [conflict] = [one for one in told["conflicts"] if one["key"] == "attributes.former_ids"]
+    assert (conflict["kept"]["value"], conflict["other"]["value"]) == (["REQ-1"], ["REQ-2"])
+
+
+def test_former_ids_of_a_concept_are_not_deleted_and_not_said_to_be(kip: Kip) -> None:
+    renamed_concept(kip, "SCN-2", "SCN-TWO")
+    text = 'DELETE ATTRIBUTES {"former_ids"} FROM ?s WHERE { ?s {type: "Scenario"} }'
+    with pytest.raises(KipRefused, match="`former_ids` is set by KB"):
+        kip(text)
+    assert kip.project.node("SCN-TWO").fields["attributes.former_ids"] == ["SCN-2"]
+
+
+def test_a_client_cannot_give_the_former_ids_of_an_entity_that_stays_to_another_one(kip: Kip) -> None:
+    renamed_concept(kip, "SCN-1", "SCN-1")
+    renamed_concept(kip, "SCN-2", "SCN-TWO")
+    text = 'UPDATE ?s SET ATTRIBUTES { former_ids: ["SCN-2"] } WHERE { ?s {id: "SCN-1"} }'
+    with pytest.raises(KipRefused, match="former_ids"):
+        kip(text)

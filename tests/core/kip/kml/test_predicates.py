@@ -64,7 +64,9 @@ def test_a_predicate_of_kb_joins_concepts_of_the_memory_both_ways(memory):
     [(WEB, end("Requirement", "R1")), (end("Requirement", "R1"), WEB), (end("Test", "T1"), end("Decision", "A1"))],
 )
 def test_a_predicate_of_kb_keeps_to_the_types_that_it_names(memory, subject, target):
-    assert "`depends_on` leads from Requirement to Requirement" in memory.told(link(subject, "depends_on", target))
+    assert "`depends_on` leads from Requirement to Requirement" in memory.refusal_text(
+        link(subject, "depends_on", target)
+    )
 
 
 def test_the_types_that_fit_are_those_that_a_definition_names(memory):
@@ -101,4 +103,4 @@ def test_what_must_form_no_cycle_is_still_found(memory, predicate, kind, names):
 
 
 def test_a_link_to_itself_is_refused_where_a_cycle_is(memory):
-    assert "must not form a cycle" in memory.told(link(WEB, "depends_on", WEB))
+    assert "must not form a cycle" in memory.refusal_text(link(WEB, "depends_on", WEB))

@@ -45,8 +45,8 @@ def test_what_was_given_is_changed_and_deleted(kip, where):
     assert said(kip, where) == ("talk-1", "$self")
     kip(f'UPDATE ?x SET METADATA {{ source: "talk-2" }} {where}')
     assert said(kip, where) == ("talk-2", "$self")
-    told = kip(f'DELETE METADATA {{"source", "author"}} FROM ?x {where}')
-    assert sum(told.values()) == 1
+    reported = kip(f'DELETE METADATA {{"source", "author"}} FROM ?x {where}')
+    assert sum(reported.values()) == 1
     assert said(kip, where) == (None, None)
     assert sum(kip(f'DELETE METADATA {{"source", "author"}} FROM ?x {where}').values()) == 0
 
@@ -57,6 +57,7 @@ def test_kb_keeps_who_wrote_and_by_what(kip):
     assert (node.source, link.created_by, [one.source for one in link.statements]) == ("kip", "tester", ["kip"])
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("program", ["cli", "kip", "sleep:3", "mcp:a client"])
 def test_the_program_that_wrote_is_no_source(kip, where, program):
     author = Author("tester", program, "kb/test")
@@ -101,6 +102,7 @@ def test_the_vocabulary_says_the_same_once_it_is_stored(kip):
     assert said(kip, where) == before == ("SystemBootstrap", "$system")
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("calculation", "value"),
     [
@@ -113,16 +115,16 @@ def test_the_vocabulary_says_the_same_once_it_is_stored(kip):
 def test_a_calculation_that_lacks_a_value_leaves_its_key_and_sets_the_others(kip, calculation, value):
     kip('UPSERT { CONCEPT { {type: "Person", name: "A"} SET ATTRIBUTES :given } }', {"given": {"k": 1, **value}})
     where = 'WHERE { ?x {type: "Person", name: "A"} }'
-    told = kip(f"UPDATE ?x SET ATTRIBUTES {{ n: {calculation}, m: ADD(?x.attributes.k, 1) }} {where}")
-    assert told == {"updated": 1, "matched": 1, "skipped": 1}
+    reported = kip(f"UPDATE ?x SET ATTRIBUTES {{ n: {calculation}, m: ADD(?x.attributes.k, 1) }} {where}")
+    assert reported == {"updated": 1, "matched": 1, "skipped": 1}
     assert kip.attributes("Person:A") == {"k": 1, "m": 2, **value}
-    told = kip(f"UPDATE ?x SET METADATA {{ confidence: ADD(?x.metadata.confidence, 0.1) }} {where}")
-    assert told == {"updated": 0, "matched": 1, "skipped": 1}
+    reported = kip(f"UPDATE ?x SET METADATA {{ confidence: ADD(?x.metadata.confidence, 0.1) }} {where}")
+    assert reported == {"updated": 0, "matched": 1, "skipped": 1}
     assert "confidence" not in kip.element("Person:A")["metadata"]
 
 
 def test_a_calculation_that_lacks_a_value_is_none_to_coalesce(kip):
     kip('UPSERT { CONCEPT { {type: "Person", name: "A"} } }')
     where = 'WHERE { ?x {type: "Person", name: "A"} }'
-    told = kip(f"UPDATE ?x SET ATTRIBUTES {{ n: COALESCE(ADD(?x.attributes.n, 1), 7) }} {where}")
-    assert (told, kip.attributes("Person:A")) == ({"updated": 1, "matched": 1}, {"n": 7})
+    reported = kip(f"UPDATE ?x SET ATTRIBUTES {{ n: COALESCE(ADD(?x.attributes.n, 1), 7) }} {where}")
+    assert (reported, kip.attributes("Person:A")) == ({"updated": 1, "matched": 1}, {"n": 7})

@@ -1,4 +1,4 @@
-"""What an agent is told of a command that writes and is refused: code, message, place and remedy."""
+"""The error of a command that writes and is refused: code, message, place and remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             'UPSERT { CONCEPT { {type: §"Persn", name: "x"} } }',
@@ -196,10 +196,10 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kip]:
         ),
     ],
 )
-def test_a_refusal_says_what_where_and_how_to_go_on(written: Kip, text: str, told: str) -> None:
+def test_a_refusal_says_what_where_and_how_to_go_on(written: Kip, text: str, reported: str) -> None:
     marked = text.replace("ALICE", ALICE)
     place = f"line 1, column {marked.index('§') + 1}"
-    assert written.told(marked.replace("§", "")).startswith(told.replace("PLACE", place))
+    assert written.refusal_text(marked.replace("§", "")).startswith(reported.replace("PLACE", place))
 
 
 def test_expect_version_lets_pass_what_was_read(kip: Kip) -> None:
@@ -249,7 +249,7 @@ def test_a_key_that_a_file_states_is_not_said_to_be_deleted(kip: Kip) -> None:
     assert kip.attributes("REQ-9").keys() == {"title", "status", "risk", "text_ref"}
 
 
-def test_several_problems_are_told_at_once(kip: Kip) -> None:
+def test_several_problems_are_reported_at_once(kip: Kip) -> None:
     error = kip.refusal(
         'UPSERT { CONCEPT { {type: "Requirement", name: "A"} } CONCEPT { {type: "Test", name: "B"} SET ATTRIBUTES '
         '{ kind: "manual", status: "x" } } }'

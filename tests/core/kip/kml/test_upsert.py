@@ -17,11 +17,11 @@ PREFERS = 'CONCEPT ?p { {type: "$PropositionType", name: "prefers"} SET ATTRIBUT
 
 
 def test_an_upsert_makes_concepts_and_links_as_one_record(kip: Kip) -> None:
-    told = kip(
+    reported = kip(
         f'UPSERT {{ CONCEPT ?d {{ {{type: "Domain", name: "Work"}} }} CONCEPT ?a {{ {ALICE} '
         'SET ATTRIBUTES { person_class: "Human" } SET PROPOSITIONS { ("belongs_to_domain", ?d) } } }'
     )
-    assert told == {
+    assert reported == {
         "blocks": 1,
         "upsert_concept_nodes": ["Domain:Work", "Person:Alice"],
         "upsert_proposition_links": [link_id("belongs_to_domain", "", "Person:Alice", "Domain:Work")],
@@ -48,6 +48,7 @@ def test_attributes_replace_key_by_key_and_null_is_kept(kip: Kip) -> None:
     assert kip.attributes("Person:Alice") == {"a": 1, "b": None, "c": {"x": 3}, "d": True}
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("key", "fitting", "other"),
     [
@@ -127,22 +128,22 @@ def test_a_concept_that_a_client_wrote_under_the_id_that_kip_gives_is_found_by_i
 
 
 def test_links_about_links_have_ids_of_their_own(kip: Kip) -> None:
-    told = kip(
+    reported = kip(
         f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION ?l {{ (?a, "mentions", {UNSORTED}) }} '
         f'PROPOSITION {{ ({{type: "Person", name: "$self"}}, "mentions", (?a, "mentions", {UNSORTED})) '
         "SET ATTRIBUTES { sure: true } } }"
     )
-    first, second = told["upsert_proposition_links"]
+    first, second = reported["upsert_proposition_links"]
     shown = kip.element(second)
     assert (shown["subject"], shown["object"], shown["attributes"]) == ("Person:$self", first, {"sure": True})
 
 
 def test_the_receipt_lists_the_links_of_a_block_with_its_own_and_as_often_as_they_are_stated(kip: Kip) -> None:
-    told = kip(
+    reported = kip(
         f'UPSERT {{ CONCEPT ?a {{ {ALICE} SET PROPOSITIONS {{ ("mentions", {UNSORTED}) ("mentions", {UNSORTED}) }} }} '
         f'PROPOSITION {{ ({UNSORTED}, "mentions", ?a) }} }}'
     )
-    first, again, last = told["upsert_proposition_links"]
+    first, again, last = reported["upsert_proposition_links"]
     assert first == again
     assert kip.element(first)["subject"] == kip.element(last)["object"] == "Person:Alice"
 
@@ -164,8 +165,8 @@ def test_an_element_of_the_vocabulary_is_written_down_whole_when_it_is_needed(ki
         'UPSERT { CONCEPT { {type: "Person", name: "$system"} '
         'SET ATTRIBUTES { last_sleep_cycle: "2026-01-01T00:00:00Z" } } }'
     )
-    [told] = [one for one in CORE_CONCEPTS if one.name == "$system"]
-    assert kip.attributes("Person:$system") == {**told.attributes, "last_sleep_cycle": "2026-01-01T00:00:00Z"}
+    [reported] = [one for one in CORE_CONCEPTS if one.name == "$system"]
+    assert kip.attributes("Person:$system") == {**reported.attributes, "last_sleep_cycle": "2026-01-01T00:00:00Z"}
     assert kip.element("Person:$system")["metadata"]["source"] == "SystemBootstrap"
 
 
@@ -179,9 +180,9 @@ def test_types_and_predicates_are_usable_in_the_statement_that_defines_them(kip:
 
 
 def test_a_dry_run_checks_everything_and_writes_nothing(kip: Kip) -> None:
-    told = kip(f"UPSERT {{ CONCEPT {{ {ALICE} }} }}", dry_run=True)
+    reported = kip(f"UPSERT {{ CONCEPT {{ {ALICE} }} }}", dry_run=True)
     ids = ["Person:Alice"]
-    assert told == {"dry_run": True, "blocks": 1, "upsert_concept_nodes": ids, "upsert_proposition_links": []}
+    assert reported == {"dry_run": True, "blocks": 1, "upsert_concept_nodes": ids, "upsert_proposition_links": []}
     assert kip.seq() == 0
     error = kip.refusal('UPSERT { CONCEPT { {type: "Requirement", name: "R"} } }', dry_run=True)
     assert error["code"] == "KIP_2002"
@@ -221,11 +222,11 @@ def test_a_link_with_kinds_is_one_for_each_kind(kip: Kip) -> None:
     kip(f'UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ kind: "knows" }} }} }}')
     links = kip.project.view().touching(["Person:Alice"])
     assert {one.kind: one.fields.get("attributes.since") for one in links} == {"likes": 2, "knows": None}
-    told = kip.told(f"UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ since: 3 }} }} }}")
-    assert told.startswith("KIP_3003: Several links 'relates_to' lead there: knows, likes (line 1, column 10).")
+    reported = kip.refusal_text(f"UPSERT {{ PROPOSITION {{ {link} SET ATTRIBUTES {{ since: 3 }} }} }}")
+    assert reported.startswith("KIP_3003: Several links 'relates_to' lead there: knows, likes (line 1, column 10).")
 
 
 def test_an_element_leads_to_itself_where_its_predicate_allows_cycles(kip: Kip) -> None:
     kip(f'UPSERT {{ CONCEPT ?a {{ {ALICE} }} PROPOSITION {{ (?a, "mentions", ?a) }} }}')
-    told = kip.told(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "supersedes", {ALICE}) }} }}')
-    assert told.startswith("KIP_2002: 'supersedes' must not form a cycle, and this link ends where it begins")
+    reported = kip.refusal_text(f'UPSERT {{ PROPOSITION {{ ({ALICE}, "supersedes", {ALICE}) }} }}')
+    assert reported.startswith("KIP_2002: 'supersedes' must not form a cycle, and this link ends where it begins")

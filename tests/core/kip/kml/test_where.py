@@ -40,28 +40,28 @@ def links(kip: Kip) -> set[tuple[str, str, str]]:
 
 
 def test_deleting_a_concept_takes_its_links_and_links_about_these_along(known: Kip) -> None:
-    told = known('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Person", name: "A"} }')
-    assert told == {"deleted_concepts": 1, "deleted_propositions": 3}
+    reported = known('DELETE CONCEPT ?x DETACH WHERE { ?x {type: "Person", name: "A"} }')
+    assert reported == {"deleted_concepts": 1, "deleted_propositions": 3}
     assert names(known) == ["B", "C"]
     assert links(known) == {("C", "mentions", "B")}
     assert known.seq() == 2
 
 
 def test_deleting_propositions_takes_links_about_them_along(known: Kip) -> None:
-    told = known('DELETE PROPOSITIONS ?l WHERE { ?l (?s, "mentions", {type: "Person", name: "A"}) }')
-    assert told == {"deleted_propositions": 3}
+    reported = known('DELETE PROPOSITIONS ?l WHERE { ?l (?s, "mentions", {type: "Person", name: "A"}) }')
+    assert reported == {"deleted_propositions": 3}
     assert links(known) == {("C", "mentions", "B")}
 
 
 def test_keys_are_dropped_where_there_are_any(known: Kip) -> None:
-    told = known('DELETE ATTRIBUTES {"n", "tag", "nothing"} FROM ?x WHERE { ?x {type: "Person"} }')
-    assert told == {"updated_concepts": 2, "updated_propositions": 0}
+    reported = known('DELETE ATTRIBUTES {"n", "tag", "nothing"} FROM ?x WHERE { ?x {type: "Person"} }')
+    assert reported == {"updated_concepts": 2, "updated_propositions": 0}
     assert known.attributes("Person:A") == {}
     assert known.attributes("Person:B") == {"only": "b"}
-    told = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
-    assert told == {"updated_concepts": 0, "updated_propositions": 3}
-    told = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
-    assert told == {"updated_concepts": 0, "updated_propositions": 0}
+    reported = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert reported == {"updated_concepts": 0, "updated_propositions": 3}
+    reported = known('DELETE METADATA {"note"} FROM ?l WHERE { ?l (?s, "mentions", ?o) }')
+    assert reported == {"updated_concepts": 0, "updated_propositions": 0}
     assert known.seq() == 3
 
 
@@ -98,8 +98,9 @@ def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
     assert known.seq() == 1
 
 
+@pytest.mark.sliced(5)
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         (
             'DELETE CONCEPT §?x DETACH WHERE { ?x {type: "Person", name: "$self"} }',
@@ -188,15 +189,15 @@ def test_a_pattern_that_finds_nothing_deletes_nothing(known: Kip) -> None:
         ),
     ],
 )
-def test_a_refusal_says_what_where_and_how_to_go_on(known: Kip, text: str, told: str) -> None:
+def test_a_refusal_says_what_where_and_how_to_go_on(known: Kip, text: str, reported: str) -> None:
     place = f"line 1, column {text.index('§') + 1}"
-    assert known.told(text.replace("§", "")).startswith(told.replace("PLACE", place))
+    assert known.refusal_text(text.replace("§", "")).startswith(reported.replace("PLACE", place))
 
 
 def test_a_definition_in_use_stays(known: Kip) -> None:
     known('UPSERT { CONCEPT { {type: "$ConceptType", name: "Taste"} } CONCEPT { {type: "Taste", name: "dark"} } }')
-    told = known.told('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
-    assert told.startswith("KIP_2002: The type 'Taste' is used by Taste:dark (line 1, column 16).")
+    reported = known.refusal_text('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
+    assert reported.startswith("KIP_2002: The type 'Taste' is used by Taste:dark (line 1, column 16).")
     known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "Taste"} }')
     known('DELETE CONCEPT ?t DETACH WHERE { ?t {type: "$ConceptType", name: "Taste"} }')
     assert known.refusal('UPSERT { CONCEPT { {type: "Taste", name: "light"} } }')["code"] == "KIP_2001"
@@ -227,10 +228,11 @@ def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
     said = "The edge REQ-1 depends_on REQ-2 is stated by 'docs/requirements/a.md' (line 1, column 21)."
     assert error["message"] == said
     known('UPSERT { PROPOSITION { ({type: "Requirement", name: "REQ-1"}, "depends_on", {id: "REQ-2"}) } }')
-    told = known.told('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
-    assert "is stated by 'docs/requirements/a.md' as well, and would stay" in told
+    reported = known.refusal_text('DELETE PROPOSITIONS ?l WHERE { ?l (?x, "depends_on", ?y) }')
+    assert "is stated by 'docs/requirements/a.md' as well, and would stay" in reported
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("value", "result"),
     [
@@ -245,23 +247,27 @@ def test_what_a_file_states_is_not_deleted(known: Kip) -> None:
     ],
 )
 def test_update_calculates_from_what_was(known: Kip, value: str, result: Any) -> None:
-    told = known(
+    reported = known(
         f'UPDATE ?x SET ATTRIBUTES {{ n: {value}, old: ?x.attributes.n }} WHERE {{ ?x {{type: "Person", name: "B"}} }}'
     )
-    assert told == {"updated": 1, "matched": 1}
+    assert reported == {"updated": 1, "matched": 1}
     assert known.attributes("Person:B") == {"n": result, "only": "b", "old": 2}
 
 
 def test_an_update_reaches_what_no_record_holds_yet(known: Kip) -> None:
-    told = known('UPDATE ?x SET ATTRIBUTES { seen: true } WHERE { ?x {type: "Person", name: "$system"} }')
-    assert told == {"updated": 1, "matched": 1}
+    reported = known('UPDATE ?x SET ATTRIBUTES { seen: true } WHERE { ?x {type: "Person", name: "$system"} }')
+    assert reported == {"updated": 1, "matched": 1}
     assert known.attributes("Person:$system")["seen"] is True
     assert known.attributes("Person:$system")["person_class"] == "System"
-    told = known('DELETE ATTRIBUTES {"seen", "sleep_duties"} FROM ?x WHERE { ?x {type: "Person", name: "$system"} }')
-    assert told == {"updated_concepts": 1, "updated_propositions": 0}
+    reported = known(
+        'DELETE ATTRIBUTES {"seen", "sleep_duties"} FROM ?x WHERE { ?x {type: "Person", name: "$system"} }'
+    )
+    assert reported == {"updated_concepts": 1, "updated_propositions": 0}
     assert "sleep_duties" not in known.attributes("Person:$system")
-    told = known.told('DELETE ATTRIBUTES {"core_directives"} FROM ?x WHERE { ?x {type: "Person", name: "$self"} }')
-    assert told.startswith("KIP_3004: `core_directives` of $self are protected")
+    reported = known.refusal_text(
+        'DELETE ATTRIBUTES {"core_directives"} FROM ?x WHERE { ?x {type: "Person", name: "$self"} }'
+    )
+    assert reported.startswith("KIP_3004: `core_directives` of $self are protected")
 
 
 def test_update_takes_so_many_as_its_limit_and_counts_what_changed(known: Kip) -> None:
@@ -287,11 +293,11 @@ def test_an_update_that_changes_nothing_of_a_link_does_not_confirm_it(kip: Kip) 
 
 
 def test_a_merge_leads_all_links_to_the_one_that_stays(known: Kip) -> None:
-    told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
+    reported = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "A"} ?y {type: "Person", name: "B"} }')
     # B mentions A leads to itself then and goes, and what was derived from it with it; C mentions B stood already.
     conflict = {"id": "Person:B", "key": "attributes.n", **{k: {"value": v, "source": "talk"} for k, v in SIDES}}
     counts = {"merged_concepts": 1, "links_repointed": 0, "links_deduplicated": 1, "attributes_filled": 1}
-    assert told == {"merged": True, **counts, "conflicts": [conflict]}
+    assert reported == {"merged": True, **counts, "conflicts": [conflict]}
     assert names(known) == ["B", "C"]
     assert links(known) == {("C", "mentions", "B")}
     assert known.attributes("Person:B") == {"n": 2, "only": "b", "tag": "x", "aliases": ["A"]}
@@ -328,9 +334,9 @@ def test_a_merge_keeps_every_alias_once_and_none_is_taken_for_another(known: Kip
 
 
 def test_a_merge_keeps_links_about_links_with_all_they_say(known: Kip) -> None:
-    told = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "B"} ?y {type: "Person", name: "C"} }')
+    reported = known('MERGE CONCEPT ?x INTO ?y WHERE { ?x {type: "Person", name: "B"} ?y {type: "Person", name: "C"} }')
     counts = {"merged_concepts": 1, "links_repointed": 1, "links_deduplicated": 1, "attributes_filled": 2}
-    assert told == {"merged": True, **counts, "conflicts": []}
+    assert reported == {"merged": True, **counts, "conflicts": []}
     [moved] = [one for one in known.elements() if one.get("predicate") == "mentions"]
     assert (moved["subject"], moved["object"], moved["attributes"]) == ("Person:C", "Person:A", {"w": 1})
     [about] = [one for one in known.elements() if one.get("predicate") == "derived_from"]
@@ -338,13 +344,13 @@ def test_a_merge_keeps_links_about_links_with_all_they_say(known: Kip) -> None:
 
 
 def test_an_upsert_is_applied_once_for_each_row_of_its_where(known: Kip) -> None:
-    told = known(
+    reported = known(
         'UPSERT { PROPOSITION ?new { (?to, "mentions", ?object) } } '
         'WHERE { ?to {type: "Domain", name: "Unsorted"} (?from, "mentions", ?object) } '
         'WITH METADATA { source: "merge" }'
     )
-    assert told["blocks"] == 1
-    assert len(told["upsert_proposition_links"]) == 2
+    assert reported["blocks"] == 1
+    assert len(reported["upsert_proposition_links"]) == 2
     assert {("Domain:Unsorted", "mentions", "A"), ("Domain:Unsorted", "mentions", "B")} <= links(known)
     assert known.seq() == 2
 
@@ -356,6 +362,7 @@ def test_an_upsert_whose_where_finds_nothing_writes_nothing(known: Kip) -> None:
     assert known(text % "A")["upsert_concept_nodes"] == ["Domain:New"]
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("where", "is_applied"),
     [
@@ -367,8 +374,8 @@ def test_an_upsert_whose_where_finds_nothing_writes_nothing(known: Kip) -> None:
     ],
 )
 def test_blocks_that_use_no_variable_are_applied_once_if_where_finds_anything(known: Kip, where, is_applied) -> None:
-    told = known(f'UPSERT {{ CONCEPT {{ {{type: "Domain", name: "New"}} }} }} WHERE {{ {where} }}')
-    assert told["upsert_concept_nodes"] == ["Domain:New"] * is_applied
+    reported = known(f'UPSERT {{ CONCEPT {{ {{type: "Domain", name: "New"}} }} }} WHERE {{ {where} }}')
+    assert reported["upsert_concept_nodes"] == ["Domain:New"] * is_applied
     assert known.seq() == 1 + is_applied
 
 

@@ -34,13 +34,13 @@ def project(tmp_path_factory):
     made.close()
 
 
-def told(project, text, **parameters):
+def described(project, text, **parameters):
     view = project.view()
     return describe(view, view.schema(project.workspace().schema), read(text, parameters))
 
 
 def test_the_primer_says_who_the_agent_is_and_maps_what_it_knows(project):
-    primer, _ = told(project, "DESCRIBE PRIMER")
+    primer, _ = described(project, "DESCRIBE PRIMER")
     assert (primer["identity"]["type"], primer["identity"]["name"]) == ("Person", "$self")
     assert primer["identity"]["attributes"]["person_class"] == "AI"
     mapped = {one["name"]: one for one in primer["domain_map"]}
@@ -58,53 +58,55 @@ def test_the_primer_says_who_the_agent_is_and_maps_what_it_knows(project):
 
 
 def test_a_definition_that_no_record_holds_belongs_to_its_domain_too(project):
-    domains, _ = told(project, "DESCRIBE DOMAINS")
+    domains, _ = described(project, "DESCRIBE DOMAINS")
     members = {one["name"]: one["members"] for one in domains}
-    types = told(project, "DESCRIBE CONCEPT TYPES")[0], told(project, "DESCRIBE PROPOSITION TYPES")[0]
+    types = described(project, "DESCRIBE CONCEPT TYPES")[0], described(project, "DESCRIBE PROPOSITION TYPES")[0]
     assert members["CoreSchema"] == len(types[0]) + len(types[1]) - 1  # nobody has linked `leans_to` to it
     assert members["Unsorted"] == members["Archived"] == 0
 
 
 def test_types_of_kb_the_project_kip_and_the_branch_are_listed_by_their_kip_names(project):
-    types, cursor = told(project, "DESCRIBE CONCEPT TYPES")
+    types, cursor = described(project, "DESCRIBE CONCEPT TYPES")
     assert types == sorted(types)
     assert not cursor
     assert {"Requirement", "DomainEvent", "UserStory", "Event", "Leaning", "$ConceptType"} <= set(types)
     assert not {"req", "user_story"} & set(types)
-    assert {"verified_by", "leans_to", "belongs_to_domain"} <= set(told(project, "DESCRIBE PROPOSITION TYPES")[0])
+    assert {"verified_by", "leans_to", "belongs_to_domain"} <= set(described(project, "DESCRIBE PROPOSITION TYPES")[0])
 
 
 def test_pages_of_types_hold_each_name_once(project):
-    whole, _ = told(project, "DESCRIBE CONCEPT TYPES")
-    found, cursor = told(project, "DESCRIBE CONCEPT TYPES LIMIT 4")
+    whole, _ = described(project, "DESCRIBE CONCEPT TYPES")
+    found, cursor = described(project, "DESCRIBE CONCEPT TYPES LIMIT 4")
     assert len(found) == 4
     while cursor:
-        page, cursor = told(project, "DESCRIBE CONCEPT TYPES LIMIT 4 CURSOR :c", c=cursor)
+        page, cursor = described(project, "DESCRIBE CONCEPT TYPES LIMIT 4 CURSOR :c", c=cursor)
         found += page
     assert found == whole
 
 
 @pytest.mark.parametrize("kind", ["nonsense", "other"])
 def test_a_cursor_that_does_not_fit_is_refused_at_its_place(project, kind):
-    cursor = told(project, "DESCRIBE PROPOSITION TYPES LIMIT 1")[1] if kind == "other" else "abc"
+    cursor = described(project, "DESCRIBE PROPOSITION TYPES LIMIT 1")[1] if kind == "other" else "abc"
     with pytest.raises(KipRefused) as caught:
-        told(project, f'DESCRIBE CONCEPT TYPES CURSOR "{cursor}"')
+        described(project, f'DESCRIBE CONCEPT TYPES CURSOR "{cursor}"')
     assert (caught.value.data["kip_code"], caught.value.data["offset"]) == ("KIP_1001", 30)
 
 
 def test_a_type_comes_with_its_validation_and_its_relationships(project):
-    requirement, _ = told(project, 'DESCRIBE CONCEPT TYPE "Requirement"')
+    requirement, _ = described(project, 'DESCRIBE CONCEPT TYPE "Requirement"')
     assert (requirement["type"], requirement["name"]) == ("$ConceptType", "Requirement")
     assert requirement["attributes"]["instance_schema"]["status"]["required"] is True
     assert "verified_by" in requirement["relationships"]["outgoing"]
     assert "implements" in requirement["relationships"]["incoming"]
-    person, _ = told(project, 'DESCRIBE CONCEPT TYPE "Person"')
+    person, _ = described(project, 'DESCRIBE CONCEPT TYPE "Person"')
     assert "leans_to" in person["relationships"]["outgoing"]
 
 
 def test_what_the_branch_defines_is_described_as_it_was_written(project):
-    assert told(project, 'DESCRIBE CONCEPT TYPE "Leaning"')[0]["attributes"] == {"description": "What somebody likes."}
-    predicate, _ = told(project, 'DESCRIBE PROPOSITION TYPE "leans_to"')
+    assert described(project, 'DESCRIBE CONCEPT TYPE "Leaning"')[0]["attributes"] == {
+        "description": "What somebody likes."
+    }
+    predicate, _ = described(project, 'DESCRIBE PROPOSITION TYPE "leans_to"')
     assert predicate["attributes"]["subject_types"] == ["Person"]
     assert predicate["metadata"]["_version"] == 2
 
@@ -120,6 +122,6 @@ def test_what_the_branch_defines_is_described_as_it_was_written(project):
 )
 def test_an_unknown_definition_names_the_nearest(project, text, hint):
     with pytest.raises(KipRefused) as caught:
-        told(project, text)
+        described(project, text)
     assert caught.value.data["kip_code"] == "KIP_3002"
     assert hint in caught.value.hint

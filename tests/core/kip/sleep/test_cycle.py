@@ -1,4 +1,4 @@
-"""What holds for a whole cycle: nothing twice, nothing by half, nothing that a dry run does not say."""
+"""Laws of a whole cycle: nothing twice, nothing by half, nothing that a dry run does not say."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ def said(report: CycleReport) -> dict[str, object]:
     return shown
 
 
+@pytest.mark.sliced
 def test_a_dry_run_writes_nothing_and_says_what_the_real_run_does(kip: Sleeper) -> None:
     remember(kip)
     before, seq = kip.elements(), kip.seq()
@@ -67,13 +68,14 @@ def test_a_dry_run_writes_nothing_and_says_what_the_real_run_does(kip: Sleeper) 
 def test_a_second_cycle_at_the_same_instant_changes_nothing(kip: Sleeper) -> None:
     remember(kip)
     first = kip.sleep()
-    stands = kip.elements()
+    elements_then = kip.elements()
     again = kip.sleep(force=True)
-    assert (again.seq, kip.elements()) == (first.seq, stands)
+    assert (again.seq, kip.elements()) == (first.seq, elements_then)
     assert {done.seq for done in again.phases} == {0}
     assert again.before == again.after == first.after
 
 
+@pytest.mark.sliced
 def test_reverting_the_record_of_a_phase_restores_what_was(kip: Sleeper) -> None:
     remember(kip)
     workspace = kip.project.workspace()
@@ -127,6 +129,7 @@ def test_merging_leads_the_links_of_all_to_what_is_kept(kip: Sleeper) -> None:
     ]
 
 
+@pytest.mark.sliced
 def test_what_contradicts_itself_and_what_files_link_to_is_not_merged(kip: Sleeper) -> None:
     remember(kip)
     kip('UPDATE ?p SET ATTRIBUTES { n: 3 } WHERE { ?p {type: "Preference", name: "Green  Tea"} }')
@@ -143,7 +146,7 @@ def test_what_contradicts_itself_and_what_files_link_to_is_not_merged(kip: Sleep
 
 
 DOUBTFUL = {
-    "one of them is told apart from another": """
+    "one of them is distinguished from another": """
       CONCEPT { {type: "Preference", name: "tea set"} }
       CONCEPT { {type: "Preference", name: "Tea set"} SET ATTRIBUTES { distinct_from: ["TEA set"] } }
       CONCEPT { {type: "Preference", name: "TEA set"} }""",
@@ -159,6 +162,7 @@ DOUBTFUL = {
 }
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("concepts", DOUBTFUL.values(), ids=DOUBTFUL.keys())
 def test_where_there_is_a_doubt_nothing_of_one_name_is_merged_and_an_agent_is_asked(kip: Sleeper, concepts) -> None:
     kip(f"UPSERT {{ {concepts} }}")
@@ -200,6 +204,7 @@ def test_the_protected_and_what_files_state_is_as_it_was(kip: Sleeper) -> None:
     assert [one for one in kip.elements() if one["id"] in own] == before
 
 
+@pytest.mark.sliced
 def test_a_cycle_waits_for_its_interval_unless_it_is_forced_or_a_phase_is_named(kip: Sleeper) -> None:
     remember(kip)
     assert kip.sleep().waits_hours == 0
@@ -223,30 +228,31 @@ def test_an_unknown_phase_is_refused(kip: Sleeper) -> None:
 
 def test_a_second_cycle_beside_one_that_runs_is_refused_and_a_trial_is_not(kip: Sleeper) -> None:
     workspace = kip.project.workspace()
-    told: list[object] = []
+    reported: list[object] = []
 
     def sleep() -> None:
         try:
             kip.sleep()
         except AlreadyAsleep as error:
-            told.append(error.message)
+            reported.append(error.message)
 
     with sleep_lock(workspace, "main"):
         other = threading.Thread(target=sleep)
         other.start()
         other.join()
         assert kip.sleep(dry_run=True).phases
-    [message] = told
+    [message] = reported
     assert "runs already, by kb sleep (process " in str(message)
     assert kip.sleep().phases
 
 
+@pytest.mark.sliced
 def test_a_cycle_that_ends_anywhere_leaves_whole_phases_and_the_next_one_finishes_it(tmp_path: Path) -> None:
     kip = Sleeper(tmp_path / "repo")
     kip(TYPES)
     remember(kip)
     begun, ends = kip.seq(), []
-    for at in (90, 180):
+    for at in (110, 210):
         fs = CrashingFs(at, inner=NoSyncFs())
         _be_another_process(kip, fs)
         with pytest.raises(Crash):
@@ -256,18 +262,19 @@ def test_a_cycle_that_ends_anywhere_leaves_whole_phases_and_the_next_one_finishe
         ends.append(kip.seq())
     assert begun < ends[0] < ends[-1] < begun + 7
     kip.sleep(force=True)
-    stands, messages = kip.elements(), _messages(kip)
+    elements_then, messages = kip.elements(), _messages(kip)
     kip.project.close()
 
     straight = Sleeper(tmp_path / "other")
     straight(TYPES)
     remember(straight)
     straight.sleep()
-    assert straight.elements() == stands
+    assert straight.elements() == elements_then
     assert _messages(straight) == messages
     straight.project.close()
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("at", [60, 120, 180, 240])
 def test_a_cycle_that_fails_in_a_later_phase_says_which_phases_are_written(at: int, tmp_path: Path) -> None:
     kip = Sleeper(tmp_path / "repo")
@@ -310,6 +317,7 @@ CONCEPTS = st.lists(
 LINKS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.floats(0, 1)), max_size=5)
 
 
+@pytest.mark.sliced
 @settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(concepts=CONCEPTS, links=LINKS)
 # The cycle changes the task, which makes the link to it suspect; that it archives the domain then confirms nothing.

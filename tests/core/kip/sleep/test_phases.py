@@ -1,4 +1,4 @@
-"""What each phase does, and what it leaves alone."""
+"""The effect of each phase, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_an_event_of_which_something_lasts_is_not_old(kip: Sleeper) -> None:
 
 
 FACTS = ((0.9, 0.9, 0.9), (1, 0.9, 0.855), (2.5, 0.9, 0.81225), (100, 0.9, 0.3), (3, 0.3, 0.3), (3, 0.2, 0.2))
-"""How many weeks old a fact is, its confidence, and what is left of it."""
+"""The age of a fact in weeks, its confidence, and the confidence that is left."""
 
 
 def test_confidence_sinks_by_whole_weeks_to_the_floor(kip: Sleeper) -> None:
@@ -229,6 +229,7 @@ def test_confidence_sinks_by_whole_weeks_to_the_floor(kip: Sleeper) -> None:
         assert (link.created_at, link.created_by) == (NOW, "tester"), "KB keeps when it was written"
 
 
+@pytest.mark.sliced
 def test_how_often_one_sleeps_makes_no_difference_to_confidence(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": NOW})
     for _ in range(4):
@@ -238,7 +239,7 @@ def test_how_often_one_sleeps_makes_no_difference_to_confidence(kip: Sleeper) ->
     assert kip.project.link(*WISH).fields["metadata.decay_applied_at"] == "2026-12-11T09:30:00.000000Z"
 
 
-def test_who_states_a_link_anew_lets_its_time_begin_again(kip: Sleeper) -> None:
+def test_who_states_a_link_again_lets_its_time_begin_again(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": LONG_AGO})
     kip.sleep(7)
     kip.later(30)
@@ -263,7 +264,7 @@ def test_a_link_that_a_merge_led_elsewhere_does_not_sink_twice_for_the_same_week
     assert kip.confidence(*led) == pytest.approx(0.9 * 0.95**3, abs=1e-5)
 
 
-def test_a_link_that_was_stated_anew_and_then_led_elsewhere_counts_from_then(kip: Sleeper) -> None:
+def test_a_link_that_was_stated_again_and_then_led_elsewhere_counts_from_then(kip: Sleeper) -> None:
     kip(OLD_FACT, {"wish": "tea", "confidence": 0.9, "at": moved(NOW, -100)})
     kip('UPSERT { CONCEPT { {type: "Preference", name: "infusions"} } }')
     kip('UPDATE ?l SET METADATA { confidence: 0.8 } WHERE { ?l (?s, "prefers", ?o) }')
@@ -275,6 +276,7 @@ def test_a_link_that_was_stated_anew_and_then_led_elsewhere_counts_from_then(kip
     assert kip.confidence("Person:Ines", "prefers", "Preference:infusions") == 0.76
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(("confidence", "days", "left"), [(0.5, 0, 0.8), (0.95, 0, 0.95), (0.95, 14, 0.857375)])
 def test_a_cycle_that_makes_two_links_one_lets_no_more_time_pass_for_it(
     kip: Sleeper, confidence: float, days: int, left: float
@@ -398,6 +400,7 @@ def test_a_cycle_without_a_memory_writes_nothing(tmp_path: Path) -> None:
     kip.project.close()
 
 
+@pytest.mark.sliced
 def test_the_maintenance_log_keeps_the_newest_entries(kip: Sleeper, monkeypatch) -> None:
     monkeypatch.setattr("kbcore.limits.MAX_SLEEP_LOG", 2)
     for _ in range(3):

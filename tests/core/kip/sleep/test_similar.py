@@ -1,4 +1,4 @@
-"""Which concepts look alike, and which do not; what the work list shows of them, and how a pair leaves it."""
+"""Concepts that look alike and those that do not; their pairs on the work list, and how a pair leaves it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALIKE = {
 }
 
 
-def test_names_aliases_and_texts_are_compared_and_digits_tell_apart(kip: Sleeper) -> None:
+def test_names_aliases_and_texts_are_compared_and_other_digits_are_another_name(kip: Sleeper) -> None:
     for name, attributes in PREFERENCES.items():
         kip(
             'UPSERT { CONCEPT { {type: "Preference", name: :name} SET ATTRIBUTES :a } }',
@@ -51,7 +51,7 @@ def test_names_aliases_and_texts_are_compared_and_digits_tell_apart(kip: Sleeper
     assert kip.work("duplicate").total == len(ALIKE) - 1
 
 
-def test_pages_go_on_behind_what_was_shown_although_items_go_meanwhile(kip: Sleeper) -> None:
+def test_pages_continue_after_what_was_shown_although_items_go_meanwhile(kip: Sleeper) -> None:
     blocks = " ".join(
         f'CONCEPT {{ {{type: "Event", name: "e{at}"}} SET ATTRIBUTES {{ start_time: "2026-01-01" }} }}'
         for at in range(5)

@@ -1,4 +1,4 @@
-"""What the tests of branches and their stores are set up with, and what they look at."""
+"""The set-up of the tests of branches and their stores, and what they look at."""
 
 from __future__ import annotations
 

@@ -92,6 +92,7 @@ def test_the_restored_store_of_the_earlier_branch_stays(topic: Project) -> None:
     assert lost.losses(topic.workspace()) == []
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "act",
     [
@@ -124,6 +125,7 @@ def test_a_branch_without_the_reflog_that_its_store_has_seen_is_in_doubt(topic: 
     assert facts(topic, "topic") == {"A", "OLD"}
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     "act",
     [

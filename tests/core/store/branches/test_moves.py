@@ -98,7 +98,7 @@ def test_a_move_that_is_interrupted_anywhere_loses_no_store_and_leaves_the_branc
     outcomes = set()
     for found in interrupted(topic, act, lambda at: kind(at, when=when, inner=NO_SYNC)):
         used = branches.open_branch(found.workspace(), None)[2]
-        assert not used.is_new, "the branch begins anew, without a word"
+        assert not used.is_new, "the branch begins again, without a message"
         branches.collect(found.workspace())
         now, all_now = tips(found)
         assert all_now >= all_before
@@ -130,7 +130,7 @@ def test_who_is_writing_ends_before_its_store_makes_room(topic: Project) -> None
     assert not list(stores_at(topic.root).glob(".tmp-*"))
 
 
-def test_a_branch_that_begins_anew_says_what_the_trash_has_of_it(topic: Project) -> None:
+def test_a_branch_that_begins_again_says_what_the_trash_has_of_it(topic: Project) -> None:
     topic.switch("main")
     git(topic.root, "branch", "-D", "topic")
     branches.collect(topic.workspace())
@@ -153,7 +153,7 @@ def test_an_empty_store_says_as_well_what_the_trash_has_of_its_branch(project: P
     assert "`kb branch restore main`" in branches.open_branch(project.workspace(), None)[2].notice
 
 
-def test_who_only_reads_is_told_of_a_store_that_an_ended_process_left_aside(topic: Project) -> None:
+def test_who_only_reads_gets_a_notice_of_a_store_that_an_ended_process_left_aside(topic: Project) -> None:
     moves.set_aside(topic.workspace(), topic.workspace().folders.directory_of("topic"))
     reader = Project(topic.root, fs=ReadOnlyFs(NO_SYNC), is_new=False)
     assert "was being replaced" in branches.open_to_read(reader.workspace(), None)[2].notice

@@ -72,6 +72,7 @@ def test_a_copy_that_went_on_by_itself_does_not_say_which_record_was_the_first_t
     assert "Record 6 and some before it are lost." in accepted(project).done[1]
 
 
+@pytest.mark.sliced
 def test_a_copy_that_went_on_and_began_an_epoch_does_not_say_which_record_was_the_first_to_be_lost(
     project: Project,
 ) -> None:
@@ -161,7 +162,7 @@ def test_a_copy_of_an_older_state_whose_original_was_deleted_is_only_hinted_at(p
     twin.close()
 
 
-def test_a_repository_that_is_cloned_anew_in_the_same_place_is_no_loss(project: Project) -> None:
+def test_a_repository_that_is_cloned_again_in_the_same_place_is_no_loss(project: Project) -> None:
     git(project.root, "commit", "--allow-empty", "-qm", "x")
     put(project, "A", "B")
     project.close()

@@ -66,6 +66,7 @@ def repeated(project: Project) -> None:
         restored(project)
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("act", [restored, adopted, exchanged, repeated])
 def test_a_store_that_vanishes_after_it_was_replaced_by_one_with_the_same_records_is_missed(
     project: Project, act: Callable[[Project], None]

@@ -1,4 +1,4 @@
-"""Who only reads needs no store of its own branch: what it would be copied from answers."""
+"""A reader needs no store of its branch: the one that it would be copied from answers."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_a_name_of_any_length_makes_a_line_that_can_be_read(project: Project) ->
     assert len(refused.value.message) < 200
 
 
-def test_a_loss_is_told_also_where_git_cannot_say_what_else_to_read(project: Project) -> None:
+def test_a_loss_is_reported_also_where_git_cannot_say_what_else_to_read(project: Project) -> None:
     project.apply(entities=[req("A")])
     project.close()
     shutil.rmtree(stores_at(project.root) / "main")

@@ -98,6 +98,7 @@ def test_a_branch_made_from_another_begins_with_the_default_branch(topic: Projec
     assert topic.node("MINE") is None
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize("is_used", [True, False], ids=["used since", "not used since"])
 @pytest.mark.parametrize("configured", ["main", "trunk", None])
 def test_new_branches_come_from_the_default_branch_under_whatever_name_it_goes(
@@ -237,7 +238,7 @@ def test_a_branch_that_was_deleted_while_its_first_use_waited_gets_no_store(proj
     late.close()
 
 
-def test_a_store_that_a_forced_rename_left_behind_is_told_on_use_until_somebody_decides(topic: Project) -> None:
+def test_a_store_that_a_forced_rename_left_over_is_reported_on_use_until_somebody_decides(topic: Project) -> None:
     git(topic.root, "branch", "-M", "topic", "main")
     for _ in range(2):
         notice = first_use(topic).notice
@@ -252,13 +253,13 @@ def test_a_store_that_a_forced_rename_left_behind_is_told_on_use_until_somebody_
     assert [(one.name, one.records, one.renamed_to) for one in done.trash] == [("topic", 0, "")]
 
 
-def test_a_former_name_that_is_in_use_again_is_no_store_left_behind(topic: Project) -> None:
+def test_a_former_name_that_is_in_use_again_is_no_store_left_over(topic: Project) -> None:
     git(topic.root, "branch", "-M", "topic", "main")
     git(topic.root, "branch", "topic")
     assert first_use(topic).notice == ""
 
 
-def test_a_former_name_whose_store_went_along_is_no_store_left_behind(topic: Project) -> None:
+def test_a_former_name_whose_store_went_along_is_no_store_left_over(topic: Project) -> None:
     git(topic.root, "branch", "-m", "topic", "new")
     first_use(topic)
     git(topic.root, "branch", "topic")

@@ -194,6 +194,7 @@ def look_while_another_works(project: Project) -> None:
     git(project.root, "branch", "topic")
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     "act",
     [

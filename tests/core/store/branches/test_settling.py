@@ -1,4 +1,4 @@
-"""What is asked of KB while git is in the middle of renaming a branch; each step of the rename is made by hand."""
+"""Requests to KB while git is in the middle of renaming a branch; each step of the rename is made by hand."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def waiting(project: Project, during: Callable[[], None] | None) -> PatientClock
 STEPS = ["aside", "log", "head"]
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_first_use_in_the_middle_of_a_rename_waits_and_finds_the_branch_moved(topic: Project, step: str) -> None:
     rename = Rename(topic, "middle", "new")
@@ -88,6 +89,7 @@ def test_a_first_use_in_the_middle_of_a_rename_waits_and_finds_the_branch_moved(
     assert {name for name, _ in branches.stores(topic.workspace())} == {"main", "new"}
 
 
+@pytest.mark.sliced(1)
 @pytest.mark.parametrize("step", STEPS)
 def test_gc_in_the_middle_of_a_rename_waits_and_keeps_the_store(topic: Project, step: str) -> None:
     rename = Rename(topic, "middle", "new")

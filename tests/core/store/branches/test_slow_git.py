@@ -1,4 +1,4 @@
-"""Where only git can say which branches there are, it is never started while a store is locked.
+"""Git is never started while a store is locked, also where only git can say which branches there are.
 
 The git that runs the tests may be too old to keep refs as reftable. So the repository looks as if it did, and a
 stand-in passes each question on to a second git directory, which has the refs as files.

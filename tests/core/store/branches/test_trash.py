@@ -1,4 +1,4 @@
-"""What gc takes away, what it says of it, and how it comes back."""
+"""The stores that gc removes, what it says of them, and how they come back."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_store_comes_back_from_the_trash_in_one_step_and_changes_places_with_w
 
 
 class SetClock(SystemClock):
-    """A clock that stands at a time of its own."""
+    """A clock that stays at a time of its own."""
 
     def __init__(self, time: str) -> None:
         self.time = time
@@ -280,7 +280,7 @@ def test_the_trash_is_proven_when_that_is_asked_for(project: Project) -> None:
 
 
 class Undeletable(NoSyncFs):
-    """Deletes no file of a journal while it is told not to."""
+    """Deletes no file of a journal while it is set not to."""
 
     refuses = False
 

@@ -45,6 +45,7 @@ def is_quiet(project: Project, branch: str) -> bool:
     return not store.notices and not list(cache_of(project, branch).glob(f"{AHEAD}*"))
 
 
+@pytest.mark.sliced
 def test_what_is_left_of_an_earlier_store_of_the_same_name_raises_no_alarm(project: Project) -> None:
     project.apply(entities=[req("A")])
     git(project.root, "branch", "topic")
@@ -64,7 +65,7 @@ def test_what_is_left_of_an_earlier_store_of_the_same_name_raises_no_alarm(proje
     assert {node.id for node in project.view("topic").nodes(["A", "B", "C", "D", "E"])} == {"A", "D", "E"}
 
 
-def test_the_view_of_another_branch_that_went_its_own_way_is_told_apart(project: Project) -> None:
+def test_the_view_of_another_branch_that_went_its_own_way_is_distinguished(project: Project) -> None:
     project.apply(entities=[req("A")])
     git(project.root, "branch", "sibling")
     project.apply(branch="sibling", entities=[req("OTHER")])
@@ -157,6 +158,7 @@ def open_views() -> int:
     return found
 
 
+@pytest.mark.sliced
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
 def test_a_process_keeps_few_views_open_and_none_is_taken_from_a_request(project: Project) -> None:
     project.apply(entities=[req("A")])

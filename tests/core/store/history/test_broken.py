@@ -1,4 +1,4 @@
-"""What an undo would break, told from what was broken anyway."""
+"""The references that an undo would break, without those that were broken before."""
 
 from __future__ import annotations
 

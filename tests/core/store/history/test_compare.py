@@ -1,4 +1,4 @@
-"""What differs between two seqs, and between two branches."""
+"""The differences between two seqs, and between two branches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def edge(from_id: str, to_id: str, **fields: Any) -> dict[str, Any]:
     return {"type": "depends_on", "from": from_id, "to": to_id, **fields}
 
 
-def told(found: dict[str, Any]) -> list[tuple[str, str]]:
+def changes_of(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["id"], one["change"]) for one in found["entities"]]
 
 
@@ -43,7 +43,7 @@ def test_a_diff_lists_what_came_changed_and_went_in_order(project: Project) -> N
     project.delete(entities=[{"id": "B"}], cascade=True)
     found = diff(project.view(), 1, 3)
     assert (found["from"], found["to"]) == (1, 3)
-    assert told(found) == [("A", "updated"), ("B", "deleted"), ("C", "created")]
+    assert changes_of(found) == [("A", "updated"), ("B", "deleted"), ("C", "created")]
     assert found["entities"][0]["before"]["status"] == "open"
     assert found["entities"][0]["fields"] == {"status": {"before": "open", "after": "done"}}
     assert [(one["from"], one["to"], one["change"]) for one in found["edges"]] == [("A", "B", "deleted")]
@@ -62,8 +62,8 @@ def test_what_came_and_went_or_was_changed_back_in_between_is_not_in_a_diff(proj
 def test_a_diff_read_backwards_swaps_its_sides(project: Project) -> None:
     project.apply(entities=[entity("A")])
     project.apply(entities=[entity("B")])
-    assert told(diff(project.view(), 2, 0)) == [("A", "deleted"), ("B", "deleted")]
-    assert told(diff(project.view(), 0, 2)) == [("A", "created"), ("B", "created")]
+    assert changes_of(diff(project.view(), 2, 0)) == [("A", "deleted"), ("B", "deleted")]
+    assert changes_of(diff(project.view(), 0, 2)) == [("A", "created"), ("B", "created")]
     assert diff(project.view(), 1, 1)["entities"] == []
 
 
@@ -129,7 +129,7 @@ def test_branches_without_a_common_history_are_compared_whole(tmp_path: Path) ->
     other.import_(entities=[entity("A", created_at="2020-01-01", status="done")])
     found = diff_branches(one.view(), other.view())
     assert found["base"] is None
-    assert told(found) == [("A", "updated"), ("B", "deleted")]
+    assert changes_of(found) == [("A", "updated"), ("B", "deleted")]
     assert found["entities"][0]["fields"] == {"status": {"base": None, "from": "open", "to": "done"}}
     one.close()
     other.close()

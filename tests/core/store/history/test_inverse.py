@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def way(now: State, wanted: State) -> list[Operation]:
     return ops
 
 
+@pytest.mark.sliced
 @LAWS
 @given(records(), st.data())
 def test_the_way_from_any_state_to_any_other_of_a_history_leads_there(history, data) -> None:

@@ -5,14 +5,21 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
+from kbcore.clock import SystemClock
 from kbcore.errors import InvalidQuery, NotFound
 from kbcore.ids import link_id
+from kbcore.model import record
+from kbcore.model.record import Record
+from kbcore.remedies import for_shell, kb
+from kbcore.storage import journal
 from kbcore.store import branches
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from, record_json
 from kbcore.store.history.when import when_of
 from kbcore.store.write_request import Author
+from tests.core.store.history.undoing import revert
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project, req
 
@@ -37,7 +44,7 @@ def shown(project: Project, seq: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(project: Project) -> Project:
+def recorded(project: Project) -> Project:
     """A branch with five records by three authors."""
     project.apply(author=Author("ann", "cli", "kb/1"), entities=[entity("A"), entity("B")], message="begin")
     project.apply(author=Author("bot", "mcp:agent", "kb/1"), entities=[{"id": "A", "status": "done"}], changeset_id="x")
@@ -47,8 +54,8 @@ def told(project: Project) -> Project:
     return project
 
 
-def test_the_log_says_who_did_what_through_what_newest_first(told: Project) -> None:
-    found = log(told.view())
+def test_the_log_says_who_did_what_through_what_newest_first(recorded: Project) -> None:
+    found = log(recorded.view())
     assert [one["seq"] for one in found] == [5, 4, 3, 2, 1]
     first = found[-1]
     assert (first["actor"], first["source"], first["message"]) == ("ann", "cli", "begin")
@@ -59,36 +66,37 @@ def test_the_log_says_who_did_what_through_what_newest_first(told: Project) -> N
     assert [one["at"] for one in found] == sorted((one["at"] for one in found), reverse=True)
 
 
-def test_the_log_of_an_entity_holds_its_own_changes_and_those_of_its_edges(told: Project) -> None:
-    assert seqs(told, id="A") == [4, 3, 2, 1]
-    assert seqs(told, id="C") == [5]
-    assert seqs(told, id=link_id("depends_on", "", "A", "B")) == [4, 3]
+def test_the_log_of_an_entity_holds_its_own_changes_and_those_of_its_edges(recorded: Project) -> None:
+    assert seqs(recorded, id="A") == [4, 3, 2, 1]
+    assert seqs(recorded, id="C") == [5]
+    assert seqs(recorded, id=link_id("depends_on", "", "A", "B")) == [4, 3]
 
 
-def test_the_log_of_an_entity_that_was_deleted_is_still_there(told: Project) -> None:
-    assert told.node("B") is None
-    assert seqs(told, id="B") == [4, 3, 1]
+def test_the_log_of_an_entity_that_was_deleted_is_still_there(recorded: Project) -> None:
+    assert recorded.node("B") is None
+    assert seqs(recorded, id="B") == [4, 3, 1]
 
 
-def test_the_log_of_an_id_that_never_was_names_the_nearest(told: Project) -> None:
-    told.apply(entities=[entity("REQ-100")])
+def test_the_log_of_an_id_that_never_was_names_the_nearest(recorded: Project) -> None:
+    recorded.apply(entities=[entity("REQ-100")])
     with pytest.raises(NotFound, match="REQ-10") as missing:
-        log(told.view(), id="REQ-10")
+        log(recorded.view(), id="REQ-10")
     assert "REQ-100" in missing.value.hint
 
 
-def test_an_id_that_names_no_entity_now_is_told_for_what_it_is(told: Project) -> None:
-    assert missing(told.view(), "B").message == "'B' was removed at seq 4."
-    assert "kb show 4" in missing(told.view(), "B").hint
-    told.sync({"docs/requirements/d.md": req("D", depends_on="E")})
-    waiting = missing(told.view(), "E")
+def test_an_id_that_names_no_entity_now_is_explained(recorded: Project) -> None:
+    assert missing(recorded.view(), "B").message == "'B' was removed at seq 4."
+    assert "kb show 4" in missing(recorded.view(), "B").hint
+    recorded.sync({"docs/requirements/d.md": req("D", depends_on="E")})
+    waiting = missing(recorded.view(), "E")
     assert waiting.message == "There is no entity 'E'; there is an unresolved edge to it: D depends_on E."
     assert "`kb log E`" in waiting.hint
-    assert seqs(told, id="E") == [6]
+    assert seqs(recorded, id="E") == [6]
     edge_id = link_id("depends_on", "", "D", "E")
-    assert missing(told.view(), edge_id).message == f"{edge_id!r} is an edge, not an entity."
+    assert missing(recorded.view(), edge_id).message == f"{edge_id!r} is an edge, not an entity."
 
 
+@pytest.mark.sliced(4)
 @pytest.mark.parametrize(
     ("asked", "wanted"),
     [
@@ -108,22 +116,22 @@ def test_an_id_that_names_no_entity_now_is_told_for_what_it_is(told: Project) ->
         ({"session": "s-1"}, [4]),
     ],
 )
-def test_the_log_is_narrowed_by_each_option(told: Project, asked: dict[str, Any], wanted: list[int]) -> None:
-    assert seqs(told, **asked) == wanted
+def test_the_log_is_narrowed_by_each_option(recorded: Project, asked: dict[str, Any], wanted: list[int]) -> None:
+    assert seqs(recorded, **asked) == wanted
 
 
-def test_the_log_since_the_time_of_a_record_begins_with_that_record(told: Project) -> None:
-    at = log(told.view())[2]["at"]
-    assert seqs(told, since=at) == [5, 4, 3]
+def test_the_log_since_the_time_of_a_record_begins_with_that_record(recorded: Project) -> None:
+    at = log(recorded.view())[2]["at"]
+    assert seqs(recorded, since=at) == [5, 4, 3]
 
 
-def test_a_selection_beyond_the_head_is_refused(told: Project) -> None:
+def test_a_selection_beyond_the_head_is_refused(recorded: Project) -> None:
     with pytest.raises(InvalidQuery, match="There is no record 6 yet"):
-        seqs(told, since="6")
+        seqs(recorded, since="6")
 
 
-def test_a_record_shows_each_element_before_and_after_and_the_fields_that_differ(told: Project) -> None:
-    found = shown(told, 2)
+def test_a_record_shows_each_element_before_and_after_and_the_fields_that_differ(recorded: Project) -> None:
+    found = shown(recorded, 2)
     (operation,) = found["operations"]
     assert (operation["element"], operation["id"], operation["change"]) == ("entity", "A", "updated")
     assert operation["fields"] == {"status": {"before": "open", "after": "done"}}
@@ -133,14 +141,14 @@ def test_a_record_shows_each_element_before_and_after_and_the_fields_that_differ
     assert len(found["hash"]) == 64
 
 
-def test_a_record_shows_what_was_made_and_what_was_removed(told: Project) -> None:
-    made = shown(told, 1)["operations"]
+def test_a_record_shows_what_was_made_and_what_was_removed(recorded: Project) -> None:
+    made = shown(recorded, 1)["operations"]
     assert [(one["id"], one["change"], one["before"]) for one in made] == [
         ("A", "created", None),
         ("B", "created", None),
     ]
     assert made[0]["after"]["title"] == "Title of A"
-    gone, withdrawn = shown(told, 4)["operations"]
+    gone, withdrawn = shown(recorded, 4)["operations"]
     assert (gone["id"], gone["change"], gone["after"]) == ("B", "deleted", None)
     assert (withdrawn["from"], withdrawn["type"], withdrawn["to"]) == ("A", "depends_on", "B")
     assert withdrawn["before"]["sources"] == ["cli"]
@@ -159,6 +167,7 @@ def test_a_record_of_a_sync_shows_files_and_who_states_a_field(project: Project)
     assert file["after"]["ok"] is True
 
 
+@pytest.mark.sliced
 def test_the_operations_of_a_record_in_parts_are_all_of_them_in_the_same_order(project: Project) -> None:
     keys = [f"R{number}" for number in range(3)]
     files = {f"docs/requirements/{key}.md": req(key, depends_on=f"[{', '.join(keys[:3])}]") for key in keys}
@@ -190,10 +199,31 @@ def test_a_record_keeps_the_warnings_that_its_author_got(project: Project) -> No
     assert shown(project, 2)["warnings"] == list(answer.outcome.warnings)
 
 
+def test_a_record_is_in_plain_words_where_the_answer_names_commands_as_data(project: Project) -> None:
+    project.sync({"docs/requirements/a.md": req("A")})
+    project.sync({"docs/requirements/a.md": req("A", status="done")})
+    [warning] = revert(project, 2).warnings
+    assert kb("sync") in warning
+    assert b"\\u0002" not in (stores_at(project.root) / "main/journal-0000000001.jsonl").read_bytes()
+    assert shown(project, 3)["warnings"] == [for_shell(warning)]
+
+
+def test_an_early_record_with_marks_is_shown_in_plain_words(project: Project) -> None:
+    project.apply(entities=[entity("A")])
+    early = Record(2, "early", "", "", "ann", "cli", "kb/1", (), warnings=(f"See {kb('log')}.",), repair=kb("doctor"))
+    workspace = project.workspace()
+    with journal.writing(workspace.machine.fs, workspace.folders.directory_of("main"), SystemClock()) as writer:
+        at = writer.head.head.at
+        writer.append(record.encode(msgspec.structs.replace(early, at=at)), at)
+    found = shown(project, 2)
+    assert (found["warnings"], found["repair"]) == (["See `kb log`."], "`kb doctor`")
+    assert log(project.view())[0]["repair"] == "`kb doctor`"
+
+
 @pytest.mark.parametrize("seq", [0, 6])
-def test_a_record_that_is_not_there_is_not_found_and_the_hint_says_which_are(told: Project, seq: int) -> None:
+def test_a_record_that_is_not_there_is_not_found_and_the_hint_says_which_are(recorded: Project, seq: int) -> None:
     with pytest.raises(NotFound) as missing:
-        shown(told, seq)
+        shown(recorded, seq)
     assert "1 to 5" in missing.value.hint
 
 

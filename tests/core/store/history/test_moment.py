@@ -1,4 +1,4 @@
-"""Which seq a text means, and reading beside damage."""
+"""The seq that a text means, and reading of what comes before damage."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def test_what_is_neither_a_seq_nor_a_time_is_refused_with_an_example(made: Store
     assert "2026-01-31" in refused.value.hint
 
 
+@pytest.mark.sliced
 def test_the_good_part_of_a_damaged_journal_is_readable_and_the_rest_is_not(made: Stored) -> None:
     states = [lines_of(state_at(made.view(), seq)) for seq in range(6)]
     segment = made.directory / "journal-0000000001.jsonl"

@@ -41,7 +41,7 @@ def test_a_change_is_undone_after_its_file_moved_under_the_name_that_it_has_now(
     assert facts(project, "A") == ("New", NEWER, NEWER, NEWER)
 
 
-def test_a_value_that_the_moved_file_changed_later_stands_against_the_undo(project: Project) -> None:
+def test_a_value_that_the_moved_file_changed_later_conflicts_with_the_undo(project: Project) -> None:
     project.sync({OLD: req("A")})
     project.sync({OLD: req("A", title="New")})
     project.sync({OLD: None, NEW: req("A", title="Newer")})
@@ -62,7 +62,7 @@ def test_what_a_file_made_is_unmade_after_it_moved(project: Project) -> None:
     assert project.sync().outcome.created == ("A",)
 
 
-def test_an_edge_that_a_file_stated_anew_is_withdrawn_after_the_file_moved(project: Project) -> None:
+def test_an_edge_that_a_file_stated_again_is_withdrawn_after_the_file_moved(project: Project) -> None:
     project.apply(entities=[{"id": "B", "type": "req", "title": "B", "status": "open"}])
     project.sync({OLD: req("A")})
     project.sync({OLD: req("A", depends_on="B")})
@@ -111,10 +111,10 @@ def test_moves_are_followed_from_name_to_name_and_only_for_what_came_before_them
         Later(3, key, link(2, NEW, confidence=1.0), link(3, NEWER, confidence=1.0)),
         Later(4, key, link(3, NEWER, confidence=1.0), link(4, NEWER, OLD, confidence=1.0)),
     ]
-    names, told = followed(later)
+    names, reported = followed(later)
     assert names == {OLD: NEWER, NEW: NEWER}
     files = [
-        [{one.src for one in side.statements} for side in (change.before, change.after) if side] for change in told
+        [{one.src for one in side.statements} for side in (change.before, change.after) if side] for change in reported
     ]
     assert files == [[{NEWER}, {NEWER}], [{NEWER}, {NEWER}], [{NEWER}, {NEWER, OLD}]]
-    assert [change.before.owners for change in told if change.before] == [{"confidence": NEWER}] * 3
+    assert [change.before.owners for change in reported if change.before] == [{"confidence": NEWER}] * 3

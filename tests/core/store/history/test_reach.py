@@ -1,4 +1,4 @@
-"""How far back a branch can be asked: one boundary, and the same words from everybody."""
+"""The earliest seq that a branch answers for: one boundary, and the same words from every caller."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ ASKED: list[Callable[[View], Any]] = [
 ]
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize("ask", ASKED)
 def test_everybody_names_the_same_first_record(pruned: View, ask: Callable[[View], Any]) -> None:
     with pytest.raises(HistoryPruned, match="Records before seq 4 were pruned") as refused:
@@ -130,6 +131,7 @@ def salvaged(project: Project) -> Project:
 MISSING = "record 4 is missing since the salvage that record 9 documents"
 
 
+@pytest.mark.sliced(2)
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
@@ -172,6 +174,7 @@ def test_every_record_that_is_left_is_listed_and_shown_as_far_as_it_is_proven(sa
     assert not_listed(view).sentences() == [f"R{MISSING[1:]}."]
 
 
+@pytest.mark.sliced
 def test_an_edge_that_a_missing_record_may_have_confirmed_is_suspect_until_it_is_confirmed(salvaged: Project) -> None:
     found = {(one.from_id, one.to_id): one.unproven for one in stale_edges(salvaged.view().rows)}
     assert found == {("B", "A"): MISSING}
@@ -188,6 +191,7 @@ def damage(project: Project, inside: bytes) -> None:
     salvage(project.workspace(), "main", AUTHOR)
 
 
+@pytest.mark.sliced
 def test_an_edge_that_is_suspect_names_the_gap_after_its_last_confirmation(salvaged: Project) -> None:
     salvaged.apply(edges=[{"type": "depends_on", "from": "B", "to": "A"}])
     salvaged.apply(entities=[{"id": "A", "title": "A five"}])

@@ -105,6 +105,7 @@ def test_several_records_are_reverted_newest_first_in_one_record(project: Projec
     assert outcome.deleted == ("B",)
 
 
+@pytest.mark.sliced(3)
 @pytest.mark.parametrize(
     ("options", "code"),
     [
@@ -155,7 +156,7 @@ def test_a_removed_entity_comes_back_with_its_beginning_its_source_and_its_edges
     assert back.is_resolved
 
 
-def test_an_entity_that_was_made_anew_since_is_a_conflict(project: Project) -> None:
+def test_an_entity_that_was_made_again_since_is_a_conflict(project: Project) -> None:
     project.apply(entities=[entity("A")])
     project.delete(entities=[{"id": "A"}])
     project.apply(entities=[entity("A", title="Another")])
@@ -202,7 +203,7 @@ def test_undoing_a_creation_is_refused_while_others_point_at_it(project: Project
     assert project.edges("B") == {("B", "depends_on", "A", False)}
 
 
-def test_undoing_the_creation_of_an_edge_is_refused_while_an_edge_about_it_stands(project: Project) -> None:
+def test_undoing_the_creation_of_an_edge_is_refused_while_there_is_an_edge_about_it(project: Project) -> None:
     project.write({".kb/schema/own.yaml": "edges: {doubts: {from: [req], to: [link], description: About an edge}}\n"})
     project.apply(entities=[entity("A"), entity("B")])
     project.apply(edges=[edge("A", "B")])
@@ -288,7 +289,7 @@ def test_a_dry_run_says_what_a_revert_would_do_and_writes_nothing(project: Proje
     assert project.seq() == 1
 
 
-def test_a_revert_sent_twice_takes_effect_once_and_its_id_stands_for_it_alone(project: Project) -> None:
+def test_a_revert_sent_twice_takes_effect_once_and_its_id_means_it_alone(project: Project) -> None:
     project.apply(entities=[entity("A")])
     project.apply(entities=[{"id": "A", "status": "done"}])
     first = revert(project, 2, changeset_id="undo-1")

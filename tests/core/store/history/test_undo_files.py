@@ -1,4 +1,4 @@
-"""What files state is reverted or rolled back until the next sync states it again."""
+"""Facts of files are reverted or rolled back until the next sync states them again."""
 
 from __future__ import annotations
 

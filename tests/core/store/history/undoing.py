@@ -1,4 +1,4 @@
-"""Shortcuts for what is undone, and for what stands in its way."""
+"""Shortcuts for what is undone, and for what prevents it."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def test_neither_the_order_of_keys_nor_what_says_nothing_makes_another_changeset
 
 
 def test_the_digest_of_a_request_is_the_same_in_every_version_of_kb() -> None:
-    """What is frozen here stands in journals: when this test fails, the code is wrong."""
+    """These digests are in journals: when this test fails, the code is wrong."""
     request = {
         "changeset_id": "c-1",
         "dry_run": False,
@@ -343,7 +343,7 @@ def test_urls_of_the_web_of_mail_and_of_programs_are_links_and_a_path_inside_is_
     assert not parse({"entities": [req("A", links=links, tags=["a", "b"], text_ref="docs/a..b.md#../x")]}).problems
 
 
-def test_a_number_with_a_point_is_told_from_a_whole_one() -> None:
+def test_a_number_with_a_point_is_distinguished_from_a_whole_one() -> None:
     assert [kind_of(number) for number in (2, 2.5, 2.0)] == [
         "a number",
         "a fraction",

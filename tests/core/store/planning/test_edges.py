@@ -1,4 +1,4 @@
-"""Edges fit the types of their ends, and what is deleted leaves none behind."""
+"""Edges fit the types of their ends, and what is deleted leaves none."""
 
 from __future__ import annotations
 
@@ -34,6 +34,20 @@ def test_unknown_names_get_the_nearest_known_one(project: Project) -> None:
     assert "'req'" in hints["$.entities[0].type"]
     assert "'depends_on'" in hints["$.edges[0].type"]
     assert "'REQ-100'" in hints["$.edges[1].from"]
+
+
+def test_an_edge_that_leads_the_other_way_is_named_with_its_ends_swapped(project: Project) -> None:
+    project.apply(entities=[req("R"), {"id": "T", "type": "test", "title": "T", "status": "active"}])
+    swapped = "`verified_by` leads the other way: `kb link R verified_by T`."
+    with pytest.raises(InvalidChangeset) as unknown:
+        project.apply(edges=[edge("verifies", "T", "R")])
+    assert unknown.value.details[0].hint.startswith(swapped)
+    with pytest.raises(IntegrityViolation) as wrong:
+        project.apply(edges=[edge("verified_by", "T", "R")])
+    assert wrong.value.details[0].hint == swapped
+    with pytest.raises(InvalidChangeset) as mistyped:
+        project.apply(edges=[edge("verified", "R", "T")])
+    assert mistyped.value.details[0].hint.startswith("Did you mean 'verified_by'?")
 
 
 def test_an_entity_that_is_refused_is_not_reported_again_at_its_edges(project: Project) -> None:
@@ -154,7 +168,7 @@ def test_a_client_cannot_bring_about_an_edge_of_another_client_that_does_not_fit
     assert project.apply(entities=[req("REQ-2")]).edges.updated == 1
 
 
-def test_an_edge_that_the_changeset_names_itself_is_told_once(project: Project) -> None:
+def test_an_edge_that_the_changeset_names_itself_is_reported_once(project: Project) -> None:
     project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
     with pytest.raises(IntegrityViolation) as refused:
         project.apply(entities=[{"id": "B", "type": "test"}], edges=[edge("depends_on", "A", "B", confidence=0.5)])
@@ -172,7 +186,7 @@ def test_one_problem_gives_the_error_its_words_and_several_are_counted(project: 
     assert not {problem.message for problem in several.value.details} & {several.value.message}
 
 
-def test_an_edge_of_a_document_that_a_client_writes_as_well_stands_without_the_document(project: Project) -> None:
+def test_an_edge_of_a_document_that_a_client_writes_as_well_remains_without_the_document(project: Project) -> None:
     project.apply(entities=[req("B")])
     links = "[{type: depends_on, target: B}]"
     project.sync({"docs/requirements/a.md": document("A", title="A", status="open", links=links)})
@@ -182,7 +196,7 @@ def test_an_edge_of_a_document_that_a_client_writes_as_well_stands_without_the_d
     assert project.edges("B") == {("A", "depends_on", "B", True)}
 
 
-def test_an_edge_that_was_removed_after_it_was_read_is_not_made_anew_unseen(project: Project) -> None:
+def test_an_edge_that_was_removed_after_it_was_read_is_not_made_again_unseen(project: Project) -> None:
     project.apply(entities=[req("A"), req("B")], edges=[edge("depends_on", "A", "B")])
     project.delete(edges=[{"type": "depends_on", "from": "A", "to": "B"}])
     with pytest.raises(StaleBase, match="A depends_on B was removed at seq 2, after 1"):

@@ -1,4 +1,4 @@
-"""A changeset with something that looks like a secret is told so, or refused where the project wants that."""
+"""A changeset with something that looks like a secret is warned of, or refused where the project wants that."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PATHS = [
 ]
 
 
-def test_every_place_is_told_with_its_path_and_nothing_is_refused() -> None:
+def test_every_place_is_reported_with_its_path_and_nothing_is_refused() -> None:
     found = planned("warning", **EVERYWHERE)
     assert [warning.split()[0] for warning in found.warnings[:-1]] == PATHS
     assert found.warnings[2] == "$.entities[0].title looks like a GitHub token (ghp_…, 40 characters)."
@@ -70,7 +70,7 @@ def test_as_an_error_the_rule_refuses_the_changeset_with_every_place() -> None:
     assert TOKEN[:12] not in json.dumps(refused.value.as_json())
 
 
-def test_what_is_wrong_beside_a_secret_is_told_with_it() -> None:
+def test_what_is_wrong_beside_a_secret_is_reported_with_it() -> None:
     with pytest.raises(InvalidChangeset) as refused:
         planned("error", entities=[req("A", title=TOKEN, type="reqq")])
     assert {one.code for one in refused.value.details} == {"unknown_type", "secret"}

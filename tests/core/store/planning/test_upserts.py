@@ -1,4 +1,4 @@
-"""What an upsert sets, merges, removes and overwrites."""
+"""The fields that an upsert sets, merges, removes and overwrites."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_changeset_that_changes_nothing_writes_no_record(project: Project) -> 
     assert (again.seq, again.applied, again.unchanged, again.edges.unchanged) == (1, False, ("A", "B"), 1)
 
 
-def test_nothing_is_left_behind_when_an_edge_is_refused(project: Project) -> None:
+def test_nothing_is_left_over_when_an_edge_is_refused(project: Project) -> None:
     with pytest.raises(IntegrityViolation) as refused:
         project.apply(
             entities=[req("A"), req("B")],
@@ -224,6 +224,24 @@ def test_who_overwrites_a_member_of_an_edge_that_another_actor_set_is_warned(pro
     assert "A depends_on B: `confidence` was 0.9, set by 'zoe' at seq 1." in warning
 
 
+def test_who_removes_an_edge_or_an_entity_that_another_actor_stated_is_warned(project: Project) -> None:
+    made = edge("depends_on", "A", "B", confidence=0.9)
+    project.apply(author=ZOE, entities=[req("A"), req("B"), req("C", owner="zoe")], edges=[made])
+    ends = {"type": "depends_on", "from": "A", "to": "B"}
+    project.apply(author=ZOE, edges=[{**ends, "metadata": {"why": "x"}}])
+
+    def warned(**request) -> list[str]:
+        return [one for one in project.delete(**request).warnings if one.startswith("This removes")]
+
+    [warning] = warned(edges=[ends])
+    said = "stated by 'zoe' at seq 1, `confidence` was 0.9, set by 'zoe' at seq 1, `metadata.why` was 'x', set by"
+    assert warning == f"This removes what another actor had stated of A depends_on B: {said} 'zoe' at seq 2."
+    [warning] = warned(entities=[{"id": "C"}])
+    assert warning.startswith("This removes what another actor had stated of 'C': stated by 'zoe' at seq 1, ")
+    project.apply(edges=[ends])
+    assert warned(edges=[ends]) == []
+
+
 def test_warnings_of_what_is_overwritten_are_bounded_and_show_no_secret(project: Project) -> None:
     ids = [f"R-{number}" for number in range(220)]
     secret = "ghp_" + "a1B2" * 9
@@ -233,8 +251,8 @@ def test_warnings_of_what_is_overwritten_are_bounded_and_show_no_secret(project:
     assert len(found) == 22
     assert found[-2:] == (
         [
-            "Of 180 more elements it overwrites what another actor or session had set.",
-            "It changes fields of 20 more elements; who had set those was not looked up.",
+            "Of 180 more elements it overwrites or removes what another actor or session had set.",
+            "It changes or removes 20 more elements; who had set those was not looked up.",
         ]
     )
     assert "`owner` was what looks like a secret, set by 'zoe' at seq 1" in found[0]

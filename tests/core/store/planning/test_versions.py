@@ -1,4 +1,4 @@
-"""What was read is what is deleted: an edge that changed since is not."""
+"""A delete removes what was read: an edge that changed since stays."""
 
 from __future__ import annotations
 
