@@ -1,6 +1,6 @@
 # `make` lists what there is. Everything runs in .venv, which is set up on first use.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick conformance check fault soak bench bench-peers bench-guard docs clean
+.PHONY: help setup prolog demo test quick conformance check fault soak bench bench-peers bench-guard docs clean
 SHELL := /bin/sh
 
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -20,20 +20,22 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(READY)
 
+prolog: $(READY) ## install the WebAssembly engine of Prolog for the tests, in .venv
+	@$(BIN)/python -m tests.support.logic.engines
+
 demo: $(READY) ## set up and run the main job on an example project
 	@$(BIN)/kb demo
 
-test: $(READY) ## set up and pass every test
+test: $(READY) prolog ## set up and pass the tests, of the long ones a slice: another one each day
 	@$(BIN)/python -m pytest -q -n auto $(ARGS)
 
-quick: $(READY) ## pass the tests that are quick: for every day, before each commit
+quick: $(READY) prolog ## pass the tests that are quick: for every day, before each commit
 	@$(BIN)/python -m pytest -q -n auto -m 'not slow' $(ARGS)
 
-fault: $(READY) ## hold all laws at length, and hurt the store in every known way: many minutes
-	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis or sliced' \
-		tests/fault $$(grep -rlE --include='test_*.py' '^from hypothesis|^@pytest.mark.sliced' tests) $(ARGS)
+fault: $(READY) prolog ## pass the long tests whole, hold all laws at length, and hurt the store in every known way: many minutes
+	@KB_FAULT=merge $(BIN)/python -m pytest -q -n auto -m 'fault or hypothesis or sliced or one_engine' $(ARGS)
 
-soak: $(READY) ## hurt it again and again, in other ways each time: make soak MINUTES=60
+soak: $(READY) prolog ## hurt it again and again, in other ways each time: make soak MINUTES=60
 	@$(BIN)/python -m tests.support.effort.soak $(or $(MINUTES),60)
 
 conformance: $(READY) ## hold the MCP server against the official conformance suite and the inspector (needs npm)
@@ -46,13 +48,13 @@ check: $(READY) ## format, lint, types, and what KB says of its own requirements
 	@$(BIN)/kb sync --strict
 	@$(BIN)/kb check --fail-on warning
 
-bench: $(READY) ## measure KB against its floors and other tools, as ratios
+bench: $(READY) prolog ## measure KB against its floors and other tools, as ratios
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 bench-peers: $(READY) ## install those other tools in .venv/bench-peers
 	@$(BIN)/python -m benchmarks --set-up-peers $(ARGS)
 
-bench-guard: $(READY) ## fail when a ratio is more than 40 % worse than the stored one, three times
+bench-guard: $(READY) prolog ## fail when a ratio is more than 40 % worse than the stored one, three times
 	@$(BIN)/python -m benchmarks --guard $(ARGS)
 
 docs: $(READY) ## regenerate the generated parts of the documentation

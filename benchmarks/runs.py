@@ -27,6 +27,7 @@ QUESTIONS = (
     "mcp_upsert",
     "many_writers",
     "kip_write",
+    "prolog",
     "open_store",
     "full_replay",
     "new_branch",

@@ -25,6 +25,12 @@ class Sizes(msgspec.Struct, frozen=True):
     """Changes of one entity, for its history."""
     entities: tuple[int, ...] = (1_000, 10_000)
     """Entities against a peer that is a server."""
+    asserts: tuple[int, ...] = (1, 1_000, 10_000)
+    """Clauses of Prolog that are added at once."""
+    facts: tuple[int, ...] = (10_000, 100_000)
+    """Facts in a file of Prolog."""
+    graph: int = 20_000
+    """Records of the store whose graph is facts of Prolog, five of each record."""
     requirements: int = 1_000
     """Documents against the peers that are programs."""
     settle_s: float = 2.5
@@ -54,6 +60,9 @@ QUICK = Sizes(
     concepts=(200,),
     changes=(40,),
     entities=(20,),
+    asserts=(1, 10),
+    facts=(50,),
+    graph=100,
     requirements=20,
     settle_s=0.0,
     tail=10,
