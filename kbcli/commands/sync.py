@@ -66,8 +66,9 @@ def _take_in(session: Session, paths: list[str], *, dry_run: bool, rebuild: bool
 
 def _show(session: Session, answer: SyncAnswer, *, named: list[str], is_strict: bool, is_brief: bool) -> None:
     from kbcli.messages import synced
+    from kbcore.sync.active_extractors import for_documents
     from kbcore.sync.answer import globs_line, not_read_line
-    from kbcore.sync.pending import for_documents, nothing_read
+    from kbcore.sync.pending import nothing_read
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output = session.output

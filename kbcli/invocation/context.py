@@ -288,7 +288,7 @@ class Session:
 
     def show_settings(self, workspace: Workspace) -> None:
         """Warn that an answer lacks what a configuration or an extractor is missing for."""
-        from kbcore.sync.pending import faults_of
+        from kbcore.sync.active_extractors import faults_of
 
         for said in (f"{fault.message} {fault.hint}" for fault in faults_of(workspace)):
             if said not in self._reported_faults:

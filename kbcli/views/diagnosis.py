@@ -67,7 +67,7 @@ def _is_on_path(session: Session) -> bool:
 
 def _extractors(_: Session, workspace: Workspace) -> Iterator[DoctorFinding]:
     from kbcore.extract import registry
-    from kbcore.sync.pending import faults_of
+    from kbcore.sync.active_extractors import faults_of
 
     faults = faults_of(workspace)
     broken = {one.path for one in faults}

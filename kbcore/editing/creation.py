@@ -33,10 +33,10 @@ from kbcore.model.values import is_same
 from kbcore.remedies import kb
 from kbcore.store import id_allocation
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.ids_elsewhere import NotSeen, SeenId, ids_elsewhere, in_use_elsewhere
 from kbcore.sync.locate import check_free
-from kbcore.sync.pending import wanted
 from kbcore.sync.scan import wanted_at
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean

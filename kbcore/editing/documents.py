@@ -40,9 +40,10 @@ from kbcore.store.history import undo
 from kbcore.store.history.undo import UndoOptions
 from kbcore.store.workspace import Workspace, moved
 from kbcore.store.write_request import Author, Planner, Request
+from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.begun_renames import BegunRename, forget_begun
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.pending import PendingFiles, as_defined, place_of
+from kbcore.sync.pending import PendingFiles, place_of
 from kbcore.sync.planned import FilePlan
 from kbcore.sync.run import IN_WORKTREE
 from kbcore.sync.scan import ActiveExtractor, FoundFile, Scan, content_of, wanted_at

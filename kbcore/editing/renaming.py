@@ -64,9 +64,9 @@ from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.findings import STALE_REMEDY, future_seq_problem
 from kbcore.store.write_request import Planner, Request
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.ids_elsewhere import in_use_elsewhere
 from kbcore.sync.locate import SYNC_FIRST, check_free, unrecorded, unrecorded_words
-from kbcore.sync.pending import wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it
 from kbcore.text.wording import pluralize, some_of

@@ -44,9 +44,9 @@ from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.planning.conflicts import refusal
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.fields import stated_fields
 from kbcore.sync.locate import SYNC_FIRST, check_free, moved_words
-from kbcore.sync.pending import wanted
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import added
 from kbcore.text.suggest import is_it

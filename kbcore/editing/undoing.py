@@ -35,7 +35,7 @@ from kbcore.store.history.undo import (
     rollback_request,
 )
 from kbcore.store.write_request import Planner, Request
-from kbcore.sync.pending import wanted
+from kbcore.sync.active_extractors import wanted
 from kbcore.text.wording import some_of
 from kbcore.view.history import changes_between, changes_of, nodes_changed
 from kbcore.view.view import View

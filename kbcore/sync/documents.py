@@ -22,9 +22,10 @@ from kbcore.ids import is_misspelled
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Stamp
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.blob_hash_cache import BlobSums
 from kbcore.sync.comparison import FileSources, compare
-from kbcore.sync.pending import as_defined, recorded_files, wanted
+from kbcore.sync.pending import recorded_files
 from kbcore.sync.scan import (
     ActiveExtractor,
     FoundFile,

@@ -27,7 +27,7 @@ from kbcore.model.graph import former_ids_of
 from kbcore.storage import files
 from kbcore.store import branches
 from kbcore.store.workspace import Workspace
-from kbcore.sync.pending import wanted
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import ActiveExtractor, FoundFile, ScanState, content_of, read_facts, scan
 from kbcore.sync.stamps import path_of, read_stamps, write_cached
 from kbcore.sync.tree_documents import TreeDocuments, TreeSettings, is_setting

@@ -16,7 +16,7 @@ from kbcore.remedies import kb
 from kbcore.store.apply import Reading
 from kbcore.store.planning.findings import WHOLE_EXPORT, edge_words, stated_problem
 from kbcore.store.workspace import Workspace
-from kbcore.sync.pending import wanted
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import read_named
 from kbcore.text.escaping import in_quotes
 

@@ -21,9 +21,9 @@ from kbcore.ids import path_text
 from kbcore.storage import files, journal
 from kbcore.storage.head import Head
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import SETTINGS, wanted
 from kbcore.sync.answer import SyncAnswer
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.pending import SETTINGS, wanted
 from kbcore.sync.scan import ActiveExtractor, Scan, candidates, walk_of
 from kbcore.sync.stamps import path_of, write_cached
 

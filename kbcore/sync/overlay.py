@@ -27,8 +27,8 @@ from kbcore.storage.head import Head
 from kbcore.store.history.moment import read_head
 from kbcore.store.workspace import Workspace
 from kbcore.sync import noop_cache
+from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.checkout import settled
-from kbcore.sync.pending import PendingFiles, as_defined, find_pending, place_of, wanted
 from kbcore.sync.scan import ActiveExtractor, FileStamp
 from kbcore.sync.stamps import path_of, read_stamps
 from kbcore.view.pool import Overlay
@@ -36,6 +36,7 @@ from kbcore.view.view import View
 
 if TYPE_CHECKING:
     from kbcore.store.apply import Reading
+    from kbcore.sync.pending import PendingFiles
 
 T = TypeVar("T")
 
@@ -338,6 +339,8 @@ class WorktreeFiles:
         checkout = settled(workspace, wait_s=_GIT_S)
         if checkout.head.branch != settings[0]:
             raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
+        from kbcore.sync.pending import find_pending, place_of  # noqa: PLC0415 - seldom has anything changed
+
         machine, place = workspace.machine, place_of(workspace)
         marks = tuple(want.mark for want in as_defined(place.wants, view))
         touched = self._to_look_at(view, settings, marks)

@@ -13,24 +13,20 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kbcore.errors import Problem
 from kbcore.extract import changes, registry
-from kbcore.extract.facts import Extractor
 from kbcore.extract.settings import EDGE_NAMES
 from kbcore.git import blobs
 from kbcore.ids import path_text
-from kbcore.model.concepts import PREDICATE, VOCABULARY
 from kbcore.model.graph import SourceFile
-from kbcore.model.schema import Schema
-from kbcore.remedies import kb
 from kbcore.store.kb_folder import KB
-from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
+from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
 from kbcore.sync.answer import globs_line
 from kbcore.sync.begun_renames import BegunRename, read_begun
 from kbcore.sync.difference import RECONSIDERED
@@ -45,14 +41,6 @@ from kbcore.text.wording import pluralize
 if TYPE_CHECKING:
     from kbcore.view.view import View  # it imports duckdb, and who only asks for what is wanted needs none
 
-SETTINGS: Final = f"{KB}/{CONFIG}"
-MISSING_CONFIG: Final = "missing_config"
-_NO_CONFIG: Final = Problem(
-    "$",
-    MISSING_CONFIG,
-    f"{SETTINGS} is missing, so KB's defaults apply.",
-    f"Commit the project's own, or {kb('init', lead='run')} to write one.",
-)
 _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for code in sorted(RECONSIDERED))
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
@@ -132,7 +120,7 @@ class PendingFiles(msgspec.Struct, frozen=True):
 
 def place_of(workspace: Workspace) -> ScanScope:
     """Return where a sync of this worktree looks. Raises ``InvalidConfig``."""
-    wants, problems = _wanted(workspace)
+    wants, problems = wanted_and_faults(workspace)
     root = workspace.repo.worktree
     begun = read_begun(workspace.machine.fs, workspace.folders.cache_dir, root)
     return ScanScope(
@@ -144,70 +132,6 @@ def place_of(workspace: Workspace) -> ScanScope:
         is_sparse=blobs.is_sparse(workspace.repo),
         not_checked_out=partial(blobs.not_checked_out, workspace.repo, workspace.machine.env, changes.FOLDER),
     )
-
-
-def wanted(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
-    """Return the extractors in force with their settings. Raises ``InvalidConfig``."""
-    return _wanted(workspace)[0]
-
-
-def for_documents(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
-    """Return the extractors in force of what people write: all but that of change files. Raises ``InvalidConfig``."""
-    return tuple(want for want in wanted(workspace) if want.extractor is not changes.EXTRACTOR)
-
-
-def faults_of(workspace: Workspace) -> list[Problem]:
-    """Return why settings are not all of those of the project, or extractors of theirs or of packages cannot be used.
-
-    Raises: ``InvalidConfig``.
-    """
-    return _wanted(workspace)[1]
-
-
-def _wanted(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...], list[Problem]]:
-    config = workspace.config
-    loaded = registry.load(config.switched_off)
-    wants = _active(loaded.usable, config.extractors, workspace.schema)
-    faults = [*loaded.problems, *(want.fault for want in wants if want.fault is not None)]
-    broken = {one.path for one in faults}
-    faults += [
-        one for one in map(registry.not_installed, config.extractors.keys() - loaded.usable) if one.path not in broken
-    ]
-    return tuple(wants), [*settings_missing(workspace), *faults]
-
-
-class _Latest(NamedTuple):
-    """What was made of settings, and of what: none of it changes afterwards."""
-
-    usable: Mapping[str, Extractor]
-    settings: Mapping[str, Mapping[str, Any]]
-    schema: Schema
-    wants: Sequence[ActiveExtractor]
-
-
-_LATEST: Final[list[_Latest]] = []
-"""The one of the last call, for the next one: a server asks for it with each."""
-
-
-def _active(
-    usable: Mapping[str, Extractor], settings: Mapping[str, Mapping[str, Any]], schema: Schema
-) -> Sequence[ActiveExtractor]:
-    """Return the extractors with these settings. Raises ``InvalidConfig``."""
-    for known in _LATEST:
-        is_so = known.schema is schema and known.usable == usable and known.settings == settings
-        # A package may come or go at any time.
-        if is_so and not any(want.globs and registry.missing_package(want.extractor) for want in known.wants):
-            return known.wants
-    meaning = msgspec.json.encode(schema, order="deterministic")
-    wants = scanning.wanted(usable.values(), settings, {EDGE_NAMES: sorted(schema.edges)}, meaning)
-    wants += scanning.wanted([changes.EXTRACTOR], {}, {EDGE_NAMES: []}, b"")
-    _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, schema, wants)]
-    return wants
-
-
-def settings_missing(workspace: Workspace) -> list[Problem]:
-    """Return that a project with settings has no configuration, if that is so. Raises: ``InvalidConfig``."""
-    return [_NO_CONFIG] if workspace.lacks_config() else []
 
 
 def nothing_read(workspace: Workspace) -> str:
@@ -247,21 +171,6 @@ def _paths(root: Path) -> Iterator[str]:
         left -= len(files)
         if left <= 0:
             return
-
-
-def as_defined(wants: Sequence[ActiveExtractor], view: View) -> tuple[ActiveExtractor, ...]:
-    """Return extractors as a branch uses them: where it defines types and predicates, these are known in files too.
-
-    Files are then read by other extractors, as it were: each is looked at again when a definition comes or goes.
-    """
-    from kbcore.view.branch_definitions import definitions  # noqa: PLC0415 - its package imports duckdb, as above
-
-    own = [one for one in definitions(view.definitions().values()) if (one.type, one.name) not in VOCABULARY]
-    if not own:
-        return tuple(wants)
-    names = {one.name for one in own if one.type == PREDICATE}
-    meaning = msgspec.json.encode([(one.type, one.name, one.attributes.get("acyclic") is True) for one in own])
-    return tuple(scanning.knowing(want, {EDGE_NAMES: names}, meaning) for want in wants)
 
 
 def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:

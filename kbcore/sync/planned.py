@@ -10,9 +10,10 @@ import msgspec
 from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Stamp
+from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import PendingFiles, ScanScope, as_defined, find
+from kbcore.sync.pending import PendingFiles, ScanScope, find
 from kbcore.sync.scan import FoundFile, read_facts
 from kbcore.view.view import View
 

@@ -21,13 +21,14 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
 from kbcore.store.write_request import Author, Request
 from kbcore.sync import noop_cache
+from kbcore.sync.active_extractors import MISSING_CONFIG, SETTINGS
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparison import NONE
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.paths import is_named
-from kbcore.sync.pending import MISSING_CONFIG, SETTINGS, find_pending, place_of
+from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps

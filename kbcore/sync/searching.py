@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 
 from kbcore import limits
 from kbcore.errors import GitUnusable, ViewDamaged
-from kbcore.extract import frontmatter
 from kbcore.git import blobs, worktree_content
 from kbcore.git.repository import Repository
 from kbcore.model.graph import Node
@@ -160,5 +159,7 @@ def _read(root: Path, path: str, inside: dict[str, bool]) -> bytes | None:
 
 
 def _body(data: bytes) -> str:
+    from kbcore.extract import frontmatter  # noqa: PLC0415 - most queries search no text
+
     text = decode(data).text
     return frontmatter.split(text).body[: limits.MAX_SEARCHED_CHARS] if text else ""

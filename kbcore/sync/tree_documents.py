@@ -10,8 +10,8 @@ from kbcore.ids import is_misspelled
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, SCHEMA
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.documents import NOWHERE, TOO_LARGE, content_name, wanted_in
-from kbcore.sync.pending import as_defined, wanted
 from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
 from kbcore.view.view import View
 

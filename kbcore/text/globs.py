@@ -119,8 +119,12 @@ class GlobState:
     def ends(self, name: str) -> list[int]:
         """Return the numbers of the globs that mean the file of this name in the folder, in no order."""
         found = list(self._any_ends) if name else []
-        for node in self._after(name):
+        for node in self._literals.get(name, ()):
             found += node.ends
+        for is_match, nodes in self._patterns:
+            if is_match(name):
+                for node in nodes:
+                    found += node.ends
         return found
 
     def after(self, name: str) -> Iterator[_Node]:

@@ -20,7 +20,7 @@ from kbcore.errors import (
 )
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
-from kbcore.sync import pending
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.run import check_worktree
 from kbcore.watch.backlog import Backlog, PendingWork
 from kbcore.watch.checking import Checking
@@ -130,7 +130,7 @@ class Watcher:
         try:
             branch = workspace.head().branch
             try:
-                globs = [glob for want in pending.wanted(workspace) for glob, _ in want.globs]
+                globs = [glob for want in wanted(workspace) for glob, _ in want.globs]
             except InvalidConfig:
                 globs = []  # they can be fixed; the next sync reports what is wrong
             self._found = places_of(workspace, globs, branch)

@@ -54,7 +54,8 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     Raises: ``InvalidQuery`` for arguments that are wrong, with those that are known already, or a cursor that does not
     fit; ``NotFound`` where only rules, ids or paths are unknown, of one of these arguments; ``InvalidConfig``.
     """
-    from kbcore.sync.pending import faults_of, nothing_read
+    from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.pending import nothing_read
 
     found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
     if asked.statistics and (asked.limit is not None or asked.cursor):

@@ -129,8 +129,8 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     from kbcore.query import DataNames, check
     from kbcore.query.former import said, with_present_ids
     from kbcore.store.history.moment import Meant, read_meant
+    from kbcore.sync.active_extractors import faults_of
     from kbcore.sync.overlay import as_of
-    from kbcore.sync.pending import faults_of
     from kbcore.view.branch_definitions import schema_at
 
     part = read_part_cursor(asked.cursor)

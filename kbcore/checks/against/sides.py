@@ -23,9 +23,9 @@ from kbcore.git import Tree, blobs
 from kbcore.model.graph import CLIENT, Node
 from kbcore.model.schema import Schema
 from kbcore.store.workspace import Workspace
+from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.documents import Documents
 from kbcore.sync.fields import stated_by_clients, stated_fields
-from kbcore.sync.pending import as_defined, wanted
 from kbcore.sync.scan import FoundFile, found_at
 from kbcore.sync.tree_documents import ReadBefore, TreeDocuments, TreeSettings
 from kbcore.text.problems import FileProblem

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from kbcore.extract.facts import Facts
 from kbcore.store.workspace import Workspace
-from kbcore.sync.pending import wanted
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.scan import found_at
 from kbcore.view.view import View
 

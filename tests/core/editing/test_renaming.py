@@ -30,8 +30,8 @@ from kbcore.store.history.compare import count_differences, diff, differences_fr
 from kbcore.store.history.log import Selection, count_operations, log, missing, operations_from
 from kbcore.store.history.touched import Touched, touched
 from kbcore.store.write_request import Author
+from kbcore.sync.active_extractors import wanted
 from kbcore.sync.overlay import WorktreeFiles
-from kbcore.sync.pending import wanted
 from kbcore.view.view import View
 from tests.core.editing.renamed import (
     CHECK,

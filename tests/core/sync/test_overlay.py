@@ -18,7 +18,7 @@ from kbcore.model.graph import Link, Node
 from kbcore.query import Query
 from kbcore.store.history.undo import rollback
 from kbcore.store.pool import Machine
-from kbcore.sync import noop_cache, overlay
+from kbcore.sync import noop_cache, pending
 from kbcore.sync.overlay import FileState, WorktreeFiles
 from kbcore.sync.pending import find_pending
 from kbcore.sync.searching import search
@@ -124,7 +124,7 @@ def test_after_a_record_of_a_client_no_file_is_looked_at_that_the_system_tells_n
     try:
         ask(project, files)
         looked = []
-        monkeypatch.setattr(overlay, "find_pending", lambda *given: looked.append(given) or find_pending(*given))
+        monkeypatch.setattr(pending, "find_pending", lambda *given: looked.append(given) or find_pending(*given))
         for number in range(3):
             project.apply(entities=[{"id": f"T-{number}", "type": "test", "title": "Test", "status": "open"}])
             assert titles(project, files)[1:] == ("current", 0)

@@ -11,7 +11,8 @@ import pytest
 from kbcore.errors import DerivedFact, InvalidQuery
 from kbcore.limits import MAX_SOURCE_FILE_BYTES
 from kbcore.store.pool import Machine
-from kbcore.sync.pending import find_pending, place_of, wanted
+from kbcore.sync.active_extractors import wanted
+from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.scan import read_named
 from tests.support.disk.faultfs import LoggingFs, NoSyncFs
 from tests.support.repository.project import Project, req

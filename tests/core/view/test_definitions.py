@@ -15,7 +15,7 @@ from kbcore.model.schema import CORE
 from kbcore.query import DataNames, Query, check
 from kbcore.store.apply import schema_after
 from kbcore.store.history.undo import UndoOptions, revert
-from kbcore.sync.pending import as_defined, wanted
+from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.view.branch_definitions import schema_at
 from tests.support.repository.project import AUTHOR, Project, document, req
 
