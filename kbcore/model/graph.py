@@ -103,6 +103,8 @@ def former_ids(node: Node | None) -> tuple[str, ...]:
 def former_ids_of(fields: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the former ids among the fields of an entity; a single text is one id."""
     value = fields.get(FORMER_IDS)
+    if value is None:
+        return ()
     items = value if isinstance(value, list) else [value]
     return tuple(dict.fromkeys(one for one in items if isinstance(one, str) and one))
 

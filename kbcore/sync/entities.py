@@ -135,6 +135,8 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
             continue
         there = state.nodes.get(key)
         claimed = [one for one in reversed(_former_ids(stated.get(key))) if past.renamed.get(one) == key]
+        if not (claimed or key in before or key in begun or key in past.removed):
+            continue
         own = "" if there else earlier_id([*claimed, before.get(key, "")], path_of.get(key, ""), going)
         old = own if there or begun.get(key, "") not in going else begun[key]
         known = former_ids(there or going.get(old))
@@ -155,16 +157,12 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
 
 def _going(readings: Sequence[FileReading], gone: frozenset[str], state: State, past: Past) -> dict[str, Node]:
     """Return the entities that no file states any more, and those without a file of which a rename began."""
-    held = HeldBack(readings)
     stated = {one.id for reading in readings for one in reading.facts.entities}
-    paths = {reading.path for reading in readings}
-    going = {
-        key: node
-        for key, node in state.nodes.items()
-        if key not in stated
-        and (node.path in gone or (node.path in paths and not held.has(node.path, key, node)))
-        and node.path
-    }
+    paths = {reading.path for reading in readings} | gone
+    going = {key: node for key, node in state.nodes.items() if key not in stated and node.path and node.path in paths}
+    if going:
+        held = HeldBack(readings)
+        going = {key: node for key, node in going.items() if node.path in gone or not held.has(node.path, key, node)}
     for one in past.begun:
         unstated = state.nodes.get(one.old)
         if unstated and not unstated.path and one.old not in stated:
@@ -385,9 +383,9 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
 
 def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
     """Take the former ids that another entity has out of what is wanted of this one, and note each."""
-    entity = case.entity
+    entity, stated = case.entity, former_ids_of(wanted)
     kept = []
-    for former in former_ids_of(wanted):
+    for former in stated:
         other = case.plan.holders.other(entity.id, former)
         if not other:
             kept.append(former)
@@ -396,7 +394,7 @@ def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:
         hint = "Remove it from `former_ids` here, or change the id there; until then it is left out."
         line = entity.lines.get(FORMER_IDS, entity.line)
         case.plan.problems.append((case.path, FileProblem(line, CLAIMED, message, hint, id=entity.id)))
-    if FORMER_IDS in wanted and len(kept) < len(former_ids_of(wanted)):
+    if len(kept) < len(stated):
         wanted.pop(FORMER_IDS)
         wanted |= {FORMER_IDS: kept} if kept else {}
 
