@@ -7,11 +7,11 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-TOOL = "nothing"
+from benchmarks.pipe import EMPTY_TOOL
 
 
 async def _list(*_: object) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[types.Tool(name=TOOL, input_schema={"type": "object"})])
+    return types.ListToolsResult(tools=[types.Tool(name=EMPTY_TOOL, input_schema={"type": "object"})])
 
 
 async def _call(*_: object) -> types.CallToolResult:

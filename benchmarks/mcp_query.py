@@ -6,7 +6,7 @@ import sys
 
 from benchmarks import generate
 from benchmarks.measure import ProcessFailed, Sample, in_turns
-from benchmarks.pipe import Pipe, answer
+from benchmarks.pipe import EMPTY_TOOL, Pipe, answer
 from benchmarks.place import Place
 from benchmarks.table import FLAT, Row
 
@@ -29,7 +29,7 @@ def _row(place: Place, count: int) -> Row:
         return sample
 
     def nothing() -> Sample:
-        return empty.call("nothing", {})[0]
+        return empty.call(EMPTY_TOOL, {})[0]
 
     asked, below = in_turns(query, nothing, rounds=place.sizes.calls, warm_ups=max(1, place.sizes.calls // 10))
     peak = kb.close().peak_bytes

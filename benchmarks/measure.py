@@ -45,6 +45,18 @@ class Series(msgspec.Struct, frozen=True):
         """The run in the middle: half were faster, half slower."""
         return statistics.median(self.walls_s)
 
+    def ratio_to(self, other: Series) -> float:
+        """Return how many times as long these runs took as those that were made alternately with them.
+
+        It is the median of the ratios of each round: a machine that becomes slower for a while slows both runs of a
+        round, but not all rounds. Series of other lengths were not made so: then it is the ratio of the medians.
+        """
+        if len(self.samples) != len(other.samples):
+            return self.median_s / other.median_s
+        return statistics.median(
+            one.wall_s / beside.wall_s for one, beside in zip(self.samples, other.samples, strict=True)
+        )
+
     @property
     def cpu_s(self) -> float | None:
         """The median of the processor's time."""

@@ -12,6 +12,9 @@ from typing import IO, Any
 
 from benchmarks.measure import ProcessFailed, Sample, ended
 
+EMPTY_TOOL = "nothing"
+"""The tool of ``empty_server``, which only the process of that server imports: the SDK takes much memory."""
+
 _PROTOCOL = "2025-11-25"
 
 

@@ -80,7 +80,7 @@ GUARD = Sizes(
     changes=(1_000,),
     concepts=(10_000,),
     calls=150,
-    rounds=5,
-    long_rounds=3,
+    rounds=9,
+    long_rounds=5,
 )
 """Of each thing one size that a whole run has too, so that there is a ratio to compare with."""

@@ -1,4 +1,4 @@
-"""The ratios of the last whole run that was written down: ``benchmarks/stored.json``, by question and size."""
+"""The ratios that were written down: ``benchmarks/stored.json``, by question and size."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ PATH = Path(__file__).with_name("stored.json")
 def write(rows: Sequence[Row], path: Path = PATH) -> None:
     """Store the ratios of a run."""
     ratios = {row.key: round(row.ratio, 3) for row in rows}
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(ratios), indent=2) + b"\n")
+
+
+def update(rows: Sequence[Row], path: Path = PATH) -> None:
+    """Store the ratios of these rows, and keep those of others."""
+    ratios = read(path) | {row.key: round(row.ratio, 3) for row in rows}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(ratios), indent=2) + b"\n")
 
 

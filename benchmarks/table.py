@@ -49,8 +49,8 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """Return how many times as long KB takes, median to median."""
-        return self.kb.median_s / self.floor.median_s
+        """Return how many times as long KB takes, round by round."""
+        return self.kb.ratio_to(self.floor)
 
     @property
     def cpu_ratio(self) -> float | None:
@@ -100,8 +100,8 @@ class Versus(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """Return how many times as long KB takes as the peer, median to median."""
-        return self.kb.median_s / self.theirs.median_s
+        """Return how many times as long KB takes as the peer, round by round."""
+        return self.kb.ratio_to(self.theirs)
 
     def cells(self) -> tuple[str, ...]:
         """Return the row's texts, in the order of the peers' headings."""
