@@ -26,9 +26,9 @@ class ManifestExtractor:
 
     def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the symbols that a manifest states, with their links."""
-        from kbcore.extract import manifest_document  # noqa: PLC0415 - most commands read no file
+        from kbcore.extract.manifest_document import read  # noqa: PLC0415 - most commands read no file
 
-        return manifest_document.read(source, settings_)
+        return read(source, settings_)
 
 
 EXTRACTOR: Final = ManifestExtractor()

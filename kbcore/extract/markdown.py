@@ -34,9 +34,9 @@ class MarkdownExtractor:
 
     def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the entity that a document states, with its links; a file that states none says why."""
-        from kbcore.extract import markdown_document  # noqa: PLC0415 - most commands read no file
+        from kbcore.extract.markdown_document import read  # noqa: PLC0415 - most commands read no file
 
-        return markdown_document.read(source, settings_)
+        return read(source, settings_)
 
 
 EXTRACTOR: Final = MarkdownExtractor()

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
-from kbcore.extract.changes import FOLDER, OF_CHANGES, is_change_file
+from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.git import blobs
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Draft, Stamp
@@ -100,6 +100,23 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
     raise AssertionError("the last attempt returns or raises")
 
 
+class _CommittedFiles:
+    """The change files of the commit that is checked out, once they are asked for."""
+
+    def __init__(self, checkout: Checkout) -> None:
+        self._checkout = checkout
+        self._paths: set[str] | None = None
+
+    def of(self, paths: Collection[str]) -> set[str]:
+        """Return those of these change files that HEAD has; the name of one says what it holds."""
+        workspace, commit = self._checkout.workspace, self._checkout.head.commit
+        if not paths or not commit:
+            return set()
+        if self._paths is None:
+            self._paths = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER)
+        return {*paths} & self._paths
+
+
 class _Attempt:
     """One attempt of a sync, on what was checked out when it began."""
 
@@ -117,8 +134,7 @@ class _Attempt:
             believed=options.believed,
         )
         self.found = NONE
-        self._committed: set[str] | None = None
-        """The change files of HEAD, once git was asked."""
+        self._committed = _CommittedFiles(checkout)
 
     def run(self, author: Author) -> SyncAnswer:
         fs, head = self.workspace.machine.fs, self.store.head()
@@ -167,29 +183,19 @@ class _Attempt:
             self.pending,
             now_ns,
             claims=self.store.claims,
-            committed=self._committed_of,
+            committed=self._committed.of,
         )
 
     def _hand_over(self, view: View) -> None:
         """Have change files read again that are committed now, and were not when they were recorded."""
         files = self.pending.scan.files
-        known = view.cells("source", ("path",), OF_CHANGES, lambda one: is_change_file(one.path))
-        unsure = {path for (path,) in known if path in files and files[path].hash}
+        unsure = {path for path, one in files.items() if one.hash and is_change_file(path)}
         if unsure:
             unsure -= self.store.claims().committed_files(view.seq)
-        if unsure and (now := self._committed_of(unsure)):
+        if unsure and (now := self._committed.of(unsure)):
             there = {one.path for one in (*self.pending.changed, *self.pending.again)}
             again = [files[path] for path in sorted(now - there)]
             self.pending = msgspec.structs.replace(self.pending, again=(*self.pending.again, *again))
-
-    def _committed_of(self, paths: Collection[str]) -> set[str]:
-        """Return those of these change files that HEAD has; the name of one says what it holds."""
-        commit = self.checkout.head.commit
-        if not paths or not commit:
-            return set()
-        if self._committed is None:
-            self._committed = blobs.paths_below(self.workspace.repo, self.workspace.machine.env, commit, FOLDER)
-        return {*paths} & self._committed
 
     def _outcome(self, author: Author) -> Outcome:
         """Commit the difference. The branch is locked only when there is something to write."""
