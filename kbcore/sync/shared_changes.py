@@ -82,6 +82,8 @@ class SharedChanges:
         self._handed_over = index.handed_over(ids, self._seq)
         for op in unrecorded:
             self._note(op)
+        self._folds: dict[int, tuple[Subjects, Documents, FoldedClaims]] = {}
+        """The last states before and after, with what they were made of: a plan is made again on the same."""
         self._was = self._turned()
         self._noted = self._compare()
         for op in self._noted:
@@ -183,13 +185,19 @@ class SharedChanges:
         return Subjects(subjects.entities | known, subjects.around | moved, subjects.edges)
 
     def _folded(self, turned: _Turned, state: State, subjects: Subjects) -> FoldedClaims:
-        return self._index.folded(
+        documents = _documents(state, subjects.entities)
+        known = self._folds.get(id(turned))
+        if known and known[:2] == (subjects, documents):
+            return known[2]
+        found = self._index.folded(
             subjects,
             self._seq,
             more=turned.more.values(),
             without={*turned.without, *turned.more},
-            documents=_documents(state, subjects.entities),
+            documents=documents,
         )
+        self._folds[id(turned)] = subjects, documents, found
+        return found
 
     def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
         """Return what is told of the changes whose values are shown: by id, who made it, when, and the file."""

@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -48,15 +49,22 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 2
+CLAIM_FORMAT: Final = 3
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
 _KEYS: Final = "select value from json_each(:keys)"
-_LISTED: Final = "select value from json_each(:listed)"
 _ENDS: Final = "select from_id, to_id from edge where id in ({})"
-_EDGES_AT: Final = "select count(*) from (select 1 from subject where is_end and key in ({}) limit 1000)"
-"""The number of claims on edges at some creations, as far as it matters which end has fewer."""
+_EDGES_AT: Final = (
+    "select value, (select count(*) from (select 1 from subject where is_end and key = value limit 1000)) "
+    "from json_each(:keys)"
+)
+"""The number of claims on edges at each of some creations, as far as it matters which end has fewer."""
+_ALSO_AT: Final = (
+    "select value ->> 0, value ->> 1 from json_each(:pairs) where exists "
+    "(select 1 from subject where key = value ->> 0 and is_end and change = value ->> 1)"
+)
+"""Which pairs of a creation and a change are of a claim on an edge at the creation."""
 
 _SCHEMA: Final = """
 create table change (id text primary key, seq integer, at text, actor text, body blob) without rowid;
@@ -67,6 +75,7 @@ create index held_by_file on held (file);
 create table subject (key text, is_end integer, change text, primary key (key, is_end, change)) without rowid;
 create table deleted (key text primary key) without rowid;
 create table name (id text, creation text, primary key (id, creation)) without rowid;
+create index name_by_creation on name (creation);
 create table edge (id text primary key, from_id text, to_id text) without rowid;
 create table former (former text, id text, primary key (former, id)) without rowid;
 create table seen (seq integer primary key, sum text, file text, ends integer);
@@ -126,6 +135,7 @@ class ClaimIndex:
     def __init__(self, path: str) -> None:
         """Open or create it. Raises: ``ViewDamaged`` when the file cannot be used."""
         self.is_damaged = False
+        self._is_filling = False
         is_uri = path.startswith("file:")
         try:
             self._opened = sqlite3.connect(
@@ -139,17 +149,33 @@ class ClaimIndex:
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement. Raises: ``ViewDamaged``, ``LockTimeout``."""
+        if self._is_filling:  # it is interrupted between two records: none has long statements
+            return self._run(lambda: self._opened.execute(sql, params).fetchall())
         with interrupting.step(self._opened.interrupt) as step:
             try:
-                return self._opened.execute(sql, params).fetchall()
-            except sqlite3.Error as error:
+                return self._run(lambda: self._opened.execute(sql, params).fetchall())
+            except (ViewDamaged, LockTimeout) as error:
                 if step.is_interrupted:
+                    self.is_damaged = False
                     raise step.reason() from error
-                if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                    message = f"Another process held the index of changes for longer than {_WAIT_S} s."
-                    raise LockTimeout(message) from error
-                self.is_damaged = True
-                raise ViewDamaged(str(error)) from error
+                raise
+
+    def _run(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                message = f"Another process held the index of changes for longer than {_WAIT_S} s."
+                raise LockTimeout(message) from error
+            self.is_damaged = True
+            raise ViewDamaged(str(error)) from error
+
+    def _add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows to a table, but those that it has. Raises: ``ViewDamaged``, ``LockTimeout``."""
+        listed = [*rows]
+        if listed:
+            sql = f"insert or ignore into {table} values ({', '.join('?' * len(listed[0]))})"
+            self._run(lambda: self._opened.executemany(sql, listed))
 
     def update(self, fs: Fs, directory: Path, head: Head) -> None:
         """Take in the records of the journal up to a head; all of them again where it is not of this history.
@@ -159,6 +185,7 @@ class ClaimIndex:
         if self.has(head):
             return
         self.rows("begin immediate")
+        self._is_filling = True
         try:
             if not self.has(head):  # another process may have brought it further meanwhile
                 for entry in self._begin(fs, directory, head):
@@ -167,6 +194,8 @@ class ClaimIndex:
         except BaseException:
             self.rows("rollback")
             raise
+        finally:
+            self._is_filling = False
         self.rows("commit")
 
     def present(self, ids: Iterable[str], seq: int) -> dict[str, Change]:
@@ -241,18 +270,27 @@ class ClaimIndex:
         of changes that are not counted.
         """
         more = list(more)
+        return fold([*self._changes_on(subjects, seq, more, without, documents), *more], documents)
+
+    def _changes_on(
+        self,
+        subjects: Subjects,
+        seq: int,
+        more: Sequence[Change] = (),
+        without: Collection[str] = (),
+        documents: Documents = NO_DOCUMENTS,
+    ) -> list[Change]:
+        """Return the present changes that the state of some entities and edges depends on, as for ``folded``."""
         ids = subjects.entities.union(subjects.around, *subjects.edges)
         creations = self._creations_of(ids, more, documents)
         around = {key for one in subjects.around for key in creations[one]}
         found = self._on({key for one in subjects.entities for key in creations[one]}, seq)
         found |= self._on(around, seq, is_end=True)
-        pairs = [self._at_all([creations[end] for end in ends]) for ends in subjects.edges]
-        found |= self.present(set[str]().union(*pairs), seq)
+        found |= self.present(self._at_all([[creations[end] for end in ends] for ends in subjects.edges]), seq)
         ends = {end for change in (*found.values(), *more) for ref in _edges_of(change) for end in ref}
         of_ends = self._creations_of(ends, more, documents).values()
         found |= self._on({key for keys in of_ends for key in keys}, seq)
-        kept = [change for change in found.values() if change.id not in without]
-        return fold([*kept, *more], documents)
+        return [change for change in found.values() if change.id not in without]
 
     def _creations_of(
         self, ids: Collection[str], more: Iterable[Change], documents: Documents
@@ -282,16 +320,28 @@ class ClaimIndex:
             found[key] = frozenset(means.union(*(by_id.get(name, ()) for name in names)))
         return found
 
-    def _at_all(self, ends: Sequence[Collection[str]]) -> set[str]:
-        """Return the changes with claims on edges that have one of the creations of each of these ends."""
-        first, *others = sorted(ends, key=lambda keys: self._by_keys(_EDGES_AT, keys)[0][0])
-        found = {
-            row[0] for row in self._by_keys("select distinct change from subject where is_end and key in ({})", first)
-        }
-        for keys in others:
-            sql = "select distinct change from subject where is_end and key in ({}) and change in (" + _LISTED + ")"
-            found = {row[0] for row in self._by_keys(sql, keys, listed=_text(found))}
-        return found
+    def _at_all(self, edges: Sequence[Sequence[Collection[str]]]) -> set[str]:
+        """Return the changes with claims on edges that have one of the creations of each end of some of these edges."""
+        numbers = dict(self._by_keys(_EDGES_AT, (key for ends in edges for keys in ends for key in keys)))
+        ordered = [sorted(ends, key=lambda keys: sum(numbers[key] for key in keys)) for ends in edges]
+        at: dict[str, set[str]] = {}
+        sql = "select key, change from subject where is_end and key in ({})"
+        for key, change in self._by_keys(sql, (key for first, *_ in ordered for key in first)):
+            at.setdefault(key, set()).add(change)
+        left = [set[str]().union(*(at.get(key, ()) for key in ends[0])) for ends in ordered]
+        for place in range(1, max(map(len, ordered), default=0)):
+            pairs = {
+                (key, change)
+                for ends, found in zip(ordered, left, strict=True)
+                if place < len(ends)
+                for key in ends[place]
+                for change in found
+            }
+            there = {(key, change) for key, change in self.rows(_ALSO_AT, pairs=json.dumps([*pairs]))}
+            for ends, found in zip(ordered, left, strict=True):
+                if place < len(ends):
+                    found &= {change for change in found if any((key, change) in there for key in ends[place])}
+        return set[str]().union(*left)
 
     def former_ids(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the ids that entities had before by what documents say: by former id the one of these that had it."""
@@ -450,13 +500,10 @@ class ClaimIndex:
             actor=change.actor,
             body=_encode(change),
         )
-        for key, is_end in _subjects(change):
-            self.rows("insert or ignore into subject values (:key, :end, :id)", key=key, end=is_end, id=change.id)
+        self._add("subject", [(key, is_end, change.id) for key, is_end in _subjects(change)])
         deletions = [claim.on for claim in change.claims if isinstance(claim, Delete)]
-        for key in {key for on in deletions for key in _creations(named_by(change.id, on))}:
-            self.rows("insert or ignore into deleted values (:key)", key=key)
-        for key, creation in _names(change):
-            self.rows("insert or ignore into name values (:id, :creation)", id=key, creation=creation)
+        self._add("deleted", {(key,) for on in deletions for key in _creations(named_by(change.id, on))})
+        self._add("name", {*_names(change)})
 
     def _before(self, entry: FoldedRecord) -> FoldedClaims:
         """Return the state of the changes before a record, of all that it touches.
@@ -468,11 +515,20 @@ class ClaimIndex:
         edges = tuple({ends for ends in self._edges_named(touched.edges) if ends})
         entities = touched.entities.union(*edges)
         subjects, seq = Subjects(entities, touched.around, edges), entry.seq - 1
-        found = self.folded(subjects, seq)
-        stated = {key: dict[str, Any]() for key in entities - found.entities.keys()}
-        if not stated:
-            return found
-        return self.folded(subjects, seq, documents=Documents(stated, self.former_ids(stated)))
+        changes = self._changes_on(subjects, seq)
+        stated = {key: dict[str, Any]() for key in entities - _ids_of_clients(changes)}
+        documents = Documents(stated, self.former_ids(stated))
+        if documents.former_ids:  # then more changes may be on them
+            changes = self._changes_on(subjects, seq, documents=documents)
+        return fold(changes, documents)
+
+
+def _ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
+    """Return the ids of the entities that changes created and that are there."""
+    claims = [claim for change in changes for claim in change.claims]
+    if any(isinstance(claim, Delete | Rename) for claim in claims):
+        return fold(changes).entities.keys()
+    return {claim.id for claim in claims if isinstance(claim, Create)}
 
 
 def _subjects(change: Change) -> set[tuple[str, bool]]:

@@ -126,11 +126,11 @@ MUTANTS = {
         "latest = sorted(claims.keys() - named, reverse=True)",
     ),
     "equal values are no conflict": (
-        'by_value[b"" if value is ABSENT else value_key(value)]',
+        'by_value[b"" if is_alone else value_key(value)]',
         "by_value[change.encode()]",
     ),
     "different values are a conflict": (
-        'by_value[b"" if value is ABSENT else value_key(value)]',
+        'by_value[b"" if is_alone else value_key(value)]',
         'by_value[b""]',
     ),
     "no value and a value are a conflict": (
@@ -141,7 +141,7 @@ MUTANTS = {
         "dict.fromkeys([*latest, *before])",
         "dict.fromkeys(latest)",
     ),
-    "a missing change is noted": ("frozenset(named - set(present))", "frozenset()"),
+    "a missing change is noted": ("frozenset(one for one in named if one not in present)", "frozenset()"),
     "a document covers claims": ("stated.get(name, ABSENT)", "ABSENT"),
     "a deleted creation keeps its last id": ("(living or found)[0]] if found", "living[0]] if living"),
     "a removal takes away the additions that it names": ("if claim not in one.removed:", "if True:"),
