@@ -32,6 +32,8 @@ _EMPTY_BLOBS: Final = frozenset(
     {"e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"}
 )
 _AT_ONCE: Final = 2_000
+_BYTES_AT_ONCE: Final = 64 * limits.MIB
+_MOST_BYTES: Final = max(limits.MAX_SOURCE_FILE_BYTES, limits.MAX_CHANGE_FILE_BYTES)
 _TIMEOUT_S: Final = 120.0
 _SHOWN: Final = 3
 _FEW: Final = 1_000
@@ -272,19 +274,26 @@ def ignored(repo: Repository, env: Mapping[str, str], paths: Collection[str]) ->
     return {path_text(name) for name in answer.output.split(b"\0") if name}
 
 
-def contents(
-    repo: Repository, env: Mapping[str, str], names: Collection[str], most_bytes: int = limits.MAX_SOURCE_FILE_BYTES
-) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the content of blobs by their names, each once; None for one that is larger than a document may be.
+def contents(repo: Repository, env: Mapping[str, str], names: Collection[str]) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the content of blobs by their names, each once; None for one that is larger than any file may be.
 
     Raises: ``GitUnusable`` when one is not in this clone.
     """
     listed = list(dict.fromkeys(names))
     for start in range(0, len(listed), _AT_ONCE):
         chunk = listed[start : start + _AT_ONCE]
-        small = [name for name, size in zip(chunk, _sizes(repo, env, chunk), strict=True) if size <= most_bytes]
-        yield from _read(repo, env, small)
-        yield from ((name, None) for name in set(chunk) - set(small))
+        group: list[str] = []
+        left_bytes = _BYTES_AT_ONCE
+        for name, size_bytes in zip(chunk, _sizes(repo, env, chunk), strict=True):
+            if size_bytes > _MOST_BYTES:
+                yield name, None
+                continue
+            if size_bytes > left_bytes:
+                yield from _read(repo, env, group)
+                group, left_bytes = [], _BYTES_AT_ONCE
+            group.append(name)
+            left_bytes -= size_bytes
+        yield from _read(repo, env, group)
 
 
 def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:
@@ -294,7 +303,7 @@ def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collect
     """
     tree = tree_of(repo, env, commit)
     names = {path: tree[path].id for path in paths if path in tree and tree[path].mode != SUBMODULE}
-    found = contents(repo, env, names.values(), limits.MAX_CHANGE_FILE_BYTES)
+    found = contents(repo, env, names.values())
     sums = {name: sha256(data or b"").hexdigest() for name, data in found}
     return {path: sums[name] for path, name in names.items()}
 

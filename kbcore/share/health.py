@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kbcore import limits
-from kbcore.extract.changes import EXTRACTOR, FOLDER
+from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE
 from kbcore.extract.facts import SourceFile
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
@@ -125,14 +124,12 @@ def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _problems(place: str, path: str) -> tuple[FileProblem, ...]:
     try:
-        data, _ = read(place)
+        data, _ = read(place, SIZE)
     except Unfit as error:
         what, remedy = error.args
         return (FileProblem(0, "unreadable", str(what).rstrip("."), str(remedy)),)
     except OSError as error:
         return (FileProblem(0, "unreadable", f"it cannot be read: {error.strerror}", "Correct that."),)
-    if len(data) > limits.MAX_SOURCE_FILE_BYTES:
-        return (FileProblem(0, "too_large", "it is too large", "Bring back the file as it was committed."),)
     return EXTRACTOR.extract(SourceFile(path, data), {}).problems
 
 

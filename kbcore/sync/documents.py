@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kbcore.clock import moment_after
-from kbcore.extract.changes import size_limit
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.git.tracked_paths import TextOf, followed
-from kbcore.git.worktree_content import DOCUMENT, SizeLimit
 from kbcore.ids import is_misspelled
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Stamp
@@ -138,16 +135,15 @@ class Documents:
         if is_misspelled(one.path):
             return misnamed(one)
         name = content_name(one.path, tree, self.text_of)
-        data = self.texts_of([name], size_limit(one.path))[name] if name else None
-        return unread(one, NOWHERE) if data is None else content_of(one, data)
+        return content_of(one, self.text_of(name)) if name else unread(one, NOWHERE)
 
-    def texts_of(self, names: Iterable[str], limit: SizeLimit = DOCUMENT) -> dict[str, bytes | None]:
+    def texts_of(self, names: Iterable[str]) -> dict[str, bytes | None]:
         """Return the content of blobs; None for one that is too large. Raises: ``GitUnusable``."""
         repo, env = self._workspace.repo, self._workspace.machine.env
-        return dict(blobs.contents(repo, env, list(names), limit.most_bytes))
+        return dict(blobs.contents(repo, env, list(names)))
 
     def text_of(self, name: str) -> bytes | None:
-        """Return the content of one blob; None when it is too large for a document. Raises: ``GitUnusable``."""
+        """Return the content of one blob; None when it is too large for any file. Raises: ``GitUnusable``."""
         return self.texts_of([name])[name]
 
     def _blanks(self, tree: Tree) -> Iterator[FoundFile]:
@@ -163,7 +159,6 @@ class Documents:
     def _found(self, tree: Tree, taken_in: Marks) -> Iterator[tuple[str, FoundFile]]:
         """Yield the documents of a tree; those that the state does not know so come with what they state."""
         by_name: dict[str, list[FoundFile]] = {}
-        limits: dict[SizeLimit, list[str]] = {}
         names: dict[str, str] = {}
         for blank in self._blanks(tree):
             name = content_name(blank.path, tree, self.text_of)
@@ -178,10 +173,8 @@ class Documents:
                     yield blank.path, msgspec.structs.replace(blank, hash=known)
                 else:
                     by_name.setdefault(name, []).append(blank)
-                    limits.setdefault(size_limit(blank.path), []).append(name)
         repo, env = self._workspace.repo, self._workspace.machine.env
-        texts = [blobs.contents(repo, env, some, limit.most_bytes) for limit, some in limits.items()]
-        for name, data in chain(*texts):
+        for name, data in blobs.contents(repo, env, by_name):
             digest = "" if data is None else hashlib.sha256(data).hexdigest()
             if digest:
                 self._sums.learn({name: digest})
@@ -191,8 +184,6 @@ class Documents:
 
 
 def _read(blank: FoundFile, data: bytes | None, digest: str, taken_in: Marks) -> FoundFile:
-    if data is None:
-        return unread(blank, TOO_LARGE)
     if taken_in.get(blank.path) == (digest, blank.wanted.mark):
         return msgspec.structs.replace(blank, hash=digest)
     return content_of(blank, data)
@@ -225,4 +216,3 @@ _GONE: Final = blobs.Blob("100644", "")
 NOWHERE: Final = FileProblem(
     0, "unreadable", "It is a link that points to no file of the commit.", "Commit the file that it points to."
 )
-TOO_LARGE: Final = FileProblem(0, "unreadable", "It is larger than KB reads.", "Split the document.")

@@ -198,7 +198,7 @@ class _Search:
             self._not_seen.append(NotSeen("ref", name, reason))
         for blob, data in blobs.contents(repo, env, [blob for blob in unread if blob not in absent]):
             for name, one in unread[blob]:
-                stated = _of_facts(None if data is None else content_of(one, data).facts)
+                stated = _of_facts(content_of(one, data).facts)
                 self._keep(one.wanted.mark, one.path, blob, stated)
                 self._see(stated, "ref", name, one.path)
 

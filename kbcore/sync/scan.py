@@ -328,10 +328,13 @@ def _unchanged(blank: FoundFile, stamp: FileStamp, known: ScanState) -> FoundFil
     return msgspec.structs.replace(blank, wanted=wanted, hash=stamp.hash)
 
 
-def content_of(found: FoundFile, data: bytes) -> FoundFile:
-    """Return a found file with this content and what it states."""
+def content_of(found: FoundFile, data: bytes | None) -> FoundFile:
+    """Return a found file with this content and what it states; None is more than any file may have."""
     if found.wanted.fault is not None:
         return _with_facts(found, "", _NOT_READ)
+    limit = size_limit(found.path)
+    if data is None or len(data) > limit.most_bytes:
+        return unread(found, FileProblem(0, "unreadable", "It is larger than KB reads.", limit.remedy))
     return _with_facts(found, hashlib.sha256(data).hexdigest(), _extract(found, data))
 
 

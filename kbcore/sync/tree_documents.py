@@ -11,7 +11,7 @@ from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, SCHEMA
 from kbcore.store.workspace import Workspace
 from kbcore.sync.active_extractors import as_defined, wanted
-from kbcore.sync.documents import NOWHERE, TOO_LARGE, content_name, wanted_in
+from kbcore.sync.documents import NOWHERE, content_name, wanted_in
 from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
 from kbcore.view.view import View
 
@@ -58,7 +58,7 @@ class TreeDocuments:
                 by_name.setdefault(name, []).append(blank)
         for name, data in blobs.contents(self._workspace.repo, self._workspace.machine.env, by_name):
             for blank in by_name[name]:
-                found = unread(blank, TOO_LARGE) if data is None else content_of(blank, data)
+                found = content_of(blank, data)
                 read[blank.path, name, blank.wanted.mark] = found
                 yield found
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kbcore import limits
 from tests.support.processes.cli import write
 from tests.support.repository.repos import commit_files, git, run_git
 
@@ -405,3 +406,23 @@ def test_changes_in_files_that_would_be_contested_are_found_before_the_merge(kb,
     git(synced, "merge", "-q", "topic")
     kb("sync")
     assert kb("resolve", "--json").json["conflicts"][0]["field"] == "title"
+
+
+def test_a_large_change_file_is_read_as_kb_writes_it(kb, synced):
+    git(synced, "switch", "-q", "-c", "topic")
+    notes = {f"note{number}": "word " * 6_000 for number in range(8)}
+    for number in range(20):
+        entity = {"id": f"S-{number}", "type": "symbol", "title": "One", "status": "active", "attributes": notes}
+        assert kb("apply", "-", stdin=json.dumps({"entities": [entity]})).status == 0
+    kb("share")
+    commit_files(synced, {})
+    kb("sync")
+    [shared] = (synced / ".kb" / "changes").glob("*/*.jsonl")
+    assert limits.MAX_SOURCE_FILE_BYTES < shared.stat().st_size < limits.MAX_CHANGE_FILE_BYTES
+
+    found = kb("check", "--against", "main", "--json")
+    assert (found.status, found.json["violations"]) == (0, [])
+    new = kb("check", "--since", "main", "--json").json["violations"]
+    assert {one["rule"] for one in new} == {"orphans"}, "the file is read whole"
+    checks = {(one["check"], one["code"]): one["severity"] for one in kb("doctor", "--json").json["findings"]}
+    assert checks["sharing", "change_files"] == "ok"

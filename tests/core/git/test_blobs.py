@@ -32,7 +32,7 @@ def test_a_commit_has_its_files_by_path_whatever_they_are_called(root):
 
 
 def test_contents_come_once_for_each_name_and_not_beyond_the_limit(root):
-    commit_files(root, {"a": "same\n", "b": "same\n", "empty": "", "c": "x" * (limits.MAX_SOURCE_FILE_BYTES + 1)})
+    commit_files(root, {"a": "same\n", "b": "same\n", "empty": "", "c": "x" * (limits.MAX_CHANGE_FILE_BYTES + 1)})
     repo = find_repository(root)
     tree = blobs.tree_of(repo, ENV, git(root, "rev-parse", "HEAD"))
     found = list(blobs.contents(repo, ENV, [blob.id for blob in tree.values()]))
