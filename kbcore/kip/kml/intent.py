@@ -77,7 +77,7 @@ def changeset_of(
 
 def _as_meant(item: Write, draft: NodeDraft | LinkDraft | None) -> Write:
     """Return an item with what its writer has seen, and with which members of its objects it leaves as they are."""
-    if draft is None:
+    if draft is None or draft.old is None:
         return item
     members = {f"{part}.{key}" for part, members in item.objects.items() for key in members}
     carried = frozenset(members - draft.edits.members())

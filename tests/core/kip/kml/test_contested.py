@@ -256,6 +256,20 @@ def test_what_cannot_name_a_version_is_refused_with_the_command_that_can(known: 
     assert "UPSERT it in a block of its own" in known.refusal(text)["hint"]
 
 
+@pytest.mark.parametrize("form", [ATTRIBUTE, ROLE], ids=["concept", "link"])
+def test_a_merge_loses_no_contested_value(known: Kip, form: Form) -> None:
+    contested_by(known, form)
+    known('UPSERT { CONCEPT { {type: "Person", name: "C"} } }')
+    merging = 'MERGE CONCEPT ?x INTO ?y WHERE {{ ?x {{type: "Person", name: "{}"}} ?y {{type: "Person", name: "{}"}} }}'
+
+    error = known.refusal(merging.format("A", "C"))
+    assert (error["code"], f"is contested: {form[1]}" in error["message"]) == ("KIP_2002", True)
+    known(merging.format("C", "A"))
+
+    assert [*contested(known)] == [form[2:0:-1]]
+    assert known.attributes("Person:A")["aliases"] == ["C"]
+
+
 def test_a_deletion_that_had_not_seen_all_is_decided_by_keep_or_by_another_one(known: Kip) -> None:
     gone = f"DELETE CONCEPT ?x DETACH WHERE {{ ?x {PERSON} }}"
     contest(known, lambda: known(gone), lambda: known(upsert(ATTRIBUTE, "ours")))
