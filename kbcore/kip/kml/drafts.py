@@ -75,11 +75,8 @@ class Edits(msgspec.Struct):
 
     def members(self) -> set[str]:
         """Return what is set or dropped, as ``attributes.<key>`` and ``metadata.<key>``."""
-        attributes, metadata = (
-            self.attributes.keys() | self.dropped_attributes,
-            self.metadata.keys() | self.dropped_metadata,
-        )
-        return {f"attributes.{key}" for key in attributes} | {f"metadata.{key}" for key in metadata}
+        attributes = {f"attributes.{key}" for key in self.attributes.keys() | self.dropped_attributes}
+        return attributes | {f"metadata.{key}" for key in self.metadata.keys() | self.dropped_metadata}
 
 
 class NodeDraft(msgspec.Struct):

@@ -109,7 +109,7 @@ def _remedy(problem: Problem) -> str:
     """Return the remedy of a problem; that of a contested field in terms of KIP."""
     found = _PLACE.match(problem.path)
     field = (found[2] or "") if found else ""
-    if field.startswith("resolve."):
+    if field.startswith("resolve.") and problem.code != "contradiction":
         return _CHOICE
     if problem.code != CONTESTED:
         return problem.remedy

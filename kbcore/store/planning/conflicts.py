@@ -40,8 +40,8 @@ def choose(
     for field, choice in item.resolve.items():
         fault = _fault(item, field, choice, contested)
         if not fault and (field in gone or (field in values and field not in item.carried)):
-            hint = "Send one of them: the field with `expected_seq`, or the number in `resolve`."
-            fault = "contradiction", f"{in_quotes(field)} is written and resolved at once.", hint
+            message = f"{in_quotes(field)} of {in_quotes(item.id)} is written and resolved at once."
+            fault = "contradiction", message, "Leave one of the two out."
         if fault:
             found.wrong(f"{item.path}.resolve.{field}", *fault, subject=item.id)
         elif field in {DELETED, ID}:

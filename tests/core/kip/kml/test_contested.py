@@ -357,7 +357,9 @@ def test_a_field_is_not_written_and_chosen_at_once(known: Kip) -> None:
     contested_by(known, ATTRIBUTE)
     version = element(known, ATTRIBUTE)["metadata"]["_version"]
     text = upsert(ATTRIBUTE, "x", version)[:-1] + 'WITH METADATA { _resolve: { "attributes.tier": 1 } } }'
-    assert "is written and resolved at once" in known.refusal(text)["message"]
+    error = known.refusal(text)
+    assert "is written and resolved at once" in error["message"]
+    assert error["hint"] == "Leave one of the two out."
 
 
 def test_choices_belong_to_a_block(known: Kip) -> None:
