@@ -69,6 +69,10 @@ class EntityWrite(msgspec.Struct, frozen=True):
     """True if a command of KIP writes it, which may say in metadata when and by whom it was made."""
     resolve: dict[str, int | str] = {}
     """By contested field: the number of its value that is to hold, from 1, or "keep"."""
+    has_seen: bool = False
+    """True if its writer names the version that the element has, and so has seen what is contested of it."""
+    carried: frozenset[str] = frozenset()
+    """Members of its objects that are as they were: it names them because an object is written whole."""
 
 
 class EdgeWrite(msgspec.Struct, frozen=True):
@@ -88,6 +92,8 @@ class EdgeWrite(msgspec.Struct, frozen=True):
     is_import: bool = False
     is_of_kip: bool = False
     resolve: dict[str, int | str] = {}
+    has_seen: bool = False
+    carried: frozenset[str] = frozenset()
 
     @property
     def id(self) -> str:

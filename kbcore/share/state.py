@@ -11,13 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.changes import FOLDER
-from kbcore.remedies import kb
+from kbcore.remedies import by_front_end, kb
 from kbcore.share.unshared import FAULTS, find_unshared, find_withdrawn
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view.view import View
 
 _ACTORS: Final = 5
+_SETTLES: Final = by_front_end("lists and settles", "lists")
 _CONTESTED: Final = """select coalesce(sum(len(json_keys(contested))), 0) from (
 select contested from node where contested <> '{}' union all select contested from link where contested <> '{}')"""
 
@@ -54,7 +55,7 @@ class SharingState(msgspec.Struct, frozen=True):
                 f"{_are(self.refused, 'change')} not shared, because no file may hold {_them(self.refused)}: {listed}."
             )
         if self.contested:
-            said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} lists and settles them.")
+            said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} them.")
         return said
 
 

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import KBError
+from kbcore.ids import is_link_id
 from kbcore.remedies import Command, Part, by_front_end, kb, render
 from kbcore.storage.files import WRITABLE_ROOT
 from kbcore.text.escaping import in_quotes
@@ -33,6 +34,7 @@ _TOOL_OF: Final = {
     "link": "{kb_upsert}",
     "confirm": "{kb_upsert} with the edge again",
     "rename": "{kb_upsert} with `rename`",
+    "resolve": "{kb_query} with",
     "new": "{kb_upsert}",
     "unlink": "{kb_delete}",
     "delete": "{kb_delete}",
@@ -125,10 +127,21 @@ def _command(one: Command, *, is_dotted: bool, is_read_only: bool, has_core: boo
         return f"{spelled('kb.delete', is_dotted=is_dotted)} with `edges` [{edge}]"
     if edge:
         return f'{spelled("kb.upsert", is_dotted=is_dotted)} with {{"edges": [{edge}]}}'
+    if one.name == "resolve" and "--take" in one.args:
+        return _choice(one, is_dotted=is_dotted, is_read_only=is_read_only)
     if one.name == "show" and one.args and one.args[0].isdecimal():
         tool = f"{{kb_history}} with action show and `seq` {one.args[0]}"
     lead = {"Run": "Call ", "run": "call "}.get(one.lead, f"{one.lead} ".lstrip())
     return f"{lead}{in_words(tool, is_dotted=is_dotted)}{_arguments(one)}"
+
+
+def _choice(one: Command, *, is_dotted: bool, is_read_only: bool) -> str:
+    """Return the call that takes a value of a contested field."""
+    if is_read_only:
+        return f"ask the user to run {one.shown()}"
+    _, field, _, taken = one.args
+    choice = f"{{{json.dumps(field, ensure_ascii=False)}: {json.dumps(taken) if taken == 'keep' else taken}}}"
+    return f"{spelled('kb.upsert', is_dotted=is_dotted)} with `resolve` {choice} in the item"
 
 
 def _edge(one: Command) -> str:
@@ -147,6 +160,10 @@ def _arguments(one: Command) -> str:
     first = one.args[0] if one.args else ""
     if one.name == "query":
         return ' with type "edge"' if first == "edge" else " with `text`" if "--text" in one.args else ""
+    if one.name == "resolve" and is_link_id(first):
+        return f' `type` edge and `where` ["id={first}"]'
+    if one.name == "resolve":
+        return f" `ids` {json.dumps([first], ensure_ascii=False)}" if first else ' `where` ["contested=true"]'
     if one.name == "log" and first and not first.startswith("-"):
         return f" and `id` {first}"
     if one.name == "show" and first and not first.isdecimal():
@@ -188,6 +205,8 @@ def hint_for(error: KBError, key: str, *, is_dotted: bool, has_core: bool = True
     following = ours(template) if template and (has_core or not names_others) else error.default_hint
     if error.details and all(problem.code == "exists" for problem in error.details):
         return ours(_EXISTS)
+    if any(problem.code == "contested" for problem in error.details):
+        return own or ours(_EACH)
     if error.code == "integrity_violation" and not own and _lacks_no_end(error):
         return ours(_EACH)
     if error.code in _AND_THEN and key != "kb.check":

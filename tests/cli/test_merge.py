@@ -156,6 +156,30 @@ def test_a_changeset_that_has_seen_the_conflict_settles_it_and_one_that_has_not_
     assert kb("resolve").out == "Nothing is contested.\n", "an undo is a change after all others"
 
 
+def test_kip_settles_what_it_says_to_have_seen_or_takes_by_number(kb, topic):
+    kb("set", "S-1", "title=Topic", "owner=topic")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=Main", "owner=main")
+    kb("merge", "topic")
+    symbol = '{type: "Symbol", name: "S-1"}'
+    [metadata] = kb("kip", f"FIND(?x.metadata) WHERE {{ ?x {symbol} }}", "--json").json["result"]
+    seen = f'EXPECT VERSION {metadata["_version"]} SET ATTRIBUTES {{ title: "Both" }}'
+    command = f"UPSERT {{ CONCEPT {{ {symbol} {seen} }} WITH METADATA {{ _resolve: {{ owner: 2 }} }} }}"
+    refused = kb("kip", command.replace("owner: 2", "owner: 3"))
+    assert "There is no value 3" in refused.err
+    assert "_contested" in refused.err
+
+    assert kb("kip", command, "--dry-run").status == 0
+    assert len(kb("resolve", "--json").json["conflicts"]) == 2
+    assert kb("kip", command).status == 0
+
+    assert kb("resolve").out == "Nothing is contested.\n"
+    git(topic, "switch", "-q", "topic")
+    kb("merge", "main")
+    assert kb("resolve").out == "Nothing is contested.\n"
+    assert facts(kb)[0]["S-1"][:2] == ("Both", metadata["_contested"]["owner"][1]["value"])
+
+
 def test_an_entity_that_one_side_deletes_and_the_other_changes_stays_until_somebody_decides(kb, topic):
     kb("delete", "S-1")
     git(topic, "switch", "-q", "main")

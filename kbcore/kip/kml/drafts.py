@@ -13,7 +13,7 @@ import msgspec
 from kbcore.kip.elements import link_json, node_json, without_stamps
 from kbcore.kip.names import NODE_ATTRIBUTES, TypeNames
 from kbcore.kip.syntax import AttributeChange, MapMember
-from kbcore.model.graph import Link, Node, nested
+from kbcore.model.graph import Link, Node, contested_note, nested
 from kbcore.model.values import field_problem, is_same, meaning_problem, normal_time
 
 CONFIDENCE: Final = "confidence"
@@ -27,6 +27,9 @@ MERGED_VALUES: Final = "_merged_values"
 ``metadata`` that did not win, and ``kept_keys``, the attributes that this side alone has. A capsule
 carries them; none is removed.
 """
+
+RESOLVE: Final = "_resolve"
+"""The metadata of a block that chooses values of contested fields: by field, the number of the value, or "keep"."""
 
 _TITLE: Final = "title"
 
@@ -47,7 +50,9 @@ class Edits(msgspec.Struct):
     dropped_attributes: set[str] = set()
     dropped_metadata: set[str] = set()
     places: dict[str, int] = {}
-    """The offset of each ``attributes.<key>`` and ``metadata.<key>`` in the text."""
+    """The offset of each ``attributes.<key>``, ``metadata.<key>`` and ``resolve.<field>`` in the text."""
+    resolve: dict[str, int | str] = {}
+    """The choices of ``RESOLVE``."""
 
     def set_members(self, attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> None:
         """Set keys; what was set before under the same key is replaced."""
@@ -60,7 +65,18 @@ class Edits(msgspec.Struct):
 
     def __bool__(self) -> bool:
         """Return whether anything is set or dropped."""
-        return bool(self.attributes or self.metadata or self.dropped_attributes or self.dropped_metadata)
+        return bool(self.resolve or self.members())
+
+    def choose(self, choices: Mapping[str, int | str]) -> None:
+        """Choose values of contested fields."""
+        self.resolve |= choices
+        at = self.places.get(f"metadata.{RESOLVE}")
+        self.places |= {} if at is None else {f"resolve.{field}": at for field in choices}
+
+    def members(self) -> set[str]:
+        """Return what is set or dropped, as ``attributes.<key>`` and ``metadata.<key>``."""
+        attributes = {f"attributes.{key}" for key in self.attributes.keys() | self.dropped_attributes}
+        return attributes | {f"metadata.{key}" for key in self.metadata.keys() | self.dropped_metadata}
 
 
 class NodeDraft(msgspec.Struct):
@@ -78,6 +94,8 @@ class NodeDraft(msgspec.Struct):
     edits: Edits = msgspec.field(default_factory=Edits)
     is_end: bool = False
     """A link is written that begins or ends here, so that the concept must be written down too."""
+    has_seen: bool = False
+    """The command names the version that it has, and so has seen what is contested of it."""
 
     @property
     def version(self) -> int:
@@ -98,6 +116,7 @@ class LinkDraft(msgspec.Struct):
     is_stored: bool = False
     edits: Edits = msgspec.field(default_factory=Edits)
     is_end: bool = False
+    has_seen: bool = False
     is_stated: bool = False
     """The command states it, whether it exists already or not."""
 
@@ -191,7 +210,7 @@ def _clear(item: dict[str, Any], key: str, draft: NodeDraft) -> None:
 
 def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
     """Return whether the edits change what is shown of a concept; ``only`` limits the question to one attribute."""
-    if draft.old is None:
+    if draft.old is None or (f"attributes.{only}" in draft.edits.resolve if only else draft.edits.resolve):
         return True
     shown = node_json(draft.old, names)
     if only:
@@ -202,7 +221,7 @@ def changes_node(draft: NodeDraft, names: TypeNames, only: str = "") -> bool:
 
 def is_restatement(draft: NodeDraft, names: TypeNames) -> bool:
     """Return whether the edits say of a concept what is shown of it, and nothing else but when that was written."""
-    if draft.old is None:
+    if draft.old is None or draft.edits.resolve:
         return False
     shown = node_json(draft.old, names)
     edits = msgspec.structs.replace(draft.edits, metadata=without_stamps(draft.edits.metadata))
@@ -210,7 +229,7 @@ def is_restatement(draft: NodeDraft, names: TypeNames) -> bool:
 
 
 def _changes_link(draft: LinkDraft) -> bool:
-    if draft.old is None:
+    if draft.old is None or draft.edits.resolve:
         return True
     shown = link_json(draft.old)
     return _changes(draft.edits, shown["attributes"], shown["metadata"])
@@ -258,11 +277,20 @@ def edge_item(draft: LinkDraft) -> dict[str, Any] | None:
 def _objects(
     draft: NodeDraft | LinkDraft, fields: Mapping[str, Any], attributes: dict[str, Any], metadata: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the maps of an element, as far as they are not what is stored, to take the place of those."""
+    """Return the maps of an element, to take the place of those that are stored, and its choices.
+
+    One that is as it is stored is left out, unless the command names a contested member of it.
+    """
     maps = {"attributes": attributes, "metadata": metadata}
     stored = fields if draft.is_stored else {}
-    changed = {name: members for name, members in maps.items() if not is_same(members, nested(stored, name))}
-    return {**changed, "replace": True} if changed else {}
+    contested = {name.partition(".")[0] for name in draft.edits.members() if contested_note(name) in stored}
+    changed = {
+        name: members
+        for name, members in maps.items()
+        if name in contested or not is_same(members, nested(stored, name))
+    }
+    chosen = {"resolve": draft.edits.resolve} if draft.edits.resolve else {}
+    return {**changed, "replace": True, **chosen} if changed else chosen
 
 
 def _fits(field: str, value: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,11 +14,12 @@ from kbcore.kip.kml.drafts import UPDATED, LinkDraft, NodeDraft, edge_item, enti
 from kbcore.kip.kml.protection import check_written, is_kept
 from kbcore.kip.kml.refusals import DraftSources
 from kbcore.kip.kml.work import CommandDrafts
-from kbcore.model.changeset import Changeset, EdgeDelete, EntityDelete, parse
+from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite, EntityDelete, EntityWrite, parse
 from kbcore.model.state import Changes
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import some_of
 
+Write = TypeVar("Write", EntityWrite, EdgeWrite)
 Answer = Callable[[Changes], dict[str, Any]]
 
 
@@ -57,6 +58,11 @@ def changeset_of(
     changeset = (
         parse({"entities": entities, "edges": edges}, most=most, is_of_kip=True) if entities or edges else Changeset()
     )
+    changeset = msgspec.structs.replace(
+        changeset,
+        entities=tuple([_as_meant(item, work.nodes.get(item.id)) for item in changeset.entities]),
+        edges=tuple([_as_meant(item, work.links.get(item.id)) for item in changeset.edges]),
+    )
     gone = len(intent.concepts) + len(intent.propositions)
     if gone > most_deleted:
         message = f"The command would delete {gone} elements; the limit is {most_deleted}."
@@ -67,6 +73,15 @@ def changeset_of(
         entity_deletes=tuple(_entity_deletes(intent.concepts, origin, work)),
         edge_deletes=tuple(_edge_deletes(intent.propositions, origin)),
     )
+
+
+def _as_meant(item: Write, draft: NodeDraft | LinkDraft | None) -> Write:
+    """Return an item with what its writer has seen, and with which members of its objects it leaves as they are."""
+    if draft is None or draft.old is None:
+        return item
+    members = {f"{part}.{key}" for part, members in item.objects.items() for key in members}
+    carried = frozenset(members - draft.edits.members())
+    return msgspec.structs.replace(item, has_seen=draft.has_seen, carried=carried)
 
 
 def leave_out_updated(work: CommandDrafts) -> list[str]:

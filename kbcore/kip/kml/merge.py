@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kbcore.kip import syntax as s
 from kbcore.kip.confidence import DECAYED, confirmed_at
-from kbcore.kip.elements import in_order, link_json, node_json
+from kbcore.kip.elements import CONTESTED_KEY, in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
 from kbcore.kip.kml.drafts import CREATED, MERGED_VALUES, LinkDraft, NodeDraft, distinct
@@ -21,9 +21,10 @@ from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import CommandDrafts, misused
 from kbcore.kip.names import concept_id
 from kbcore.model.concepts import ARCHIVED, DOMAIN, IN_DOMAIN, UNSORTED, VOCABULARY
-from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, former_ids
+from kbcore.model.graph import CLIENT, FORMER_IDS, FORMER_KEY, Link, Node, former_ids
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
+from kbcore.store.planning.conflicts import contested_in
 from kbcore.text.escaping import in_quotes
 
 ALIASES: Final = "aliases"
@@ -66,6 +67,8 @@ def merge(work: CommandDrafts, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at:
     """
     sources = [source for source, _ in pairs]
     check_deletable(work, sources)
+    for source in sources:
+        _check_settled(node_words(work, source), source.old, at)
     links = _Links(work, {source.id: target.id for source, target in pairs}, at)
     repointed, deduplicated = links.lead()
     filled = [_fill(work, source, target) for source, target in pairs]
@@ -81,6 +84,13 @@ def merge(work: CommandDrafts, pairs: Sequence[tuple[NodeDraft, NodeDraft]], at:
         listed["conflicts_left_out"] = len(conflicts) - _MOST_TOLD
     done = {"merged": True, **counts, **listed}
     return Intent(lambda _: done, concepts=tuple(sources), propositions=tuple(links.leaving))
+
+
+def _check_settled(words: str, element: Node | Link | None, at: int) -> None:
+    """Refuse to merge away what is contested: all values but one would be lost. Raises: ``KipRefused`` (KIP_2002)."""
+    if contested := contested_in(element):
+        message = f"{words} would go, and something of it is contested: {', '.join(contested)}."
+        raise misused(message, at, f"Settle it first: `{CONTESTED_KEY}` in its metadata has the values.")
 
 
 def _both(work: CommandDrafts, command: s.Merge) -> tuple[NodeDraft, NodeDraft]:
@@ -262,6 +272,7 @@ class _Links:
         reached = self._reached()
         for link in reached:
             self._check_free(link)
+            _check_settled(f"({link.from_id} {link.type} {link.to_id})", link, self.at)
         self._leave_unsorted(reached)
         led = [(link, draft) for link in in_order(reached) if (draft := self._led(link))]
         self.work.load_existing()

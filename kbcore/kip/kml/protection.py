@@ -52,7 +52,7 @@ def check_written(draft: NodeDraft, names: TypeNames) -> None:
     if key in FOUNDATION and not is_restatement(draft, names):
         message = f"{draft.type} {in_quotes(draft.name)} is protected: everything else is defined by it."
         raise refused(IMMUTABLE, message, at=draft.at, hint="Leave it as it is; nothing of the command was done.")
-    touched = DIRECTIVES in draft.edits.attributes or DIRECTIVES in draft.edits.dropped_attributes
+    touched = f"attributes.{DIRECTIVES}" in {*draft.edits.members(), *draft.edits.resolve}
     if key in ACTORS and touched and changes_node(draft, names, only=DIRECTIVES):
         message = f"`{DIRECTIVES}` of {draft.name} are protected."
         raise refused(IMMUTABLE, message, at=draft.at, hint="Other attributes of it may be written; leave these out.")

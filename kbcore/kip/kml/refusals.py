@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kbcore.errors import DerivedFact, KBError, KipRefused, LimitExceeded, Problem, Rejected
+from kbcore.kip.elements import CONTESTED_KEY
 from kbcore.kip.errors import (
     CONSTRAINT,
     IMMUTABLE,
@@ -17,7 +18,9 @@ from kbcore.kip.errors import (
     Code,
     refused,
 )
-from kbcore.kip.kml.drafts import LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import RESOLVE, LinkDraft, NodeDraft
+from kbcore.store.planning.conflicts import CODE as CONTESTED
+from kbcore.text.escaping import json_text
 from kbcore.text.wording import more_problems
 
 Draft = NodeDraft | LinkDraft
@@ -33,6 +36,10 @@ _CODES: Final[Mapping[str, Code]] = {
 
 _ORDER: Final = (IMMUTABLE, TYPE_MISMATCH, NOT_FOUND, RESOURCE, CONSTRAINT, VALUE_TYPE)
 """Of several problems, the code of the first of these is the command's."""
+
+_CHOICE: Final = (
+    f'Metadata `{CONTESTED_KEY}` lists the contested fields, their values numbered from 1; `deleted` takes "keep".'
+)
 
 _PLACE: Final = re.compile(r"(\$\.\w+\[\d+\])(?:\.(.+))?")
 _SHOWN: Final = 20
@@ -86,7 +93,7 @@ def in_kip(error: Rejected, origin: DraftSources) -> KBError:
         code,
         f"{_said(first, origin)}{more}",
         at=origin.place(first.path),
-        hint=first.remedy or code.hint,
+        hint=_remedy(first) or code.hint,
         data={"problems": _listed(error.details, first, origin)} if more or code is IMMUTABLE else None,
     )
 
@@ -98,12 +105,27 @@ def _said(problem: Problem, origin: DraftSources) -> str:
     return f"{origin.element(problem.path)[0]}: {problem.message}"
 
 
+def _remedy(problem: Problem) -> str:
+    """Return the remedy of a problem; that of a contested field in terms of KIP."""
+    found = _PLACE.match(problem.path)
+    field = (found[2] or "") if found else ""
+    if field.startswith("resolve.") and problem.code != "contradiction":
+        return _CHOICE
+    if problem.code != CONTESTED:
+        return problem.remedy
+    choice = f"WITH METADATA {{ {RESOLVE}: {{ {json_text(field)}: 1 }} }}"
+    return (
+        f"Read its metadata: `{CONTESTED_KEY}` has the values. Then UPSERT it in a block of its own, either the field "
+        f"with EXPECT VERSION and its `_version`, or a value by its number, {choice}."
+    )
+
+
 def _listed(problems: Sequence[Problem], said: Problem, origin: DraftSources) -> list[dict[str, str]]:
     """Return problems as the data of an error; the one that its message says has no message of its own."""
     shown = []
     for problem in problems[:_SHOWN]:
         element, field = origin.element(problem.path)
         message = "" if problem is said else problem.message
-        one = {"code": problem.code, "message": message, "hint": problem.remedy, "source": problem.place}
+        one = {"code": problem.code, "message": message, "hint": _remedy(problem), "source": problem.place}
         shown.append({key: text for key, text in {**one, "element": element, "field": field}.items() if text})
     return shown

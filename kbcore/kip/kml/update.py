@@ -15,7 +15,7 @@ from kbcore.kip import scoping
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json
 from kbcore.kip.errors import VALUE_TYPE, refused
-from kbcore.kip.kml.drafts import NodeDraft
+from kbcore.kip.kml.drafts import RESOLVE, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
@@ -78,6 +78,8 @@ def check_metadata_key(key: str, at: int) -> None:
     """Refuse to write metadata that KB keeps itself. Raises: ``KipRefused`` (KIP_2002)."""
     if key.startswith("_"):
         hint = "Leave it out; keys that begin with `_` only come back in answers."
+        if key == RESOLVE:
+            hint = "Write it WITH METADATA of a block of UPSERT that names the element."
         raise misused(f"The metadata `{key}` is kept by KB and cannot be written.", at, hint)
 
 

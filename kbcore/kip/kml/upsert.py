@@ -6,7 +6,7 @@ With WHERE the blocks are applied once for each row that it finds, in the order 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -14,7 +14,7 @@ from kbcore import limits
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VALUE_TYPE, VERSION, refused
-from kbcore.kip.kml.drafts import MERGED_VALUES, LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import MERGED_VALUES, RESOLVE, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_confidence, check_metadata_key
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
@@ -34,6 +34,17 @@ class _MergedValue(msgspec.Struct, forbid_unknown_fields=True):
     attributes: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     kept_keys: list[str] = []
+
+
+_OF_BLOCK: Final[Mapping[str, tuple[Any, str, str]]] = {
+    MERGED_VALUES: (list[_MergedValue], "is not as MERGE writes it", "Leave it out, or state it as a capsule has it."),
+    RESOLVE: (
+        dict[str, int | Literal["keep"]],
+        "maps contested fields to the numbers of their values",
+        'For example {"title": 2}, or {"deleted": "keep"}.',
+    ),
+}
+"""Metadata of blocks that KB reads itself: its shape, what is wrong with another one, and the remedy."""
 
 
 class Receipt(msgspec.Struct):
@@ -144,12 +155,14 @@ class _Blocks:
         for block in self.blocks:
             draft: Draft
             metadata = self.metadata | _metadata(block.metadata, is_block=True)
+            choices = metadata.pop(RESOLVE, {})
             if isinstance(block, s.ConceptBlock):
                 draft = self.concept(block, metadata)
                 self.receipt.concepts.append(draft.id)
             else:
                 draft = self.proposition(block, metadata)
                 self.receipt.propositions.append(draft.id)
+            draft.edits.choose(choices)
             if block.handle:
                 self.define(block.handle, draft)
 
@@ -284,26 +297,28 @@ def _metadata(given: s.Object | None, *, is_block: bool = False) -> dict[str, An
     """Return metadata as JSON; those of a block may carry what did not win in merges, as a capsule has it."""
     values = given.as_json() if given else {}
     for member in given.members if given else ():
-        if is_block and member.key == MERGED_VALUES:
-            _check_merged(values[member.key], member.at)
+        if is_block and member.key in _OF_BLOCK:
+            _check_shape(member.key, values[member.key], member.at)
             continue
         check_metadata_key(member.key, member.at)
         check_confidence(member.key, values[member.key], member.at)
     return values
 
 
-def _check_merged(given: Any, at: int) -> None:
-    """Refuse what MERGE does not write as ``MERGED_VALUES``. Raises: ``KipRefused`` (KIP_2003)."""
+def _check_shape(key: str, given: Any, at: int) -> None:
+    """Refuse metadata of ``_OF_BLOCK`` that have another shape. Raises: ``KipRefused`` (KIP_2003)."""
+    shape, what, hint = _OF_BLOCK[key]
     try:
-        msgspec.convert(given, list[_MergedValue])
+        msgspec.convert(given, shape)
     except msgspec.ValidationError as error:
-        message = f"`{MERGED_VALUES}` is not as MERGE writes it: {escape_controls(str(error))}."
-        raise refused(VALUE_TYPE, message, at=at, hint="Leave it out, or state it as a capsule has it.") from error
+        message = f"`{key}` {what}: {escape_controls(str(error))}."
+        raise refused(VALUE_TYPE, message, at=at, hint=hint) from error
 
 
 def check_version(draft: Draft, expected: s.Count | None) -> None:
     """Refuse a block whose element is not at the version that it expects. Raises: ``KipRefused`` (KIP_3005)."""
     if expected is None or draft.version == expected.value:
+        draft.has_seen |= expected is not None
         return
     what = "proposition" if is_link_id(draft.id) else "concept"
     now = f"is at version {draft.version}" if draft.version else "does not exist yet (version 0)"

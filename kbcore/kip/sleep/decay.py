@@ -2,7 +2,7 @@
 
 ``decay_applied_at`` is the time up to which that was done, so that it never happens twice for the same period, however
 often a cycle runs, and a link that is stated again begins again. What a file states, and what is suspect, is left:
-a change would confirm it.
+a change would confirm it. So is what is contested, which is for people to decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS: Final = 6
 _OLD: Final = f"""select * from (
   select l.id, l.confidence, {SINCE} as since, len(l.files) = 0, l.created_seq
   from link l {LAST_WRITTEN}
-  where l.is_resolved and l.type in (select unnest($3::varchar[])) and l.confidence > $4
+  where l.is_resolved and l.contested = '{{}}' and l.type in (select unnest($3::varchar[])) and l.confidence > $4
     and l.from_id not in (select id from node where type in (select unnest($6::varchar[])))
 ) where since <= $5 or since > $7 order by id
 """  # noqa: S608 - constants

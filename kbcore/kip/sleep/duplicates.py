@@ -24,6 +24,8 @@ _DEGREES: Final = """select id, count(*) from (
   select from_id as id from link where is_resolved union all select to_id from link where is_resolved
 ) where id in (select unnest($1::varchar[])) group by id"""
 
+_DISPUTED: Final = """select unnest([from_id, to_id]) from link where contested <> '{}'"""
+
 _FREE: Final = f"select id from node where id in (select unnest($1::varchar[])) and {IS_FREE}"  # noqa: S608 - constants
 
 
@@ -84,10 +86,11 @@ def plan(memory: Memory) -> PhaseResult:
     known = _Known(memory, (key for ids in clear for key in ids))
     into: dict[str, str] = {}
     doubts = len(found) - len(clear)
+    disputed = {key for (key,) in memory.view.rows(_DISPUTED, [])} if clear else set[str]()
     for ids in clear:
         kept, *gone = known.in_rank(ids)
         size = sum(1 + known.degrees.get(node.id, 0) for node in gone)
-        if _contradictions([kept, *gone], step.work.names):
+        if _contradictions([kept, *gone], step.work.names) or not disputed.isdisjoint(ids):
             doubts += 1
         elif size > step.room:
             step.leave(LATER, len(gone))

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kbcore import limits
+from kbcore.kip.kml.drafts import distinct
 from kbcore.kip.names import concept_id
 from kbcore.kip.sleep.assess import assess
 from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import PhaseResult
 from kbcore.kip.sleep.writing import edit
 from kbcore.model.concepts import DEFINING, PERSON, SYSTEM
+from kbcore.model.graph import Node
 from kbcore.model.record import SLEEP
+from kbcore.store.planning.conflicts import contested_in
 
 LAST: Final = "last_sleep_cycle"
 LOG: Final = "maintenance_log"
@@ -59,11 +62,25 @@ def plan(memory: Memory) -> PhaseResult:
         "items_processed": sum(count for _, count in records),
         "issues_found": [f"{one.name} is {one.value:g}, target {one.target}" for one in _unmet(memory)],
     }
-    log = system.old.fields.get(f"attributes.{LOG}")
-    entries: list[Any] = log if isinstance(log, list) else []
+    entries = _entries(system.old)
+    system.has_seen = True  # where branches slept apart, this cycle comes after both
     edit(step, system, {LAST: memory.now, LOG: [*entries, entry][-limits.MAX_SLEEP_LOG :]})
     step.count("entries in the maintenance log")
     return step
+
+
+def _entries(system: Node) -> list[Any]:
+    """Return the maintenance log; where branches slept apart, with the entries of all, in the order of their times."""
+    field = f"attributes.{LOG}"
+    values = contested_in(system).get(field, [{"value": system.fields.get(field)}])
+    logs = [log for one in values if isinstance(log := one.get("value"), list)]
+    if len(logs) == 1:
+        return list(logs[0])
+    return sorted(distinct(entry for log in logs for entry in log), key=_time_of)
+
+
+def _time_of(entry: Any) -> str:
+    return str(entry.get("timestamp", "")) if isinstance(entry, dict) else ""
 
 
 def _unmet(memory: Memory) -> list[Any]:

@@ -23,12 +23,16 @@ PROTECTED: Final = tuple(sorted(concept_id(kind, name) for kind, name in VOCABUL
 
 _FORM: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _WITH: Final = """with mine as (
-  select * from node where type in (select unnest($1::varchar[])) and id not in (select unnest($2::varchar[]))
+  select * from node
+  where type in (select unnest($1::varchar[])) and id not in (select unnest($2::varchar[])) and contested = '{}'
 ), member as (
   select id, from_id, to_id, files from link where is_resolved and type = 'belongs_to_domain'
 )
 """
-"""``mine`` are the concepts of the memory, ``member`` says which domains anything belongs to."""
+"""``mine`` are the concepts of the memory, ``member`` says which domains anything belongs to.
+
+A concept of which something is contested waits for a decision, and is left alone.
+"""
 
 
 class Memory:

@@ -16,6 +16,8 @@ from kbcore.kip.sleep.memory import Memory
 from kbcore.kip.sleep.phase import LATER, PhaseResult
 from kbcore.kip.sleep.writing import edit, put_away
 from kbcore.model.concepts import DEFINING, VOCABULARY
+from kbcore.remedies import shell
+from kbcore.store.planning.conflicts import contested_in
 
 ARCHIVE: Final = "archive"
 _SAID: Final = ", ".join(
@@ -47,6 +49,9 @@ def plan(memory: Memory) -> PhaseResult:
             step.count("tasks handed over")
             continue
         target, why = _target(step, targets[key])
+        if target is not None and contested_in(target.old):
+            step.leave(f"contested, for {shell('resolve')}")
+            continue
         if target is not None:
             archived[target.id] = target
         _end(step, memory, task, why)

@@ -29,35 +29,48 @@ def contested_in(element: Node | Link | None) -> dict[str, Any]:
 
 
 def choose(
-    found: PlanBuilder, item: EntityWrite | EdgeWrite, old: Node | Link | None
+    found: PlanBuilder,
+    item: EntityWrite | EdgeWrite,
+    old: Node | Link | None,
+    wanted: Mapping[str, Any],
+    unset: Iterable[str],
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the fields that ``item.resolve`` sets, and those that it removes; note each choice that cannot be made."""
-    contested, wanted, unset = contested_in(old), dict[str, Any](), list[str]()
+    """Return what an item sets and removes, with what ``item.resolve`` chooses; note what cannot be chosen."""
+    contested, values, gone = contested_in(old), dict(wanted), [*unset]
     for field, choice in item.resolve.items():
-        place = f"{item.path}.resolve.{field}"
-        if field not in contested:
-            hint = (
-                f"Contested are: {', '.join(contested)}." if contested else f"{kb('resolve')} lists what is contested."
-            )
-            found.wrong(place, "not_contested", f"{in_quotes(field)} of {in_quotes(item.id)} is not contested.", hint)
+        fault = _fault(item, field, choice, contested)
+        if not fault and (field in gone or (field in values and field not in item.carried)):
+            message = f"{in_quotes(field)} of {in_quotes(item.id)} is written and resolved at once."
+            fault = "contradiction", message, "Leave one of the two out."
+        if fault:
+            found.wrong(f"{item.path}.resolve.{field}", *fault, subject=item.id)
         elif field in {DELETED, ID}:
-            if choice == KEEP:
-                unset.append(contested_note(field))
-            else:
-                other = kb("delete", item.id) if field == DELETED else kb("rename", item.id, "NEW")
-                found.wrong(
-                    place, "bad_value", f"{in_quotes(field)} can only be kept here.", f'Send "keep", or {other}.'
-                )
-        elif isinstance(choice, int) and 1 <= choice <= len(contested[field]):
-            value = contested[field][choice - 1]
-            if "value" in value:
-                wanted[field] = value["value"]
-            else:
-                unset.append(field)
+            gone.append(contested_note(field))
+        elif "value" in (value := contested[field][int(choice) - 1]):
+            values[field] = value["value"]
         else:
-            message = f"There is no value {choice!r} of {in_quotes(field)}; there are {len(contested[field])}."
-            found.wrong(place, "out_of_range", message, f"{kb('resolve')} lists them by number.")
-    return wanted, unset
+            values.pop(field, None)
+            gone.append(field)
+    return values, gone
+
+
+def _fault(
+    item: EntityWrite | EdgeWrite, field: str, choice: int | str, contested: Mapping[str, Any]
+) -> tuple[str, str, str] | None:
+    """Return the code, message and remedy of a choice that cannot be made."""
+    if field not in contested:
+        listed = ", ".join(contested)
+        hint = f"Contested are: {listed}." if listed else f"{kb('resolve')} lists what is contested."
+        return "not_contested", f"{in_quotes(field)} of {in_quotes(item.id)} is not contested.", hint
+    if field in {DELETED, ID}:
+        other = kb("delete", item.id) if field == DELETED else kb("rename", item.id, "NEW")
+        hint = f'Send "keep", or {other}.'
+        return None if choice == KEEP else ("bad_value", f"{in_quotes(field)} can only be kept here.", hint)
+    count = len(contested[field])
+    if isinstance(choice, int) and 1 <= choice <= count:
+        return None
+    message = f"There is no value {choice!r} of {in_quotes(field)} of {in_quotes(item.id)}; there are {count}."
+    return "out_of_range", message, f"{kb('resolve', item.id)} lists them by number."
 
 
 def settle(
@@ -74,11 +87,12 @@ def settle(
     ``wanted`` is all that is to be set, ``values`` what differs from the state; both may have the value that is shown
     already, which settles a conflict as any other does.
     """
-    contested = contested_in(old)
-    for field in _written(contested, wanted, unset):
-        if item.resolve or found.expected_seq is not None:
+    for field in _written(item, contested_in(old), wanted, unset):
+        if field in item.resolve or item.has_seen or found.expected_seq is not None:
             if field in wanted:
                 values[field] = wanted[field]
+            elif field not in unset:
+                unset.append(field)
             unset.append(contested_note(field))
         else:
             message, hint = refusal(item.id, field)
@@ -92,6 +106,10 @@ def refusal(key: str, field: str) -> tuple[str, str]:
     return message, f"Read the values with {kb('resolve', key)}, then {kb('resolve', key, field, '--take', 'N')}."
 
 
-def _written(contested: Mapping[str, Any], wanted: Mapping[str, Any], unset: Iterable[str]) -> list[str]:
-    removed = set(unset)
-    return [field for field in contested if field in wanted or field in removed]
+def _written(
+    item: EntityWrite | EdgeWrite, contested: Iterable[str], wanted: Iterable[str], unset: Iterable[str]
+) -> list[str]:
+    """Return the contested fields that an item writes, also one that it removes and of which no value is shown."""
+    members = {f"{prefix}.{key}" for prefix, members in item.objects.items() for key in members}
+    named = {*wanted, *unset, *item.removed, *members} - (item.carried - item.resolve.keys())
+    return [field for field in contested if field in named]

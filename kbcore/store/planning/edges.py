@@ -40,9 +40,7 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
         found.wrong(item.path, "not_found", message, hint, subject=item.id)
         return
     fields, owners = (old.fields, old.owners) if old else ({}, {})
-    wanted, unset = _wanted(item, fields, owners)
-    chosen, taken = choose(found, item, old)
-    wanted, unset = wanted | chosen, [*unset, *taken]
+    wanted, unset = choose(found, item, old, *_wanted(item, fields, owners))
     shown = _shown(old)
     values = {name: value for name, value in wanted.items() if name not in shown or not is_same(shown[name], value)}
     settle(found, item, old, wanted, values=values, unset=unset)

@@ -40,9 +40,7 @@ def plan_entity(found: PlanBuilder, item: EntityWrite) -> None:
         return
     definition = _definition(found, item, old)
     fields, owners = (old.fields, old.owners) if old else ({}, {})
-    wanted, unset = _wanted(item, fields, owners)
-    chosen, taken = choose(found, item, old)
-    wanted, unset = wanted | chosen, [*unset, *taken]
+    wanted, unset = choose(found, item, old, *_wanted(item, fields, owners))
     if old is None and definition and "name" not in wanted:
         wanted |= _name_in_id(item.id, definition)
     shown = _shown(old)

@@ -1,0 +1,102 @@
+"""A conflict between two clones that one of them settles, in whatever language, is settled in both by its file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kbcore.kip import kml
+from kbcore.kip.binding import read
+from kbcore.kip.elements import CONTESTED_KEY, element_json
+from kbcore.kip.names import type_names
+from kbcore.store import branches
+from tests.support.repository.clones import Clone, hold
+
+SYMBOL = '{type: "Symbol", name: "FACT-1"}'
+
+
+def kip(clone: Clone, text: str) -> None:
+    """Carry out a command of KIP in a clone, by its actor."""
+    workspace = clone.workspace()
+    _, choice, _ = branches.open_branch(workspace, None)
+    command: Any = read(text)
+    kml.execute(workspace, choice.branch, clone.author(), command, follows_head=choice.follows_head)
+    clone.note_own()
+
+
+def metadata(clone: Clone, key: str) -> dict[str, Any]:
+    view = clone.view()
+    [found] = [*view.nodes([key]), *view.links([key])]
+    shown: dict[str, Any] = element_json(found, type_names(clone.workspace().schema))["metadata"]
+    return shown
+
+
+@pytest.fixture
+def contested(ann: Clone, bob: Clone) -> Clone:
+    """The clone of bob, who has pulled what ann states otherwise than he does."""
+    for clone, number in ((ann, 0.3), (bob, 0.7)):
+        clone.add("FACT-1", title=f"By {clone.actor}", owner=clone.actor, attributes={"k": clone.actor})
+        clone.link("FACT-1", "REQ-1", confidence=number)
+        clone.commit("otherwise")
+    ann.push()
+    bob.pull()
+    hold(bob)
+    return bob
+
+
+def test_what_kip_settles_in_one_clone_is_settled_in_the_other_one(ann: Clone, contested: Clone) -> None:
+    bob = contested
+    [edge] = [link.id for link in bob.state().links.values() if link.type == "relates_to"]
+    fields = {("FACT-1", name) for name in ("title", "owner", "attributes.k")}
+    assert bob.conflicts() == fields | {(edge, "confidence")}
+    entity = metadata(bob, "FACT-1")
+    owner = [one["value"] for one in entity[CONTESTED_KEY]["owner"]]
+
+    version = f"EXPECT VERSION {entity['_version']}"
+    kip(
+        bob,
+        f'UPSERT {{ CONCEPT {{ {SYMBOL} {version} SET ATTRIBUTES {{ title: "Both", k: "both" }} }} '
+        f"WITH METADATA {{ _resolve: {{ owner: {owner.index('ann') + 1} }} }} }}",
+    )
+    kip(
+        bob,
+        f'UPSERT {{ PROPOSITION {{ (id: "{edge}") EXPECT VERSION {metadata(bob, edge)["_version"]} }} '
+        "WITH METADATA { confidence: 0.5 } }",
+    )
+    assert bob.conflicts() == set()
+    hold(bob)
+    bob.commit("settled")
+    bob.push()
+    ann.pull()
+
+    hold(ann, bob)
+    for clone in (ann, bob):
+        node, link = clone.state().nodes["FACT-1"], clone.state().links[edge]
+        assert clone.conflicts() == set()
+        assert (node.fields["title"], node.fields["owner"], node.fields["attributes.k"]) == ("Both", "ann", "both")
+        assert link.fields["confidence"] == 0.5
+
+
+def test_two_clones_that_settle_apart_and_differ_have_a_conflict_of_their_decisions(
+    ann: Clone, contested: Clone
+) -> None:
+    bob = contested
+    bob.push()
+    ann.pull()
+    hold(ann)
+    for clone in (ann, bob):
+        version = metadata(clone, "FACT-1")["_version"]
+        title = f"{clone.actor} decides"
+        kip(
+            clone, f'UPSERT {{ CONCEPT {{ {SYMBOL} EXPECT VERSION {version} SET ATTRIBUTES {{ title: "{title}" }} }} }}'
+        )
+        assert ("FACT-1", "title") not in clone.conflicts()
+        clone.commit("settled")
+    ann.push()
+    bob.pull()
+
+    hold(bob)
+
+    values = [one["value"] for one in metadata(bob, "FACT-1")[CONTESTED_KEY]["title"]]
+    assert sorted(values) == ["ann decides", "bob decides"]
