@@ -423,6 +423,6 @@ def test_a_large_change_file_is_read_as_kb_writes_it(kb, synced):
     found = kb("check", "--against", "main", "--json")
     assert (found.status, found.json["violations"]) == (0, [])
     new = kb("check", "--since", "main", "--json").json["violations"]
-    assert {one["rule"] for one in new} == {"orphans"}, "the file is read whole"
+    assert "unreadable-source" not in {one["rule"] for one in new}
     checks = {(one["check"], one["code"]): one["severity"] for one in kb("doctor", "--json").json["findings"]}
     assert checks["sharing", "change_files"] == "ok"
