@@ -92,6 +92,10 @@ class Place:
         """Return a repository whose store has ``count`` concepts of KIP with three links each, and a view of them."""
         return self._filled("remember", count)
 
+    def store_of_two_branches(self, count: int) -> Path:
+        """Return a repository whose branch ``topic`` has ``count`` records that main, which is checked out, lacks."""
+        return self._filled("branch", count)
+
     def _filled(self, action: str, count: int) -> Path:
         root = self.directory / f"{action}-{count}"
         if not root.exists():

@@ -23,6 +23,10 @@ class Sizes(msgspec.Struct, frozen=True):
     """Concepts of KIP, with three links each."""
     changes: tuple[int, ...] = (100, 1_000, 10_000)
     """Changes of one entity, for its history."""
+    shared: tuple[int, ...] = (1_000, 10_000)
+    """Changes of clients that are merged, or compared with another branch."""
+    unshared: tuple[int, ...] = (1, 100)
+    """Changes of clients that a commit takes along."""
     entities: tuple[int, ...] = (1_000, 10_000)
     """Entities against a peer that is a server."""
     asserts: tuple[int, ...] = (1, 1_000, 10_000)
@@ -59,6 +63,8 @@ QUICK = Sizes(
     watched=(40,),
     concepts=(200,),
     changes=(40,),
+    shared=(20,),
+    unshared=(1,),
     entities=(20,),
     asserts=(1, 10),
     facts=(50,),
@@ -79,6 +85,7 @@ GUARD = Sizes(
     records=(5_000,),
     changes=(1_000,),
     concepts=(10_000,),
+    shared=(1_000,),
     calls=150,
     rounds=9,
     long_rounds=5,

@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.stores fill DIR COUNT`` makes a repository with a store of so many records and its view,
 ``change DIR COUNT`` one whose records all change the same entity, and ``say DIR COUNT`` one of so many entities of
-fifty words; ``compact DIR`` seals them under a snapshot; ``grow DIR COUNT`` adds more records, which the view has not
-seen.
+fifty words; ``branch DIR COUNT`` makes one of three records, whose branch ``topic`` has so many more. ``compact DIR``
+seals the records under a snapshot; ``grow DIR COUNT`` adds more, which the view has not seen.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from kbcore.clock import SystemClock
 from kbcore.maintenance import compacting
 from kbcore.model import record
 from kbcore.storage import journal
+from kbcore.store import branches
 from kbcore.store.init import lay_out
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import Workspace, open_workspace
 from tests.support.disk.faultfs import NoSyncFs
-from tests.support.repository.repos import make_repository
+from tests.support.repository.repos import commit_files, make_repository
+from tests.support.repository.repos import git as run_git
 
 BRANCH = "main"
+TOPIC = "topic"
 
 
 class _Beginning:
@@ -79,6 +82,18 @@ def remember(root: Path, count: int) -> None:
     _publish(root)
 
 
+def branch(root: Path, count: int) -> None:
+    """Make a repository with a KB whose branch ``topic`` has ``count`` records that main lacks."""
+    _laid_out(root)
+    commit_files(root, {"README.md": "a project\n"})
+    grow(root, 3)
+    _publish(root)
+    run_git(root, "switch", "--quiet", "--create", TOPIC)
+    branches.open_branch(workspace_of(root), TOPIC)
+    _append(root, lambda seq: generate.records(count, seq), TOPIC)
+    run_git(root, "switch", "--quiet", BRANCH)
+
+
 def grow(root: Path, count: int) -> None:
     """Append ``count`` records to the journal, and nothing else."""
     _append(root, lambda seq: generate.records(count, seq))
@@ -89,10 +104,10 @@ def _laid_out(root: Path) -> None:
     lay_out(git.find_repository(root), machine(), StorePool(), BRANCH)
 
 
-def _append(root: Path, records: Callable[[int], Iterable[record.Record]]) -> None:
+def _append(root: Path, records: Callable[[int], Iterable[record.Record]], name: str = BRANCH) -> None:
     workspace = workspace_of(root)
     fs, clock = workspace.machine.fs, workspace.machine.clock
-    with journal.writing(fs, workspace.folders.directory_of(BRANCH), clock) as writer:
+    with journal.writing(fs, workspace.folders.directory_of(name), clock) as writer:
         for one in records(writer.head.seq + 1):
             writer.append(record.encode(one), one.at)
 
@@ -107,11 +122,11 @@ def compact(root: Path) -> None:
 
 
 def main(action: str, root: str, *counts: str) -> None:
-    """Do one of the six."""
+    """Do one of the seven."""
     if action == "compact":
         compact(Path(root))
     else:
-        {"fill": fill, "change": change, "say": say, "remember": remember, "grow": grow}[action](
+        {"fill": fill, "change": change, "say": say, "remember": remember, "branch": branch, "grow": grow}[action](
             Path(root), int(counts[0])
         )
 
