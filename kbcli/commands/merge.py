@@ -22,7 +22,7 @@ def run(
     Documents come with `git merge`; this is for what is in no file. The changes stay what they are: merging again
     changes nothing. What both branches state differently is contested afterwards; `kb resolve` lists it.
     """
-    from kbcli.messages.merged import merged_line
+    from kbcli.messages.shared import merged_line
     from kbcore.share.merging import merge
     from kbcore.store import branches
 

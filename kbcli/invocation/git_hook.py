@@ -229,7 +229,7 @@ def _merge_changes(session: Session, words: Sequence[str], env: Mapping[str, str
     merged = [name for name in _merged(session, words, env) if name != current and workspace.folders.has_store(name)]
     if not merged:
         return
-    from kbcli.messages import merged as sentences
+    from kbcli.messages import shared as sentences
     from kbcore.share.merging import merge, missing
 
     for name in merged:

@@ -220,5 +220,5 @@ def _said(content: Redaction) -> str:
     seqs = some_of([str(one.seq) for one in content.records], _SHOWN)
     what = [f"{pluralize(len(content.records), 'record')} ({seqs})"] if seqs else []
     what += [f"the facts of {pluralize(len(content.snapshots), 'snapshot')}"] if content.snapshots else []
-    chain = f" The chain was computed anew from record {content.first} on." if content.records else ""
+    chain = f" The chain was computed again from record {content.first} on." if content.records else ""
     return f"Something was taken out of {' and '.join(what)}.{chain}"

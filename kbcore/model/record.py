@@ -171,7 +171,7 @@ class Redaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     """What a redaction did to the records before its own."""
 
     first: int
-    """The first record whose ``sum`` was computed anew."""
+    """The first record whose ``sum`` was computed again."""
     records: tuple[RedactedRecord, ...]
     """The changed records, in order."""
     kept: str

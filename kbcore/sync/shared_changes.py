@@ -200,7 +200,7 @@ class SharedChanges:
         return found
 
     def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
-        """Return what is told of the changes whose values are shown: by id, who made it, when, and the file."""
+        """Return the origins of the changes whose values are shown: by id, the actor, the time, and the file."""
         fields = [field for one in state.entities.values() for field in (*one.fields.values(), one.names)]
         fields += [field for one in state.edges.values() for field in one.fields.values()]
         ids = {one for field in fields for value in field.values for one in value.changes}

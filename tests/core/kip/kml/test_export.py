@@ -246,10 +246,10 @@ def test_a_capsule_of_what_was_renamed_can_be_written_and_says_what_it_leaves_ou
     else:
         kip.project.apply(entities=[{"id": "REQ-1", "type": "req", "title": "T", "status": "open"}])
         renamed(kip.project)
-    told = kip('EXPORT ?n WHERE { ?n {type: "Requirement"} }')
-    assert (told["concepts"], told["former_ids_left_out"]) == (1, 1)
-    empty(told["capsule"])
+    answer = kip('EXPORT ?n WHERE { ?n {type: "Requirement"} }')
+    assert (answer["concepts"], answer["former_ids_left_out"]) == (1, 1)
+    empty(answer["capsule"])
     assert "attributes.former_ids" not in empty.project.node("REQ-7").fields
     if not is_document:
-        kip(told["capsule"])
+        kip(answer["capsule"])
         assert kip.project.node("REQ-7").fields["attributes.former_ids"] == ["REQ-1"]

@@ -210,8 +210,8 @@ def renamed_concept(kip: Kip, old: str, new: str) -> None:
 def test_a_merge_gives_the_former_ids_of_a_concept_to_the_one_that_stays(kip: Kip, kept: str) -> None:
     renamed_concept(kip, "SCN-1", kept)
     renamed_concept(kip, "SCN-2", "SCN-TWO")
-    told = kip(MERGE, {"gone": "SCN-TWO", "kept": kept})
-    assert [one for one in told["conflicts"] if "former_ids" in one["key"]] == []
+    answer = kip(MERGE, {"gone": "SCN-TWO", "kept": kept})
+    assert [one for one in answer["conflicts"] if "former_ids" in one["key"]] == []
     former = kip.project.node(kept).fields["attributes.former_ids"]
     assert former == [*(["SCN-1"] if kept != "SCN-1" else []), "SCN-2"]
     assert kip.project.view().renamed(["SCN-2"]) == {"SCN-2": kept}
@@ -224,8 +224,8 @@ def test_a_merge_into_a_concept_whose_document_states_its_former_ids_lists_those
     kip.project.sync(document)
     kip.project.apply(entities=[{"id": "REQ-2", "type": "req", "title": "T", "status": "open"}])
     renamed(kip.project, "REQ-2", "REQ-7")
-    told = kip(MERGE, {"gone": "REQ-7", "kept": "REQ-9"})
-    [conflict] = [one for one in told["conflicts"] if one["key"] == "attributes.former_ids"]
+    answer = kip(MERGE, {"gone": "REQ-7", "kept": "REQ-9"})
+    [conflict] = [one for one in answer["conflicts"] if one["key"] == "attributes.former_ids"]
     assert (conflict["kept"]["value"], conflict["other"]["value"]) == (["REQ-1"], ["REQ-2"])
 
 
