@@ -47,7 +47,6 @@ def test_one_of_another_history_is_made_again(project, tmp_path):
     listed(project.workspace().store("main"))
     shutil.rmtree(directory)
     shutil.copytree(tmp_path / "backup", directory)
-    shutil.rmtree(project.workspace().folders.cache_of("main").parent / "witnesses", ignore_errors=True)
     store = project.workspace().store("main")
 
     assert len(listed(store)) == 1
