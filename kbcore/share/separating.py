@@ -14,6 +14,7 @@ from kbcore import ids, limits
 from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
 from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified
 from kbcore.model.claims.edits import rename
+from kbcore.model.claims.subjects import Subjects
 from kbcore.model.state import Draft, Stamp
 from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
@@ -21,7 +22,7 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, plan_changes
 from kbcore.text.escaping import in_quotes
-from kbcore.view.claim_index import ClaimIndex, Subjects
+from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 
 MARK: Final = "@"

@@ -34,7 +34,8 @@ from kbcore.view.pool import Overlay, ViewPool
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
-    from kbcore.view.claim_index import BranchClaims, ClaimIndex
+    from kbcore.view.claim_index import ClaimIndex
+    from kbcore.view.claim_index_cache import BranchClaims
     from kbcore.view.text_index_cache import BranchTexts
 
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class BranchStore:
     @cached_property
     def changes(self) -> BranchClaims:
         """Return the index of the changes of this branch, for whoever shares or merges them."""
-        from kbcore.view.claim_index import BranchClaims  # noqa: PLC0415 - most branches have none
+        from kbcore.view.claim_index_cache import BranchClaims  # noqa: PLC0415 - most branches have none
 
         return BranchClaims(self._parts.fs, self.directory, self._parts.cache)
 

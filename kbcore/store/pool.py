@@ -17,7 +17,7 @@ from kbcore.storage.witness_notes import NotedRepository, NotesFolder
 
 if TYPE_CHECKING:
     from kbcore.store.branch_store import BranchStore, Publishing
-    from kbcore.view.claim_index import BranchClaims
+    from kbcore.view.claim_index_cache import BranchClaims
 
 MAX_WARM_VIEWS: Final = 4
 """A warm view takes about 8 MiB and a thread; few people and agents go back and forth between more branches."""
@@ -127,7 +127,7 @@ class StorePool:
     def changes(self, machine: Machine, directory: Path, about: Callable[[], StoreNeeds]) -> BranchClaims:
         """Return the index of the changes of a branch directory, that of its store where it is open."""
         from kbcore.view.cache_files import CacheFiles  # noqa: PLC0415 - as above
-        from kbcore.view.claim_index import BranchClaims  # noqa: PLC0415 - most branches have none
+        from kbcore.view.claim_index_cache import BranchClaims  # noqa: PLC0415 - most branches have none
 
         with self._gate:
             store = self._stores.get(directory)

@@ -58,7 +58,7 @@ from kbcore.text.validator import refuse
 
 if TYPE_CHECKING:
     from kbcore.store.branch_store import BranchStore
-    from kbcore.view.claim_index import BranchClaims
+    from kbcore.view.claim_index_cache import BranchClaims
 
 
 class Workspace:

@@ -14,6 +14,7 @@ import msgspec
 from kbcore.model.claims.change import DOCUMENT, Change
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
+from kbcore.model.claims.subjects import Subjects
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.read_set import NOTHING, ReadSet
@@ -29,7 +30,7 @@ from kbcore.model.record import (
 )
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
-from kbcore.view.claim_index import ClaimIndex, Subjects
+from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 

@@ -10,10 +10,8 @@ import contextlib
 import itertools
 import json
 import sqlite3
-import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -28,23 +26,27 @@ from kbcore.model.claims.change import (
     Change,
     Create,
     Delete,
-    EdgeRef,
     EntityRef,
     Keep,
-    Ref,
     Rename,
     creation_of,
     named_by,
 )
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.claims.subjects import (
+    Subjects,
+    claimed_keys,
+    creations_in,
+    edges_of,
+    ids_of_clients,
+    names_in,
+)
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
 from kbcore.model.record import LeaveChange, PutNode, StateLink, TakeChange
-from kbcore.storage import scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.places import Position
 from kbcore.view import replay
-from kbcore.view.cache_files import CLAIMS, CacheFiles
 from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
@@ -108,18 +110,6 @@ class HeldChange(msgspec.Struct, frozen=True):
     change: Change
     seq: int
     files: tuple[str, ...]
-
-
-class Subjects(msgspec.Struct, frozen=True):
-    """The elements that a state is asked for, by ids that entities have or had.
-
-    ``entities`` are asked for themselves, ``around`` for all edges at them, and ``edges`` has the ends of single edges,
-    for one about an edge those of that one as well.
-    """
-
-    entities: frozenset[str] = frozenset()
-    around: frozenset[str] = frozenset()
-    edges: tuple[frozenset[str], ...] = ()
 
 
 class _Known(NamedTuple):
@@ -287,7 +277,7 @@ class ClaimIndex:
         found = self._on({key for one in subjects.entities for key in creations[one]}, seq)
         found |= self._on(around, seq, is_end=True)
         found |= self.present(self._at_all([[creations[end] for end in ends] for ends in subjects.edges]), seq)
-        ends = {end for change in (*found.values(), *more) for ref in _edges_of(change) for end in ref}
+        ends = {end for change in (*found.values(), *more) for ref in edges_of(change) for end in ref}
         of_ends = self._creations_of(ends, more, documents).values()
         found |= self._on({key for keys in of_ends for key in keys}, seq)
         return [change for change in found.values() if change.id not in without]
@@ -305,7 +295,7 @@ class ClaimIndex:
                 by_creation.setdefault(creation, set()).add(key)
             return set(by_id)
 
-        of_more = [pair for change in more for pair in _names(change)]
+        of_more = [pair for change in more for pair in names_in(change)]
         note([*of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
         known = note(self._by_keys("select id, creation from name where creation in ({})", by_creation))
         note(self._by_keys("select id, creation from name where id in ({})", known.difference(ids)))
@@ -361,14 +351,14 @@ class ClaimIndex:
         entities, around = _Known(set(), set()), _Known(set(), set())
         edges = set[frozenset[str]]()
         for change in changes:
-            edges |= _edges_of(change)
+            edges |= edges_of(change)
             for claim in change.claims:
                 if isinstance(claim, Create):
                     around.ids.add(claim.id)
                 elif isinstance(claim.on, EntityRef):
                     known = around if isinstance(claim, Delete | Keep | Rename) else entities
                     known.ids.update({claim.on.id, claim.now} if isinstance(claim, Rename) else {claim.on.id})
-                    known.creations.update(_creations(named_by(change.id, claim.on)))
+                    known.creations.update(creations_in(named_by(change.id, claim.on)))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)
@@ -500,10 +490,10 @@ class ClaimIndex:
             actor=change.actor,
             body=_encode(change),
         )
-        self._add("subject", [(key, is_end, change.id) for key, is_end in _subjects(change)])
+        self._add("subject", [(key, is_end, change.id) for key, is_end in claimed_keys(change)])
         deletions = [claim.on for claim in change.claims if isinstance(claim, Delete)]
-        self._add("deleted", {(key,) for on in deletions for key in _creations(named_by(change.id, on))})
-        self._add("name", {*_names(change)})
+        self._add("deleted", {(key,) for on in deletions for key in creations_in(named_by(change.id, on))})
+        self._add("name", {*names_in(change)})
 
     def _before(self, entry: FoldedRecord) -> FoldedClaims:
         """Return the state of the changes before a record, of all that it touches.
@@ -516,66 +506,11 @@ class ClaimIndex:
         entities = touched.entities.union(*edges)
         subjects, seq = Subjects(entities, touched.around, edges), entry.seq - 1
         changes = self._changes_on(subjects, seq)
-        stated = {key: dict[str, Any]() for key in entities - _ids_of_clients(changes)}
+        stated = {key: dict[str, Any]() for key in entities - ids_of_clients(changes)}
         documents = Documents(stated, self.former_ids(stated))
         if documents.former_ids:  # then more changes may be on them
             changes = self._changes_on(subjects, seq, documents=documents)
         return fold(changes, documents)
-
-
-def _ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
-    """Return the ids of the entities that changes created and that are there."""
-    claims = [claim for change in changes for claim in change.claims]
-    if any(isinstance(claim, Delete | Rename) for claim in claims):
-        return fold(changes).entities.keys()
-    return {claim.id for claim in claims if isinstance(claim, Create)}
-
-
-def _subjects(change: Change) -> set[tuple[str, bool]]:
-    """Return the creations that a change has claims on, and with True those that are ends of its edges."""
-    found = set[tuple[str, bool]]()
-    for claim in change.claims:
-        if isinstance(claim, Create):
-            found.add((creation_of(change.id, claim.id), False))
-        else:
-            is_end = isinstance(claim.on, EdgeRef)
-            found |= {(key, is_end) for key in _creations(named_by(change.id, claim.on))}
-    return found
-
-
-def _edges_of(change: Change) -> set[frozenset[str]]:
-    """Return the ids of the entities at the ends of each edge that a change has claims on."""
-    return {
-        frozenset(one.id for one in _entities(claim.on))
-        for claim in change.claims
-        if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)
-    }
-
-
-def _creations(ref: Ref) -> Iterator[str]:
-    for entity in _entities(ref):
-        yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
-
-
-def _names(change: Change) -> Iterator[tuple[str, str]]:
-    """Yield each id that a change gives to a creation, or knows it by, and the creation."""
-    for claim in change.claims:
-        if isinstance(claim, Create):
-            yield claim.id, creation_of(change.id, claim.id)
-            continue
-        on = named_by(change.id, claim.on)
-        yield from ((ref.id, one) for ref in _entities(on) for one in ref.of if one != DOCUMENT)
-        if isinstance(claim, Rename):
-            yield from ((claim.now, one) for one in on.of)
-
-
-def _entities(ref: Ref) -> Iterator[EntityRef]:
-    """Yield the entities that a reference names: it itself, or the ends of an edge."""
-    if isinstance(ref, EdgeRef):
-        yield from _entities(ref.from_end)
-        yield from _entities(ref.to_end)
-    else:
-        yield ref
 
 
 def inspect(path: Path) -> int:
@@ -585,75 +520,3 @@ def inspect(path: Path) -> int:
     if found != [("ok",)]:
         raise ViewDamaged(str(found[0][0]))
     return int(index.rows("select count(*) from change")[0][0])
-
-
-class BranchClaims:
-    """The index of the changes of one branch in one process, opened once by each thread that asks for it."""
-
-    def __init__(self, fs: Fs, directory: Path, files: CacheFiles) -> None:
-        self._fs = fs
-        self._directory = directory
-        self._files = files.for_other_files()
-        self.path = files.directory / CLAIMS
-        self._of_thread = threading.local()
-        self._is_left = False
-        """The file is damaged, and cannot be deleted: it is not read."""
-
-    def is_there(self) -> bool:
-        """Tell whether the file is there: changes of this branch were shared or merged."""
-        return self._files.has(self.path)
-
-    def read(self, use: Callable[[ClaimIndex, int], T]) -> T:
-        """Return ``use(index, seq)`` at the last acknowledged head.
-
-        Raises: ``LockTimeout``; what reading the journal raises.
-        """
-
-        def at(head: Head) -> T:
-            try:
-                return use(self.at(head), head.seq)
-            except ViewDamaged:
-                return use(self.at(head), head.seq)
-
-        return scan.reading(self._fs, self._directory, at)
-
-    def at(self, head: Head) -> ClaimIndex:
-        """Return the index, which has all records up to a head at least.
-
-        One that is damaged, as is seen now or was at an earlier use, is made again; where the cache cannot be written
-        it is made in memory.
-
-        Raises: ``LockTimeout``; what reading the journal raises.
-        """
-        try:
-            return self._updated(head)
-        except ViewDamaged as error:
-            self._discard(error)
-            return self._updated(head)
-
-    def _discard(self, error: ViewDamaged) -> None:
-        """Throw away the file, or leave it alone where it cannot be deleted."""
-        index: ClaimIndex | None = getattr(self._of_thread, "index", None)
-        if index is not None:
-            index.close()
-            del self._of_thread.index
-        self._files.discard_damaged(self.path, error)
-        self._is_left = not self._files.is_writable()
-
-    def _updated(self, head: Head) -> ClaimIndex:
-        index: ClaimIndex | None = getattr(self._of_thread, "index", None)
-        if index is not None and index.is_damaged:
-            raise ViewDamaged("it was damaged when it was read")
-        if index is None:
-            self._of_thread.index = index = self._new_index(head)
-        index.update(self._fs, self._directory, head)
-        return index
-
-    def _new_index(self, head: Head) -> ClaimIndex:
-        """Return an index to be brought to a head: the file, or a copy of it in memory where it cannot be written."""
-        if self._files.is_writable():
-            return ClaimIndex(str(self.path))
-        if self._is_left or self._files.usable_size(self.path) is None:
-            return ClaimIndex(":memory:")
-        found = ClaimIndex(f"{self.path.as_uri()}?mode=ro")
-        return found if found.has(head) else found.copied()

@@ -1,0 +1,90 @@
+"""The elements that changes have claims on: creations, ids, and the ends of edges. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from kbcore.model.claims.change import (
+    DOCUMENT,
+    Change,
+    Create,
+    Delete,
+    EdgeRef,
+    EntityRef,
+    Ref,
+    Rename,
+    creation_of,
+    named_by,
+)
+from kbcore.model.claims.fold import fold
+
+
+class Subjects(msgspec.Struct, frozen=True):
+    """The elements that a state is asked for, by ids that entities have or had.
+
+    ``entities`` are asked for themselves, ``around`` for all edges at them, and ``edges`` has the ends of single edges,
+    for one about an edge those of that one as well.
+    """
+
+    entities: frozenset[str] = frozenset()
+    around: frozenset[str] = frozenset()
+    edges: tuple[frozenset[str], ...] = ()
+
+
+def ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
+    """Return the ids of the entities that changes created and that are there."""
+    claims = [claim for change in changes for claim in change.claims]
+    if any(isinstance(claim, Delete | Rename) for claim in claims):
+        return fold(changes).entities.keys()
+    return {claim.id for claim in claims if isinstance(claim, Create)}
+
+
+def claimed_keys(change: Change) -> set[tuple[str, bool]]:
+    """Return the creations that a change has claims on, and with True those that are ends of its edges."""
+    found = set[tuple[str, bool]]()
+    for claim in change.claims:
+        if isinstance(claim, Create):
+            found.add((creation_of(change.id, claim.id), False))
+        else:
+            is_end = isinstance(claim.on, EdgeRef)
+            found |= {(key, is_end) for key in creations_in(named_by(change.id, claim.on))}
+    return found
+
+
+def edges_of(change: Change) -> set[frozenset[str]]:
+    """Return the ids of the entities at the ends of each edge that a change has claims on."""
+    return {
+        frozenset(one.id for one in entities_in(claim.on))
+        for claim in change.claims
+        if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)
+    }
+
+
+def creations_in(ref: Ref) -> Iterator[str]:
+    """Yield the creations that a reference names, the entity of a document by its id; ``named_by`` comes first."""
+    for entity in entities_in(ref):
+        yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
+
+
+def names_in(change: Change) -> Iterator[tuple[str, str]]:
+    """Yield each id that a change gives to a creation, or knows it by, and the creation."""
+    for claim in change.claims:
+        if isinstance(claim, Create):
+            yield claim.id, creation_of(change.id, claim.id)
+            continue
+        on = named_by(change.id, claim.on)
+        yield from ((ref.id, one) for ref in entities_in(on) for one in ref.of if one != DOCUMENT)
+        if isinstance(claim, Rename):
+            yield from ((claim.now, one) for one in on.of)
+
+
+def entities_in(ref: Ref) -> Iterator[EntityRef]:
+    """Yield the entities that a reference names: it itself, or the ends of an edge."""
+    if isinstance(ref, EdgeRef):
+        yield from entities_in(ref.from_end)
+        yield from entities_in(ref.to_end)
+    else:
+        yield ref
