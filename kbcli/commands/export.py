@@ -32,9 +32,7 @@ def run(
     ] = None,
     not_on: Annotated[
         str | None,
-        typer.Option(
-            "--not-on", metavar="BRANCH", help="Only what clients wrote and BRANCH has not, to be applied there."
-        ),
+        typer.Option("--not-on", metavar="BRANCH", help="Only what clients wrote and BRANCH has not."),
     ] = None,
 ) -> None:
     """Write all entities and edges of the branch, as a changeset that `kb apply --import` takes.
@@ -43,8 +41,8 @@ def run(
     has one entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
     `kb backup` keeps that.
 
-    An export of everything is for an empty store. To bring what clients wrote from one branch to another, as before a
-    branch is deleted: `kb export --branch A --not-on B | kb apply --branch B -`.
+    An export of everything is for an empty store. `kb merge` brings what clients wrote from one branch to another, as
+    before a branch is deleted; --not-on shows it as a changeset.
     """
     from kbcli.invocation.points import read_as_of
     from kbcore.errors import InvalidQuery

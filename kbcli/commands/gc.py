@@ -205,8 +205,7 @@ def _unmerged_words(one: Trashed, default: str) -> str:
     if one.place:
         said += f"; the store is kept in {one.place}, and `kb branch restore {name}` brings it back"
     elif one.facts:
-        command = f"kb export --branch {name} --not-on {shlex.quote(default)}"
-        said += f"; `{command} | kb apply --branch {shlex.quote(default)} -` brings what {default} can take"
+        said += f"; `kb merge {name} --branch {shlex.quote(default)}` brings them"
     return f"{said}.{_taken(one.name, one.renamed_to)}"
 
 

@@ -108,8 +108,7 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     dry = kb("gc", "--dry-run")
     assert dry.out == "would move gone to the trash\n1 store kept.\n  main: the default branch\n"
     said = "Clients wrote 1 fact on gone that main has not; "
-    brings = "`kb export --branch gone --not-on main | kb apply --branch main -`"
-    assert dry.err == f"warning: {said}{brings} brings what main can take.\n"
+    assert dry.err == f"warning: {said}`kb merge gone --branch main` brings them.\n"
     ran = kb("gc")
     assert ran.status == 0
     assert f"{said}the store is kept in " in ran.err
@@ -118,6 +117,8 @@ def test_gc_names_what_is_lost_sight_of_and_the_command_that_brings_it_back(kb, 
     assert back.out == "gone: is back, at seq 2\n"
     assert "git has no branch gone" in back.err
     assert kb("show", "X", "--branch", "gone").status == 0
+    would = kb("merge", "gone", "--branch", "main", "--dry-run")
+    assert would.out == "Would change main at seq 1: 1 created. 1 change of gone would be merged.\n"
     found = kb("gc", "--json").json["trash"][0]
     assert (found["records"], found["facts"]) == (1, 1)
     git(synced, "branch", "other")

@@ -410,7 +410,7 @@ def test_an_export_of_everything_that_meets_the_documents_of_it_names_what_fits(
         "hint: An export of everything is for an empty store; `kb sync` records what documents state. `kb backup` and "
     )
     ran = kb("apply", "-", "--import", stdin=export, cwd=other)
-    assert (ran.status, says in ran.err, "`kb export --not-on …`" in ran.err) == (19, True, True), ran.err
+    assert (ran.status, says in ran.err, "`kb merge …`" in ran.err) == (19, True, True), ran.err
     assert kb("sync", cwd=other).status == 0
     ran = kb("apply", "-", "--import", stdin=export, cwd=other)
     assert (ran.status, says in ran.err) == (10, True), ran.err

@@ -86,8 +86,8 @@ class RecordedBy(msgspec.Struct, frozen=True):
 
 WHOLE_EXPORT: Final = (
     f"An export of everything is for an empty store; {kb('sync')} records what documents state. {kb('backup')} and "
-    f"{kb('restore')} copy a store with its history, and {kb('export', '--not-on', '…')} writes what clients wrote and "
-    "another branch does not have."
+    f"{kb('restore')} copy a store with its history, and {kb('merge', '…')} brings what clients wrote on another "
+    "branch."
 )
 """The remedy where an import has what files state that KB reads."""
 STATED: Final = ""
