@@ -98,7 +98,7 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
         changes = union([*there.changes.values(), *ours])
         files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
         if files == there.files or dry_run:
-            added = tuple(sorted(changes.keys() - first.changes.keys()))
+            added = tuple(key for key in changes if key not in first.changes)
             return Pushed(ref, there.commit, added, len(changes), withheld)
         message = f"{pluralize(len(changes), 'change')} of {branch}"
         commit = remotes.write_commit(repo, env, files, there.commit, message)

@@ -50,10 +50,10 @@ class Packed(msgspec.Struct, frozen=True):
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What is to be done: contents of packs by path, packs that were written before, and the files that go."""
+    """What is to be done: contents of packs by path, packs that are there and not staged, and the files that go."""
 
     packs: dict[str, bytes]
-    before: tuple[str, ...]
+    unstaged: tuple[str, ...]
     removed: tuple[str, ...]
     left: tuple[str, ...]
 
@@ -151,8 +151,8 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         for path in doubled
         if (content_of(workspace, path) in _spellings(contents[path]) if path in there else path in staged)
     }
-    before_packs = tuple(path for path in packs if path not in tree)
-    return _Plan(made, before_packs, tuple(sorted(gone | (old.keys() - left))), tuple(sorted(left)))
+    unstaged = tuple(path for path in packs if path not in staged)
+    return _Plan(made, unstaged, tuple(sorted(gone | (old.keys() - left))), tuple(sorted(left)))
 
 
 def _packs(old: dict[str, Sequence[Change]], contents: Mapping[str, bytes]) -> tuple[dict[str, bytes], set[str]]:
@@ -186,7 +186,7 @@ def _carry_out(workspace: Workspace, plan: _Plan) -> None:
         write_file(workspace, path, data)
     others = beside(plan.removed) if plan.removed else []
     write_beside(workspace, others)
-    blobs.stage(repo, env, [*plan.packs, *plan.before, *others])
+    blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)
     except OSError as error:

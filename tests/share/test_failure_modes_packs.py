@@ -264,6 +264,24 @@ def test_files_with_staged_or_unstaged_changes_are_refused_and_nothing_is_packed
     assert long.git("status", "--porcelain") == f" M {file}"
 
 
+def test_a_pack_that_was_taken_out_of_the_index_is_staged_again_before_a_file_goes(long: Clone) -> None:
+    ids = {change.id for changes in long.committed().values() for change in changes}
+    long.pack()
+    [pack_file] = packs(long)
+    long.git("rm", "--quiet", "--cached", pack_file)
+    long.pack()
+    committed_with_git(long)
+    assert {change.id for changes in long.committed().values() for change in changes} == ids
+    file = long.git("diff", "--name-only", "--no-renames", "--diff-filter=D", "HEAD~1", "HEAD").splitlines()[0]
+    long.git("checkout", "--quiet", "HEAD~1", "--", file)
+    committed_with_git(long, "it comes back")
+    long.git("rm", "--quiet", "--cached", pack_file)
+    assert long.pack().removed == (file,)
+    long.git("commit", "--quiet", "--allow-empty", "-m", "after it")
+    assert {change.id for changes in long.committed().values() for change in changes} == ids
+    hold(long)
+
+
 def test_in_the_middle_of_a_merge_and_on_another_branch_nothing_is_packed(long: Clone) -> None:
     long.begin("feature")
     long.fact("FACT-2")

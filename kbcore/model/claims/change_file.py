@@ -217,23 +217,8 @@ def _milliseconds(at: str) -> int:
 
 
 def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
-    if len(data) > limits.MAX_CHANGE_FILE_BYTES:
-        message = f"the file is larger than {limits.MAX_CHANGE_FILE_BYTES // limits.MIB} MiB"
-        raise _RefusedError(
-            0, "too_long", message, "KB writes no such file: remove it, or bring back the one that was committed."
-        )
-    for begin, message in _FILTERED:
-        if data.startswith(begin):
-            raise _RefusedError(0, "filtered", message, _UNFILTERED)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        place = data.count(b"\n", 0, error.start) + 1
-        raise _RefusedError(place, "not_utf8", f"byte {error.start} is no UTF-8") from error
+    text = _text_of(data)
     lines = text.split("\n")
-    for number, line in enumerate(lines, start=1):
-        if conflict_markers.is_left_over(line):
-            raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _RESTORE)
     if lines.pop() or not lines:
         raise _RefusedError(len(lines) + 1, "truncated", "the file ends within a line")
     changes = tuple(_packed_changes(lines) if is_pack(path) else _changes(lines))
@@ -248,6 +233,27 @@ def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
         message = f"the name is not that of the content, which is {in_quotes(expected)}"
         raise _RefusedError(0, "wrong_name", message)
     return changes
+
+
+def _text_of(data: bytes) -> str:
+    """Return the text of a file, which no other program has cut, replaced or merged."""
+    if len(data) > limits.MAX_CHANGE_FILE_BYTES:
+        message = f"the file is larger than {limits.MAX_CHANGE_FILE_BYTES // limits.MIB} MiB"
+        raise _RefusedError(
+            0, "too_long", message, "KB writes no such file: remove it, or bring back the one that was committed."
+        )
+    for begin, message in _FILTERED:
+        if data.startswith(begin):
+            raise _RefusedError(0, "filtered", message, _UNFILTERED)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        place = data.count(b"\n", 0, error.start) + 1
+        raise _RefusedError(place, "not_utf8", f"byte {error.start} is no UTF-8") from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if conflict_markers.is_left_over(line):
+            raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _RESTORE)
+    return text
 
 
 def _changes(lines: Sequence[str]) -> Iterator[Change]:
