@@ -329,7 +329,7 @@ def _field(parts: Iterable[Claims], present: Collection[str], stated: Any = ABSE
     values = [Value(claims[changes[0]][0], tuple(changes)) for changes in by_value.values()]
     before = [one for row in zip_longest(*[claims[change][1] for change in latest]) for one in row if one is not None]
     seen = tuple(dict.fromkeys([*latest, *before]))[:MAX_SEEN]
-    return Field(tuple(values), seen, stated, frozenset(named - set(present)))
+    return Field(tuple(values), seen, stated, frozenset(one for one in named if one not in present))
 
 
 class _Names(msgspec.Struct):
