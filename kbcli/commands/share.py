@@ -1,4 +1,4 @@
-"""``kb share``: write the changes of people and agents into files that are committed with the code."""
+"""``kb share``: write the changes of people and agents into files that are committed with the code, and pack these."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kbcli.invocation.command_tree import WITHOUT_COMMAND, HelpfulCommand, group_of
 from kbcli.invocation.context import session_of
 from kbcli.invocation.options import DryRun
 
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from kbcore.view.claim_index import HeldChange
 
 
+app = group_of(
+    """Write the changes of people and agents into change files.
+
+    Those that no file holds are written, and the files are staged. There is one file for each actor, below
+    .kb/changes. Commit it with the code: where the file is, the changes hold. What `share.actors` and
+    `share.types` in .kb/config.json leave out stays in this clone."""
+)
+
+
+@app.callback(**WITHOUT_COMMAND)
 def run(
     ctx: typer.Context,
     *,
@@ -33,13 +44,14 @@ def run(
         bool, typer.Option("--list", help="List what is not shared, and what was taken back; write nothing.")
     ] = False,
     dry_run: DryRun = False,
-) -> int:
-    """Write the changes of people and agents into change files.
-
-    Those that no file holds are written, and the files are staged. There is one file for each actor, below
-    .kb/changes. Commit it with the code: where the file is, the changes hold. What `share.actors` and
-    `share.types` in .kb/config.json leave out stays in this clone.
-    """
+) -> int | None:
+    """Write the changes of people and agents into change files, unless a command of the group is typed."""
+    if ctx.invoked_subcommand:
+        if actor or again or is_list or dry_run:
+            raise typer.BadParameter(
+                f"Options of `kb share` stand after its command: kb share {ctx.invoked_subcommand}."
+            )
+        return None
     from kbcli.invocation import exits
     from kbcore.share.sharing import share
 
@@ -60,6 +72,45 @@ def run(
         for line in shared.fault_lines(found.withheld):
             session.output.warn(line)
     return exits.VIOLATIONS if found.faults else exits.DONE
+
+
+@app.command("pack", cls=HelpfulCommand)
+def pack(
+    ctx: typer.Context,
+    *,
+    before: Annotated[
+        str,
+        typer.Option(
+            "--before",
+            metavar="TIME",
+            help="Pack what is older: 90d, 12w, or a time such as 2026-01-31.",
+            show_default=False,
+        ),
+    ] = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Replace old change files by one pack for each month, and stage both.
+
+    Only files that HEAD has are packed, and only those of which every change is older than --before. The changes stay
+    what they are. Files of which packs hold all changes already are removed too; without --before, only those are.
+    """
+    from kbcli.invocation.points import refuse_empty
+    from kbcli.messages import shared
+    from kbcore.share import packing
+
+    refuse_empty(ctx)
+    session = session_of(ctx)
+    opened = session.open(dry_run=dry_run)
+    time = packing.time_of(opened.workspace, before) if before else ""
+    packed = packing.pack(opened.workspace, opened.branch, time, dry_run=dry_run)
+    if session.output.is_json:
+        packs = [{"path": path, "changes": number} for path, number in packed.packs.items()]
+        session.output.document(
+            {"dry_run": dry_run, "packs": packs, "removed": [*packed.removed], "left": [*packed.left]}
+        )
+        return
+    for line in shared.packed_lines(packed, dry_run=dry_run, is_timed=bool(before)):
+        session.output.say(line)
 
 
 def _list(session: Session) -> int:

@@ -68,6 +68,12 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb share --dry-run", "see which changes would be written into which files"),
         ("kb share", "write and stage them, to be committed with the code"),
     ),
+    "share pack": (
+        ("kb share pack --before 90d --dry-run", "see what would be packed"),
+        ("kb share pack --before 2026-01-31", "pack what is older than that day, to be committed"),
+    ),
+    "push": (("kb push", "to refs/kb/BRANCH of origin"), ("kb push --dry-run", "see how many changes it lacks")),
+    "fetch": (("kb fetch", "in a new clone: all that was pushed of the branch"),),
     "merge": (
         ("kb merge feature --dry-run", "see what would come from a branch"),
         ("kb merge feature", "bring it into the branch that is checked out"),
@@ -200,7 +206,6 @@ SYNONYMS: Final[dict[str, str]] = {
 INSTEAD: Final[dict[str, str]] = {
     "version": "`kb --version` shows it.",
     "clone": "Git clones the repository, and `kb sync` reads its files.",
-    "push": "Git pushes the files; `kb backup` writes the stores of branches into one file.",
     "completion": "`kb --install-completion` sets it up for the shell.",
 }
 """Words for what is not a command of KB, and what does it instead."""

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
 from kbcore.text.escaping import escape_controls, in_quotes
-from kbcore.text.wording import pluralize, some_of
+from kbcore.text.wording import is_or_are, pluralize, some_of
 
 if TYPE_CHECKING:
+    from kbcore.share.backup_ref import Fetched, Pushed
     from kbcore.share.merging import Merged
+    from kbcore.share.packing import Packed
     from kbcore.share.sharing import Shared
     from kbcore.share.unshared import Unshared
 
@@ -61,9 +63,55 @@ def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
         yield f"{did} {pluralize(len(found.before), 'change')} in files that had been written before."
     elif not found.files:
         yield "No change is to be written into a file."
-    private = Counter(one.withheld for one in found.withheld if one.withheld in _REASONS)
+    yield from _private_lines(found.withheld)
+
+
+def _private_lines(withheld: Iterable[Unshared]) -> Iterator[str]:
+    private = Counter(one.withheld for one in withheld if one.withheld in _REASONS)
     for reason, number in sorted(private.items()):
         yield f"Private: {pluralize(number, 'change')} {_REASONS[reason]}."
+
+
+def packed_lines(packed: Packed, *, dry_run: bool, is_timed: bool) -> Iterator[str]:
+    """Yield the packs that were written and how many files went, or would."""
+    for path, number in packed.packs.items():
+        yield f"{'Would write' if dry_run else 'Wrote'} {path}: {pluralize(number, 'change')}."
+    if packed.removed:
+        did = "Would remove" if dry_run else "Removed"
+        yield f"{did} {pluralize(len(packed.removed), 'change file')} whose changes are in packs."
+    else:
+        yield f"No change file is to be packed.{'' if is_timed else ' `--before 90d` packs what is older than that.'}"
+    if packed.left:
+        yield f"Left as it is: {pluralize(len(packed.left), 'old change file')} that git would take for a renamed pack."
+
+
+def pushed_lines(pushed: Pushed, remote: str, *, dry_run: bool) -> Iterator[str]:
+    """Yield how many changes a push added to a ref, or would, how many the ref has now, and what is private."""
+    if not pushed.added:
+        yield escape_controls(f"Nothing new: {_ref_has(pushed.ref, remote, pushed.total)}.")
+    elif dry_run:
+        yield escape_controls(f"Would push {pluralize(len(pushed.added), 'change')} to {pushed.ref} of {remote}.")
+    else:
+        said = f"Pushed {pluralize(len(pushed.added), 'change')}: {_ref_has(pushed.ref, remote, pushed.total)} now."
+        yield escape_controls(said)
+    yield from _private_lines(pushed.withheld)
+
+
+def fetched_line(fetched: Fetched, remote: str) -> str:
+    """Return how many changes of a ref were taken over, or would be, and what is contested."""
+    merged = fetched.merged
+    taken = "would be taken over" if merged.outcome.dry_run else "taken over"
+    said = f"{pluralize(len(merged.changes), 'change')} {taken}: {_ref_has(fetched.ref, remote, fetched.total)}."
+    if fetched.withdrawn:
+        said += f" {pluralize(fetched.withdrawn, 'change')} of the ref {is_or_are(fetched.withdrawn)} withdrawn."
+    if merged.contested:
+        are = is_or_are(merged.contested)
+        said += f" {pluralize(merged.contested, 'field')} {are} contested: `kb resolve` lists what to decide."
+    return f"{outcome_line(merged.outcome)} {escape_controls(said)}"
+
+
+def _ref_has(ref: str, remote: str, number: int) -> str:
+    return f"{ref} of {remote} has {pluralize(number, 'change')}"
 
 
 def added_lines(found: Shared) -> Iterator[str]:

@@ -56,20 +56,21 @@ class ChangeFiles:
         """Return the changes of a file; none, and why, where the file is refused."""
         from kbcore.model.claims import change_file  # noqa: PLC0415 - most repositories have no such file
 
-        read = change_file.decode(source.data, source.path.removeprefix(f"{FOLDER}/"))
-        problem = read.problem or _secret(read.changes)
+        name = source.path.removeprefix(f"{FOLDER}/")
+        read = change_file.decode(source.data, name)
+        problem = read.problem or _secret(read.changes, are_packed=change_file.is_pack(name))
         return Facts(problems=(problem,), is_complete=False) if problem else Facts(changes=read.changes)
 
 
 EXTRACTOR: Final = ChangeFiles()
 
 
-def _secret(changes: Sequence[Change]) -> FileProblem | None:
+def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | None:
     """Return the problem of the first line that holds what looks like a secret."""
     line = 0
-    for change in changes:
+    for number, change in enumerate(changes, start=1):
         for part in (change.message, *change.claims):
-            line += 1
+            line = number if are_packed else line + 1
             found = next(change_secrets(part), None)
             if found is not None:
                 return FileProblem(line, "secret", f"the line holds what looks like {found.kind}", _REDACT)

@@ -194,8 +194,34 @@ def tree_of(repo: Repository, env: Mapping[str, str], commit: str) -> Tree:
 
 def paths_below(repo: Repository, env: Mapping[str, str], commit: str, folder: str) -> set[str]:
     """Return the paths of the files of a commit below a folder. Raises: ``GitUnusable``."""
+    return set(tree_below(repo, env, commit, folder))
+
+
+def tree_below(repo: Repository, env: Mapping[str, str], commit: str, folder: str) -> Tree:
+    """Return the files of a commit below a folder. Raises: ``GitUnusable``."""
     answer = run_git(repo, env, ["ls-tree", "-r", "-z", "--full-tree", commit, "--", folder], timeout_s=_TIMEOUT_S)
-    return {path for path, _ in _entries(answer.output)}
+    return {path: Blob(mode, name) for path, (mode, _, name) in _entries(answer.output)}
+
+
+def staged_below(repo: Repository, env: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the names of the contents that the index has below a folder, by path; of no file with a conflict.
+
+    The index is that of ``staged_tree``. Raises: ``GitUnusable``.
+    """
+    asked = ["ls-files", "--stage", "-z", "--full-name", "--", f":(top){folder}"]
+    answer = run_git(repo, env, asked, timeout_s=_TIMEOUT_S, index=named_index(repo, env))
+    return {path: name for path, (_, name, stage) in _entries(answer.output) if stage == "0"}
+
+
+def stage(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> None:
+    """Have the index say of these paths what the worktree says: new content, or that there is no file.
+
+    Files that git ignores are taken in. The index is that of ``staged_tree``. Raises: ``GitUnusable``.
+    """
+    asked = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
+    words = ["update-index", "--add", "--remove", "-z", "--stdin"]
+    if paths:
+        run_git(repo, env, words, asked=asked, timeout_s=_TIMEOUT_S, index=named_index(repo, env))
 
 
 def not_checked_out(repo: Repository, env: Mapping[str, str], folder: str) -> set[str]:

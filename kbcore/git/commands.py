@@ -85,13 +85,21 @@ def run_git(
     return _spawn(command, run_directory(repo), clean, allowed=allowed, timeout_s=timeout_s, asked=asked)
 
 
-def run_plain(repo: Repository, env: Mapping[str, str], arguments: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+def run_plain(
+    repo: Repository,
+    env: Mapping[str, str],
+    arguments: Sequence[str],
+    *,
+    timeout_s: float = GIT_TIMEOUT_S,
+    runs_hooks: bool = True,
+) -> subprocess.CompletedProcess[bytes]:
     """Run ``git ARGUMENTS`` in the repository and return how it ended, whatever it says.
 
     Raises:
         GitUnusable: git is missing, or did not answer in time.
     """
-    return _run([_git_program(env), *_SAFE_FLAGS, *arguments], run_directory(repo), _clean(env))
+    command = [_git_program(env), *_SAFE_FLAGS, *(() if runs_hooks else _NO_HOOKS), *arguments]
+    return _run(command, run_directory(repo), _clean(env), timeout_s=timeout_s)
 
 
 def ask_git_dir(git_dir: Path, env: Mapping[str, str], name: str) -> str | None:

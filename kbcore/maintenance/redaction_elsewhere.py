@@ -96,6 +96,9 @@ def _change_files(fs: Fs, folder: Path) -> Iterator[Path]:
         if not files.is_directory(fs, folder):
             return
         for month in sorted(fs.listdir(folder)):
+            if change_file.is_pack(month):
+                yield folder / month
+                continue
             with contextlib.suppress(StorageError):
                 if files.is_directory(fs, folder / month):
                     names = sorted(fs.listdir(folder / month))
@@ -115,8 +118,8 @@ def _redact_file(workspace: Workspace, folder: Path, path: Path, target: Target,
     left = stays if any(_keeps(change, target) for change in changes) else ""
     if changes == read.changes:
         return "", left
-    new = change_file.encode(changes)
-    written = folder / change_file.path_of(changes, new)
+    name, new = change_file.rewritten(path.relative_to(folder).as_posix(), changes)
+    written = folder / name
     if not dry_run:
         files.publish_file(fs, written, new)
         fs.unlink(path)

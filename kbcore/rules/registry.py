@@ -20,6 +20,7 @@ from kbcore.rules import (
     against_edge,
     against_field,
     against_id,
+    against_pack,
     conflict,
     duplicate_title,
     endpoint_types,
@@ -64,7 +65,7 @@ RULES: Final = (
     unreadable_source.RULE,
     secret.RULE,
 )
-AGAINST: Final = (against_id.RULE, against_field.RULE, against_edge.RULE)
+AGAINST: Final = (against_id.RULE, against_field.RULE, against_edge.RULE, against_pack.RULE)
 """Rules that compare with another revision."""
 ON_DEMAND: Final = (staged_symbol.RULE, *AGAINST)
 """Rules that run only where they are named: a state alone gives them nothing to look at."""

@@ -15,10 +15,11 @@ from kbcore.git.worktree_content import Unfit, read
 from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
+from kbcore.share.packing import find_doubled
 from kbcore.share.sharing import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.share.state import find_state, has_change_files
+from kbcore.share.unshared import change_paths
 from kbcore.store.workspace import Workspace
-from kbcore.sync import scan
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import pluralize, some_of
 
@@ -42,6 +43,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
         yield from _ignored(workspace)
         yield from _not_checked_out(workspace)
         yield from _refused(workspace)
+        yield from _doubled(workspace)
     if workspace.folders.has_store(branch):
         yield from _left(workspace, branch)
 
@@ -109,8 +111,7 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
     root = workspace.repo.worktree
-    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
-    paths = sorted({path for path, *_ in scan.candidates(scan.walk_of(root, wants), wants)})
+    paths = sorted(change_paths(workspace))
     for path in paths:
         for problem in _problems(str(root / path), path):
             message = f"{path} is refused: {problem.message}."
@@ -120,6 +121,18 @@ def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             _CHECK, "ok", "change_files", f"{pluralize(len(paths), 'change file')} of the worktree read."
         )
+
+
+def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
+    found = find_doubled(workspace)
+    if found:
+        hold = "holds" if len(found) == 1 else "hold"
+        message = (
+            f"{pluralize(len(found), 'change file')} {hold} nothing that no pack of HEAD holds: "
+            f"{some_of(found, _SHOWN)}. That changes nothing."
+        )
+        remedy = f"{shell('share', 'pack')} removes them, and stages that."
+        yield DoctorFinding(_CHECK, "note", "changes_doubled", message, remedy)
 
 
 def _problems(place: str, path: str) -> tuple[FileProblem, ...]:

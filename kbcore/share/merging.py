@@ -1,4 +1,4 @@
-"""Bring the changes of another branch's store into this one: what clients wrote there, with who did, and no files.
+"""Bring changes into the store of a branch that no file holds, with who made them, as from another branch's store.
 
 The changes stay what they are, so merging twice is merging once, in any direction and order. What the two sides state
 differently is contested afterwards; what was taken back on this side stays so.
@@ -7,11 +7,12 @@ differently is contested afterwards; what was taken back on this side stays so.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
-from kbcore import limits
+from kbcore import gc_pause, limits
 from kbcore.errors import InvalidQuery
 from kbcore.model.claims.change import Change
 from kbcore.model.record import MERGE
@@ -55,23 +56,50 @@ def merge(
     if branch == other:
         raise InvalidQuery(_SAME.format(branch=branch), hint="`kb branch` lists those that have a store.")
     ours, theirs = workspace.store(branch), workspace.store(other)
+    return take_over(
+        workspace,
+        branch,
+        msgspec.structs.replace(author, source=MERGE),
+        lambda _, __: missing(ours, theirs),
+        digest=hashlib.sha256(other.encode()).hexdigest(),
+        message=message or f"merge {other}",
+        dry_run=dry_run,
+    )
+
+
+def take_over(
+    workspace: Workspace,
+    branch: str,
+    author: Author,
+    find: Callable[[View, Stamp], Sequence[Change]],
+    *,
+    digest: str,
+    message: str,
+    dry_run: bool,
+) -> Merged:
+    """Bring changes that no file has into the store of a branch, as one record, which ``find`` gets state and stamp of.
+
+    Raises: what ``find`` raises; as ``BranchStore.commit``.
+    """
+    store = workspace.store(branch)
     found: list[Change] = []
     drafts: list[Draft] = []
 
     def plan(view: View, stamp: Stamp) -> Draft:
-        found[:] = missing(ours, theirs)
-        shared = SharedChanges(ours.claims(), view.recorded_seq, ChangesInFiles({}, (), (), found))
+        found[:] = find(view, stamp)
+        shared = SharedChanges(store.claims(), view.recorded_seq, ChangesInFiles({}, (), (), found))
         drafts.append(plan_changes(view, stamp, shared))
         return drafts[-1]
 
     request = Request(
-        digest=hashlib.sha256(other.encode()).hexdigest(),
-        message=message or f"merge {other}",
+        digest=digest,
+        message=message,
         dry_run=dry_run,
         limit_bytes=limits.MAX_RECORD_BYTES,
         lock_wait_s=workspace.config.lock_wait_s,
         plans_ahead=True,
     )
-    author = msgspec.structs.replace(author, source=MERGE)
-    outcome = ours.commit(author, request, plan, guard=None, head_commit=workspace.head_commit(branch), branch=branch)
+    commit = workspace.head_commit(branch)
+    with gc_pause.paused():
+        outcome = store.commit(author, request, plan, guard=None, head_commit=commit, branch=branch)
     return Merged(outcome, tuple(found), len(newly_contested(drafts[-1].changes)))

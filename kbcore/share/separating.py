@@ -10,17 +10,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kbcore import ids, limits
+from kbcore import ids
 from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
 from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified
 from kbcore.model.claims.edits import rename
 from kbcore.model.claims.subjects import Subjects
-from kbcore.model.state import Draft, Stamp
+from kbcore.model.state import Stamp
 from kbcore.remedies import kb
+from kbcore.share.merging import take_over
 from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
-from kbcore.store.write_request import Author, Request
-from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, plan_changes
+from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
@@ -58,24 +58,14 @@ def separate(
         raise InvalidQuery(f"{in_quotes(what.new)} is no id: {reason}.")
     store, message = workspace.store(branch), message or what.message
 
-    def plan(view: View, stamp: Stamp) -> Draft:
-        index = store.claims()
-        claim = _claim(view, index, what)
+    def find(view: View, stamp: Stamp) -> list[Change]:
+        claim = _claim(view, store.claims(), what)
         salt = hashlib.sha256(f"kb-salt:{view.basis.sum}:{what.message}".encode()).hexdigest()[:_SALT_CHARS]
         change = Change("", stamp.at, author.actor, author.tool, (claim,), message, salt, session=author.session)
-        found = ChangesInFiles({}, (), (), [identified(change)])
-        return plan_changes(view, stamp, SharedChanges(index, view.recorded_seq, found))
+        return [identified(change)]
 
-    request = Request(
-        digest=hashlib.sha256(msgspec.json.encode([*what, message])).hexdigest(),
-        message=message,
-        dry_run=dry_run,
-        limit_bytes=limits.MAX_RECORD_BYTES,
-        lock_wait_s=workspace.config.lock_wait_s,
-        plans_ahead=True,
-    )
-    commit = workspace.head_commit(branch)
-    return store.commit(author, request, plan, guard=None, head_commit=commit, branch=branch)
+    digest = hashlib.sha256(msgspec.json.encode([*what, message])).hexdigest()
+    return take_over(workspace, branch, author, find, digest=digest, message=message, dry_run=dry_run).outcome
 
 
 def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:

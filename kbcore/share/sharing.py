@@ -77,7 +77,7 @@ def share(
     current = workspace.head().branch
     if branch != current:
         raise moved(branch, current)
-    with contextlib.nullcontext() if dry_run else _lock(workspace):
+    with contextlib.nullcontext() if dry_run else locked(workspace):
         found = find_unshared(workspace, branch)
         if actors:
             found = _of_actors(found, actors)
@@ -87,16 +87,16 @@ def share(
         staged = [*files, *sorted({one.file for one in before})]
         if staged and not dry_run:
             for path, (content, _) in files.items():
-                _write(workspace, path, content)
-            beside = _beside(staged)
-            _write_beside(workspace, beside)
-            _stage(workspace, [*staged, *beside])
+                write_file(workspace, path, content)
+            others = beside(staged)
+            write_beside(workspace, others)
+            _stage(workspace, [*staged, *others])
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))
 
 
 @contextlib.contextmanager
-def _lock(workspace: Workspace) -> Iterator[None]:
+def locked(workspace: Workspace) -> Iterator[None]:
     """Let one process of this repository write change files at a time, and remove what a killed one left.
 
     Raises: ``LockTimeout``; ``StorageError``.
@@ -112,19 +112,28 @@ def _lock(workspace: Workspace) -> Iterator[None]:
         yield
 
 
-def _files(
-    workspace: Workspace, branch: str, found: Sequence[Unshared]
-) -> dict[str, tuple[bytes, tuple[Unshared, ...]]]:
-    """Return the files to write, with their content and changes."""
+def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:
+    """Return the changes that are not withheld, without the values before them that unshared changes state.
+
+    Raises: what reading the journal raises.
+    """
     shown = {one.change.id for one in found if not one.withheld}
     earlier = {
         _after(claim)[0] for one in found for claim in one.change.claims if hasattr(claim, "was") and _after(claim)
     } - shown
     if earlier:
         shown |= workspace.changes(branch).read(lambda index, seq: index.handed_over(earlier, seq))
+    return [_for_review(one.change, shown) for one in found if not one.withheld]
+
+
+def _files(
+    workspace: Workspace, branch: str, found: Sequence[Unshared]
+) -> dict[str, tuple[bytes, tuple[Unshared, ...]]]:
+    """Return the files to write, with their content and changes."""
+    changes = {one.id: one for one in for_review(workspace, branch, found)}
     files = {}
     for group in _groups([one for one in found if not one.withheld and not one.file]):
-        content = change_file.encode([_for_review(one.change, shown) for one in group])
+        content = change_file.encode([changes[one.change.id] for one in group])
         path = f"{FOLDER}/{change_file.path_of([one.change for one in group], content)}"
         files[path] = content, tuple(group)
     return files
@@ -140,7 +149,7 @@ def stage_committed(workspace: Workspace, branch: str) -> None:
     files = new_files(workspace, known).committed
     if not files:
         return
-    paths = [*files, *_beside(files)]
+    paths = [*files, *beside(files)]
     answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "--", *paths])
     missing = {*paths} - {path_text(name) for name in answer.output.split(b"\0")}
     there = [path for path in sorted(missing) if (workspace.repo.worktree / path).is_file()]
@@ -212,7 +221,8 @@ def _after(claim: Claim) -> tuple[str, ...]:
     return tuple(getattr(claim, "after", ()))
 
 
-def _write(workspace: Workspace, path: str, content: bytes) -> None:
+def write_file(workspace: Workspace, path: str, content: bytes) -> None:
+    """Write a change file, unless it is there. Raises: ``StorageError``."""
     place = workspace.repo.worktree / path
     _refuse_link(workspace, place)
     try:
@@ -223,12 +233,13 @@ def _write(workspace: Workspace, path: str, content: bytes) -> None:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def _beside(files: Iterable[str]) -> list[str]:
+def beside(files: Iterable[str]) -> list[str]:
     """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
-    return [ATTRIBUTES, *sorted({f"{path.rpartition('/')[0]}/{_KEEP}" for path in files})]
+    folders = {path.rpartition("/")[0] for path in files} - {FOLDER}  # that has the packs, and never goes
+    return [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
 
 
-def _write_beside(workspace: Workspace, paths: Iterable[str]) -> None:
+def write_beside(workspace: Workspace, paths: Iterable[str]) -> None:
     """Write the attributes and the empty file of each month, where they are not there."""
     for path in paths:
         text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
@@ -84,26 +83,35 @@ class NewFiles(msgspec.Struct, frozen=True):
 
 def new_files(workspace: Workspace, known: Collection[str]) -> NewFiles:
     """Return the change files of the worktree without the ``known`` ones. Raises: ``GitUnusable``."""
-    root, found = workspace.repo.worktree, NewFiles({}, {})
+    found = NewFiles({}, {})
     if not workspace.repo.has_worktree:
         return found
-    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
-    paths = {path for path, *_ in scan.candidates(scan.walk_of(root, wants), wants)} - {*known}
+    paths = change_paths(workspace) - {*known}
     commit = workspace.head().commit if paths else ""
     there = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER) if commit else set[str]()
     for path in sorted(paths):
-        changes = _changes_of(root / path, path.removeprefix(f"{FOLDER}/"))
+        changes = changes_in(path, content_of(workspace, path))
         (found.committed if path in there else found.uncommitted)[path] = changes
     return found
 
 
-def _changes_of(place: Path, name: str) -> Sequence[Change]:
-    """Return the changes of a file; none of one that cannot be read, which a sync reports."""
+def change_paths(workspace: Workspace) -> set[str]:
+    """Return the paths of the change files of the worktree."""
+    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
+    return {path for path, *_ in scan.candidates(scan.walk_of(workspace.repo.worktree, wants), wants)}
+
+
+def content_of(workspace: Workspace, path: str) -> bytes:
+    """Return the content of a change file of the worktree; nothing of one that cannot be read."""
     try:
-        data, _ = read(str(place), SIZE)
+        return read(str(workspace.repo.worktree / path), SIZE)[0]
     except (Unfit, OSError):
-        return ()
-    return change_file.decode(data, name).changes
+        return b""
+
+
+def changes_in(path: str, data: bytes) -> Sequence[Change]:
+    """Return the changes of a file by its path and content; none of one that is refused, which a sync reports."""
+    return change_file.decode(data, path.removeprefix(f"{FOLDER}/")).changes
 
 
 def _judged(

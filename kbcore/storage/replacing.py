@@ -64,12 +64,12 @@ def remove_leftovers(paths: Iterable[Path]) -> None:
 
 
 def remove_leftovers_in(folder: Path) -> None:
-    """Remove all new content that killed processes left in the folders of a folder, which may not be there.
+    """Remove all new content that killed processes left in a folder, which may not be there, and in its folders.
 
     The caller sees to it that no other process writes there now. Raises: ``OSError``.
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for inner in [one for one in folder.iterdir() if one.is_dir() and not one.is_symlink()]:
+        for inner in [folder, *(one for one in folder.iterdir() if one.is_dir() and not one.is_symlink())]:
             for entry in [*inner.iterdir()]:
                 if _LEFTOVER.fullmatch(entry.name):
                     entry.unlink(missing_ok=True)
@@ -105,6 +105,17 @@ def remove_file(path: Path) -> None:
     """Remove a file that was made a moment ago, and is not wanted any more. Raises: ``OSError``."""
     path.unlink()
     _sync_folder(path.parent)
+
+
+def remove_files(paths: Iterable[Path]) -> None:
+    """Remove files, of which some may be gone, and sync their folders once. Raises: ``OSError``."""
+    folders = set[Path]()
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            folders.add(path.parent)
+    for folder in sorted(folders):
+        _sync_folder(folder)
 
 
 def _sync_folder(path: Path) -> None:

@@ -76,7 +76,8 @@ class SharedChanges:
         paths = {*found.files, *found.gone, *(op.file for op in unrecorded)}
         self._held = index.held_by(paths, self._seq)
         ids = {*here, *(one for held in self._held.values() for one in held), *(op.id for op in unrecorded)}
-        self._bodies = index.bodies(ids) | bodies | here
+        self._recorded = index.bodies(ids) | bodies
+        self._bodies = self._recorded | here
         self._own = index.is_own(ids, self._seq)
         self._present = index.present(ids, self._seq)
         self._files = index.files_of(ids, self._seq)
@@ -133,7 +134,8 @@ class SharedChanges:
     def _compare(self) -> list[ChangeOperation]:
         """Return which changes come and which go.
 
-        A change of this journal whose file is not committed goes with its record: nothing is noted of it.
+        A change of this journal that no committed file ever held goes with its record: nothing is noted of it. A whole
+        change is noted once: as long as another file has the same, only the file is.
         """
         noted: list[ChangeOperation] = [
             TakeChange(change.id, "", change=change) for change in self._found.taken_over if change.id not in self._own
@@ -143,9 +145,11 @@ class SharedChanges:
             for change in changes:
                 is_own = change.id in self._own
                 is_known = change.id in before and (before[change.id] or not is_committed)
-                if (is_own and not is_committed) or (is_known and (is_own or self._present.get(change.id) == change)):
+                goes_with_record = is_own and not is_committed and change.id not in self._handed_over
+                if goes_with_record or (is_known and (is_own or self._present.get(change.id) == change)):
                     continue
-                noted.append(TakeChange(change.id, path, is_committed, None if is_own else change))
+                has_it = is_own or self._recorded.get(change.id) == change
+                noted.append(TakeChange(change.id, path, is_committed, None if has_it else change))
         for path in sorted({*self._found.files, *self._found.gone} & self._held.keys()):
             stays = {change.id for change in self._found.files.get(path, ())}
             noted += [LeaveChange(one, path) for one in sorted(self._held[path].keys() - stays)]

@@ -316,13 +316,13 @@ def test_levels_rules_targets_baseline_and_suppressions_hold_as_elsewhere(kb, cl
     assert kb("check", "--against", MAIN, "--fail-on", "never").status == 0
     ran = kb("check", "--against", MAIN, "--rule", "orphans")
     assert ran.status == 64
-    assert "With `--against` these are run: against-id, against-field, against-edge." in ran.err
+    assert "With `--against` these are run: against-id, against-field, against-edge, against-pack." in ran.err
     settings = {"rules": {"against-field": "warning", "against-id": "off"}}
     write(clones.here, {".kb/config.json": json.dumps(settings)})
     ran = kb("check", "--against", MAIN, "--json")
     assert (ran.status, [one["severity"] for one in ran.json["violations"]]) == (0, ["warning"])
     assert [(one["id"], one["status"]) for one in ran.json["rules"]] == [
-        ("against-field", "ran"), ("against-edge", "ran"), ("against-id", "off"),
+        ("against-field", "ran"), ("against-edge", "ran"), ("against-pack", "ran"), ("against-id", "off"),
     ]  # fmt: skip
     assert kb("check", "--against", MAIN, "--fail-on", "warning").status == 1
     accepted = {"suppress": [{"rule": "against-id", "id": "REQ-3", "reason": "They are one."}]}

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kbcore.model.claims.change import Change, identified, redacted
-from kbcore.model.claims.change_file import decode, encode, path_of
+from kbcore.model.claims.change_file import decode, encode, packs, path_of
 from tests.support.generators.change_histories import DOCUMENTS, play, random_steps
 
 PAGE = Path(__file__).parents[2] / "docs" / "change-format.md"
@@ -23,6 +23,14 @@ _EMPTY = '""'
 def sample() -> tuple[str, str]:
     found = re.search(
         r"^`(\S+\.jsonl)`:\n\n```json\n(.*?)```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    assert found
+    return found[1], found[2]
+
+
+def sample_pack() -> tuple[str, str]:
+    found = re.search(
+        r"in a pack, `(\S+\.jsonl)`:\n\n```json\n(.*?)```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )
     assert found
     return found[1], found[2]
@@ -71,14 +79,7 @@ def read(path: str, text: str) -> list[str]:
         header = members(lines.pop(0))
         claims = [lines.pop(0) for _ in range(int(header["claims"]))]
         assert {members(line)["change"] for line in claims} <= {header["change"]}
-        message = header.get("message_hash") or json.dumps(
-            sha256(f"[{header.get('salt', _EMPTY)},{header.get('message', _EMPTY)}]")
-        )
-        head = ",".join([header["at"], header["actor"], header["tool"], header.get("session", _EMPTY), message])
-        digests = ",".join(f'"{claim_digest(line)}"' for line in claims)
-        key = sha256(f'[["kb-change",1,{head}],[{digests}]]')[:32]
-        assert json.loads(header["change"]) == key
-        found.append(key)
+        found.append(checked_id(header, claims))
         times.append(json.loads(header["at"]))
     name = re.fullmatch(r"(\d{4}-\d\d)/([0-9a-z]{26})-([0-9a-f]{8})\.jsonl", path)
     assert name
@@ -91,6 +92,47 @@ def read(path: str, text: str) -> list[str]:
     assert number & (1 << 80) - 1 == int(found[0][:20], 16)
     assert number >> 80 == milliseconds(times[0])
     return found
+
+
+def read_pack(path: str, text: str) -> list[str]:
+    """Return the ids of the changes of a pack, all of it checked."""
+    name = re.fullmatch(r"pack-(\d{4}-\d\d)-([0-9a-f]{8})\.jsonl", path)
+    assert name
+    assert name[2] == sha256(text)[:8]
+    assert text.endswith("\n")
+    order = []
+    for line in text.removesuffix("\n").split("\n"):
+        header = members(line)
+        assert [*header][:2] == ["change", "pack"]
+        assert header["pack"] == "1"
+        at = json.loads(header["at"])
+        assert at[:7] == name[1]
+        order.append((at, checked_id(header, elements(header["claims"]))))
+    assert order == sorted(set(order))
+    return [key for _, key in order]
+
+
+def elements(text: str) -> list[str]:
+    """Return the elements of a list of objects as they are spelled."""
+    found, at, decoder = [], 1, json.JSONDecoder()
+    while text[at] != "]":
+        _, end = decoder.raw_decode(text, at)
+        found.append(text[at:end])
+        at = end + (text[end] == ",")
+    assert text[at:] == "]"
+    return found
+
+
+def checked_id(header: dict[str, str], claims: list[str]) -> str:
+    """Return the id of a change, which must be that of what it says."""
+    message = header.get("message_hash") or json.dumps(
+        sha256(f"[{header.get('salt', _EMPTY)},{header.get('message', _EMPTY)}]")
+    )
+    head = ",".join([header["at"], header["actor"], header["tool"], header.get("session", _EMPTY), message])
+    digests = ",".join(f'"{claim_digest(line)}"' for line in claims)
+    key = sha256(f'[["kb-change",1,{head}],[{digests}]]')[:32]
+    assert json.loads(header["change"]) == key
+    return key
 
 
 def milliseconds(at: str) -> int:
@@ -107,6 +149,25 @@ def test_the_sample_of_the_page_is_read_by_both_readers() -> None:
     assert found.problem is None
     assert [one.id for one in found.changes] == read(path, text)
     assert len(found.changes) == 2
+
+
+def test_the_pack_of_the_page_is_read_by_both_readers_and_holds_the_changes_of_the_sample() -> None:
+    path, text = sample_pack()
+    found = decode(text.encode(), path)
+    assert found.problem is None
+    assert [one.id for one in found.changes] == read_pack(path, text)
+    [name, data] = sample()
+    assert found.changes == decode(data.encode(), name).changes
+
+
+def test_the_second_reader_agrees_with_the_first_on_generated_packs() -> None:
+    read_packs = 0
+    for seed in range(60):
+        made = [*play(random_steps(seed), DOCUMENTS[seed % 3]).made.values()]
+        for path, data in packs(identified(redacted_or_not(one, at)) for at, one in enumerate(made)).items():
+            assert read_pack(path, data.decode()) == [one.id for one in decode(data, path).changes]
+            read_packs += 1
+    assert read_packs > 50
 
 
 def test_the_second_reader_agrees_with_the_first_on_generated_files() -> None:

@@ -1,4 +1,4 @@
-"""F1: SIGKILL between the steps of ``kb share``, and of a sync that takes changes: both or neither, no file twice."""
+"""F1: SIGKILL between the steps of what shares, packs, backs up and takes changes: nothing is lost, or there twice."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kbcore.share.backup_ref import fetch, push, read_ref
 from tests.fault.conftest import Tally
 from tests.share.conftest import FILES
 from tests.support.effort.scale import spread, tries
@@ -43,7 +45,7 @@ _MANY = 100_000
 
 def killed(root: Path, steps: int, command: str) -> tuple[bool, int]:
     """Run a command that is killed after so many steps; return whether it was, else how many it took."""
-    words = [sys.executable, "-c", KILLED, str(steps), "-C", str(root), command]
+    words = [sys.executable, "-c", KILLED, str(steps), "-C", str(root), *command.split()]
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     if ended.returncode == -signal.SIGKILL:
         return True, steps
@@ -101,3 +103,95 @@ def test_a_kill_between_the_steps_of_sharing_loses_and_doubles_nothing(
             tally.violated((command, point), error)
         clone.close()
     tally.done()
+
+
+def scenes_of(
+    model: Clone, tally: Tally, monkeypatch: pytest.MonkeyPatch, command: str
+) -> Iterator[tuple[int, Clone, Path]]:
+    """Yield a copy of a clone, with one of its remote, for each point at which a command was killed in it."""
+    model.close()
+    up = model.root.with_name("up.git")
+    ready, ready_up = (
+        shutil.copytree(one, one.with_name(f"ready-{one.name}"), symlinks=True) for one in (model.root, up)
+    )
+    was_killed, steps = killed(model.root, _MANY, command)
+    assert not was_killed
+    for point in spread(range(steps), tries(6, steps)):
+        monkeypatch.setenv("HOME", str(ready.with_name(f"home-{point}")))
+        for one in (model.root, up):
+            shutil.rmtree(one)
+        clone = Clone(shutil.copytree(ready, model.root, symlinks=True), model.actor)
+        shutil.copytree(ready_up, up, symlinks=True)
+        clone.own, clone.handed_over = copy.deepcopy(model.own), copy.deepcopy(model.handed_over)
+        tally.tried(int(killed(clone.root, point, command)[0]))
+        yield point, clone, up
+        clone.close()
+    tally.done()
+
+
+@pytest.mark.fault("F1")
+def test_a_kill_while_files_are_packed_loses_and_doubles_nothing_and_the_next_call_finishes(
+    scene: tuple[Clone, Clone], tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _ = scene
+    for number in range(3):
+        model.add("FACT-1", title=f"Title {number}")
+        model.commit()
+    ids = sorted(change.id for changes in model.committed().values() for change in changes)
+    for point, clone, _ in scenes_of(model, tally, monkeypatch, "share pack --before 2100-01-01"):
+        try:
+            hold(clone)
+            clone.pack()
+            hold(clone)
+            clone.git("commit", "--quiet", "-m", "packed")
+            hold(clone)
+            assert not clone.git("status", "--porcelain")
+            assert all("/pack-" in path for path in clone.committed())
+            assert sorted(change.id for changes in clone.committed().values() for change in changes) == ids
+        except AssertionError as error:
+            tally.violated(("pack", point), error)
+
+
+@pytest.mark.fault("F1")
+def test_what_is_committed_after_a_kill_while_files_are_packed_has_every_change(
+    scene: tuple[Clone, Clone], tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by `git commit --all`, which takes the deletions and none of the files that are new."""
+    model, _ = scene
+    model.commit()
+    ids = {change.id for changes in model.committed().values() for change in changes}
+    for point, clone, _ in scenes_of(model, tally, monkeypatch, "share pack --before 2100-01-01"):
+        try:
+            clone.git("commit", "--quiet", "--all", "--allow-empty", "-m", "after it")
+            assert {change.id for changes in clone.committed().values() for change in changes} == ids
+            hold(clone)
+        except AssertionError as error:
+            tally.violated(("pack", point), error)
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize("command", ["push", "fetch"])
+def test_a_kill_while_the_backup_is_pushed_or_fetched_loses_nothing_and_can_be_repeated(
+    scene: tuple[Clone, Clone], command: str, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = scene
+    other, model = (bob, ann) if command == "push" else (ann, bob)
+    push(other.workspace(), "main", "origin")
+    other.close()
+    for point, clone, _ in scenes_of(model, tally, monkeypatch, command):
+        try:
+            clone.note_own()
+            hold(clone)
+            if command == "push":
+                push(clone.workspace(), "main", "origin")
+            else:
+                fetch(clone.workspace(), "main", "origin", clone.author())
+                clone.note_own()
+            hold(clone)
+            found = read_ref(clone.workspace(), "origin", "refs/kb/main")
+            unshared = clone.workspace().changes("main").read(lambda index, seq: index.unshared(seq))
+            assert found.changes.keys() >= {key for key in other.own["main"] if key not in other.handed_over["main"]}
+            own = {one.change.id for one in unshared}
+            assert own >= found.changes.keys() if command == "fetch" else found.changes.keys() >= own
+        except AssertionError as error:
+            tally.violated((command, point), error)

@@ -1,4 +1,7 @@
-"""Failure mode of sharing: clones that write through KB alone and merge at random never have a conflict of text."""
+"""Failure mode of sharing: clones that write through KB alone, pack and merge at random never have a conflict of text.
+
+In every other history files are packed.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,18 @@ def merge(clone: Clone, other: Clone) -> None:
     assert not clone.git("status", "--porcelain")
 
 
+def pack(clone: Clone, chance: random.Random) -> None:
+    """Pack the change files that are older than some of them, and commit that, with new ones or alone."""
+    times = sorted(change.at for changes in clone.committed().values() for change in changes)
+    if not times or not clone.pack(chance.choice([*times, "2100"])).removed:
+        return
+    if chance.random() < 0.5:
+        clone.git("commit", "--quiet", "-m", "pack")
+    else:
+        write(clone, chance)
+        clone.commit("pack and more")
+
+
 @pytest.mark.sliced(1)
 @pytest.mark.parametrize("seed", range(34))
 def test_random_merges_never_conflict_as_text_and_agree(clone: Callable[..., Clone], seed: int) -> None:
@@ -59,6 +74,8 @@ def test_random_merges_never_conflict_as_text_and_agree(clone: Callable[..., Clo
         for _ in range(chance.randrange(1, 4)):
             write(one, chance)
         one.commit()
+        if seed % 2 and chance.random() < 0.3:
+            pack(one, chance)
         merge(one, other)
         if number % 10 == 0 or SCALE != "slice":
             hold(one)

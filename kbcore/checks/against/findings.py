@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore import gc_pause
 from kbcore.checks import judge
-from kbcore.checks.against.shared import ContestedField, contested_by_merge
+from kbcore.checks.against.shared import ContestedField, DeletedChanges, contested_by_merge, packed_and_deleted
 from kbcore.checks.against.sides import Unread, read_states, states_of
 from kbcore.checks.against.three_way import ABSENT, FORMER, RENAMED_TWICE, Conflict, Edge, Place, Side, conflicts
 from kbcore.checks.branch_files import tree_of
@@ -25,6 +25,7 @@ from kbcore.rules.rule import OtherSide, edge_name
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
+from kbcore.text.wording import is_or_are, pluralize
 from kbcore.view.numbering import MARK, series_of
 from kbcore.view.view import View
 
@@ -71,7 +72,9 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
             )
             states = states_of(sides, view, seq_of(workspace, view, branch, ref, bases[0]))
             found = conflicts(states.bases, states.ours, states.theirs)
-            contested = contested_by_merge(view, workspace.store(branch).claims, [side.found for side in sides])
+            claims, files = workspace.store(branch).claims, [side.found for side in sides]
+            contested = contested_by_merge(view, claims, files)
+            packed = packed_and_deleted(view, claims, files)
     except (GitUnusable, InvalidConfig) as error:
         message = f"{branch} and {in_quotes(ref)} cannot be compared. {error.message}"
         raise FilesUnknown(message, hint=error.remedy) from error
@@ -79,6 +82,7 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
     for one in found:
         findings[_RULE_OF[one.kind]].append(_finding(one, ref))
     findings[_RULE_OF["field"]] += [_contested(one, ref) for one in contested]
+    findings[AGAINST[3].id] += [_packed(one, ref) for one in packed]
     findings[wanted[0]] += [_unread(one) for one in states.unread]
     rules = [_rule(rule, findings[rule.id]) for rule in AGAINST if rule.id in wanted]
     report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
@@ -171,6 +175,21 @@ def _contested(one: ContestedField, ref: str) -> Finding:
         values=(name, *(_text(value.get("value", ABSENT)) for value in one.values)),
         other=OtherSide(ref, one.there, 0),
     )
+
+
+def _packed(one: DeletedChanges, ref: str) -> Finding:
+    """Return changes that a merge would bring back as a finding of the file that held them."""
+    number = pluralize(len(one.changes), "change")
+    if one.is_packed_here:
+        message = (
+            f"{ref} deleted {one.file}, and {number} of it {is_or_are(len(one.changes))} packed here in {one.pack}."
+        )
+    else:
+        message = f"{one.file} was deleted here, and {number} of it {is_or_are(len(one.changes))} packed in {ref}."
+    remedy = f"They hold again after the merge: then take them back with {kb('revert')}, or have them hold."
+    here, there = (one.pack, one.file) if one.is_packed_here else (one.file, one.pack)
+    other = OtherSide(ref, there, 0)
+    return Finding(one.file, message, remedy, here, code="packed", values=one.changes, other=other)
 
 
 def _claimed(value: Mapping[str, Any]) -> str:

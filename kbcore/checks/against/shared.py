@@ -1,4 +1,4 @@
-"""The fields that a merge would leave contested, by the change files of both sides."""
+"""The change files of both sides: fields that a merge would leave contested, and changes that it would bring back."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from kbcore.extract.changes import is_change_file
+from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.model.claims.change import Change
+from kbcore.model.claims.change_file import is_pack
 from kbcore.model.graph import CONTESTED, Link, Node, nested
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
@@ -49,6 +50,46 @@ def contested_by_merge(
     shared = SharedChanges(claims(view), view.recorded_seq, found, view.unrecorded_ops)
     changes = plan_changes(view, Stamp(view.seq + 1, view.basis.at, "kb", SYNC), shared).changes
     return [_field(element, field, files) for element, field in newly_contested(changes)]
+
+
+class DeletedChanges(msgspec.Struct, frozen=True):
+    """Changes of a file that one side deleted, and which the other side has in a pack. Both files are named.
+
+    ``is_packed_here`` says that this side has the pack.
+    """
+
+    file: str
+    pack: str
+    changes: tuple[str, ...]
+    is_packed_here: bool
+
+
+def packed_and_deleted(
+    view: View, claims: Callable[[View], ClaimIndex], sides: Sequence[Sequence[FoundFile]]
+) -> list[DeletedChanges]:
+    """Return the changes that one side packed and the other side deleted. ``sides`` are as above.
+
+    A merge has the file on no side and the pack of one: what was deleted holds again.
+    """
+    *bases, ours, theirs = [_changes(side) for side in sides]
+    earlier = {path: changes for base in bases for path, changes in base.items()}
+    found = []
+    for one, other, is_here in ((ours, theirs, True), (theirs, ours, False)):
+        packed = {
+            change.id: path
+            for path, changes in sorted(one.items())
+            if path not in earlier and is_pack(path.removeprefix(f"{FOLDER}/"))
+            for change in changes
+        }
+        left = {change.id for changes in other.values() for change in changes}
+        for path in sorted(earlier.keys() - other.keys()) if packed else ():
+            ids = [change.id for change in earlier[path] if change.id in packed and change.id not in left]
+            if ids:
+                held = claims(view).files_of(ids, view.recorded_seq)
+                ids = [one for one in ids if held.get(one, set()) <= {path, packed[one]}]
+            if ids:
+                found.append(DeletedChanges(path, packed[ids[0]], tuple(ids), is_here))
+    return found
 
 
 def _field(element: Node | Link, field: str, theirs: Collection[str]) -> ContestedField:

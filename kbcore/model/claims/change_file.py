@@ -1,4 +1,4 @@
-"""Change files: the changes of one writer as lines of JSON, and back. Pure.
+"""Change files: the changes of one writer as lines of JSON, and back; packs: those of a month, a line each. Pure.
 
 There is one spelling of a file. Its name has a digest of its content, each line the id of its change, and that id is a
 digest of what the change says: a file that was edited, cut short or merged as text never passes for a change.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
 from kbcore import limits
-from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, Change, Claim, identified
+from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, Change, Claim, identified, union
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import has_unsafe, in_quotes
 from kbcore.text.problems import FileProblem
@@ -26,7 +26,12 @@ _ULID_CHARS: Final = 26
 _CHANCE_HEX: Final = 20
 """Digits of the id of a change in its ULID: 80 bits, after 48 bits of its time."""
 _DIGEST_CHARS: Final = 8
+_MONTH_CHARS: Final = 7
+_PACK: Final = "pack-"
+"""The names of packs begin so; other change files are in a folder of their month."""
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
+_ESCAPED: Final = re.compile(r"\\[bfru]")
+"""What may be a character that is not seen, where the rest of a file has none: all others are written as they are."""
 _UPDATE: Final = "Update KB, or ask the writer of the file to use the same version."
 ATTRIBUTES: Final = "changes/** -text -filter"
 """The line of git's attributes in ``.kb``: line endings stay, and no filter keeps the content of a file elsewhere."""
@@ -56,6 +61,24 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     claims: int = -1
 
 
+class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The line of a change in a pack, without its id.
+
+    ``pack`` is longer than ``kb``: git compares files in pieces of 64 bytes, and these begin elsewhere in a line of a
+    pack than in the header of a change, so that git takes no file for one that was renamed to a pack.
+    """
+
+    pack: int
+    at: str
+    actor: str
+    tool: str
+    session: str = ""
+    message: str = ""
+    salt: str = ""
+    message_hash: str = ""
+    claims: tuple[Claim, ...] | None = None
+
+
 class ReadChanges(NamedTuple):
     """The changes of a file; or none, and why the whole file is refused."""
 
@@ -73,6 +96,7 @@ class _RefusedError(Exception):
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode_header = msgspec.json.Decoder(_Header).decode
+_decode_packed = msgspec.json.Decoder(_Packed).decode
 _decode_claim: Final[Callable[[str], Claim]] = msgspec.json.Decoder(Claim).decode
 _decode_version = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -80,6 +104,44 @@ _decode_version = msgspec.json.Decoder(dict[str, Any]).decode
 def encode(changes: Sequence[Change]) -> bytes:
     """Return the content of the file that holds these changes, in this order."""
     return b"".join([b"%b\n" % line for change in changes for line in _lines(change)])
+
+
+def is_pack(path: str) -> bool:
+    """Tell whether a path from the folder of change files is that of a pack."""
+    return path.startswith(_PACK) and "/" not in path
+
+
+def packs(changes: Iterable[Change]) -> dict[str, bytes]:
+    """Return the packs of these changes by path: one for each month, in the order of time, as large as one may be.
+
+    The same changes are the same packs. Of several copies of one change, what any of them redacted is redacted.
+    """
+    found: dict[str, bytes] = {}
+    lines, size_bytes, month = list[bytes](), 0, ""
+
+    def close() -> None:
+        if lines:
+            data = b"".join(lines)
+            found[_pack_path(month, data)] = data
+
+    for one in sorted(union(changes).values(), key=_order):
+        line = _pack_line(one)
+        if one.at[:_MONTH_CHARS] != month or size_bytes + len(line) > limits.MAX_CHANGE_FILE_BYTES:
+            close()
+            lines, size_bytes, month = [], 0, one.at[:_MONTH_CHARS]
+        lines.append(line)
+        size_bytes += len(line)
+    close()
+    return found
+
+
+def rewritten(path: str, changes: Sequence[Change]) -> tuple[str, bytes]:
+    """Return path and content of the file of the same kind as the one at a path, with these changes."""
+    if is_pack(path):
+        data = b"".join([_pack_line(one) for one in changes])
+        return _pack_path(changes[0].at[:_MONTH_CHARS], data), data
+    data = encode(changes)
+    return path_of(changes, data), data
 
 
 def path_of(changes: Sequence[Change], data: bytes) -> str:
@@ -91,7 +153,7 @@ def path_of(changes: Sequence[Change], data: bytes) -> str:
     first = changes[0]
     number = _milliseconds(first.at) << 80 | int(first.id[:_CHANCE_HEX], 16)
     ulid = "".join([_BASE_32[number >> 5 * at & 31] for at in reversed(range(_ULID_CHARS))])
-    return f"{first.at[:7]}/{ulid}-{hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]}{SUFFIX}"
+    return f"{first.at[:_MONTH_CHARS]}/{ulid}-{_digest(data)}{SUFFIX}"
 
 
 def decode(data: bytes, path: str) -> ReadChanges:
@@ -103,6 +165,34 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(_decoded(data.replace(b"\r\n", b"\n"), path))
     except _RefusedError as error:
         return ReadChanges(problem=error.problem)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGEST_CHARS]
+
+
+def _pack_path(month: str, data: bytes) -> str:
+    return f"{_PACK}{month}-{_digest(data)}{SUFFIX}"
+
+
+def _order(change: Change) -> tuple[str, str]:
+    """Return by what the changes of a pack are sorted."""
+    return change.at, change.id
+
+
+def _pack_line(change: Change) -> bytes:
+    packed = _Packed(
+        pack=FORMAT,
+        at=change.at,
+        actor=change.actor,
+        tool=change.tool,
+        session=change.session,
+        message=change.message,
+        salt=change.salt,
+        message_hash=change.message_hash,
+        claims=change.claims,
+    )
+    return b'{"change":"%b",%b\n' % (change.id.encode(), _encode(packed)[1:])
 
 
 def _lines(change: Change) -> Iterator[bytes]:
@@ -127,6 +217,26 @@ def _milliseconds(at: str) -> int:
 
 
 def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
+    text = _text_of(data)
+    lines = text.split("\n")
+    if lines.pop() or not lines:
+        raise _RefusedError(len(lines) + 1, "truncated", "the file ends within a line")
+    changes = tuple(_packed_changes(lines) if is_pack(path) else _changes(lines))
+    expected, written = rewritten(path, changes)
+    if written != data:
+        pairs = zip(lines, written.decode().split("\n"), strict=False)
+        number = next((at for at, (one, other) in enumerate(pairs, start=1) if one != other), len(lines))
+        raise _RefusedError(number, "not_canonical", "the line is not as KB writes it")
+    if has_unsafe(text) or _ESCAPED.search(text):
+        _check_text(changes, are_packed=is_pack(path))
+    if path != expected:
+        message = f"the name is not that of the content, which is {in_quotes(expected)}"
+        raise _RefusedError(0, "wrong_name", message)
+    return changes
+
+
+def _text_of(data: bytes) -> str:
+    """Return the text of a file, which no other program has cut, replaced or merged."""
     if len(data) > limits.MAX_CHANGE_FILE_BYTES:
         message = f"the file is larger than {limits.MAX_CHANGE_FILE_BYTES // limits.MIB} MiB"
         raise _RefusedError(
@@ -140,23 +250,10 @@ def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
     except UnicodeDecodeError as error:
         place = data.count(b"\n", 0, error.start) + 1
         raise _RefusedError(place, "not_utf8", f"byte {error.start} is no UTF-8") from error
-    lines = text.split("\n")
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if conflict_markers.is_left_over(line):
             raise _RefusedError(number, conflict_markers.CODE, "a git merge left a conflict here", _RESTORE)
-    if lines.pop() or not lines:
-        raise _RefusedError(len(lines) + 1, "truncated", "the file ends within a line")
-    changes = tuple(_changes(lines))
-    _check_text(changes)
-    written = encode(changes)
-    if written != data:
-        pairs = zip(lines, written.decode().split("\n"), strict=False)
-        number = next((at for at, (one, other) in enumerate(pairs, start=1) if one != other), len(lines))
-        raise _RefusedError(number, "not_canonical", "the line is not as KB writes it")
-    if path != (expected := path_of(changes, data)):
-        message = f"the name is not that of the content, which is {in_quotes(expected)}"
-        raise _RefusedError(0, "wrong_name", message)
-    return changes
+    return text
 
 
 def _changes(lines: Sequence[str]) -> Iterator[Change]:
@@ -190,6 +287,35 @@ def _changes(lines: Sequence[str]) -> Iterator[Change]:
         at += 1 + header.claims
 
 
+def _packed_changes(lines: Sequence[str]) -> Iterator[Change]:
+    """Yield the changes of a pack, which are in order, each once, and all of one month."""
+    last: Change | None = None
+    for at in range(len(lines)):
+        key, text = _parts(lines, at)
+        _check_version(text, "pack", at + 1)
+        try:
+            packed = _decode_packed(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            _refuse_json(at + 1, error)
+        change = Change(
+            key,
+            packed.at,
+            packed.actor,
+            packed.tool,
+            packed.claims or (),
+            packed.message,
+            packed.salt,
+            packed.message_hash,
+            packed.session,
+        )
+        _check_id(change, at + 1)
+        if last and (_order(last) >= _order(change) or last.at[:_MONTH_CHARS] != change.at[:_MONTH_CHARS]):
+            message = "the change is not of the month of the one before it, or not after it"
+            raise _RefusedError(at + 1, "not_canonical", message)
+        yield change
+        last = change
+
+
 def _parts(lines: Sequence[str], at: int) -> tuple[str, str]:
     """Return the id of the change that a line belongs to, and the rest of it as an object."""
     found = _LINE.fullmatch(lines[at])
@@ -198,14 +324,19 @@ def _parts(lines: Sequence[str], at: int) -> tuple[str, str]:
     return found[1], f"{{{found[2]}}}"
 
 
-def _header(text: str, line: int) -> _Header:
+def _check_version(text: str, name: str, line: int) -> None:
+    """Refuse what is of a newer format, by the member that says so."""
     try:
-        version = _decode_version(text).get("kb")
+        version = _decode_version(text).get(name)
     except (msgspec.DecodeError, RecursionError) as error:
         _refuse_json(line, error)
     if isinstance(version, int) and version > FORMAT:
         message = f"the file was written by a newer KB, in format {version}; this one reads formats up to {FORMAT}"
         raise _RefusedError(line, "newer_format", message, _UPDATE)
+
+
+def _header(text: str, line: int) -> _Header:
+    _check_version(text, "kb", line)
     try:
         return _decode_header(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -232,12 +363,12 @@ def _check_id(change: Change, line: int) -> None:
         raise _RefusedError(line, "wrong_id", "the change does not say what it said when it got its id")
 
 
-def _check_text(changes: Sequence[Change]) -> None:
+def _check_text(changes: Sequence[Change], *, are_packed: bool) -> None:
     """Refuse characters that a reviewer does not see, or that change what is seen around them."""
     line = 0
-    for change in changes:
+    for number, change in enumerate(changes, start=1):
         for part in (msgspec.structs.replace(change, claims=()), *change.claims):
-            line += 1
+            line = number if are_packed else line + 1
             if has_unsafe(msgspec.to_builtins(part)):
                 message = "the line holds characters that are not seen, or that change the direction of text"
                 raise _RefusedError(

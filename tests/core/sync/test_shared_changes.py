@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kbcore.model.claims.change import Create
 from kbcore.model.graph import FORMER_IDS
-from kbcore.model.record import DropNode, PutNode, StateLink
+from kbcore.model.record import DropNode, LeaveChange, PutNode, StateLink, TakeChange
 from tests.support.effort.scale import tries
 from tests.support.generators.sharing_clones import MOST, Clone, Step, facts_expected, facts_of, play
 
@@ -35,6 +35,27 @@ def test_clones_that_have_all_files_have_the_same_state(steps: list[Step]) -> No
         one.sync()
     states = [facts_of(one.state) for one in clones.values()]
     assert states == [states[0]] * len(states)
+
+
+@given(_steps, st.booleans())
+@settings(max_examples=tries(60, 5_000), deadline=None)
+def test_packing_changes_no_state_and_copies_no_change(steps: list[Step], commits: bool) -> None:
+    for clone in {clone.name: clone for clone in play(steps)}.values():
+        clone.publish()
+        clone.sync()
+        before, seq = facts_of(clone.state), clone.seq
+        withdrawn = [one.change.id for one in clone.index.withdrawn(seq)]
+        clone.pack(0, commits=commits)
+        for _ in range(3):
+            clone.sync()
+            assert facts_of(clone.state) == before
+            assert [one.change.id for one in clone.index.withdrawn(clone.seq)] == withdrawn
+        clone.committed = set(clone.tree)
+        clone.sync()
+        assert facts_of(clone.state) == before
+        for ops in clone.records[seq:]:
+            assert all(isinstance(op, TakeChange | LeaveChange) for op in ops)
+            assert not any(isinstance(op, TakeChange) and op.change for op in ops)
 
 
 def test_a_conflict_is_noted_with_both_values_and_their_actors() -> None:

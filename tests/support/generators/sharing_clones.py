@@ -52,6 +52,8 @@ KINDS: Final = (
     "adopt",
     "drop",
     "stash",
+    "pack",
+    "pack",
 )
 MOST: Final = 1 << 16
 Step = tuple[int, int, int, int, int]
@@ -71,10 +73,13 @@ class Clone:
         self.tree: dict[str, tuple[Change, ...]] = {}
         self.committed = set[str]()
         self._read: dict[str, tuple[Change, ...]] = {}
+        self.records: list[Sequence[Operation]] = []
+        """The operations of each record."""
 
     def write(self, ops: Sequence[Operation], source: str = "cli") -> None:
         """Add a record."""
         self.seq += 1
+        self.records.append(ops)
         at = f"2026-01-01T00:00:{self.seq % 60:02}.{self.seq:06}Z"
         record = Record(vocabulary_of(ops), f"{self.name}-{self.seq}", "", at, self.name, source, "test", tuple(ops))
         chain = hashlib.sha256(f"{self.name}:{self.seq}".encode()).hexdigest()
@@ -115,6 +120,19 @@ class Clone:
             read = change_file.decode(data, name)
             assert read.problem is None
             self.tree[f"{FOLDER}/{name}"] = read.changes
+
+    def pack(self, number: int, *, commits: bool) -> None:
+        """Replace the committed files but for the last few by packs, as ``kb share pack`` does, and commit that."""
+        loose = sorted(path for path in self.committed & self.tree.keys() if "/pack-" not in path)
+        old = loose[: max(len(loose) - number, 0)]
+        for name, data in change_file.packs(one for path in old for one in self.tree[path]).items():
+            read = change_file.decode(data, name)
+            assert read.problem is None
+            self.tree[f"{FOLDER}/{name}"] = read.changes
+        for path in old:
+            del self.tree[path]
+        if commits:
+            self.committed = (self.committed & self.tree.keys()) | {path for path in self.tree if "/pack-" in path}
 
     def adopt(self, other: Clone) -> None:
         """Take over the changes that another store has in no committed file, as ``kb merge`` does."""
@@ -174,6 +192,8 @@ def _move(what: str, clone: Clone, other: Clone, choice: int) -> None:
         clone.merge(other)
     elif what == "adopt":
         clone.adopt(other)
+    elif what == "pack":
+        clone.pack(choice % 3, commits=choice % 2 == 0)
     elif clone.tree:
         path = sorted(clone.tree)[choice % len(clone.tree)]
         if what == "drop" or path not in clone.committed:

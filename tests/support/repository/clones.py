@@ -25,6 +25,7 @@ from kbcore.model.claims.fold import Documents, fold
 from kbcore.model.graph import CLIENT
 from kbcore.model.state import State
 from kbcore.query.conflicts import find_conflicts
+from kbcore.share.packing import Packed, pack
 from kbcore.share.sharing import Shared, share
 from kbcore.store import branches
 from kbcore.store.answers import Outcome
@@ -129,6 +130,10 @@ class Clone(Project):
         workspace = self.workspace()
         _, choice, _ = branches.open_branch(workspace, None)
         return share(workspace, choice.branch, again=again, dry_run=dry_run)
+
+    def pack(self, before: str = "2100", *, dry_run: bool = False) -> Packed:
+        """Replace the change files that HEAD has, and whose changes are older than a time, by packs, and stage that."""
+        return pack(self.workspace(), self.branch, before, dry_run=dry_run)
 
     def commit(self, message: str = "change") -> str:
         """Share what no file holds, commit all files, sync, and return the commit."""

@@ -1,0 +1,207 @@
+"""The backup of a branch in a git remote: the ref ``refs/kb/BRANCH``, what it holds, and how it is pushed and fetched.
+
+The ref names a commit with packs of all changes that were pushed, and a list of those that were withdrawn since. A push
+adds to what is there, as a commit after it, so nothing that the remote has is ever dropped. No answer needs the ref.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NoReturn
+
+import msgspec
+
+from kbcore.errors import BackupDamaged, GitUnusable, InvalidQuery, NotFound, UnknownBranch
+from kbcore.extract.changes import EXTRACTOR, FOLDER
+from kbcore.extract.facts import SourceFile
+from kbcore.git import blobs, remotes
+from kbcore.git.files import encode_name
+from kbcore.ids import is_detached_name
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import ID_CHARS, Change, union
+from kbcore.model.record import MERGE
+from kbcore.model.state import Stamp
+from kbcore.remedies import kb
+from kbcore.share.merging import Merged, take_over
+from kbcore.share.sharing import for_review
+from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
+from kbcore.store.workspace import Workspace
+from kbcore.store.write_request import Author
+from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import pluralize
+from kbcore.view.view import View
+
+DEFAULT_REMOTE: Final = "origin"
+_PREFIX: Final = b"refs/kb/"
+_WITHDRAWN: Final = "withdrawn.txt"
+_ID_LINE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}\n")
+_ATTEMPTS: Final = 10
+"""Other clones may push in between: each attempt begins with what the remote has then."""
+_MODE: Final = "100644"
+
+
+class RefContent(msgspec.Struct, frozen=True):
+    """What a ref holds: its commit, None where there is none; its files; its changes by id, and those withdrawn."""
+
+    commit: str | None
+    files: Mapping[str, bytes]
+    changes: Mapping[str, Change]
+    withdrawn: frozenset[str]
+
+
+class Pushed(msgspec.Struct, frozen=True):
+    """The result of a push: the ids of the changes that the ref had not, how many it has now, and its commit.
+
+    ``withheld`` are the changes that are not shared, and so not pushed.
+    """
+
+    ref: str
+    commit: str | None
+    added: tuple[str, ...]
+    total: int
+    withheld: tuple[Unshared, ...]
+
+
+class Fetched(msgspec.Struct, frozen=True):
+    """The result of a fetch: what was taken over, how many changes the ref has, and how many of them were withdrawn."""
+
+    ref: str
+    merged: Merged
+    total: int
+    withdrawn: int
+
+
+def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = False) -> Pushed:
+    """Add the changes of a branch that may be shared and are in no committed file to its ref in a remote.
+
+    What the remote has is read back after the push. With ``dry_run`` nothing is pushed.
+
+    Raises: ``InvalidQuery`` for a detached HEAD and what is no remote; ``UnknownBranch`` for a branch without a store;
+    ``BackupDamaged`` for a ref that KB cannot read; ``GitUnusable``; as ``find_unshared``.
+    """
+    ref = ref_of(branch)
+    if not workspace.folders.has_store(branch):
+        raise UnknownBranch(f"{branch} has no store, so there is nothing to push.")
+    found = find_unshared(workspace, branch)
+    ours = for_review(workspace, branch, found)
+    withdrawn = {one.change.id for one in find_withdrawn(workspace, branch)}
+    withheld = tuple(one for one in found if one.withheld)
+    repo, env = workspace.repo, workspace.machine.env
+    first: RefContent | None = None
+    for _ in range(_ATTEMPTS):
+        there = read_ref(workspace, remote, ref)
+        first = first or there
+        changes = union([*there.changes.values(), *ours])
+        files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
+        if files == there.files or dry_run:
+            added = tuple(key for key in changes if key not in first.changes)
+            return Pushed(ref, there.commit, added, len(changes), withheld)
+        message = f"{pluralize(len(changes), 'change')} of {branch}"
+        commit = remotes.write_commit(repo, env, files, there.commit, message)
+        try:
+            remotes.push_commit(repo, env, remote, ref, commit)
+        except GitUnusable:
+            if remotes.commit_of_ref(repo, env, remote, ref) == there.commit:
+                raise  # nobody else has pushed: the remote refuses
+    message = f"{ref} of {remote} was changed at each of {_ATTEMPTS} attempts to push."
+    raise GitUnusable(message, hint="Try again. What the remote has is whole.")
+
+
+def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry_run: bool = False) -> Fetched:
+    """Take the changes of the ref of a branch over that the store never had, as one record.
+
+    A change that is withdrawn, here or where it was pushed, stays so.
+
+    Raises: ``NotFound`` where the remote has no such ref; ``BackupDamaged``, ``InvalidQuery`` and ``GitUnusable`` as
+    ``push``; as ``BranchStore.commit``.
+    """
+    ref = ref_of(branch)
+    there = read_ref(workspace, remote, ref)
+    if there.commit is None:
+        hint = (
+            f"{kb('push', lead='Run')} in a clone that has the changes; `git ls-remote {remote}` lists what is there."
+        )
+        raise NotFound(f"{remote} has no ref {ref}, so nothing was fetched.", hint=hint)
+    store = workspace.store(branch)
+
+    def missing(_: View, __: Stamp) -> list[Change]:
+        known = store.claims().bodies(there.changes)
+        return [one for key, one in there.changes.items() if key not in known and key not in there.withdrawn]
+
+    digest = hashlib.sha256(there.commit.encode()).hexdigest()
+    author = msgspec.structs.replace(author, source=MERGE)
+    merged = take_over(workspace, branch, author, missing, digest=digest, message=f"fetch {ref}", dry_run=dry_run)
+    return Fetched(ref, merged, len(there.changes), len(there.withdrawn & there.changes.keys()))
+
+
+def ref_of(branch: str) -> str:
+    """Return the ref that a branch is backed up by. Raises: ``InvalidQuery`` for a detached HEAD."""
+    if is_detached_name(branch):
+        raise InvalidQuery("HEAD is detached: no branch is checked out.", hint="Name a branch with --branch.")
+    return os.fsdecode(_PREFIX + encode_name(branch))
+
+
+def read_ref(workspace: Workspace, remote: str, ref: str) -> RefContent:
+    """Return what a ref of a remote holds, all of it checked.
+
+    Raises: ``BackupDamaged`` for what KB did not write so; ``InvalidQuery``, ``GitUnusable`` as ``remotes``.
+    """
+    repo, env = workspace.repo, workspace.machine.env
+    commit = remotes.commit_of_ref(repo, env, remote, ref)
+    if commit is None:
+        return RefContent(None, {}, {}, frozenset())
+    remotes.fetch_commit(repo, env, remote, ref, commit)
+    if blobs.commit_of(repo, env, commit) != commit:
+        _refuse(remote, ref, "it names no commit")
+    tree = blobs.tree_of(repo, env, commit)
+    for path, blob in tree.items():
+        if blob.mode != _MODE or not (path == _WITHDRAWN or change_file.is_pack(path)):
+            _refuse(remote, ref, f"KB writes no {in_quotes(path)} there")
+    texts = dict(blobs.contents(repo, env, [one.id for one in tree.values()]))
+    files = {path: _whole(remote, ref, path, texts[blob.id]) for path, blob in tree.items()}
+    changes = union(
+        change for path, data in files.items() if path != _WITHDRAWN for change in _changes_in(remote, ref, path, data)
+    )
+    return RefContent(commit, files, changes, _withdrawn_in(remote, ref, files.get(_WITHDRAWN, b"")))
+
+
+def _files(changes: Mapping[str, Change], withdrawn: Collection[str]) -> dict[str, bytes]:
+    """Return the files of a ref. They depend on the changes alone, so a month without news keeps its packs."""
+    found = change_file.packs(changes.values())
+    return {**found, **({_WITHDRAWN: _lines(withdrawn)} if withdrawn else {})}
+
+
+def _lines(ids: Iterable[str]) -> bytes:
+    return "".join([f"{one}\n" for one in sorted(ids)]).encode()
+
+
+def _whole(remote: str, ref: str, path: str, data: bytes | None) -> bytes:
+    if data is None:
+        _refuse(remote, ref, f"{path} is too large")
+    return data
+
+
+def _changes_in(remote: str, ref: str, path: str, data: bytes) -> tuple[Change, ...]:
+    facts = EXTRACTOR.extract(SourceFile(f"{FOLDER}/{path}", data), {})
+    for problem in facts.problems:
+        _refuse(remote, ref, f"in line {problem.line} of {path} {problem.message}" if problem.line else problem.message)
+    return tuple(facts.changes)
+
+
+def _withdrawn_in(remote: str, ref: str, data: bytes) -> frozenset[str]:
+    lines = data.decode("ascii", "replace").splitlines(keepends=True)
+    found = frozenset(line.strip() for line in lines)
+    if not all(map(_ID_LINE.fullmatch, lines)) or _lines(found) != data:
+        _refuse(remote, ref, f"{_WITHDRAWN} is not as KB writes it")
+    return found
+
+
+def _refuse(remote: str, ref: str, why: str) -> NoReturn:
+    hint = (
+        f"Another KB may be newer: then install that one. Else an owner of {remote} can set the ref back to an earlier"
+        f" commit of it, or take it away: {kb('push')} then writes what this clone has."
+    )
+    raise BackupDamaged(f"{ref} of {remote} is no backup that this KB can read: {why}.", hint=hint)
