@@ -42,7 +42,7 @@ from kbcore.model.claims.subjects import (
     names_in,
 )
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
-from kbcore.model.record import LeaveChange, PutNode, StateLink, TakeChange
+from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.places import Position
@@ -164,8 +164,10 @@ class ClaimIndex:
         """Add rows to a table, but those that it has. Raises: ``ViewDamaged``, ``LockTimeout``."""
         listed = [*rows]
         if listed:
-            sql = f"insert or ignore into {table} values ({', '.join('?' * len(listed[0]))})"
-            self._run(lambda: self._opened.executemany(sql, listed))
+            self._run_many(f"insert or ignore into {table} values ({', '.join('?' * len(listed[0]))})", listed)
+
+    def _run_many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._run(lambda: self._opened.executemany(sql, rows))
 
     def update(self, fs: Fs, directory: Path, head: Head) -> None:
         """Take in the records of the journal up to a head; all of them again where it is not of this history.
@@ -444,11 +446,21 @@ class ClaimIndex:
             ends=end,
         )
         record = entry.record
-        for op in record.ops:
-            if isinstance(op, TakeChange):
-                self._take(op, entry.seq)
-            elif isinstance(op, LeaveChange):
-                self._leave(op.id, op.file, entry.seq)
+        for is_taken, group in itertools.groupby(record.ops, lambda op: isinstance(op, TakeChange)):
+            if is_taken:
+                self._take([op for op in group if isinstance(op, TakeChange)], entry.seq)
+            else:
+                self._follow(group, entry.seq)
+        if derived.may_be_change(record):
+            change = record.change or derived.derived(record, entry.sum, self._before(entry))
+            if change is not None:
+                self._insert([(change, entry.seq)])
+
+    def _follow(self, ops: Iterable[Operation], seq: int) -> None:
+        """Take in what operations of a record say that is in no change."""
+        for op in ops:
+            if isinstance(op, LeaveChange):
+                self._leave([(op.id, op.file)], seq)
             elif isinstance(op, StateLink) and op.src == CLIENT:
                 key = link_id(op.type, op.kind, op.from_id, op.to_id)
                 ends = {"from_id": op.from_id, "to_id": op.to_id}
@@ -456,44 +468,29 @@ class ClaimIndex:
             elif isinstance(op, PutNode) and op.src != CLIENT and FORMER_IDS in op.set:
                 for former in former_ids_of(op.set):
                     self.rows("insert or ignore into former values (:former, :id)", former=former, id=op.id)
-        if derived.may_be_change(record):
-            change = record.change or derived.derived(record, entry.sum, self._before(entry))
-            if change is not None:
-                self._insert(change, entry.seq)
 
-    def _take(self, op: TakeChange, seq: int) -> None:
-        if op.change is not None:
-            own = self.rows("select seq from change where id = :id and seq", id=op.id)
-            self._insert(op.change, own[0][0] if own else 0 if op.file else seq)
-        if not op.file:
-            return
-        self._leave(op.id, op.file, seq)
-        self.rows(
-            "insert into held values (:id, :file, :seq, :never, :is_committed)",
-            id=op.id,
-            file=op.file,
-            seq=seq,
-            never=_NEVER,
-            is_committed=op.is_committed,
-        )
+    def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
+        """Take in changes that come with a record, or that a file holds from it on."""
+        bodies = {op.id: (op.change, 0 if op.file else seq) for op in ops if op.change is not None}
+        own = dict(self._by_keys("select id, seq from change where id in ({}) and seq", bodies))
+        self._insert([(change, own.get(key, new)) for key, (change, new) in bodies.items()])
+        held = {(op.id, op.file): op.is_committed for op in ops if op.file}
+        self._leave(held, seq)
+        self._add("held", [(*pair, seq, _NEVER, is_committed) for pair, is_committed in held.items()])
 
-    def _leave(self, change: str, file: str, seq: int) -> None:
-        sql = "update held set until = :seq where change = :id and file = :file and until > :seq"
-        self.rows(sql, id=change, file=file, seq=seq)
+    def _leave(self, pairs: Iterable[tuple[str, str]], seq: int) -> None:
+        """Note that files hold changes no more from a seq on."""
+        sql = "update held set until = ? where change = ? and file = ? and until > ?"
+        self._run_many(sql, [(seq, change, file, seq) for change, file in pairs])
 
-    def _insert(self, change: Change, seq: int) -> None:
-        self.rows(
-            "insert or replace into change values (:id, :seq, :at, :actor, :body)",
-            id=change.id,
-            seq=seq,
-            at=change.at,
-            actor=change.actor,
-            body=_encode(change),
-        )
-        self._add("subject", [(key, is_end, change.id) for key, is_end in claimed_keys(change)])
-        deletions = [claim.on for claim in change.claims if isinstance(claim, Delete)]
-        self._add("deleted", {(key,) for on in deletions for key in creations_in(named_by(change.id, on))})
-        self._add("name", {*names_in(change)})
+    def _insert(self, changes: Sequence[tuple[Change, int]]) -> None:
+        """Add changes, each with the seq of its record, in place of other copies of them."""
+        rows = [(one.id, seq, one.at, one.actor, _encode(one)) for one, seq in changes]
+        self._run_many("insert or replace into change values (?, ?, ?, ?, ?)", rows)
+        self._add("subject", [(key, is_end, one.id) for one, _ in changes for key, is_end in claimed_keys(one)])
+        gone = [(one.id, claim.on) for one, _ in changes for claim in one.claims if isinstance(claim, Delete)]
+        self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
+        self._add("name", {pair for one, _ in changes for pair in names_in(one)})
 
     def _before(self, entry: FoldedRecord) -> FoldedClaims:
         """Return the state of the changes before a record, of all that it touches.
