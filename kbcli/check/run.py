@@ -121,9 +121,10 @@ class CheckRun:
         report, fixed, point = self._narrowed(view, since.found.report), since.found.fixed, since.point
         opened.session.notes += point.notes
         report = self._with_lines_now(view, report)
-        content = ReportContent(opened.branch, view.seq, report, against=point.said, fixed=len(fixed))
+        against = " ".join(filter(None, [point.said, by.writer.words()]))
+        content = ReportContent(opened.branch, view.seq, report, against=against, fixed=len(fixed))
         return content, {
-            "since": {"seq": point.seq, "commit": point.commit},
+            "since": {"seq": point.seq, "commit": point.commit, **by.writer.as_json()},
             "fixed": [one.as_json() for one in fixed],
         }
 

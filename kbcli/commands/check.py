@@ -154,7 +154,8 @@ def _check(session: Session, asked: CheckRequest) -> int:
         session.output.warn(escape_controls(str(one)))
     look = CheckRun(opened, asked)
     idle: list[Problem] = []
-    with placed(session.output, {"rules": "--rule"}), session.output.waiting("Checking"):
+    options = {"rules": "--rule", "actor": "--actor", "session": "--session"}
+    with placed(session.output, options), session.output.waiting("Checking"):
         content, more, files = judged(opened, look, asked, idle)
     for fault in idle[:_IDLE]:
         write = session.output.note if fault.code == IDLE_ID else session.output.warn

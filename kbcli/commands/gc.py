@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SHOWN: Final = 5
-"""The number of notes that are named although it is not known whether they are needed."""
+"""The number of notes that are named although it is not known whether they are needed, and of stores that stay."""
 
 
 class _Removed(NamedTuple):
@@ -183,6 +183,12 @@ def _show_emptied(output: Output, emptied: Emptied | None, would: str) -> None:
         why = f"acknowledged records of {one.branch} are missing, and it may have them; `kb doctor` says what to do"
         output.warn(escape_controls(f"{one.place} stays in the trash: {why}."))
     output.say(f"{pluralize(emptied.left, 'store')} left in the trash.")
+    for one in emptied.waiting[:_SHOWN]:
+        output.say(escape_controls(f"  {one.branch}: stays until {one.until}, as it was moved there on {one.moved_at}"))
+    if len(emptied.waiting) > _SHOWN:
+        output.say(f"  and {len(emptied.waiting) - _SHOWN} more; `kb branch trash` lists them")
+    if emptied.waiting:
+        output.say("`--older-than DAYS` deletes those that were moved there at least so many days ago.")
 
 
 def _unmerged_words(one: Trashed, default: str) -> str:

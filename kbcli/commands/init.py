@@ -45,6 +45,8 @@ def run(
 
     session = session_of(ctx)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
+    if hooks_path and not no_hooks:
+        hooks.check_folder(repo, session.env, session.start / Path(hooks_path))
     laid = lay_out(repo, session.machine, StorePool(), default_branch)
     if share is not None:
         from kbcore.store.settings_edit import set_setting

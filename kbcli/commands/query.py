@@ -140,20 +140,23 @@ def _answer(
     from kbcli.messages.options import placed
     from kbcli.views.query import show, write_document
     from kbcore.errors import InvalidQuery
+    from kbcore.text.escaping import escaped_sentence
 
     session = session_of(ctx)
     check_format(format_, {None, "json"}, is_json=session.output.is_json)
     if wanted.edges and format_ in {"csv", "markdown"}:
         hint = f"`kb query edge --format {format_}` shows edges."
         raise InvalidQuery(f"--format {format_} has no place for the edges of entities.", hint=hint)
-    opened = session.open_to_read()
+    opened, instants = session.open_to_read(), list[str]()
     with placed(session.output), session.output.waiting("Searching"):
-        (answer, filters), files = _read(opened, wanted, at, problems, limit)
+        (answer, filters), files = _read(opened, wanted, at, problems, limit, instants)
     if session.output.is_json:
-        head = {"branch": opened.branch} | files.as_json()
+        head = {"branch": opened.branch} | ({"points": instants} if instants else {}) | files.as_json()
         write_document(session.output, answer, head)
         session.show_settings(opened.workspace)
     else:
+        for said in instants:
+            session.output.note(f"note: {escaped_sentence(said)}")
         sync = session.sync_command()
         nothing = () if answer.first.total else nothing_matches(wanted, answer.first.seq, at, filters, sync)
         show(session, answer, table_format(format_, session.output), nothing)
@@ -168,12 +171,16 @@ def _named(output: Output) -> Callable[[str], str]:
 
 
 def _read(
-    opened: Opened, wanted: Query, at: str | None, problems: list[Problem], limit: int | None
+    opened: Opened, wanted: Query, at: str | None, problems: list[Problem], limit: int | None, instants: list[str]
 ) -> tuple[tuple[QueryAnswer, list[Filter]], FileState]:
     """Return the answer, of an empty one with what each filter keeps out, and how it relates to the files.
 
+    ``instants`` gets which instants the times of conditions are.
+
     Raises: ``InvalidQuery`` with every problem, those that are known already among them.
     """
+    from functools import partial
+
     import msgspec
 
     from kbcli.invocation.points import read_as_meant
@@ -181,7 +188,9 @@ def _read(
     from kbcore.errors import InvalidQuery, Problem
     from kbcore.limits import FILES_S
     from kbcore.query import DataNames, check
+    from kbcore.query.conditions import said_times
     from kbcore.query.former import with_present_ids
+    from kbcore.store.history.when import span_meant
     from kbcore.sync.paths import folder_in
     from kbcore.sync.searching import search
     from kbcore.view.branch_definitions import schema_at
@@ -192,6 +201,7 @@ def _read(
             point = opened.point(at)
         except InvalidQuery as error:
             found.append(Problem("$.at", "bad_value", error.message, error.remedy))
+    times = partial(span_meant, now=opened.session.machine.clock.now(), is_local=True)
     project, root = opened.workspace.schema, opened.workspace.repo.worktree
     start = folder_in(opened.session.start, root) if opened.workspace.repo.has_worktree else ""
     is_whole = limit is None and not opened.session.output.is_terminal
@@ -206,7 +216,9 @@ def _read(
             root=str(root),
             start=start,
             named=_named(opened.session.output),
+            times=times,
         )
+        instants[:] = said_times(asked.where)
         asked, former = with_present_ids(view, asked, seq)
         opened.session.show_called(former, seq)
         asked = msgspec.structs.replace(asked, at=seq)

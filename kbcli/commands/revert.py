@@ -45,7 +45,8 @@ def run(
 ) -> None:
     """Undo records by new ones; nothing is erased.
 
-    With --actor or --session all that is meant is undone as one record, but for what a sync recorded.
+    With --actor or --session all that is meant is undone as one record, but for what a sync recorded of documents. Of a
+    sync or a merge that brought changes of several, those of this writer are undone.
 
     Refused where a later record changed the same field or edge, unless --force. What files state comes back with the
     next sync: edit the files. Reverting the revert brings the change back. Where all that the record did is to rename
@@ -68,7 +69,7 @@ def run(
         selection = filters.read(opened)
         seqs, notes = opened.store.read(lambda view: (records_of(view, selection), selection.notes(view)))
         session.notes += notes
-        options = msgspec.structs.replace(options, message=message_of(selection, len(seqs)))
+        options = msgspec.structs.replace(options, message=message_of(selection, len(seqs)), writer=selection.writer)
     if len(seqs) == 1:
         written = undo(opened.target, seqs[0], dry_run=dry_run or not files)
         if written is not None and not isinstance(written, LargerRecord) and not files:

@@ -46,6 +46,7 @@ def run(ctx: typer.Context) -> None:
 
 
 def _found(session: Session, branch: str) -> dict[str, Any]:
+    from kbcore.git.operations import operation_of
     from kbcore.maintenance.caches import witnesses
     from kbcore.remedies import for_shell
     from kbcore.store import branches, unread
@@ -62,6 +63,7 @@ def _found(session: Session, branch: str) -> dict[str, Any]:
         "branch": branch,
         "seq": head.seq if head else None,
         "head": {"seq": head.seq, "hash": head.hash, "at": head.head.at} if head else None,
+        "git_operation": operation_of(workspace.repo) if workspace.repo.has_worktree else "",
         "checked_out": {"branch": checked_out.branch, "kind": checked_out.kind, "commit": checked_out.commit},
         "default_branch": workspace.default_branch,
         "copy_of": origin.branch if origin else None,
@@ -236,6 +238,9 @@ def _show(session: Session, found: dict[str, Any]) -> None:
         note = f" ({state['branch']} is checked out)"
     lines = [f"On branch {found['branch']}{note}"]
     lines.append(_store_line(found, session.sync_command()))
+    operation = found["git_operation"]
+    if operation:
+        lines.append(f"A {operation} of git is not finished: the files are not those of a commit yet.")
     # Missing parts of the store of this branch are reported by its reader, at the end of every command.
     session.has_reported_losses = True
     named = {found["branch"]} if found["store"] else set()
@@ -256,14 +261,21 @@ def _show(session: Session, found: dict[str, Any]) -> None:
         lines.append(left)
     lines += found["sharing"]["sentences"] if found["sharing"] else []
     output.data("".join(f"{output.flowed(escape_controls(line))}\n" for line in lines))
+    if next_step := _next(found, operation, is_pending=is_pending):
+        output.say(f"Next: {next_step}")
+
+
+def _next(found: dict[str, Any], operation: str, *, is_pending: bool) -> str:
+    """Return what to do next, "" where nothing is; ``operation`` is the one of git that is not finished."""
     if found["unwritable"]:
-        output.say("Next: `kb doctor` says how to write here")
-    elif found["refused_for"] is not None:
-        return  # a sync would be refused; the warning about that branch says what to do
-    elif is_pending:
-        output.say("Next: `kb sync`")
-    elif files["scanned"] == 0:
-        output.say("Next: write a document where the extractors look (`kb sync` says where), or try `kb demo`")
+        return "`kb doctor` says how to write here"
+    if found["refused_for"] is not None:
+        return ""  # a sync would be refused; the warning about that branch says what to do
+    if is_pending:
+        return f"end the {operation}, as `git status` says; then `kb sync`" if operation else "`kb sync`"
+    if found["files"]["scanned"] == 0:
+        return "write a document where the extractors look (`kb sync` says where), or try `kb demo`"
+    return ""
 
 
 def _store_line(found: dict[str, Any], sync: str) -> str:

@@ -6,9 +6,9 @@ of a hook file stays as it was, byte for byte.
 
 from __future__ import annotations
 
-from kbcli.hooks.hook_setup import install, status, uninstall
+from kbcli.hooks.hook_setup import check_folder, install, status, uninstall
 from kbcli.hooks.place import find_place, own_program
 from kbcli.hooks.results import HookResult
 from kbcli.hooks.script import EVENTS
 
-__all__ = ["EVENTS", "HookResult", "find_place", "install", "own_program", "status", "uninstall"]
+__all__ = ["EVENTS", "HookResult", "check_folder", "find_place", "install", "own_program", "status", "uninstall"]

@@ -5,6 +5,7 @@ A hook file outside of the git directory that already runs KB stays in use: it i
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,8 +16,9 @@ from kbcli.hooks import configured, files, script
 from kbcli.hooks.configured import Entries
 from kbcli.hooks.place import HookFolder, find_place
 from kbcli.hooks.results import REINSTALL, HookResult
-from kbcore.errors import GitUnusable
+from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.git import Repository, hookconfig, hooks_dir
+from kbcore.text.escaping import in_quotes
 
 _RUN: Final = frozenset({"active", "outdated"})
 
@@ -58,8 +60,11 @@ def install(
     results.
 
     Raises:
+        InvalidQuery: git would not run the hooks of ``hooks_path``.
         GitUnusable: git does not report where its hooks are.
     """
+    if hooks_path is not None:
+        check_folder(repo, env, hooks_path)
     here = _look_around(repo, env, hooks_path, fallback)
     results = _each(_install, here)
     if not here.is_named or here.place.is_run or all(one.state != "ignored" for one in results):
@@ -77,6 +82,23 @@ def install(
         for one, written in zip(looked, results, strict=True)
     ]
     return [*installed, *_each(lambda _, event: _done(files.uninstall(now.default, event)), now)]
+
+
+def check_folder(repo: Repository, env: Mapping[str, str], hooks_path: Path) -> None:
+    """Refuse a folder for hooks that git would not run, as ``core.hooksPath`` is another one; nothing is written.
+
+    Raises: ``InvalidQuery``; ``GitUnusable``.
+    """
+    known = hookconfig.hooks_path(repo, env)
+    place = find_place(repo, env, hooks_path)
+    if known is None or place.is_run:
+        return
+    raise InvalidQuery(
+        f"core.hooksPath is {in_quotes(known)}: git would run no hook of {in_quotes(str(place.folder))}. "
+        "Nothing was written.",
+        hint=f"Give {shlex.quote(str(place.active))} as the folder, or unset it first: "
+        "`git config --unset core.hooksPath`.",
+    )
 
 
 def uninstall(repo: Repository, env: Mapping[str, str], *, hooks_path: Path | None = None) -> list[HookResult]:

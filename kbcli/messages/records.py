@@ -58,6 +58,7 @@ def page(output: Output, record: Json, *, head: int, now: str) -> list[str]:
     return [
         output.styled(f"record {record['seq']}", "yellow") + mark,
         escape_controls(f"Actor:  {record['actor']} through {record['source']}"),
+        *([escape_controls(f"Changes of: {', '.join(record['changes_by'])}")] if record.get("changes_by") else []),
         *([escape_controls(f"Session: {record['session']}")] if record.get("session") else []),
         f"Date:   {short_time(record['at'])}{ago}",
         *([f"Clock:  {short_time(record['clock'])}, which was behind"] if record.get("clock") else []),

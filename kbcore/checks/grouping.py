@@ -20,6 +20,14 @@ class Alike(NamedTuple):
     others: Sequence[Violation] = ()
 
     @property
+    def elsewhere(self) -> list[Violation]:
+        """Return the others by what they are about and where: none is named twice, nor what the first one names."""
+        places = {(self.first.id, self.first.source): self.first}
+        for one in self.others:
+            places.setdefault((one.id, one.source), one)
+        return [*places.values()][1:]
+
+    @property
     def shared(self) -> str:
         """Return the field and the values that all of them have in common, "" where they have none."""
         return " ".join(one for one in (self.first.field, *self.first.values) if one)

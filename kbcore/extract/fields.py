@@ -19,6 +19,7 @@ from kbcore.model.values import field_problem, is_short, meaning_problem, normal
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.text.tree import TextTree
+from kbcore.text.wording import in_lines
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
 """The names of edges, unless a caller passes the names of the schema in force (``edgeNames``)."""
@@ -57,7 +58,7 @@ class Sheet:
         """State a field, unless the sheet states it already."""
         if name in self.fields:
             if self.fields[name] != value:
-                message = f"`{name}` is stated twice: in line {self.lines[name]} and in line {line}"
+                message = f"`{name}` is stated twice: {in_lines(self.lines[name], line)}"
                 self.fault(line, "duplicate_key", message, "Keep one; the first one counts.")
             return
         self.fields[name] = value

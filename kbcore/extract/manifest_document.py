@@ -24,6 +24,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
 from kbcore.text.suggest import nearest
 from kbcore.text.tree import DUPLICATE_KEY, TextTree
+from kbcore.text.wording import in_lines
 
 _LIST: Final = "symbols"
 _DEFAULT_TYPE: Final = "symbol"
@@ -164,7 +165,7 @@ class _Manifest:
             return
         if symbol_id in self.entities:
             first = self.entities[symbol_id].line
-            message = f"the id {in_quotes(symbol_id)} is there twice: in line {first} and in line {id_line}"
+            message = f"the id {in_quotes(symbol_id)} is there twice: {in_lines(first, id_line)}"
             self._fault(id_line, REPEATED_ID, message, "Keep one of the two; the first one counts.", symbol_id)
             self.held_back[symbol_id] = None
             if _title(item):

@@ -151,7 +151,8 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One problem that was found when a file was last read; ``line`` 0 is the whole file.
 
-    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several.
+    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several. ``values``
+    say without words what is wrong, where the same may be wrong with several: the type that there is not.
     """
 
     line: int
@@ -160,6 +161,7 @@ class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     hint: str = ""
     severity: str = "error"
     id: str = ""
+    values: tuple[str, ...] = ()
 
 
 UNKNOWN_STATUS: Final = "unknown-status"

@@ -22,8 +22,8 @@ VOCABULARY: Final = 3
 """Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
 
 2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
-3: the operations ``take`` and ``leave``. A record without them is of vocabulary 2 (``vocabulary_of``), so that a store
-without change files is read by programs that do not know them.
+3: the operations ``take`` and ``leave``, and the ``values`` of a problem of a file. A record without them is of
+vocabulary 2 (``vocabulary_of``), so that a store without them is read by programs that do not know them.
 """
 _WITHOUT_CHANGES: Final = 2
 
@@ -234,7 +234,11 @@ _decoder = msgspec.json.Decoder(Record)
 
 def vocabulary_of(ops: Iterable[Operation]) -> int:
     """Return the vocabulary of a record with these operations: the oldest that has them all."""
-    return VOCABULARY if any(isinstance(op, ChangeOperation) for op in ops) else _WITHOUT_CHANGES
+    return VOCABULARY if any(map(_is_new, ops)) else _WITHOUT_CHANGES
+
+
+def _is_new(op: Operation) -> bool:
+    return isinstance(op, ChangeOperation) or (isinstance(op, ReadSource) and any(one.values for one in op.problems))
 
 
 def encode(record: Record) -> bytes:

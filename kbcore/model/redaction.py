@@ -282,6 +282,10 @@ class Redactor:
             is_meant = self._seq in self._target.seqs or problem.get("id", "") in self._target.ids - {""}
             for name in ("message", "hint"):
                 self._text(problem, name, f"{path}.problems", is_whole=is_meant and not self._target.fields)
+            for at, value in enumerate(problem.get("values", ())):
+                held = {"values": value}
+                self._text(held, "values", f"{path}.problems", is_whole=is_meant and not self._target.fields)
+                problem["values"][at] = held.get("values", "")
             if problem.get("id"):
                 problem["id"] = self._id(problem["id"], f"{path}.problems.id")
         if len(self.places) > before:

@@ -59,21 +59,22 @@ def _holds(statement: WalkStatement, condition: Condition, *, is_edge: bool) -> 
     if not condition.value and condition.operator in {"=", "!="}:
         return f"{'' if condition.operator == '=' else 'not '}({_is_empty(statement, key)})"
     if condition.operator == "!=":
-        return f"not coalesce({_compares(statement, key, '=', condition.value)}, false)"
-    return _compares(statement, key, condition.operator, condition.value)
+        compares = _compares(statement, key, "=", condition)
+        return f"not coalesce({compares}, false)"
+    return _compares(statement, key, condition.operator, condition)
 
 
-def _compares(statement: WalkStatement, key: Key, operator: Operator, value: str) -> str:
-    column = f"n.{key.column}"
+def _compares(statement: WalkStatement, key: Key, operator: Operator, condition: Condition) -> str:
+    column, value = f"n.{key.column}", condition.value
     if key.kind == "member":
-        return _member(statement, column, key.member, operator, value)
+        return _member(statement, column, key.member, operator, condition)
     if key.kind == "number":
         return f"{column} {operator} {statement.bind(float(value))}"
     if key.kind == "flag":
         truth = f"({column} <> '{{}}')" if key.column == CONTESTED else column
         return f"{truth} = ({statement.bind(value)} = 'true')"
     if key.kind == "time":
-        begin, end = span_of(value) or ("", "")
+        begin, end = condition.span or span_of(value) or ("", "")
         return _within(column, operator, lambda: statement.bind(begin), lambda: statement.bind(end))
     if key.kind == "list":
         return _entry_compares(statement, column, operator, value)
@@ -116,10 +117,10 @@ def _entry_compares(statement: WalkStatement, entries: str, operator: Operator, 
     return f"list_contains([{_text_compares(statement, 'entry', operator, value)} for entry in {entries}], true)"
 
 
-def _member(statement: WalkStatement, column: str, member: str, operator: Operator, value: str) -> str:
+def _member(statement: WalkStatement, column: str, member: str, operator: Operator, condition: Condition) -> str:
     """Return the condition that a member of a JSON column, or one of its entries if it is a list, compares so."""
     at = statement.bind(pointer(member))
-    compares = _value_compares(statement, operator, value)
+    compares = _value_compares(statement, operator, condition)
     found = f"json_extract({column}, {at})"
     entries = f"list_zip(json_extract_string({found}, '$[*]'), json_type({found}, '$[*]'))"
     return (
@@ -129,11 +130,12 @@ def _member(statement: WalkStatement, column: str, member: str, operator: Operat
     )
 
 
-def _value_compares(statement: WalkStatement, operator: Operator, value: str) -> Callable[[str, str], str]:
+def _value_compares(statement: WalkStatement, operator: Operator, condition: Condition) -> Callable[[str, str], str]:
     """Return what makes the condition for a value of JSON, given as its text and its kind."""
+    value = condition.value
     if operator == "=":
-        return _means(statement, value)
-    number, span = number_of(value), span_of(value)
+        return _means(statement, condition)
+    number, span = number_of(value), condition.span or span_of(value)
     if operator in {"~", "^="}:
         return lambda text, _: _text_compares(statement, text, operator, value)
     if number:
@@ -153,10 +155,11 @@ def _number_compares(statement: WalkStatement, text: str, kind: str, operator: O
     return f"case {whole}when {_is_number(text, kind)} then {real} end"
 
 
-def _means(statement: WalkStatement, value: str) -> Callable[[str, str], str]:
+def _means(statement: WalkStatement, condition: Condition) -> Callable[[str, str], str]:
     """Return what makes the condition that a value of JSON means the same as a text."""
+    value = condition.value
     bound = statement.bind(value)
-    number, span = number_of(value), span_of(value)
+    number, span = number_of(value), condition.span or span_of(value)
     is_true = statement.bind(value.lower()) if value.lower() in {"true", "false"} else ""
 
     def means(text: str, kind: str) -> str:

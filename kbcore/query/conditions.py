@@ -6,9 +6,10 @@ one must hold: ``priority=must OR severity=high``. Several texts must all hold.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -54,9 +55,11 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _SIGNS: Final = re.compile(r"[=!<>~^]++")
 _BLANKS: Final = re.compile(r"\s*+")
 _OR: Final = re.compile(r"(?<!\s)\s++OR(?=\s|\Z)")
+_WORD_OR: Final = re.compile(r"(?<!\S)OR(?!\S)")
 _BEGINS_WITH_OR: Final = re.compile(r"OR(?=\s|\Z)")
 _LOOKS_LIKE_MORE: Final = re.compile(r"\s(?P<word>or|Or|and|And|AND|&&?|\|\|?)\s++[\w.-]++\s*+(?:[!<>^]?=|[<>~])")
 _ENDS_IN_AND: Final = re.compile(r"(?<!\s)\s++(?P<word>AND|&&?|\|\|?)\Z")
+_INSTANT: Final = dt.timedelta(microseconds=1)
 _SHOWN_CHARS: Final = 200
 """The characters of a refused text that are shown."""
 
@@ -73,10 +76,14 @@ class Condition(msgspec.Struct, frozen=True):
     key: str
     value: str
     operator: Operator = "="
+    span: tuple[str, str] | None = None
+    """The first instant of the time that the value means, and the first one after it, where it is not of UTC."""
 
     def as_text(self) -> str:
-        """Return the condition as it is written."""
-        return f"{self.key}{self.operator}{self.value}"
+        """Return the condition as it is written, its value in quotes where it means something else without them."""
+        plain = f"{self.key}{self.operator}{self.value}"
+        quoted = json.dumps(self.value, ensure_ascii=False)
+        return plain if _is_plain(self, plain) else f"{self.key}{self.operator}{quoted}"
 
 
 AnyOf = tuple[Condition, ...]
@@ -86,9 +93,35 @@ UNREAD: Final[AnyOf] = ()
 """Takes the place in a query of a text that could not be read."""
 
 
+def _is_plain(condition: Condition, text: str) -> bool:
+    """Tell whether a condition without quotes means the same; OR is put in quotes where it is a word of the value."""
+    if _WORD_OR.search(condition.value):
+        return False
+    try:
+        [found] = parse_where(text)
+    except (InvalidQuery, ValueError):
+        return False
+    return (found.key, found.operator, found.value) == (condition.key, condition.operator, condition.value)
+
+
 def text_of(conditions: AnyOf) -> str:
     """Return conditions of which one must hold as they are written."""
     return " OR ".join(condition.as_text() for condition in conditions)
+
+
+def said_times(where: Iterable[AnyOf]) -> list[str]:
+    """Return which instants times mean that are not written as UTC: in words, or of a local zone."""
+    said = dict.fromkeys((one.value, *one.span) for any_of in where for one in any_of if one.span)
+    return [f"{in_quotes(value)} is {_instants(begin, end)}." for value, begin, end in said]
+
+
+def _instants(begin: str, end: str) -> str:
+    shown = begin.replace(".000000Z", "Z")
+    try:
+        is_instant = dt.datetime.fromisoformat(end) - dt.datetime.fromisoformat(begin) <= _INSTANT
+    except ValueError:  # the end of the last year
+        is_instant = False
+    return shown if is_instant else f"since {shown} and before {end.replace('.000000Z', 'Z')}"
 
 
 def parse_where(text: str) -> AnyOf:

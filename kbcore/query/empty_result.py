@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kbcore import ids
+from kbcore.model.graph import OBJECT_FIELDS
 from kbcore.query import conditions
 from kbcore.query.former import called_again, successor
 from kbcore.query.keys import RESOLVED, Key, key_of
@@ -27,6 +28,8 @@ _SEPARATOR: Final = re.compile(r"[,|]")
 _KEY_END: Final = re.compile(r"[=!<>~^]")
 _KEYS: Final = {"status": "status", "tags": "tag"}
 """The key of a condition on what a filter limits."""
+_WITH_VALUES: Final = frozenset({"text", "member", "stated_by", "list"})
+"""The kinds of keys of which the values are looked through."""
 _MOST_NEAR: Final = 3
 _MOST_UNKNOWN: Final = 5
 """The most unknown ids that are named where others match."""
@@ -48,6 +51,8 @@ class _Unknown(NamedTuple):
     value: str = ""
     near: tuple[str, ...] = ()
     instead: str = ""
+    field: str = ""
+    """The field, where nothing has it with any value; then those that are near are fields."""
 
 
 class Filter(msgspec.Struct, frozen=True):
@@ -72,6 +77,8 @@ class Filter(msgspec.Struct, frozen=True):
     """The condition that was meant, as it is written."""
     is_withdrawn: bool = False
     """No file states the entity any more, which is not recorded yet."""
+    lacking_field: str = ""
+    """The field that is compared, where nothing has it at all; ``near`` are fields then."""
     unresolved: int = 0
     """The number of unresolved edges that match: a query of edges leaves them out unless it names them."""
 
@@ -96,9 +103,13 @@ class Filter(msgspec.Struct, frozen=True):
             return f"{was}, and is no former id of it any more."
         meant = f"Did you mean the condition `{self.instead}`?" if self.instead else is_it(self.near)
         key = _KEY_END.split(self.value, maxsplit=1)[0] if self.name == "where" else ""
-        if key and key not in {"from", "to"}:
-            return f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}. {meant}".rstrip()
-        return f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}. {meant}".rstrip()
+        if self.lacking_field:
+            what = f"Nothing has the field {in_quotes(self.lacking_field)}."
+        elif key and key not in {"from", "to", "id"}:
+            what = f"Nothing has the {in_quotes(key)} {in_quotes(self.unknown)}."
+        else:
+            what = f"{_LACKING.get(self.name, 'There is no')} {in_quotes(self.unknown)}."
+        return f"{what} {meant}".rstrip()
 
 
 def filters_of(view: Viewed, query: Query) -> list[Filter]:
@@ -128,7 +139,16 @@ def _total_unresolved(view: Viewed, query: Query) -> int:
 
 
 def _filter(name: str, value: str, total: int, unknown: _Unknown, against: int = 0) -> Filter:
-    return Filter(name, value, total, unknown.value, unknown.near, against, instead=unknown.instead)
+    return Filter(
+        name,
+        value,
+        total,
+        unknown.value,
+        unknown.near,
+        against,
+        instead=unknown.instead,
+        lacking_field=unknown.field,
+    )
 
 
 def unknown_ids(view: Viewed, query: Query) -> list[str]:
@@ -140,14 +160,10 @@ def unknown_ids(view: Viewed, query: Query) -> list[str]:
     sql = f"select id from {table} where id in (select unnest($1::varchar[]))"  # noqa: S608 - names are fixed
     there = {row[0] for row in view.rows(sql, [list(query.ids)])}
     missing = [id_ for id_ in dict.fromkeys(query.ids) if id_ not in there]
-    found = []
-    for id_ in missing[:_MOST_UNKNOWN]:
-        near = (
-            ()
-            if query.is_edge
-            else near_ids(view.rows, id_, entities=as_of.nodes(query.at, is_whole=query.names_hidden))
-        )
-        found.append(_said_gone(view, query, Filter("ids", id_, 0, id_, near)).lacking())
+    found = [
+        _said_gone(view, query, _filter("ids", id_, 0, _unknown_id(view, query, id_))).lacking()
+        for id_ in missing[:_MOST_UNKNOWN]
+    ]
     if missing[_MOST_UNKNOWN:]:
         found.append(f"Nothing has {len(missing)} of the {len({*query.ids})} ids.")
     for value in map(_words, query.lacks):
@@ -216,8 +232,22 @@ def _unknown(view: Viewed, query: Query, name: str, value: str) -> _Unknown:
     table = as_of.links(query.at) if is_link else entities
     for key in _ids_in(query, name, value):
         if not view.rows(f"select 1 from {table} where id = ?", [key]):  # noqa: S608 - names are fixed
-            return _Unknown(key, () if is_link else near_ids(view.rows, key, entities=entities))
+            return _Unknown(key) if is_link else _unknown_id(view, query, key)
     return _Unknown()
+
+
+def _unknown_id(view: Viewed, query: Query, key: str) -> _Unknown:
+    """Return an id that nothing has with those that are near; several in one, with the condition for either."""
+    if query.is_edge and key in query.ids:
+        return _Unknown(key)
+    entities = as_of.nodes(query.at, is_whole=query.names_hidden)
+    parts = [part for one in _SEPARATOR.split(key) if (part := one.strip())]
+    if len(parts) > 1:
+        sql = f"select id from {entities} where id in (select unnest($1::varchar[]))"  # noqa: S608 - names are fixed
+        found = _among("id", key, sorted(row[0] for row in view.rows(sql, [parts])))
+        if found.instead:
+            return found
+    return _Unknown(key, near_ids(view.rows, key, entities=entities))
 
 
 def _among(key: str, value: str, values: Sequence[str]) -> _Unknown:
@@ -241,16 +271,30 @@ def _unknown_value(view: Viewed, query: Query, words: str) -> _Unknown | None:
     if any_of[0].operator != "=":
         return None
     key, value = key_of(any_of[0].key, is_edge=query.is_edge), any_of[0].value
-    if key is None or key.kind not in {"text", "member", "stated_by"} or key.column in {"from_id", "to_id", "id"}:
+    if (
+        key is None
+        or key.kind not in {"text", "member", "stated_by", "list"}
+        or key.column in {"from_id", "to_id", "id"}
+    ):
         return None
     table = as_of.links(query.at) if query.is_edge else as_of.nodes(query.at, is_whole=query.names_hidden)
     values = _values_of(view, key, table)
     alone = Query(type=query.type if query.is_edge else "", where=(any_of,), at=query.at)
-    if not values or value in values or _total(view, alone):
+    if value in values or _total(view, alone):
         return None
+    if not values:
+        return _Unknown(value, _near_fields(view, key, table), field=any_of[0].key) if value else None
     if len(values) > _MAX_VALUES:
         return _Unknown(value)
     return _among(any_of[0].key, value, values)
+
+
+def _near_fields(view: Viewed, key: Key, table: str) -> tuple[str, ...]:
+    """Return fields that something has, like one that nothing has."""
+    name = key.member if key.kind == "member" else key.column
+    column = key.column if key.kind == "member" else OBJECT_FIELDS[0]
+    sql = f"select distinct unnest(json_keys({column})) as name from {table} order by name limit {_MAX_VALUES}"  # noqa: S608 - names are fixed
+    return near_ones(name, [str(row[0]) for row in view.rows(sql)])
 
 
 def _near_values(value: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -273,6 +317,8 @@ def _values_of(view: Viewed, key: Key, table: str) -> list[str]:
             f"else [json_extract_string({member}, '$')] end)"
         )
         params = [pointer(key.member)]
+    elif key.kind == "list":
+        found = f"unnest({found})"
     sql = f"select distinct value from (select {found} as value from {table} n) where value is not null"  # noqa: S608 - names are fixed
     return [str(row[0]) for row in view.rows(f"{sql} order by value limit {_MAX_VALUES + 1}", params)]
 
@@ -285,5 +331,9 @@ def _ids_in(query: Query, name: str, value: str) -> tuple[str, ...]:
         any_of = next(one for one in query.where if conditions.text_of(one) == value)
         ends = [one.value for one in any_of if one.key in {"from", "to"} and one.operator == "="]
         return tuple(end for end in ends if not ids.is_link_id(end)) if len(ends) == len(any_of) else ()
+    if name == "where":
+        any_of = next(one for one in query.where if conditions.text_of(one) == value)
+        named = [one.value for one in any_of if one.key == "id" and one.operator == "=" and one.value]
+        return tuple(named) if len(named) == len(any_of) else ()
     end = value.partition(":")[2] if name in {"has", "lacks"} else ""
     return (end,) if end and not ids.is_link_id(end) else ()

@@ -1,7 +1,9 @@
 """Values of ``--where``: a number whatever its spelling, a time as the span that it names. Pure.
 
 Text is compared exactly, but for text that spells a number or a time; ``3.0`` finds the number 3, also where a
-document spells it ``3``, and ``2026-01-31`` every instant of that day in UTC.
+document spells it ``3``, and ``2026-01-31`` every instant of that day, in UTC where no zone is given with it. Who knows
+the present time and the zone of the person who asks reads words such as ``yesterday``, and local times, with
+``history.when``.
 """
 
 from __future__ import annotations

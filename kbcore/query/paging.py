@@ -227,8 +227,9 @@ def _edges_touching(entities: Sequence[Node], rows: Rows, at: int | None) -> lis
 def _digest(query: Query, scope: str) -> str:
     """Return what a cursor is bound to: everything but what may differ from page to page."""
     plain = Query()
+    where = tuple(tuple(msgspec.structs.replace(one, span=None) for one in any_of) for any_of in query.where)
     bare = msgspec.structs.replace(
-        query, cursor=plain.cursor, limit=plain.limit, fields=plain.fields, edges=plain.edges
+        query, where=where, cursor=plain.cursor, limit=plain.limit, fields=plain.fields, edges=plain.edges
     )
     return cursors.request_mark((scope, bare))
 

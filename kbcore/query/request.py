@@ -33,6 +33,8 @@ _PATH_NAMES: Final = frozenset({"doc", "document", "filename", "filepath", "fold
 _LIKE_EDGE: Final = 0.7
 """The least likeness of an unknown type to the word for edges to mean it."""
 
+Times = Callable[[str], tuple[str, str] | None]
+"""Returns the first instant that a time names and the first one after it, None for what is no time."""
 Named = Callable[[str], str]
 """Returns how the user of a query gives the argument of a name, such as `--where` for `where`."""
 
@@ -104,6 +106,7 @@ def check(
     root: str = "",
     start: str = "",
     named: Named = str,
+    times: Times = span_of,
 ) -> Query:
     """Return the query with every field name in full, ready to be compiled.
 
@@ -112,6 +115,7 @@ def check(
     is not looked at. ``root`` is the top of the worktree: paths in filters are made relative to it. They are given from
     ``start``, a folder from that top, or from the top itself, as answers name them: from ``start`` where something is
     of that file, or where they begin with a dot. ``named`` makes the messages name the arguments as they are given.
+    ``times`` returns the span of a time in a condition, as ``span_of`` does.
 
     Raises: ``InvalidQuery`` with every problem in its details.
     """
@@ -121,7 +125,7 @@ def check(
         *_number_problems(query, named),
         *_type_problems(query, schema, known),
         *_edge_name_problems(query, schema),
-        *_key_problems(query, _Names(query, schema, known)),
+        *_key_problems(query, _Names(query, schema, known), times),
         *_combination_problems(query, named),
     ]
     refuse([*problems, *(problem for problem in found if problem.path not in places)])
@@ -138,9 +142,26 @@ def check(
     return msgspec.structs.replace(
         query,
         ids=tuple(dict.fromkeys(query.ids)),
-        where=tuple(tuple(below(one) for one in any_of) for any_of in query.where),
+        where=tuple(
+            tuple(_timed(below(one), times, is_edge=query.is_edge) for one in any_of) for any_of in query.where
+        ),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
+
+
+def _timed(one: Condition, times: Times, *, is_edge: bool) -> Condition:
+    """Return a condition with the span of the time that its value means, where that is not the one of UTC.
+
+    An attribute may have such words as its text: only in an order they mean a time.
+    """
+    key = key_of(one.key, is_edge=is_edge)
+    if key is None or key.kind not in {"time", "member"} or not one.value or one.operator in {"~", "^="}:
+        return one
+    in_utc = span_of(one.value)
+    if key.kind == "member" and (number_of(one.value) or (one.operator[0] not in "<>" and in_utc is None)):
+        return one
+    span = times(one.value)
+    return one if span == in_utc else msgspec.structs.replace(one, span=span)
 
 
 def refuse(problems: Sequence[Problem]) -> None:
@@ -280,7 +301,7 @@ def _edge_name_problems(query: Query, schema: Schema) -> Iterable[Problem]:
             )
 
 
-def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
+def _key_problems(query: Query, names: _Names, times: Times) -> Iterable[Problem]:
     is_edge = query.is_edge
     what = "edges" if is_edge else "entities"
     hints = key_names(is_edge=is_edge)
@@ -292,12 +313,12 @@ def _key_problems(query: Query, names: _Names) -> Iterable[Problem]:
         elif one.operator not in ALLOWED[key.kind]:
             hint = f"It takes {', '.join(f'`{operator}`' for operator in ALLOWED[key.kind])}."
             yield Problem(path, "bad_operator", f"`{one.key}` cannot be compared with `{one.operator}`.", hint)
-        elif key.kind == "member" and one.operator[0] in "<>" and is_relative_time(one.value):
+        elif key.kind == "member" and one.operator[0] in "<>" and is_relative_time(one.value) and not times(one.value):
             message = f"`{one.key}` cannot be compared with {in_quotes(one.value)}."
             hint = f"Write the date or the time, for example `{one.key}{one.operator}{_EXAMPLES['time']}`."
             yield Problem(path, "bad_value", message, hint)
         elif key.kind in _EXAMPLES:
-            fault = _value_fault(key, one.value) if one.value or one.operator not in {"=", "!="} else ""
+            fault = _value_fault(key, one.value, times) if one.value or one.operator not in {"=", "!="} else ""
             if fault:
                 hint = f"For example `{one.key}{one.operator}{_EXAMPLES[key.kind]}`."
                 yield Problem(path, "bad_value", f"`{one.key}` is {fault}, not {in_quotes(one.value)}.", hint)
@@ -336,12 +357,12 @@ def _field(key: Key) -> str:
     return f"{key.column}.{key.member}" if key.kind == "member" else OBJECT_FIELDS[0]
 
 
-def _value_fault(key: Key, value: str) -> str:
+def _value_fault(key: Key, value: str, times: Times) -> str:
     """Return what a value should be and is not, or the empty text."""
     if key.kind == "flag":
         return "" if value in {"true", "false"} else "true or false"
     if key.kind == "time":
-        return "" if span_of(value) else "a time"
+        return "" if times(value) else "a time"
     return "" if number_of(value) else "a number"
 
 

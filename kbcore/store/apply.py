@@ -22,7 +22,8 @@ from kbcore.query.known import nearest_id as nearest_known
 from kbcore.rules.stale_edges import stale_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
-from kbcore.store.history.authorship import other_setters, writer_of
+from kbcore.store.history.authorship import other_setters
+from kbcore.store.history.writers import maker_of
 from kbcore.store.planning.findings import PlanContext, Users, members_wanted
 from kbcore.store.planning.plan import plan as plan_changes
 from kbcore.store.planning.plan import reads
@@ -270,7 +271,7 @@ def planner(
                 suspect=lambda ids: {one.id: one.changed_seq for one in stale_edges(view.rows, ids)},
                 called=called,
                 users=partial(users, view),
-                writer=partial(writer_of, view),
+                writer=partial(maker_of, view),
                 setters=partial(other_setters, view, stamp) if warns_of_overwriting else lambda _: {},
                 former=former,
                 later=partial(_later_id, view),

@@ -162,7 +162,8 @@ def _sources(
     noted: dict[str, list[NoteOnFile]] = {}
     for path, problem in problems:
         if problem.severity != "note":
-            note = NoteOnFile(problem.line, problem.code, problem.message, problem.hint, problem.severity, problem.id)
+            said = (problem.message, problem.hint, problem.severity)
+            note = NoteOnFile(problem.line, problem.code, *said, problem.id, problem.values)
             noted.setdefault(path, []).append(note)
     ops: list[Operation] = []
     for reading in readings:

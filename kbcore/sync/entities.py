@@ -315,11 +315,11 @@ class _Case:
         self.past = past
         self.problems = reading.facts.problems
 
-    def wrong(self, name: str, code: str, message: str, hint: str) -> None:
+    def wrong(self, name: str, code: str, message: str, hint: str, *, values: tuple[str, ...] = ()) -> None:
         """Note an error at the line that states a field; nothing is then taken away from the entity."""
         line = self.entity.lines.get(name, self.entity.line)
         key = "" if name == "id" else self.entity.id  # an entry without an id that can be used may be any entity
-        self.plan.problems.append((self.path, FileProblem(line, code, message, hint, id=key)))
+        self.plan.problems.append((self.path, FileProblem(line, code, message, hint, id=key, values=values)))
         self.plan.held.add(self.path, self.entity.id)
 
     @property
@@ -432,7 +432,8 @@ def _definition(case: _Case, schema: Schema) -> EntityType | None:
     if definition is None:
         near = did_you_mean(case.entity.type, schema.entities)
         hint = f"{near} {how_to_add(TYPE, case.entity.type, by_record=False)}"
-        case.wrong("type", "unknown_type", f"There is no entity type {in_quotes(case.entity.type)}.", hint)
+        message = f"There is no entity type {in_quotes(case.entity.type)}."
+        case.wrong("type", "unknown_type", message, hint, values=(case.entity.type,))
     return definition
 
 

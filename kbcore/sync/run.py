@@ -33,6 +33,7 @@ from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
 from kbcore.text.problems import FileProblem
+from kbcore.text.wording import some_of
 from kbcore.view.tables import is_link_to_page
 from kbcore.view.view import View
 
@@ -42,6 +43,8 @@ ATTEMPTS: Final = 3
 IN_WORKTREE: Final = (
     f"{by_front_end('Run it', 'Start the server')} in one of its worktrees; `git worktree add PATH BRANCH` makes one."
 )
+_NAMED: Final = 5
+"""The most files that a fault names."""
 _NOT_ASKED: Final = (
     "The files are recorded. What is wrong in the files that were not read, and which links are unresolved, could not "
     f"be determined; {kb('sync')} tries again."
@@ -252,6 +255,11 @@ class _Attempt:
         changed = tuple(one for one in self.pending.changed if one.path not in marks)
         self.pending = msgspec.structs.replace(self.pending, changed=changed)
 
+    def _not_read(self, fault: Problem) -> str:
+        """Return the files, new or changed, that a fault keeps from being read."""
+        paths = [one.path for one in self.pending.changed if one.wanted.fault and one.wanted.fault.path == fault.path]
+        return f" Not read: {some_of(sorted(paths), _NAMED)}." if paths else ""
+
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings
         read = {one.path for one in readings}
@@ -275,7 +283,10 @@ class _Attempt:
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
-        settings = [(SETTINGS, FileProblem(0, one.code, one.message, one.hint, "warning")) for one in self._faults()]
+        settings = [
+            (SETTINGS, FileProblem(0, one.code, one.message + self._not_read(one), one.hint, "warning"))
+            for one in self._faults()
+        ]
         cut = self.workspace.cut_values()
         settings += [(one.source, FileProblem(one.line, one.code, one.message, one.hint, "warning")) for one in cut]
         problems, elsewhere = divided([*settings, *scan.blind.items(), *scan.notes.items(), *found, *known], named)

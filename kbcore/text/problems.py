@@ -23,7 +23,8 @@ Severity = Literal["error", "warning", "note"]
 class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file.
 
-    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several.
+    ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several. ``values``
+    say without words what is wrong, where the same may be wrong with several.
     """
 
     line: int
@@ -33,6 +34,7 @@ class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: Severity = "error"
     column: int = 0
     id: str = ""
+    values: tuple[str, ...] = ()
 
 
 class Noted(Protocol):

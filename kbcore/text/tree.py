@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.text.problems import FileProblem
+from kbcore.text.wording import in_lines
 
 SMALL_CHARS: Final = limits.MAX_TEXT_BYTES // 8
 """A text of fewer characters than this holds no text, list of texts or JSON that is too large to keep."""
@@ -59,5 +60,6 @@ DUPLICATE_KEY: Final = "duplicate_key"
 
 def duplicate_key(key: str, first_line: int, line: int) -> FileProblem:
     """Return the problem of a repeated key of one mapping; the first one counts."""
-    message = f"`{key}` is there twice: in line {first_line} and in line {line}"
-    return FileProblem(line, DUPLICATE_KEY, message, "Keep one of the two lines; until then the first one counts.")
+    message = f"`{key}` is there twice: {in_lines(first_line, line)}"
+    keep = "Keep one of the two" if first_line == line else "Keep one of the two lines"
+    return FileProblem(line, DUPLICATE_KEY, message, f"{keep}; until then the first one counts.")

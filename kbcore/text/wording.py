@@ -62,3 +62,8 @@ def shortened(text: str, most_chars: int) -> str:
     For sentences; what is to fit columns of a terminal is cut where lines are laid out.
     """
     return text if len(text) <= most_chars else f"{text[:most_chars]}…"
+
+
+def in_lines(first: int, second: int) -> str:
+    """Return in which lines something is twice, for a sentence; in a flow style both may be in one line."""
+    return f"both in line {first}" if first == second else f"in line {first} and in line {second}"

@@ -51,7 +51,7 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 3
+CLAIM_FORMAT: Final = 4
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
@@ -69,7 +69,7 @@ _ALSO_AT: Final = (
 """Which pairs of a creation and a change are of a claim on an edge at the creation."""
 
 _SCHEMA: Final = """
-create table change (id text primary key, seq integer, at text, actor text, body blob) without rowid;
+create table change (id text primary key, seq integer, at text, actor text, session text, body blob) without rowid;
 create index change_by_seq on change (seq);
 create table held (change text, file text, since integer, until integer, is_committed integer);
 create index held_by_change on held (change);
@@ -94,6 +94,12 @@ _IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and
 _IS_HELD: Final = "exists (select 1 from held h where h.change = c.id and h.since <= :seq and h.until > :seq)"
 _IS_OWN: Final = "c.seq between 1 and :seq"
 _IS_PRESENT: Final = f"({_IS_HELD} or ({_IS_OWN} and not {_IS_HANDED_OVER}))"
+_CAME: Final = f"""
+select c.id, p.seq from (select id as change, seq from change where seq > 0 union select change, since from held) p
+join change c on c.id = p.change where {{}} and {_IS_PRESENT.replace(":seq", "p.seq")}
+and not {_IS_PRESENT.replace(":seq", "(p.seq - 1)")}
+"""
+"""The changes, each with the seqs from which on it was present and had not been just before."""
 
 
 def _text(keys: Iterable[str]) -> str:
@@ -234,6 +240,26 @@ class ClaimIndex:
         rows = self.rows("select seq, body from change where seq >= :seq", seq=seq)
         return {own: _decode(body) for own, body in rows}
 
+    def came_with(self, seqs: Iterable[int]) -> dict[int, list[Change]]:
+        """Return the changes that were present from each of these records on, and not just before it."""
+        sql = _CAME.format("p.seq in (select value from json_each(:seqs))")
+        rows = self.rows(sql, seqs=json.dumps(sorted(set(seqs))))
+        bodies = self.bodies({row[0] for row in rows})
+        found: dict[int, list[Change]] = {}
+        for change, seq in sorted(rows):
+            found.setdefault(seq, []).append(bodies[change])
+        return found
+
+    def records_with(self, *, actor: str = "", session: str = "") -> set[int]:
+        """Return the seqs of the records with which changes of an actor, or of a session, came."""
+        given = {name: value for name, value in (("actor", actor), ("session", session)) if value}
+        sql = _CAME.format(" and ".join([f"c.{name} = :{name}" for name in given] or ["true"]))
+        return {row[1] for row in self.rows(sql, **given)}
+
+    def writers(self) -> set[tuple[str, str]]:
+        """Return the actor and the session of each change."""
+        return {(actor, session) for actor, session in self.rows("select distinct actor, session from change")}
+
     def unshared(self, seq: int) -> list[HeldChange]:
         """Return the changes of records up to a seq that were never handed over, in the order of the records."""
         sql = f"select c.body, c.seq from change c where {_IS_OWN} and not {_IS_HANDED_OVER} order by c.seq"
@@ -339,12 +365,12 @@ class ClaimIndex:
         """Return the ids that entities had before by what documents say: by former id the one of these that had it."""
         return dict(self._by_keys("select former, id from former where id in ({})", ids))
 
-    def _edges_named(self, ends: Iterable[frozenset[str]]) -> Iterator[frozenset[str]]:
+    def edges_named(self, ends: Iterable[frozenset[str]]) -> Iterator[frozenset[str]]:
         """Yield the entities that edges with these ends depend on, and those of each edge among the ends."""
         for pair in ends:
             links = [end for end in pair if is_link_id(end)]
             inner = [frozenset(row) for row in self._by_keys(_ENDS, links)]
-            found = [*self._edges_named(inner)]
+            found = [*self.edges_named(inner)]
             yield from found
             yield frozenset({end for end in pair if not is_link_id(end)}.union(*found))
 
@@ -485,8 +511,8 @@ class ClaimIndex:
 
     def _insert(self, changes: Sequence[tuple[Change, int]]) -> None:
         """Add changes, each with the seq of its record, in place of other copies of them."""
-        rows = [(one.id, seq, one.at, one.actor, _encode(one)) for one, seq in changes]
-        self._run_many("insert or replace into change values (?, ?, ?, ?, ?)", rows)
+        rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one)) for one, seq in changes]
+        self._run_many("insert or replace into change values (?, ?, ?, ?, ?, ?)", rows)
         self._add("subject", [(key, is_end, one.id) for one, _ in changes for key, is_end in claimed_keys(one)])
         gone = [(one.id, claim.on) for one, _ in changes for claim in one.claims if isinstance(claim, Delete)]
         self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
@@ -499,7 +525,7 @@ class ClaimIndex:
         records of clients alone.
         """
         touched = derived.touched(entry.record.ops)
-        edges = tuple({ends for ends in self._edges_named(touched.edges) if ends})
+        edges = tuple({ends for ends in self.edges_named(touched.edges) if ends})
         entities = touched.entities.union(*edges)
         subjects, seq = Subjects(entities, touched.around, edges), entry.seq - 1
         changes = self._changes_on(subjects, seq)

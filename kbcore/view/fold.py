@@ -9,7 +9,7 @@ import msgspec
 
 from kbcore.model.canonical import KnownChangeset
 from kbcore.model.folding import apply
-from kbcore.model.record import DropNode, EdgeOperation, PutNode, Record
+from kbcore.model.record import ChangeOperation, DropNode, EdgeOperation, PutNode, Record
 from kbcore.model.renames import joined, moved_in, renamed_in
 from kbcore.model.state import Change, Changes, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
@@ -196,4 +196,5 @@ def record_row(entry: FoldedRecord, changes: Changes) -> dict[str, Any]:
         "renamed": renamed,
         "moved": moved,
         "edges": edges,
+        "changes": sum(isinstance(op, ChangeOperation) for op in record.ops),
     }

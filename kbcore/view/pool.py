@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -27,6 +27,10 @@ from kbcore.view.opening import LOOK_S, ViewOpener, basis_of, is_usable
 from kbcore.view.publishing import Publisher, is_due, may_be_due
 from kbcore.view.view import View
 
+if TYPE_CHECKING:
+    from kbcore.view.claim_index import ClaimIndex
+    from kbcore.view.claim_index_cache import BranchClaims
+
 T = TypeVar("T")
 
 _MAX_IDLE: Final = 2
@@ -42,6 +46,22 @@ class Overlay(msgspec.Struct, frozen=True):
     stamp: Stamp
     changes: Changes
     ops: tuple[Operation, ...] = ()
+
+
+class _Claims:
+    """The index of the shared changes of a branch, which is opened when it is first asked for: few views need it."""
+
+    def __init__(self, fs: Fs, directory: Path, files: CacheFiles) -> None:
+        self._place = (fs, directory, files)
+        self._opened: BranchClaims | None = None
+
+    def __call__(self) -> ClaimIndex:
+        """Return the index with all records up to the head. Raises: what reading the journal raises."""
+        from kbcore.view.claim_index_cache import BranchClaims  # noqa: PLC0415 - most branches have none
+
+        if self._opened is None:
+            self._opened = BranchClaims(*self._place)
+        return self._opened.read(lambda index, _: index)
 
 
 class _ThreadView:
@@ -72,6 +92,7 @@ class ViewPool:
     def __init__(self, fs: Fs, directory: Path, files: CacheFiles) -> None:
         self._files = files
         self._opener = ViewOpener(fs, directory, files)
+        self._claims = _Claims(fs, directory, files)
         self._publisher = Publisher(self._opener, files)
         self._gate = threading.Condition()
         self._idle: list[View] = []
@@ -152,12 +173,18 @@ class ViewPool:
     ) -> T:
         """Return ``use(view)`` on the view that ``find`` finds for this thread; on another one where it is damaged."""
         with self._thread_view(waits=waits, mark=mark) as used:
+
+            def found() -> View:
+                view = find(used)
+                view.claims = self._claims
+                return view
+
             try:
-                return use(find(used))
+                return use(found())
             except ViewDamaged:
                 used.drop()
                 self._files.drop(self._files.path)
-                return use(find(used))
+                return use(found())
             except BaseException as error:
                 # Whatever a statement that was interrupted was about to make is not there, or only in part. What a bug
                 # left is not known.

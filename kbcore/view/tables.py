@@ -28,7 +28,7 @@ from kbcore.model.graph import (
 )
 from kbcore.model.schema import GENERATED_DIGITS, HIDDEN, MENTIONS
 
-VIEW_FORMAT: Final = 11
+VIEW_FORMAT: Final = 12
 
 Columns = Mapping[str, str]
 
@@ -122,6 +122,7 @@ RECORD: Final[Columns] = {
     "renamed": "BIGINT",
     "moved": "VARCHAR",
     "edges": "BIGINT",
+    "changes": "BIGINT",
 }
 """``clock`` is the wall clock where it was behind (``clock.Moment``).
 
@@ -131,8 +132,9 @@ earlier ones are missing as well, what it says that it changed.
 
 ``file``, ``offset_bytes`` and ``length_bytes`` say where the record's line is in the journal; the last ones
 count entities and edges that it changed. ``moved`` has what got another id where it renamed entities, as JSON
-(``renames.Moved``), else "". Of a record whose line was pruned, ``file`` is "" and only ``seq``,
-``changeset_id`` and ``digest`` are known.
+(``renames.Moved``), else "". ``changes`` counts the shared
+changes that came or went with it (``record.TakeChange``). Of a record whose line was pruned, ``file`` is "" and only
+``seq``, ``changeset_id`` and ``digest`` are known.
 """
 
 ELEMENTS: Final[Mapping[str, tuple[str, Columns]]] = {

@@ -28,6 +28,7 @@ FILLER_TERMS: Final = 30
 small store from taking whatever half of its few entities hold for worthless."""
 PARTIAL_SHARE: Final = 0.5
 """An entity with only some of the words is found when it scores at least such a share of the best."""
+_ENOUGH_KNOWN: Final = 3
 _RARE_SHARE: Final = 0.5
 _COMMON_SHARE: Final = 5
 
@@ -152,8 +153,11 @@ class TextSearch(msgspec.Struct, frozen=True):
         """Tell whether too little of the text is known for anything to be relevant.
 
         That is less than half of its words, or less than a third of what they count, one that nothing holds counting as
-        one that a single entity holds; unless one that is known tells much by itself.
+        one that a single entity holds; unless one that is known tells much by itself, or a few are known that are not
+        light: of a long question these find the best partial matches.
         """
+        if sum(not word.is_light for word in self.known) >= _ENOUGH_KNOWN:
+            return False
         rarest = rarity(1, self.entities)
         counts = [rarity(word.held_by, self.entities) for word in self.known]
         is_little = 2 * len(counts) < len(self.asked) or 2 * sum(counts) < len(self.unknown) * rarest

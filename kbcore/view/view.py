@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
@@ -31,6 +31,9 @@ from kbcore.view.node_lookups import RowCache, SelectedNodes
 from kbcore.view.relations import RELATIONS
 from kbcore.view.tables import ALIASES, ELEMENTS, LINK, NODE, SOURCE, Columns, Likeness, link_of, node_of, source_of
 from kbcore.view.tail import Tail, UnfoldedRecords
+
+if TYPE_CHECKING:
+    from kbcore.view.claim_index import ClaimIndex
 
 E = TypeVar("E", Node, Link)
 T = TypeVar("T")
@@ -81,6 +84,8 @@ class View:
         self.overlay_mark = ""
         self.unrecorded_ops: tuple[ChangeOperation, ...] = ()
         """The changes that came and went in no record."""
+        self.claims: Callable[[], ClaimIndex] | None = None
+        """Returns the index of the shared changes of the branch; None for a view that is of no store's present head."""
         self.base_seq = basis.seq
         """What the base holds all of; ``basis`` is where the records end that this view has taken in."""
 

@@ -72,12 +72,12 @@ class QueryArguments(_Model):
     ] = []
     has: Annotated[Texts, Field(description="EDGE, EDGE:ID or ^EDGE")] = []
     lacks: Texts = []
-    text: Annotated[str, Field(description="words")] = ""
+    text: str = ""
     from_: Annotated[str, Field(alias="from", description="walk from it")] = ""
     follow: Texts = []
     depth: int = 1
     reverse: bool = False
-    edges: Annotated[bool, Field(description="add edges")] = False
+    edges: bool = False
     provenance: bool = False
     count: bool = False
     at: Annotated[int | str | None, Field(description="seq, time or git revision", json_schema_extra=_TEXT)] = None
@@ -161,6 +161,8 @@ class CheckArguments(_Model):
     severity: Literal["error", "warning"] | None = None
     statistics: bool = False
     since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    actor: str = ""
+    session: str = ""
     limit: int | None = None
     cursor: str = ""
 

@@ -1,6 +1,7 @@
 """Carries out ``kb_check``: runs the rules and gives what they found, worst first.
 
-With a point in `since`, only what is new since then is reported. Without a limit, equal problems are one entry, as in
+With a point in `since`, only what is new since then is reported, with `actor` or `session` only of what these
+changed. Without a limit, equal problems are one entry, as in
 a report for people. With one, each violation is an entry, and a page begins after the last violation that was shown, so
 that none is missed or shown twice although the branch may change between two pages. A rule that could not run, or had
 nothing to look at, is named in every answer.
@@ -32,6 +33,7 @@ from kbmcp.tools.refusals import limit_problems, refused_arguments
 
 if TYPE_CHECKING:
     from kbcore.rules.registry import CheckReport, RuleRun, Violation
+    from kbcore.store.history.log import Selection
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
 
@@ -60,6 +62,10 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
     if asked.statistics and (asked.limit is not None or asked.cursor):
         found.append(Problem("$.statistics", "contradiction", _ONLY_COUNTS, "Leave out `limit` and `cursor`."))
+    if asked.since is None:
+        for name in (one for one in ("actor", "session") if getattr(asked, one)):
+            message = f"`{name}` selects among changes since a point."
+            found.append(Problem(f"$.{name}", "missing_argument", message, "Add `since`, or leave it out."))
 
     def judged(view: View, state: FileState) -> Payload:
         shown = _page(call, asked, view, _meant(call, asked, view, found)) | state.as_json()
@@ -117,6 +123,8 @@ def _meant(call: Call, asked: CheckArguments, view: View, problems: Sequence[Pro
     with noting("since", "bad_value"):
         if asked.since is not None:
             point_of(workspace, view, call.branch, str(asked.since))
+    with noting("actor", "unknown_actor"):
+        _by(asked).check_known(view)
     with noting("paths", "unknown_id"):
         if asked.paths:
             root = workspace.repo.worktree if workspace.repo.has_worktree else workspace.repo.git_dir
@@ -189,13 +197,22 @@ def _new(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> tuple[
     from kbcore.checks.introduced.since import check_since
     from kbcore.checks.targets import concerning
 
-    found = check_since(call.workspace, view, call.branch, str(asked.since), only=asked.rules)
+    by = _by(asked)
+    found = check_since(call.workspace, view, call.branch, str(asked.since), only=asked.rules, changed_by=by)
     report = found.found.report
     if asked.ids or asked.paths:
         report = concerning(report, meant.ids, meant.paths)
     call.notes.extend(found.point.notes)
     point = {"seq": found.point.seq} | ({"commit": found.point.commit} if found.point.commit else {})
+    point |= by.writer.as_json()
     return report, {"since": point, "fixed": len(found.found.fixed)}
+
+
+def _by(asked: CheckArguments) -> Selection:
+    """Return the records whose changes are reported on."""
+    from kbcore.store.history.log import Selection
+
+    return Selection(actor=asked.actor, session=asked.session)
 
 
 def _first(idle: Sequence[str], most_chars: int) -> str:
@@ -221,14 +238,14 @@ def _grouped(call: Call, view: View, report: CheckReport, shown: Payload) -> str
 
     groups = grouped(report.violations)
     entries = [one for group in groups for one in group.shown]
-    named = [one for entry in entries for one in (entry.first, *entry.others[:_PLACES])]
+    named = [one for entry in entries for one in (entry.first, *entry.elsewhere[:_PLACES])]
     line_of = dict(zip(named, _with_lines(call, view, named), strict=True))
     rows: list[Any] = []
     for entry in entries:
         row = violation_json(call, line_of[entry.first])
         if entry.others:
-            others = [_place_json(line_of[one]) for one in entry.others[:_PLACES]]
-            row |= {"count": 1 + len(entry.others), "others": others}
+            others = [_place_json(line_of[one]) for one in entry.elsewhere[:_PLACES]]
+            row |= {"count": 1 + len(entry.others), **({"others": others} if others else {})}
         rows.append(row)
     room = PAGE_CHARS - length_of(shown) - _NOTE_CHARS - _MORE_CHARS
     shown["violations"] = rows[: leading(rows, room)] or [cut_deep(one, room) for one in rows[:1]]
@@ -274,7 +291,10 @@ def _listed(call: Call, asked: CheckArguments, view: View, report: CheckReport, 
 
 def _mark(call: Call, asked: CheckArguments) -> str:
     """Return the identity of the call in its cursors."""
-    return cursors.request_mark((call.branch, asked.rules, asked.ids, asked.paths, asked.severity, asked.since))
+    by = _by(asked).writer
+    return cursors.request_mark(
+        (call.branch, asked.rules, asked.ids, asked.paths, asked.severity, asked.since, *by.as_json().items())
+    )
 
 
 def violation_json(call: Call, one: Violation) -> Payload:

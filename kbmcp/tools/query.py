@@ -7,6 +7,7 @@ is asked for again with fewer rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -127,8 +128,10 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     a walk; ``HistoryPruned``.
     """
     from kbcore.query import DataNames, check
+    from kbcore.query.conditions import said_times
     from kbcore.query.former import said, with_present_ids
     from kbcore.store.history.moment import Meant, read_meant
+    from kbcore.store.history.when import span_meant
     from kbcore.sync.active_extractors import faults_of
     from kbcore.sync.overlay import as_of
     from kbcore.view.branch_definitions import schema_at
@@ -143,10 +146,12 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
         at = None if part.overlay else str(part.seq)
     point = None if at is None else _point_of(call, at, found)
     project, root = call.workspace.schema, str(call.workspace.repo.worktree)
+    times = partial(span_meant, now=call.workspace.machine.clock.now())
 
     def answer(view: View, seq: int | None) -> Payload:
         schema = view.schema(project) if seq is None else schema_at(view.rows, project, seq)
-        checked = check(wanted, schema, DataNames(view.rows, is_edge=wanted.is_edge), found, root=root)
+        checked = check(wanted, schema, DataNames(view.rows, is_edge=wanted.is_edge), found, root=root, times=times)
+        call.notes.extend(said_times(checked.where))
         checked, former = with_present_ids(view, checked, seq)
         call.notes.extend(said(former, seq))
         of_present = asked.model_copy(update={"ids": list(checked.ids)})

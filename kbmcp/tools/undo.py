@@ -16,6 +16,7 @@ from kbmcp.tools.write import answer_of
 if TYPE_CHECKING:
     from kbcore.editing.documents import WriteTarget
     from kbcore.store.history.log import Selection
+    from kbcore.store.history.writers import Writer
     from kbcore.view.view import View
 
 _MOST_NAMED: Final = 10
@@ -60,13 +61,15 @@ def _revert_all(call: Call, asked: HistoryRequest) -> Payload:
     selection, seqs = call.store.read(selected)
     refuse_renames(_target(call), seqs)
     message = asked.message or message_of(selection, len(seqs))
-    return _undone(call, seqs, message, dry_run=asked.dry_run)
+    return _undone(call, seqs, message, dry_run=asked.dry_run, writer=selection.writer)
 
 
-def _undone(call: Call, seqs: Sequence[int], message: str, *, dry_run: bool) -> Payload:
+def _undone(call: Call, seqs: Sequence[int], message: str, *, dry_run: bool, writer: Writer | None = None) -> Payload:
     from kbcore.store.history.undo import UndoOptions
+    from kbcore.store.history.writers import Writer
 
-    return answer_of(call, _target(call).revert(seqs, UndoOptions(message=message, dry_run=dry_run)))
+    options = UndoOptions(message=message, dry_run=dry_run, writer=writer or Writer())
+    return answer_of(call, _target(call).revert(seqs, options))
 
 
 def roll_back_to(call: Call, asked: HistoryRequest) -> Payload:

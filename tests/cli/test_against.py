@@ -426,3 +426,15 @@ def test_a_large_change_file_is_read_as_kb_writes_it(kb, synced):
     assert "unreadable-source" not in {one["rule"] for one in new}
     checks = {(one["check"], one["code"]): one["severity"] for one in kb("doctor", "--json").json["findings"]}
     assert checks["sharing", "change_files"] == "ok"
+
+
+def test_the_status_names_a_merge_that_is_not_finished_and_does_not_send_to_a_sync_of_it(kb, clones):
+    commit(clones.here, {path("1"): document("REQ-1", "Ours")})
+    kb("sync")
+    commit(clones.there, {path("1"): document("REQ-1", "Theirs")})
+    clones.meet()
+    assert run_git(clones.here, "merge", MAIN).returncode == 1
+    said = kb("status").out
+    assert "A merge of git is not finished: the files are not those of a commit yet." in said
+    assert "Next: end the merge, as `git status` says; then `kb sync`" in said
+    assert kb("status", "--json").json["git_operation"] == "merge"

@@ -174,7 +174,11 @@ def test_the_trash_is_listed_proven_and_emptied(kb, synced):
     )
     assert kb("verify", "--json").json["trash_not_proven"] == 1
     head.write_bytes(whole)
-    assert kb("gc", "--empty-trash").out.startswith("1 store left in the trash.\n")
+    emptied = kb("gc", "--empty-trash").out
+    assert emptied.startswith("1 store left in the trash.\n  gone: stays until 20")
+    assert "`--older-than DAYS`" in emptied
+    [waiting] = kb("gc", "--empty-trash", "--older-than", "30", "--json").json["emptied"]["waiting"]
+    assert (waiting["branch"], len(waiting["until"])) == ("gone", 10)
     assert "would delete the store of gone" in kb("gc", "--empty-trash", "--older-than", "0", "--dry-run").out
     assert kb("gc", "--older-than", "0").status == 2
     done = kb("gc", "--empty-trash", "--older-than", "0", "--json").json["emptied"]

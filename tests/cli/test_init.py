@@ -186,3 +186,12 @@ def test_a_store_that_is_damaged_or_was_taken_away_is_reported(kb, synced):
     shutil.rmtree(stores_at(synced) / "main")
     ran = kb("init", "--no-hooks", "-q")
     assert (ran.status, "The store of main is missing. seen: 1, now: no store" in ran.err) == (45, True)
+
+
+def test_a_folder_of_hooks_that_git_would_not_run_is_refused_and_nothing_is_written(kb, root):
+    git(root, "config", "core.hooksPath", "elsewhere")
+    (root / "elsewhere").mkdir()
+    ran = kb("init", "--hooks-path", "mine", cwd=root)
+    assert (ran.status != 0, "core.hooksPath is 'elsewhere'" in ran.err) == (True, True), ran
+    assert not (root / "mine").exists()
+    assert not (root / ".kb").exists()

@@ -105,9 +105,15 @@ def test_log_diff_and_check_are_narrowed_to_an_actor_and_a_session(kb, user, gre
     assert ids(kb("diff", "--since", "today", "--session", "s-1", "--json")) == ["REQ-8"]
     edge = {"type": "relates_to", "kind": "x", "from": "REQ-10", "to": "REQ-1"}  # orphans waits for the first edge
     kb("apply", "-", stdin=json.dumps({"edges": [edge]}))
-    new = [("--actor", "bot"), ("--session", "s-1"), ("--actor", "nobody")]
+    new = [("--actor", "bot"), ("--session", "s-1"), ("--actor", "tester")]
     found = [[one["id"] for one in kb("check", "--since", "v1", *by, "--json").json["violations"]] for by in new]
     assert found == [["REQ-8", "REQ-9"], ["REQ-8"], []]
+    checked = kb("check", "--since", "v1", "--actor", "bot", "--session", "s-1", "--json").json
+    assert checked["since"] | {"actor": "bot", "session": "s-1"} == checked["since"]
+    assert "by 'bot' in session 's-1'" in kb("check", "--since", "v1", "--actor", "bot", "--session", "s-1").out
+    for option, wrong, near in (("--actor", "bott", "'bot'"), ("--session", "s-2", "'s-1'")):
+        refused = kb("check", "--since", "v1", option, wrong)
+        assert (refused.status != 0, near in refused.err) == (True, True), refused
     assert kb("check", "--actor", "bot").status == 2
     assert kb("diff", "v1", "--since", "today").status == 2
     assert kb("diff").status == 2
@@ -220,3 +226,22 @@ def test_a_commit_has_the_record_of_a_removed_file_and_what_clients_recorded_at_
     git(grew, "commit", "-qm", "c5", "--allow-empty")
     assert ids(kb("query", "--at", "HEAD~2", "--json")) == ["C-1", "REQ-1", "REQ-2", "REQ-3"]
     assert ids(kb("query", "--at", "HEAD~1", "--json")) == ["C-1", "C-2", "REQ-1", "REQ-3"]
+
+
+def test_a_condition_reads_times_as_other_options_do_and_says_the_instant(kb, user, synced):
+    user.setenv("TZ", "Pacific/Kiritimati")
+    time.tzset()
+    try:
+        found = kb("query", "--where", "created_at<2026-11-29", "--json").json
+        assert found["points"] == ["'2026-11-29' is since 2026-11-28T10:00:00Z and before 2026-11-29T10:00:00Z."]
+        in_words = kb("query", "--where", "created_at>yesterday", "--where", "updated_at<=now")
+        assert "note: 'yesterday' is since 20" in in_words.err
+        assert "note: 'now' is 20" in in_words.err
+        assert kb("query", "--where", "updated_at>2h ago").status == 0
+        assert kb("query", "--where", "updated_at>2 hours ago").status == 0
+        assert "is a time" in kb("query", "--where", "updated_at>2 fortnights ago").err
+        in_utc = kb("query", "--where", "created_at<2026-11-29T00:00:00Z", "--json").json
+        assert "points" not in in_utc
+    finally:
+        user.delenv("TZ")
+        time.tzset()

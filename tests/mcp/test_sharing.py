@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kbcore.share.merging import merge
@@ -87,3 +88,35 @@ def test_contested_fields_are_said(project):
     with agent(project.root) as found:
         assert "1 field is contested: " in found.call("kb_query", limit=1)["note"]
         assert read(found, HEAD)["sharing"]["contested"] == 1
+
+
+def test_what_a_merge_brought_is_of_its_writer_over_mcp(project):
+    project.switch("topic", create=True)
+    bob = msgspec.structs.replace(AUTHOR, actor="bob", session="s-1")
+    project.apply(entities=[entity("A", title="Theirs"), entity("B")], author=bob, message="Seen in the code")
+    project.switch("main")
+    merge(project.workspace(), "main", "topic", AUTHOR)
+    with agent(project.root) as found:
+        [one] = found.call("kb_history", action="who", id="A", field="title")["written"]
+        by = {name: one[name] for name in ("seq", "actor", "through", "brought_by", "message")}
+        assert by == {
+            "seq": 2, "actor": "bob", "through": "merge", "brought_by": AUTHOR.actor, "message": "Seen in the code",
+        }  # fmt: skip
+        [record] = found.call("kb_history", action="log", actor="bob")["records"]
+        assert (record["seq"], record["changes_by"]) == (2, ["bob"])
+        said = found.call("kb_upsert", entities=[{"id": "A", "title": "Mine"}])["warnings"]
+        assert any(f"by 'bob' through the merge of '{AUTHOR.actor}' at seq 2" in str(one) for one in said), said
+
+
+def test_a_check_by_an_actor_names_the_actor_and_refuses_an_unknown_one(project):
+    bob = msgspec.structs.replace(AUTHOR, actor="bob", session="s-1")
+    edge = {"type": "relates_to", "kind": "see", "from": "A", "to": "C"}  # orphans waits for the first edge
+    project.apply(entities=[entity("C")], edges=[edge])
+    project.apply(entities=[entity("B")], author=bob)
+    with agent(project.root) as found:
+        answer = found.call("kb_check", since=2, actor="bob")
+        assert ({one["id"] for one in answer["violations"]}, answer["since"]["actor"]) == ({"B"}, "bob")
+        assert found.call("kb_check", since=2, actor=AUTHOR.actor)["total"] == 0
+        refused = found.refused("kb_check", since=2, actor="bop")
+        assert "'bob'" in str(refused), refused
+        assert found.refused("kb_check", actor="bob")["details"][0]["path"] == "$.actor"

@@ -59,10 +59,14 @@ def _alike(alike: Alike) -> str:
     """Return how many violations of the same kind there are, with some of their ids."""
     if not alike.others:
         return ""
-    names = list(dict.fromkeys(one.id for one in alike.others))
-    listed = f"{', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else '.'}"
+    names = [one for one in dict.fromkeys(one.id for one in alike.elsewhere) if one != alike.first.id]
+    listed = (
+        f": {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else '.'}"
+        if names
+        else f" about {alike.first.id}."
+    )
     shared = f" ({alike.shared})" if alike.shared else ""
-    return f" {len(alike.others):,} more of this kind{shared}: {listed}"
+    return f" {len(alike.others):,} more of this kind{shared}{listed}"
 
 
 def _rest(group: RuleGroup, command: str) -> str:

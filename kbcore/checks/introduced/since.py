@@ -49,9 +49,11 @@ def check_since(
     With a selection in ``changed_by``, only violations of what these records changed since the point are returned.
     ``is_local`` is as in ``point_of``.
 
-    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``StorageError`` when there is no room to look at the past.
+    Raises: as ``check_ids``, ``judge`` and ``point_of``; ``NotFound`` for an actor or a session that wrote nothing;
+    ``StorageError`` when there is no room to look at the past.
     """
     point = point_of(workspace, view, branch, text, is_local=is_local)
+    changed_by.check_known(view)
     check_ids(view, ids)
     now = judge(workspace, view, tree_of(workspace, branch), only=only, ids=ids, idle=idle_in(view))
     files = tree_of(workspace, branch)  # of how they were at a seq nothing is known
@@ -74,7 +76,7 @@ def check_since(
     if changed_by == EVERYTHING:
         return Since(point, found)
     seqs = msgspec.structs.replace(changed_by, since=When("", seq=point.seq)).seqs(view)
-    return Since(point, of_entities(found, entities_of(view, seqs)))
+    return Since(point, of_entities(found, entities_of(view, seqs, changed_by.writer)))
 
 
 def _at_first(report: CheckReport) -> CheckReport:

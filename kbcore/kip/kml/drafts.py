@@ -22,6 +22,7 @@ CREATED: Final = "created_at"
 UPDATED: Final = "updated_at"
 """The time of the last change: never written, because the next change would make it wrong."""
 
+MERGED_FROM: Final = "_merged_from"
 MERGED_VALUES: Final = "_merged_values"
 """The values that did not win in merges: entries with the ``id`` of what was merged, its ``attributes`` and
 ``metadata`` that did not win, and ``kept_keys``, the attributes that this side alone has. A capsule
@@ -153,7 +154,7 @@ def entity_item(draft: NodeDraft, names: TypeNames) -> dict[str, Any] | None:
 
 
 def _set_metadata(metadata: dict[str, Any], key: str, value: Any) -> None:
-    if key == MERGED_VALUES:
+    if key in {MERGED_FROM, MERGED_VALUES}:
         metadata[key] = distinct([*metadata.get(key, ()), *value])
     else:
         metadata[key] = normal_time(value) if key == CREATED and _fits(key, value) else value

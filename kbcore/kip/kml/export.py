@@ -18,7 +18,7 @@ from kbcore.ids import is_link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.elements import element_json, in_order, is_restated, link_json, node_json
 from kbcore.kip.errors import RESOURCE, VERSION, refused
-from kbcore.kip.kml.drafts import MERGED_VALUES, UPDATED, LinkDraft
+from kbcore.kip.kml.drafts import MERGED_FROM, MERGED_VALUES, UPDATED, LinkDraft
 from kbcore.kip.kml.selection import selected
 from kbcore.kip.kml.work import CommandDrafts
 from kbcore.kip.paging import cursor_in, head_words, mark_of
@@ -233,8 +233,9 @@ def _end(work: CommandDrafts, key: str, handles: Mapping[str, s.Variable]) -> s.
 
 
 def _own(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without those that KB keeps itself, but with what did not win in merges."""
-    kept = {key: value for key, value in metadata.items() if key == MERGED_VALUES or not key.startswith("_")}
+    """Return metadata without those that KB keeps itself, but with what merges noted: ids, and what did not win."""
+    noted = {MERGED_FROM, MERGED_VALUES}
+    kept = {key: value for key, value in metadata.items() if key in noted or not key.startswith("_")}
     kept.pop(UPDATED, None)
     return kept
 

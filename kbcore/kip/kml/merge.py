@@ -15,7 +15,7 @@ from kbcore.kip.confidence import DECAYED, confirmed_at
 from kbcore.kip.elements import CONTESTED_KEY, in_order, link_json, node_json
 from kbcore.kip.errors import DUPLICATE, IMMUTABLE, NOT_FOUND, refused
 from kbcore.kip.kml.delete import check_deletable
-from kbcore.kip.kml.drafts import CREATED, MERGED_VALUES, LinkDraft, NodeDraft, distinct
+from kbcore.kip.kml.drafts import CREATED, MERGED_FROM, MERGED_VALUES, LinkDraft, NodeDraft, distinct
 from kbcore.kip.kml.intent import Intent, node_words
 from kbcore.kip.kml.selection import check_named
 from kbcore.kip.kml.work import CommandDrafts, misused
@@ -28,7 +28,6 @@ from kbcore.store.planning.conflicts import contested_in
 from kbcore.text.escaping import in_quotes
 
 ALIASES: Final = "aliases"
-MERGED_FROM: Final = "_merged_from"
 
 _PROVENANCE: Final = ("source", "author", "confidence", "observed_at")
 """The source of a value and its confidence: a merge keeps all of these of one element or of the other."""

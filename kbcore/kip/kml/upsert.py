@@ -14,7 +14,7 @@ from kbcore import limits
 from kbcore.ids import is_link_id, link_id
 from kbcore.kip import syntax as s
 from kbcore.kip.errors import DUPLICATE, NOT_FOUND, REFERENCE, RESOURCE, VALUE_TYPE, VERSION, refused
-from kbcore.kip.kml.drafts import MERGED_VALUES, RESOLVE, LinkDraft, NodeDraft
+from kbcore.kip.kml.drafts import MERGED_FROM, MERGED_VALUES, RESOLVE, LinkDraft, NodeDraft
 from kbcore.kip.kml.intent import Intent
 from kbcore.kip.kml.update import check_confidence, check_metadata_key
 from kbcore.kip.kml.work import CommandDrafts, Draft, besides_kind, misused
@@ -37,6 +37,7 @@ class _MergedValue(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _OF_BLOCK: Final[Mapping[str, tuple[Any, str, str]]] = {
+    MERGED_FROM: (list[str], "is not as MERGE writes it", "Leave it out, or state it as a capsule has it."),
     MERGED_VALUES: (list[_MergedValue], "is not as MERGE writes it", "Leave it out, or state it as a capsule has it."),
     RESOLVE: (
         dict[str, int | Literal["keep"]],

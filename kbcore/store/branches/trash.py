@@ -110,20 +110,28 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 class Discarded(msgspec.Struct, frozen=True):
-    """A store that ``empty`` deleted or kept: when it came to the trash, in words, and where its head was."""
+    """A store that ``empty`` deleted or kept: when it came to the trash, in words, and where its head was.
+
+    ``until`` is the day on which it has been there for as long as was asked for; "" where it has.
+    """
 
     branch: str
     moved_at: str
     seq: int | None
     place: str
+    until: str = ""
 
 
 class Emptied(msgspec.Struct, frozen=True):
-    """Stores that ``empty`` deleted, that it kept because a branch lacks records, and the number left in the trash."""
+    """Stores that ``empty`` deleted, that it kept because a branch lacks records, and the number left in the trash.
+
+    ``waiting`` are those that have not been there for so many days.
+    """
 
     deleted: tuple[Discarded, ...]
     kept: tuple[Discarded, ...]
     left: int
+    waiting: tuple[Discarded, ...] = ()
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -285,12 +293,15 @@ def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bo
     """
     fs = workspace.machine.fs
     limit = _compact(clock.days_before(workspace.machine.clock.now(), older_than_days))
-    deleted, kept = list[Discarded](), list[Discarded]()
+    deleted, kept, waiting = list[Discarded](), list[Discarded](), list[Discarded]()
     with contextlib.nullcontext() if dry_run else repository_lock(workspace):
         lacking = {loss.directory.name: loss.branch for loss in lost.losses(workspace)}
-        for entry in [one for one in moves.in_trash(workspace) if one.when <= limit]:
+        for entry in moves.in_trash(workspace):
             branch = ids.decode_branch(entry.name) or entry.name
             one = Discarded(branch, moment_of(entry), _seq_of(fs, entry.path), str(entry.path))
+            if entry.when > limit:
+                waiting.append(msgspec.structs.replace(one, until=kept_until(entry, older_than_days)))
+                continue
             if entry.name in lacking:
                 kept.append(one)
                 continue
@@ -298,7 +309,7 @@ def empty(workspace: Workspace, *, older_than_days: int = KEPT_DAYS, dry_run: bo
                 _delete(workspace, entry)
             deleted.append(one)
         left = len(moves.in_trash(workspace)) - (len(deleted) if dry_run else 0)
-    return Emptied(tuple(deleted), tuple(kept), left)
+    return Emptied(tuple(deleted), tuple(kept), left, tuple(waiting))
 
 
 def _compact(at: str) -> str:
@@ -372,11 +383,11 @@ def moment_of(entry: TrashedStore) -> str:
     return f"{when[:4]}-{when[4:6]}-{when[6:8]} at {when[9:11]}:{when[11:13]}:{when[13:15]} UTC"
 
 
-def kept_until(entry: TrashedStore) -> str:
-    """Return the day after which ``empty`` deletes a store, unless it is given another age."""
+def kept_until(entry: TrashedStore, days: int = KEPT_DAYS) -> str:
+    """Return the day after which ``empty`` deletes a store that stays for so many days."""
     when = entry.when
     moved = f"{when[:4]}-{when[4:6]}-{when[6:11]}:{when[11:13]}:{when[13:]}"
-    return clock.days_before(moved, -KEPT_DAYS)[:10]
+    return clock.days_before(moved, -days)[:10]
 
 
 def remembered(workspace: Workspace, branch: str) -> str:

@@ -6,8 +6,8 @@ Of an entity: the records that did it, with their fields. Of what a write overwr
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ from kbcore.store.history.log import missing
 from kbcore.store.history.reach import first_record
 from kbcore.store.history.shown import Fields, node_fields
 from kbcore.store.history.touched import changes_of
+from kbcore.store.history.writers import bringers, changes_stating, said_of
 from kbcore.store.planning.findings import STATED, Overwritten, RecordedBy
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
@@ -47,6 +48,9 @@ class FieldWrite(msgspec.Struct, frozen=True):
     actor: str = ""
     message: str = ""
     is_deletion: bool = False
+    brought_by: str = ""
+    """The author of the record, where the writer's change came with it by a change file or by a merge."""
+    through: Literal["", "merge", "sync"] = ""
 
 
 def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
@@ -66,7 +70,7 @@ def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
         later = successor(view, key, changes[-1].seq, view.recorded_seq)
         if later and not later.removed:
             raise missing(view, key)
-        return [_written(view, changes[-1].seq, {}, is_deletion=True)]
+        return _written(view, changes[-1], {STATED: CLIENT}, is_deletion=True)
     now = nodes[0] if nodes else changes[-1].after
     if now is None:
         raise missing(view, key)
@@ -79,8 +83,11 @@ def authorship(view: View, key: str, field: str = "") -> list[FieldWrite]:
         found = _removers(changes, field)
     if field and not found:
         raise NotFound(f"{in_quotes(key)} has no {in_quotes(field)}.", hint=did_you_mean(field, fields))
-    seqs = sorted(found, reverse=True)
-    written = [_written(view, seq, {name: now.owners.get(name, CLIENT) for name in sorted(found[seq])}) for seq in seqs]
+    by_seq = {one.seq: one for one in changes}
+    written: list[FieldWrite] = []
+    for seq in sorted(found, reverse=True):
+        fields_here = {name: now.owners.get(name, CLIENT) for name in sorted(found[seq])}
+        written += _written(view, by_seq.get(seq) or Later(seq, key, None, None), fields_here)
     return written[:1] if field else written
 
 
@@ -113,10 +120,31 @@ def _removers(changes: list[Later[Any]], field: str) -> dict[int, set[str]]:
     return {}
 
 
-def _written(view: View, seq: int, fields: Mapping[str, str], *, is_deletion: bool = False) -> FieldWrite:
-    rows = view.rows("select written_at, actor, message from record where seq = ?", [seq])
-    at, actor, message = rows[0] if rows else ("", "", "")
-    return FieldWrite(seq, fields, at or "", actor or "", message or "", is_deletion)
+def _written(
+    view: View, change: Later[Any], fields: Mapping[str, str], *, is_deletion: bool = False
+) -> list[FieldWrite]:
+    """Return who set fields by a record: the writers of the changes that it brought, and its own author for the rest.
+
+    ``STATED`` among the fields is the element itself.
+    """
+    seq = change.seq
+    rows = view.rows("select written_at, actor, message, changes from record where seq = ?", [seq])
+    at, actor, message, moved = rows[0] if rows else ("", "", "", 0)
+    own = FieldWrite(seq, {} if is_deletion else fields, at or "", actor or "", message or "", is_deletion)
+    by = bringers(view, [seq]).get(seq) if moved else None
+    if by is None:
+        return [own]
+    element = change.after or change.before
+    key = element.id if element is not None else change.key
+    was = [change.after] if change.after is not None else []
+    behind = changes_stating(view, seq, {key: [*fields]}, was).get(key, {})
+    found = []
+    for one in sorted(dict.fromkeys(behind.values()), key=lambda one: (one.at, one.id), reverse=True):
+        these = {name: owner for name, owner in fields.items() if behind.get(name) == one}
+        these = {} if is_deletion else these
+        found.append(FieldWrite(seq, these, one.at, one.actor, one.message, is_deletion, by.actor, by.through))
+    rest = {name: owner for name, owner in fields.items() if name not in behind}
+    return [*found, *([msgspec.structs.replace(own, fields={} if is_deletion else rest)] if rest else [])]
 
 
 def written_json(view: View, one: FieldWrite) -> dict[str, Any]:
@@ -124,6 +152,7 @@ def written_json(view: View, one: FieldWrite) -> dict[str, Any]:
     if not one.seq:
         return {"before_seq": first_record(view), "fields": list(one.fields)}
     shown: dict[str, Any] = {"seq": one.seq, "at": one.at, "actor": one.actor}
+    shown |= {"through": one.through, "brought_by": one.brought_by} if one.through else {}
     shown |= {"message": one.message} if one.message else {}
     if one.is_deletion:
         return shown | {"deleted": True}
@@ -131,17 +160,12 @@ def written_json(view: View, one: FieldWrite) -> dict[str, Any]:
     return shown | {"fields": list(one.fields)} | ({"files": files} if files else {})
 
 
-def writer_of(view: View, seq: int) -> RecordedBy:
-    """Return who wrote the record at a seq."""
-    rows = view.rows("select actor from record where seq = ?", [seq])
-    return RecordedBy(seq, rows[0][0] or "") if rows else RecordedBy(seq)
-
-
 def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritten]) -> dict[str, dict[str, RecordedBy]]:
     """Return who set fields that are overwritten to what they are, by id and field, where it was another writer.
 
-    That is another actor, or the same one in another session: two windows of one agent have the same name. Another
-    version of the same program is not another actor, and a record without a session is of no other session. The last
+    Of what came by a change file or by a merge it is the writer of the change, not who brought it. Another writer is
+    another actor, or the same one in another session: two windows of one agent have the same name. Another version of
+    the same program is not another actor, and a record without a session is of no other session. The last
     ``_MOST_VERSIONS`` versions of an element are looked at, as far as history has them. Where a value is older than
     these, its writer has no name.
     """
@@ -151,9 +175,14 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
         for key, version in _past_versions(view, table, "id, version", keys):
             seqs[key].append(version)
     wanted = sorted({seq for each in seqs.values() for seq in each})
-    sql = "select seq, actor, session, source from record where seq in (select unnest(?::bigint[]))"
+    sql = "select seq, actor, session, source, changes from record where seq in (select unnest(?::bigint[]))"
     rows = view.rows(sql, [wanted])
-    writers = {seq: RecordedBy(seq, actor or "", session or "") for seq, actor, session, _ in rows}
+    brought = {row[0] for row in rows if row[4] and view.claims is not None}
+    # Who wrote what a record brought is looked up where it matters: until then it may be anybody.
+    writers = {
+        seq: RecordedBy(seq) if seq in brought else RecordedBy(seq, actor or "", session or "")
+        for seq, actor, session, *_ in rows
+    }
     by_sync = {row[0] for row in rows if row[3] == SYNC}
     certain = {
         key for key in overwritten if any(_if_other(writers.get(seq, RecordedBy(seq)), stamp) for seq in seqs[key])
@@ -164,15 +193,41 @@ def other_setters(view: View, stamp: Stamp, overwritten: Mapping[str, Overwritte
         for row in _past_versions(view, table, table.columns, keys):
             element = table.element(row)
             versions[element.id].append(element)
-    setters = {}
+    by_key = {}
     for key, found in versions.items():
         written = [(one, writers.get(one.version, RecordedBy(one.version))) for one in found]
-        by_field = {name: _if_other(_setter(written, name), stamp) for name in overwritten[key].fields}
-        # What no file states and a sync has written is a default: no writer set it.
-        by_field = {name: one for name, one in by_field.items() if one is None or one.seq not in by_sync}
+        by_key[key] = {name: _setter(written, name) for name in overwritten[key].fields}
+    true_writers = _true_writers(view, by_key, versions, brought) if brought else {}
+    setters = {}
+    for key, found_by in by_key.items():
+        true = true_writers.get(key, {})
+        # What no file states and a sync has written is a default, unless a change says it: no writer set it.
+        known = {name: true.get(name, one) for name, one in found_by.items() if name in true or one.seq not in by_sync}
+        by_field = {name: _if_other(one, stamp) for name, one in known.items()}
         if key in certain or (any(by_field.values()) and _has_other_writer(view, key, stamp)):
             setters[key] = {name: one for name, one in by_field.items() if one}
     return setters
+
+
+def _true_writers(
+    view: View,
+    by_key: Mapping[str, Mapping[str, RecordedBy]],
+    versions: Mapping[str, Sequence[Node | Link]],
+    brought: Collection[int],
+) -> dict[str, dict[str, RecordedBy]]:
+    """Return who wrote the changes that say what fields are, by element and field, of those that records brought."""
+    asked: dict[int, dict[str, list[str]]] = {}
+    for key, by_field in by_key.items():
+        for name, one in by_field.items():
+            if one.seq in brought:
+                asked.setdefault(one.seq, {}).setdefault(key, []).append(name)
+    by = bringers(view, asked)
+    found: dict[str, dict[str, RecordedBy]] = {}
+    for seq, elements in asked.items():
+        was = [one for key in elements for one in versions[key] if one.version == seq]
+        for key, changes in changes_stating(view, seq, elements, was).items():
+            found.setdefault(key, {}).update({name: said_of(one, seq, by[seq]) for name, one in changes.items()})
+    return found
 
 
 def _has_other_writer(view: View, key: str, stamp: Stamp) -> bool:

@@ -16,11 +16,11 @@ from kbcore.store.history import shown
 from kbcore.store.history.log import EVERYTHING, Selection
 from kbcore.store.history.reach import merge_base
 from kbcore.store.history.when import When
+from kbcore.store.history.writers import Writer, written_by
 from kbcore.view.history import (
     LINKS,
     NODES,
     Table,
-    changed_in,
     changes_between,
     changes_from,
     count_changed,
@@ -54,7 +54,7 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
     changes = joined(changes_between(view, low, high))
     if changed_by != EVERYTHING:
         between = msgspec.structs.replace(changed_by, since=When("", seq=low), until=When("", seq=high))
-        nodes_changed, links_changed = changed_in(view, between.seqs(view))
+        nodes_changed, links_changed = written_by(view, between.seqs(view), between.writer)
         changes = _limited_to(changes, nodes_changed | links_changed.keys())
     nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes)
     links = (_difference(LINKS, one, is_back=a > b) for one in changes.links)
@@ -79,12 +79,12 @@ def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:
     return Changes(nodes, tuple(filter(is_meant, changes.links)), changes.sources)
 
 
-def entities_of(view: View, seqs: Sequence[int]) -> set[str]:
-    """Return the ids of the entities that records changed, and of those at both ends of the edges that they changed.
+def entities_of(view: View, seqs: Sequence[int], writer: Writer) -> set[str]:
+    """Return the ids of the entities that a writer changed by records, and of those at both ends of the edges.
 
     Raises: ``HistoryPruned``.
     """
-    nodes, links = changed_in(view, seqs)
+    nodes, links = written_by(view, seqs, writer)
     return nodes | {end for ends in links.values() for end in ends}
 
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.errors import HistoryPruned, NotFound
+from kbcore.errors import HistoryPruned, NotFound, Problem
 from kbcore.ids import is_link_id
 from kbcore.model.graph import former_ids
-from kbcore.model.record import EPOCH, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
+from kbcore.model.record import EPOCH, MERGE, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN, ChangeOperation
 from kbcore.model.renames import joined
 from kbcore.model.state import Change
 from kbcore.query.former import called_again, successor
@@ -23,6 +23,7 @@ from kbcore.store.history import moment, shown
 from kbcore.store.history.reach import check_record, first_record, not_listed
 from kbcore.store.history.touched import changes_of
 from kbcore.store.history.when import When
+from kbcore.store.history.writers import Writer, came_with, known_writers, records_with
 from kbcore.store.planning.findings import edge_words
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import is_it, near_ones
@@ -42,11 +43,12 @@ from kbcore.view.view import View
 
 _COLUMNS = (
     "seq, changeset_id, written_at, clock, actor, source, message, repair, commit, session, "
-    "created, updated, deleted, renamed, edges"
+    "created, updated, deleted, renamed, edges, changes"
 )
 _MOST_CHANGES: Final = 100
 """Changes that came or went with a record, of which it is shown where they are from."""
 _AT_ONCE: Final = 1_000
+_MOST_ACTORS: Final = 1_000
 _TABLES: Final[tuple[Table[Any], ...]] = (NODES, LINKS, SOURCES)
 _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]] = {
     NODES.name: ("entity", shown.entity_change),
@@ -57,7 +59,10 @@ _SHOWN: Final[Mapping[str, tuple[str, Callable[[Change[Any]], dict[str, Any]]]]]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The filter of records; an empty member excludes none."""
+    """The filter of records; an empty member excludes none.
+
+    An actor and a session select the records with which changes of theirs came, too.
+    """
 
     actor: str = ""
     source: str = ""
@@ -68,7 +73,13 @@ class Selection(msgspec.Struct, frozen=True):
     until: When | None = None
     """Up to this point; of a time up to its last instant."""
     of_clients: bool = False
-    """Only records of clients: none of a sync, and none about the store itself."""
+    """Only records of clients and what they wrote: of a sync or a merge only those that brought changes of the writer,
+    and none about the store itself."""
+
+    @property
+    def writer(self) -> Writer:
+        """Return whose records these are, and whose changes that came with records of others."""
+        return Writer(self.actor, self.session)
 
     def bounds(self, view: View) -> tuple[int, int]:
         """Return the last seq before what is meant, and the last seq of it. Raises: as ``moment.after``."""
@@ -79,13 +90,20 @@ class Selection(msgspec.Struct, frozen=True):
         """Return the conditions of SQL for the table of records, with their parameters. Raises: as ``bounds``."""
         low, high = self.bounds(view)
         found, params = ["file <> ''", "seq > ?", "seq <= ?"], list[Any]([low, high])
+        own, own_params = list[str](), list[Any]()
         for column, wanted in (("actor", self.actor), ("session", self.session)):
             if wanted:
-                found.append(f"{column} = ?")
-                params.append(wanted)
+                own.append(f"{column} = ?")
+                own_params.append(wanted)
         if self.of_clients:
-            found.append("source not in (select unnest(?::varchar[]))")
-            params.append([SYNC, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION])
+            own.append("source not in (select unnest(?::varchar[]))")
+            own_params.append([SYNC, MERGE, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION])
+        brought = sorted(records_with(view, self.writer))
+        if brought:
+            own = [f"({' and '.join(own)} or seq in (select unnest(?::bigint[])))"]
+            own_params.append(brought)
+        found += own
+        params += own_params
         if self.source:
             found.append("(source = ? or starts_with(source, ?))")
             params += [self.source, f"{self.source}:"]
@@ -97,11 +115,24 @@ class Selection(msgspec.Struct, frozen=True):
         sql = f"select seq from record where {' and '.join(found)} order by seq"  # noqa: S608 - constants
         return [row[0] for row in view.rows(sql, params)]
 
+    def check_known(self, view: View) -> None:
+        """Refuse an actor or a session of whom nothing is in the branch. Raises: ``NotFound`` with one like it."""
+        known = known_writers(view) if self.writer else set()
+        for name, wanted, there in (
+            ("actor", self.actor, {actor for actor, _ in known}),
+            ("session", self.session, {session for _, session in known}),
+        ):
+            if wanted and wanted not in there:
+                hint = is_it(near_ones(wanted, sorted(there - {""})[:_MOST_ACTORS]))
+                hint = f"{hint} {kb('log')} shows who wrote what.".lstrip()
+                message = f"Nothing in this branch is by the {name} {in_quotes(wanted)}."
+                raise NotFound(message, hint=hint, details=[Problem(f"$.{name}", f"unknown_{name}", message, hint)])
+
     def near_actors(self, view: View) -> str:
         """Return a question for the actors that are like one of whom there is no record, "" where none is."""
         if not self.actor:
             return ""
-        actors = [row[0] for row in view.rows("select distinct actor from record order by actor limit 1000")]
+        actors = sorted({actor for actor, _ in known_writers(view)})[:_MOST_ACTORS]
         return is_it(near_ones(self.actor, actors)) if self.actor not in actors else ""
 
     def notes(self, view: View) -> list[str]:
@@ -149,7 +180,10 @@ def log(
     if limit is not None:
         sql += " limit ?"
         params.append(limit)
-    return [_record(row) for row in view.rows(sql, params)]
+    rows = view.rows(sql, params)
+    came = came_with(view, [row[0] for row in rows if row[-1]])
+    writers = {seq: sorted({one.actor for one in changes}) for seq, changes in came.items()}
+    return [_record(row) | ({"changes_by": writers[row[0]]} if row[0] in writers else {}) for row in rows]
 
 
 def seqs_about(view: View, key: str) -> list[int]:
@@ -220,7 +254,7 @@ def _removed(view: View, key: str, gone: int) -> NotFound:
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     seq, changeset_id, at, clock, actor, source, message, repair, commit, session, *counts = row
-    created, updated, deleted, renamed, edges = counts
+    created, updated, deleted, renamed, edges, _ = counts
     changed = {"created": created, "updated": updated, "deleted": deleted}
     found = {
         "seq": seq,

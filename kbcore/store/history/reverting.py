@@ -22,7 +22,8 @@ from kbcore.store.history.names import LastKey, RenamesSince, back
 from kbcore.store.history.shown import is_confirmed
 from kbcore.store.history.undo_plan import Restoration
 from kbcore.store.history.undo_units import RENAMED, Conflict, UndoneElement, undone_link, undone_node
-from kbcore.view.history import LINKS, NODES, Later, Table, changes_of, later_changes
+from kbcore.store.history.writers import Writer, changes_by
+from kbcore.view.history import LINKS, NODES, Later, Table, later_changes
 from kbcore.view.view import View
 
 _WORDS: Final = {NODES.name: "entities", LINKS.name: "edges"}
@@ -42,13 +43,14 @@ class _Against(NamedTuple):
         self.conflicts.update({(one.seq, one.key, one.field): one for one in conflicts})
 
 
-def reverted(view: View, seqs: Sequence[int], *, force: bool) -> Restoration:
+def reverted(view: View, seqs: Sequence[int], *, force: bool, writer: Writer = Writer()) -> Restoration:  # noqa: B008 - frozen
     """Return what undoing these records, newest first, comes to; ``force`` takes old values over newer ones.
 
     What was renamed since is undone under its present id. To undo a rename gives the earlier id back, and keeps what
-    was written since. Where it was renamed again that is a conflict, also with ``force``.
+    was written since. Where it was renamed again that is a conflict, also with ``force``. Of records that brought
+    changes, only those of ``writer`` are undone where one is named.
     """
-    changes = {seq: paired(one) for seq, one in changes_of(view, seqs).items()}
+    changes = {seq: paired(one) for seq, one in changes_by(view, seqs, writer).items()}
     names = RenamesSince(view, min(seqs) - 1)
     against = _Against({}, {})
     for seq, one in changes.items():

@@ -27,6 +27,7 @@ from kbcore.store.history.log import Selection
 from kbcore.store.history.reach import check_record, first_record
 from kbcore.store.history.reverting import reverted
 from kbcore.store.history.undo_plan import Restoration, operations, refuse, sentences, undone_already
+from kbcore.store.history.writers import Writer
 from kbcore.store.planning.definitions import missed
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Planner, Request
@@ -40,12 +41,16 @@ _MOST_NAMED: Final = 100
 
 
 class UndoOptions(msgspec.Struct, frozen=True):
-    """Options of an undo: why, the client's id for retries, a dry run, and whether old values replace newer ones."""
+    """Options of an undo: why, the client's id for retries, a dry run, and whether old values replace newer ones.
+
+    With ``writer``, only the writer's changes are undone of records that brought changes of others.
+    """
 
     message: str = ""
     changeset_id: str = ""
     dry_run: bool = False
     force: bool = False
+    writer: Writer = Writer()
 
 
 def revert(
@@ -66,7 +71,7 @@ def revert(
     """
     request = revert_request(seqs, options)
     refuse_redacted(workspace, branch, seqs)
-    plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, force=options.force)
+    plan = revert_planner(sorted(set(seqs), reverse=True), workspace.schema, force=options.force, writer=options.writer)
     return _commit(workspace, branch, author, request, _noted(plan, note), follows_head=follows_head)
 
 
@@ -90,7 +95,9 @@ def rollback(
 
 
 def records_of(view: View, selection: Selection) -> list[int]:
-    """Return the selected records that clients wrote, to undo them as one; what a sync recorded is undone in files.
+    """Return the selected records that clients wrote, to undo them as one, and those that brought changes of theirs.
+
+    What a sync recorded of documents is undone in files.
 
     Raises: ``NotFound`` where there is none; ``LimitExceeded``; as ``Selection.bounds``.
     """
@@ -144,7 +151,9 @@ def revert_request(seqs: Sequence[int], options: UndoOptions) -> Request:
             "No record is named.", hint=f"Name the seq of each record to revert; {kb('log', lead='see')}."
         )
     message = options.message or f"revert {some_of([*map(str, ordered)], _MOST_NAMED)}"
-    return _request("revert", {"seqs": ordered, "force": options.force}, message, options)
+    by = options.writer
+    named = {"actor": by.actor, "session": by.session} if by else {}
+    return _request("revert", {"seqs": ordered, "force": options.force, **named}, message, options)
 
 
 def rollback_request(to_seq: int, options: UndoOptions) -> Request:
@@ -187,18 +196,23 @@ def _commit(
 
 
 def revert_planner(
-    seqs: Sequence[int], schema: Schema, *, force: bool = False, restored: Collection[str] = ()
+    seqs: Sequence[int],
+    schema: Schema,
+    *,
+    force: bool = False,
+    restored: Collection[str] = (),
+    writer: Writer = Writer(),  # noqa: B008 - frozen
 ) -> Planner:
     """Return the function that plans the revert of records; the newest is undone first.
 
-    ``restored`` are files that become again as they were before the records.
+    ``restored`` are files that become again as they were before the records; ``writer`` is as in ``UndoOptions``.
     """
 
     def plan(view: View, stamp: Stamp) -> Draft:
         for seq in seqs:
             check_record(view, seq)
         with gc_pause.paused():
-            found = reverted(view, sorted(set(seqs), reverse=True), force=force)
+            found = reverted(view, sorted(set(seqs), reverse=True), force=force, writer=writer)
             way = operations(view, found, stamp, view.schema(schema), min(seqs))
         if force:
             refuse(seqs, found, [], [])

@@ -43,8 +43,10 @@ _UNITS: Final[Mapping[str, dt.timedelta]] = {
     "week": dt.timedelta(weeks=1),
 }
 _MONTHS: Final = {"month": 1, "year": 12}
+_SHORT: Final = {"h": "hour", "min": "minute", "s": "second", "d": "day", "w": "week"}
+"""Short forms of units, as in `2h ago`."""
 _NAMES: Final = "|".join([*_UNITS, *_MONTHS])
-_AGO: Final = re.compile(rf"(a|an|one|[0-9]{{1,6}}) ({_NAMES})s? ago")
+_AGO: Final = re.compile(rf"(?:(a|an|one|[0-9]{{1,6}}) ({_NAMES})s?|([0-9]{{1,6}}) ?({'|'.join(_SHORT)})) ago")
 _LAST: Final = re.compile(r"last (week|month|year)")
 _DAYS: Final = tuple(name.lower() for name in calendar.day_name)
 _GAPS: Final = re.compile(r"[\s._]+")
@@ -95,15 +97,24 @@ def when_of(text: str, *, now: str = "", is_local: bool = False) -> When | None:
     word = text.strip()
     if is_seq(word):
         return When(text, seq=int(word))
-    span = None
-    if len(word) <= MAX_CHARS:
-        # What lies outside of the years that a record can have is no time.
-        with contextlib.suppress(OverflowError, ValueError, OSError):
-            span = _written(_ZONE.sub(r"\1", word), is_local=is_local) or _in_words(word, now, is_local=is_local)
+    span = span_meant(text, now=now, is_local=is_local)
     if span is None:
         return None
     begin, end = span
     return When(text, begin=begin, end=end, is_future=bool(now) and begin > now)
+
+
+def span_meant(text: str, *, now: str = "", is_local: bool = False) -> tuple[str, str] | None:
+    """Return the first instant of the time that a text means and the first one after it; None where it is no time.
+
+    ``now`` and ``is_local`` are as in ``when_of``.
+    """
+    word = text.strip()
+    if len(word) <= MAX_CHARS:
+        # What lies outside of the years that a record can have is no time.
+        with contextlib.suppress(OverflowError, ValueError, OSError):
+            return _written(_ZONE.sub(r"\1", word), is_local=is_local) or _in_words(word, now, is_local=is_local)
+    return None
 
 
 def point_in(workspace: Workspace, branch: str, text: str, *, is_local: bool = False) -> When:
@@ -209,7 +220,9 @@ def _in_words(word: str, now: str, *, is_local: bool) -> tuple[str, str] | None:
 
 def _counted(ago: re.Match[str] | None) -> tuple[int, str]:
     """Return how many of which unit ``2 hours ago`` has."""
-    count, unit = ago.groups() if ago else ("0", "second")
+    if ago and ago[4]:
+        return int(ago[3]), _SHORT[ago[4]]
+    count, unit = ago.groups()[:2] if ago else ("0", "second")
     return (int(count) if count.isdecimal() else 1), unit
 
 

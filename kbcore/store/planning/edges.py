@@ -27,14 +27,14 @@ def plan_edge(found: PlanBuilder, item: EdgeWrite) -> None:
     old = found.state.links.get(item.id)
     is_there = old is not None and old.is_resolved
     if old and is_there and item.mode == "create":
-        made = found.around.writer(old.created_seq).words()
+        made = found.around.writer(old.created_seq, old.id).words()
         message = f"The edge {edge_words(item)} exists already, created {made}."
         hint = "Leave it out; to change its values, send it as an update."
         found.wrong(item.path, "exists", message, hint, subject=item.id)
         return
     if not is_there and item.mode == "update":
         seq = found.around.gone.get(item.id)
-        removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
+        removed = f"; it was removed {found.around.writer(seq, item.id).words()}" if seq else ""
         hint = 'To create it, use the mode "create" or "upsert".'
         message = f"There is no edge {edge_words(item)}{removed}."
         found.wrong(item.path, "not_found", message, hint, subject=item.id)

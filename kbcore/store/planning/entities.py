@@ -134,7 +134,7 @@ def _keep_former_ids(
 
 def _refuse_existing(found: PlanBuilder, item: EntityWrite, old: Node) -> None:
     """Note that an entity which is to be created exists already, and who created it."""
-    made = found.around.writer(old.created_seq).words()
+    made = found.around.writer(old.created_seq, old.id).words()
     file = f", and {in_quotes(old.path)} states it" if old.path else ""
     title = f" {in_quotes(shortened(str(old.fields['title']), _MAX_TITLE_CHARS))}" if old.fields.get("title") else ""
     called = found.around.called(old.type)
@@ -155,7 +155,7 @@ def _refuse_missing(found: PlanBuilder, item: EntityWrite) -> None:
     found.doubtful.add(item.id)
     seq = found.around.gone.get(item.id)
     now = found.around.later(item.id) if seq else ""
-    removed = f"; it was removed {found.around.writer(seq).words()}" if seq else ""
+    removed = f"; it was removed {found.around.writer(seq, item.id).words()}" if seq else ""
     removed = f"; it was renamed to {in_quotes(now)}" if now else removed
     hint = f'{found.hint_for_id(item.id)}To create it, use the mode "create" or "upsert".'
     message = f"There is no entity {in_quotes(item.id)}{removed}."

@@ -69,19 +69,23 @@ class Users(msgspec.Struct, frozen=True):
 class RecordedBy(msgspec.Struct, frozen=True):
     """The author of the record at a seq; ``actor`` is "" where it is not known who did, at this seq or earlier.
 
-    ``session`` is set where that alone distinguishes this writer from the one who asks.
+    ``session`` is set where that alone distinguishes this writer from the one who asks. Of what came by a change file
+    or by a merge of stores, ``actor`` is the writer of the change, and ``brought_by`` is the author of the record.
     """
 
     seq: int
     actor: str = ""
     session: str = ""
+    brought_by: str = ""
+    through: Literal["", "merge", "sync"] = ""
 
     def words(self) -> str:
         """Return the writer as part of a sentence."""
         if not self.actor:
             return f"at seq {self.seq} or earlier"
         session = f" in session {in_quotes(self.session)}" if self.session else ""
-        return f"by {in_quotes(self.actor)}{session} at seq {self.seq}"
+        way = f" through the {self.through} of {in_quotes(self.brought_by)}" if self.through else ""
+        return f"by {in_quotes(self.actor)}{session}{way} at seq {self.seq}"
 
 
 WHOLE_EXPORT: Final = (
@@ -133,8 +137,8 @@ class PlanContext(msgspec.Struct, frozen=True):
     """Returns the entity that each of these ids names, or named before."""
     users: Callable[[str, str, Collection[str]], Users] = lambda *_: Users()
     """Returns what else than these elements uses what a definition of this type and name defines."""
-    writer: Callable[[int], RecordedBy] = RecordedBy
-    """Returns who wrote the record at a seq."""
+    writer: Callable[[int, str], RecordedBy] = lambda seq, _: RecordedBy(seq)
+    """Returns who created or removed the element with an id, by the record at a seq that did."""
     setters: Callable[[Mapping[str, Overwritten]], Mapping[str, Mapping[str, RecordedBy]]] = lambda _: {}
     """Returns who set fields that are overwritten to what they are, by id and field, where it was another actor, or
     another session of the same one."""

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from kbcli import hooks
+from kbcore.errors import InvalidQuery
 from kbcore.remedies import Command, parts_of
 from tests.support.repository.hooks import (
     EVENTS,
@@ -162,11 +163,13 @@ def test_a_hooks_path_of_the_user_s_own_is_neither_replaced_nor_unset(root):
     (root / "other").mkdir()
     git(root, "config", "core.hooksPath", "other")
     folder = root / "tools" / "hooks"
-    result = install(root, hooks_path=folder)[0]
-    assert (result.state, result.note) == ("ignored", "")
-    assert str(root / "other") in result.hint
+    with pytest.raises(InvalidQuery) as refused:
+        install(root, hooks_path=folder)
+    assert "core.hooksPath is 'other'" in refused.value.message
+    assert str(root / "other") in refused.value.hint
+    assert not folder.exists()
     git(root, "config", "core.hooksPath", "tools/hooks")
-    assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "kept")
+    assert outcome(install(root, hooks_path=folder))[0] == ("post-checkout", "active", "created")
     assert uninstall(root, hooks_path=folder)[0].action == "deleted"
     assert git(root, "config", "core.hooksPath") == "tools/hooks"
 

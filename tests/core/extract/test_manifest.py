@@ -279,3 +279,9 @@ def test_a_repeated_id_is_a_fault_of_that_id_alone():
     facts = extract("symbols:\n- {id: a, title: A}\n- {id: g, title: One}\n- {id: g, title: Two}\n")
     assert [(one.code, one.id) for one in facts.problems if one.severity == "error"] == [("repeated_id", "g")]
     assert (facts.held_back, facts.unidentified) == (("g",), ("Two",))
+
+
+def test_a_key_that_is_twice_in_one_line_names_the_line_once():
+    [problem] = extract("symbols:\n  - {id: a, kind: x, kind: y}\n").problems
+    assert problem.message == "`kind` is there twice: both in line 2"
+    assert problem.hint.startswith("Keep one of the two; ")

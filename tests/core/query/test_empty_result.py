@@ -128,7 +128,7 @@ def test_a_value_that_no_entity_has_in_a_field_gets_those_that_are_near(valued, 
             {"where": "file~requirements/p"},
             "the 'file' 'requirements/p'. Did you mean the condition `path~requirements/p`?",
         ),
-        ({"where": "file=docs/other.md"}, ""),
+        ({"where": "file=docs/other.md"}, "Nothing has the field 'file'."),
         ({"where": "priority=could,may"}, "the 'priority' 'could,may'."),
     ],
 )
@@ -226,3 +226,30 @@ def test_beside_a_text_only_what_nothing_has_is_named(filled):
 )
 def test_near_ids_are_those_that_differ_least_and_zeros_do_not_count(filled, word, near):
     assert near_ids(filled.view().rows, word) == near
+
+
+def test_a_condition_on_tags_or_on_the_id_names_what_is_near(filled):
+    [tagged] = filters(filled, where=((Condition("tags", "auht"),),))
+    assert (tagged.lacking(), tagged.near) == ("Nothing has the 'tags' 'auht'. Did you mean 'auth'?", ("auth",))
+    [named] = filters(filled, where=((Condition("id", "REQ-01"),),))
+    assert named.lacking() == "There is no 'REQ-01'. Did you mean 'REQ-001'?"
+
+
+def test_several_ids_in_one_name_the_condition_that_was_meant(filled):
+    [several] = filters(filled, ids=("REQ-001,REQ-002",))
+    assert several.instead == "id=REQ-001 OR id=REQ-002"
+    view = filled.view()
+    [said, _] = unknown_ids(view, query.check(Query(ids=("REQ-001,REQ-002", "TEST-1", "X")), CORE))
+    assert "`id=REQ-001 OR id=REQ-002`" in said
+
+
+def test_a_field_that_nothing_has_is_said_with_those_like_it(filled):
+    filled.apply(entities=[{"id": "TEST-1", "attributes": {"severitty": "high"}}])
+    [alone] = filters(filled, where=((Condition("severity", "high"),),))
+    assert alone.lacking() == "Nothing has the field 'severity'. Did you mean 'severitty'?"
+
+
+@pytest.mark.parametrize("text", ['title~"OR"', 'title="this OR that"', 'title="=x"', 'title=" x"'])
+def test_a_condition_is_quoted_as_it_was_typed(text):
+    [asked] = query.parse_where(text)
+    assert asked.as_text() == text

@@ -386,3 +386,11 @@ def test_where_a_text_has_a_name_as_it_was_asked_for_its_parts_alone_are_no_hits
     assert shown("e-mail users", "K-1") == "Send, e.g. once, an «e-mail» to all «users»."
     assert shown("read-only", "K-3") == "A user reads the «read-only» page only once."
     assert shown("read only", "K-3") == "A user «reads» the «read-only» page «only» once."
+
+
+def test_a_long_question_of_which_a_few_words_are_known_finds_the_best_partial_matches(project):
+    question = "session ends members passkey quorum frobnicate zymurgy latency throughput gizmo widget sprocket gadget"
+    page = ask(project, question)
+    assert page.entities
+    assert page.found.is_partial
+    assert "these are the best partial matches" in " ".join(page.found.sentences(page.total))

@@ -81,10 +81,12 @@ def test_the_files_of_an_extractor_that_cannot_be_used_are_kept(
     assert [bool(project.node(key)) for key in "ABCD"] == [True, True, True, False]
     assert {one.path for one in project.view().sources(["TODO", "TODO2"]) if not one.is_ok} == {"TODO"}
     [said] = run_checks(project.workspace(), project.view(), branch="main", only=["unreadable-source"]).violations
-    assert (said.id, said.hint.partition(".")[0]) == (
-        "TODO",
-        "Run `kb sync` to see whether the extractor 'todos' can be used here",
-    )
+    if fault == "uninstalled":
+        assert (said.id, said.severity, said.code, said.values) == ("TODO", "warning", code, ("todos",))
+        assert "Install the package that brings it" in said.hint
+    else:
+        ways = "Run `kb sync` to see whether the extractor 'todos' can be used here"
+        assert (said.id, said.severity, said.hint.partition(".")[0]) == ("TODO", "error", ways)
     reported = faults(project.sync(), {}, None).lines
     assert any("extractor 'todos'" in one.text for one in reported)
     answer = project.sync()
@@ -122,7 +124,16 @@ def test_feature_files_are_kept_while_their_package_is_missing(
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "gherkin", None)
         changed = {"a.feature": FEATURE[:40], "b.feature": FEATURE.replace("S-", "T-"), DOCUMENT: None}
-        assert codes(project, changed) == ["missing_package"]
+        answer = project.sync(changed)
+        [(_, first)] = answer.problems
+        assert (first.code, first.severity) == ("missing_package", "warning")
+        assert first.message.endswith("Not read: a.feature, b.feature."), first
+        [(_, again)] = project.sync().problems
+        assert "Not read" not in again.message
+        found = run_checks(project.workspace(), project.view(), branch="main", only=["unreadable-source"]).violations
+        assert {(one.severity, one.code, one.hint.partition(",")[0]) for one in found} == {
+            ("warning", "missing_package", 'Install it with `pip install "kb-memory[gherkin]"`')
+        }
         assert [bool(project.node(key)) for key in ("S-1", "S-2", "T-1", "REQ-1")] == [True, True, False, False]
     project.sync()
     assert [bool(project.node(key)) for key in ("S-1", "S-2", "T-1")] == [True, False, True]
@@ -156,3 +167,15 @@ def test_documents_of_a_commit_are_kept_as_well(project: Project, packages: Call
     assert [one.path for one in found.read] == ["TODO"]
     assert not found.read[0].facts.is_complete
     assert found.gone == []
+
+
+def test_the_same_unknown_type_in_several_files_is_one_entry(project: Project) -> None:
+    from kbcore.checks.grouping import grouped
+
+    files = {f"docs/requirements/{n}.md": req(f"REQ-{n}", type="nonsense") for n in range(1, 8)}
+    files |= {f"docs/requirements/x{n}.md": req(f"X-{n}", type="rubbish") for n in range(1, 4)}
+    project.sync(files)
+    found = run_checks(project.workspace(), project.view(), branch="main", only=["unreadable-source"]).violations
+    assert {one.values for one in found if one.code == "unknown_type"} == {("nonsense",), ("rubbish",)}
+    [group] = grouped(found)
+    assert [1 + len(one.others) for one in group.shown] == [7, 3]

@@ -30,7 +30,7 @@ def graph(kip: Kip) -> dict[str, Any]:
     made = prepared(kip.project.view(), kip.schema()).vocabulary
     core = {one.id: element_json(one, made.names) for one in (*made.nodes, *made.links)}
     return {
-        key: {**one, "metadata": {k: v for k, v in without_stamps(one["metadata"]).items() if k != "_merged_from"}}
+        key: {**one, "metadata": without_stamps(one["metadata"])}
         for key, one in kip.shown().items()
         if key not in core or not is_restated(one, core[key])
     }

@@ -1,0 +1,140 @@
+"""Who wrote a fact that came by a change file or by ``kb merge``: the writer of the change, not who brought it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.repository.repos import git
+
+SYMBOL = {"type": "symbol", "title": "One", "status": "active"}
+RELATES = {"type": "relates_to", "kind": "see", "from": "S-2", "to": "S-1"}
+
+
+def apply(kb, *entities, edges=(), **more):
+    return kb("apply", "-", stdin=json.dumps({"entities": list(entities), "edges": list(edges), **more}))
+
+
+def wrote(kb, *entities, **more):
+    ran = apply(kb, *entities, **more)
+    assert ran.status == 0, ran
+
+
+def logged(kb, *words):
+    return [one["seq"] for one in kb("log", *words, "--json").json["records"]]
+
+
+@pytest.fixture(params=["merge", "sync"])
+def brought(kb, synced, user, request):
+    """Ann brought what bob and carol wrote on another branch, and says how; she wrote S-1 herself."""
+    user.setenv("KB_ACTOR", "ann")
+    apply(kb, {"id": "S-1", **SYMBOL, "owner": "ann"})
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("branch", "ensure")
+    user.setenv("KB_ACTOR", "bob")
+    user.setenv("KB_SESSION", "bobs")
+    wrote(kb, {"id": "S-1", "title": "Two"}, {"id": "S-2", **SYMBOL}, edges=[RELATES], message="Seen in the code")
+    user.setenv("KB_ACTOR", "carol")
+    user.setenv("KB_SESSION", "carols")
+    wrote(kb, {"id": "S-1", "owner": "carol"}, {"id": "S-3", **SYMBOL, "title": "Three", "status": "lost"})
+    user.setenv("KB_ACTOR", "ann")
+    user.delenv("KB_SESSION")
+    if request.param == "sync":
+        kb("share")
+        git(synced, "add", "-A")
+        git(synced, "commit", "-q", "-m", "What was learnt")
+    git(synced, "switch", "-q", "main")
+    if request.param == "sync":
+        git(synced, "merge", "-q", "topic")
+        assert kb("sync").status == 0
+    else:
+        assert kb("merge", "topic").status == 0
+    return request.param
+
+
+def test_who_overwrites_it_is_warned_with_its_writer(kb, brought):
+    written = apply(kb, {"id": "S-1", "title": "Three", "owner": "eve"})
+
+    way = f'through the {brought} of "ann" at seq 3'
+    for said in (f"`title` was \"Two\", set by 'bob' {way}", f"`owner` was \"carol\", set by 'carol' {way}"):
+        assert said.replace('"', "'") in written.err.replace('"', "'")
+
+
+def test_its_writer_is_not_warned(kb, brought, user):
+    user.setenv("KB_ACTOR", "bob")
+    written = apply(kb, {"id": "S-1", "title": "Three"})
+    assert "overwrites" not in written.err
+
+
+def test_who_deletes_it_is_warned_with_its_writer(kb, brought):
+    written = kb("delete", "S-2", "--cascade")
+    assert f"by 'bob' through the {brought} of 'ann' at seq 3" in written.err.replace('"', "'")
+
+
+def test_who_would_create_it_again_is_told_its_writer(kb, brought):
+    written = apply(kb, {"id": "S-2", **SYMBOL, "create": True})
+    assert f"created by 'bob' through the {brought} of 'ann' at seq 3" in written.err.replace('"', "'")
+    edge = apply(kb, edges=[{**RELATES, "create": True}])
+    assert f"created by 'bob' through the {brought} of 'ann' at seq 3" in edge.err.replace('"', "'")
+
+
+def test_the_log_of_an_actor_or_a_session_has_the_records_with_which_changes_came(kb, brought):
+    assert logged(kb, "--actor", "bob") == logged(kb, "--session", "carols") == [3]
+    assert logged(kb, "--actor", "bob", "--session", "carols") == []
+    assert logged(kb, "--actor", "ann") == [3, 2]
+    [record] = kb("log", "--actor", "bob", "--json").json["records"]
+    assert (record["actor"], record["changes_by"]) == ("ann", ["bob", "carol"])
+    assert "Changes of: bob, carol" in kb("log", "--actor", "bob").out
+    assert "bob" in kb("log", "--actor", "bop").err
+
+
+def test_a_check_since_a_point_charges_the_writer(kb, brought):
+    def found(*words):
+        return {one["id"] for one in kb("check", "--since", "2", *words, "--json").json["violations"]}
+
+    assert "S-3" in found("--actor", "carol")
+    assert "S-3" in found("--session", "carols")
+    assert "S-3" not in found("--actor", "bob") | found("--actor", "ann")
+
+
+def test_a_diff_by_an_actor_has_what_the_actor_wrote(kb, brought):
+    found = kb("diff", "2", "3", "--actor", "bob", "--json").json
+    assert {one["id"] for one in found["entities"]} == {"S-1", "S-2"}
+    assert len(found["edges"]) == 1
+    assert not kb("diff", "2", "3", "--actor", "ann", "--json").json["edges"]
+
+
+def test_a_revert_by_actor_undoes_what_the_actor_wrote_and_no_more(kb, brought):
+    undone = kb("revert", "--actor", "bob")
+
+    assert undone.status == 0, undone
+    entities = {one["id"]: one for one in kb("query", "symbol", "--json").json["entities"]}
+    assert entities.keys() == {"S-1", "S-3"}
+    assert (entities["S-1"]["title"], entities["S-1"]["owner"]) == ("One", "carol")
+    assert kb("verify").status == 0
+
+
+def test_a_revert_of_who_brought_it_leaves_the_changes_of_others(kb, brought):
+    undone = kb("revert", "--actor", "ann", "--since", "2")
+    assert "No record of a client is selected" in undone.err
+
+
+def test_a_change_that_is_committed_later_came_once(kb, synced, user):
+    user.setenv("KB_ACTOR", "ann")
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("branch", "ensure")
+    user.setenv("KB_ACTOR", "bob")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "What was learnt")
+    user.setenv("KB_ACTOR", "ann")
+    git(synced, "switch", "-q", "main")
+    git(synced, "merge", "-q", "--squash", "topic")
+    kb("sync")
+    git(synced, "commit", "-q", "-m", "Squashed")
+    kb("sync")
+
+    assert logged(kb)[0] == 3
+    assert logged(kb, "--actor", "bob") == [2]
