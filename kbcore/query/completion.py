@@ -61,12 +61,17 @@ def statuses(view: View, typed: str, *, type: str = "", most: int) -> Likely:  #
 
 
 def actors(view: View, typed: str, *, most: int) -> Likely:
-    """Return actors whose names hold what was typed, whoever wrote last first."""
+    """Return actors whose names hold what was typed, whoever wrote last first; then those of shared changes alone."""
     sql = """
         select actor, count(*) over () from record where file <> '' and contains(lower(actor), lower(?))
         group by actor order by max(seq) desc limit ?
     """
-    return _likely(view, sql, [typed, most])
+    found = _likely(view, sql, [typed, most])
+    if view.claims is None or view.rows("select exists (from record where changes > 0)") != [(True,)]:
+        return found
+    recorded = {actor for (actor,) in view.rows("select distinct actor from record")}
+    others = {actor for actor, _ in view.claims().writers() if typed.lower() in actor.lower()} - recorded
+    return Likely((*found.values, *sorted(others))[:most], found.total + len(others))
 
 
 def seqs(view: View, typed: str, *, actor: str = "", most: int) -> Likely:

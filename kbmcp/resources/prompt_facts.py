@@ -179,7 +179,7 @@ def _cut(shown: Payload, call: Call) -> Payload:
     return fit(brief, [("edges", brief)], ENTITY_CHARS - 100) | {"note": in_tool_words(note, is_dotted=call.is_dotted)}
 
 
-_COUNT: Final = "select count(*) from record where file <> '' and seq > ? and ? in ('', actor)"
+_COUNT: Final = "select count(*) from record where file <> '' and seq > ?"
 
 
 def _query(call: Call, **arguments: Any) -> Payload:
@@ -209,12 +209,16 @@ def _violations(call: Call, ids: list[str]) -> Payload:
 def _records(view: View, since: int | None, actor: str) -> Payload:
     from kbcore.query import completion
     from kbcore.store.history.log import Selection, log
+    from kbcore.store.history.when import When
 
     found = log(view, Selection(actor=actor), limit=_RECORDS if since is None else _ROWS)
     if actor and not found:
         near = did_you_mean(actor, completion.actors(view, "", most=_ACTORS).values)
         raise NotFound(f"{in_quotes(actor)} has written no record here.", hint=near)
-    total = view.rows(_COUNT, [since or 0, actor])[0][0]
+    if actor:
+        total = len(Selection(actor=actor, since=When("", seq=since or 0)).seqs(view))
+    else:
+        total = view.rows(_COUNT, [since or 0])[0][0]
     return {"records": [record for record in found if record["seq"] > (since or 0)], "records_total": total}
 
 

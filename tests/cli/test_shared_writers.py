@@ -138,3 +138,29 @@ def test_a_change_that_is_committed_later_came_once(kb, synced, user):
 
     assert logged(kb)[0] == 3
     assert logged(kb, "--actor", "bob") == [2]
+
+
+def test_what_is_shown_again_when_a_change_goes_is_of_its_own_writer(kb, synced, user):
+    user.setenv("KB_ACTOR", "ann")
+    wrote(kb, {"id": "S-1", **SYMBOL})
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "Documents")
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("branch", "ensure")
+    user.setenv("KB_ACTOR", "bob")
+    wrote(kb, {"id": "S-1", "title": "Two"})
+    kb("share", "--actor", "bob")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "What was learnt")
+    user.setenv("KB_ACTOR", "carol")
+    git(synced, "switch", "-q", "main")
+    git(synced, "merge", "-q", "topic")
+    kb("sync")
+    git(synced, "reset", "-q", "--hard", "HEAD~1")
+    kb("sync")
+    found = kb("query", "--id", "S-1", "--json").json["entities"]
+    assert [one["title"] for one in found] == ["One"], (found, kb("log").out)
+
+    written = apply(kb, {"id": "S-1", "title": "Three"})
+
+    assert "was 'One', set by 'ann' through the sync of 'carol'" in written.err.replace('"', "'"), written

@@ -120,3 +120,17 @@ def test_a_check_by_an_actor_names_the_actor_and_refuses_an_unknown_one(project)
         refused = found.refused("kb_check", since=2, actor="bop")
         assert "'bob'" in str(refused), refused
         assert found.refused("kb_check", actor="bob")["details"][0]["path"] == "$.actor"
+
+
+def test_kip_warns_with_the_writer_of_what_it_overwrites(project):
+    project.switch("topic", create=True)
+    bob = msgspec.structs.replace(AUTHOR, actor="bob")
+    person = {"id": "Person:p", "type": "Person", "name": "p", "title": "P", "attributes": {"role": "lead"}}
+    project.apply(entities=[person], author=bob)
+    project.switch("main")
+    merge(project.workspace(), "main", "topic", AUTHOR)
+    command = 'UPSERT { CONCEPT ?p { {type: "Person", name: "p"} SET ATTRIBUTES { role: "dev" } } }'
+    with agent(project.root, "--toolsets", "core,kip") as found:
+        answer = found.result("execute_kip", {"command": command})
+    said = json.loads(answer.content[1].text)["note"]
+    assert f"set by 'bob' through the merge of '{AUTHOR.actor}' at seq 2" in said
