@@ -7,6 +7,8 @@ import sqlite3
 
 import pytest
 
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import SELF, Change, Create, EntityRef, SetField, identified
 from tests.support.processes.cli import write
 from tests.support.repository.places import caches_at
 from tests.support.repository.repos import commit_files, git
@@ -237,3 +239,23 @@ def test_the_status_counts_contested_fields(kb, synced, apply):
     assert "2 fields are contested: `kb resolve` lists and settles them." in kb("status").out
     found = kb("status", "--json").json["sharing"]
     assert (found["mode"], found["unshared"], found["contested"]) == ("off", 0, 2)
+
+
+def test_a_file_with_what_no_client_can_say_is_refused_and_the_branch_stays_usable(kb, synced):
+    claims = (Create("X-1"), SetField(EntityRef("X-1", (SELF,)), "tags", now="x", salt="s" * 16))
+    change = identified(Change("", "2026-11-01T10:00:00.000000Z", "eve", "kb/x", claims))
+    data = change_file.encode([change])
+    place = synced / ".kb" / "changes" / change_file.path_of([change], data)
+    place.parent.mkdir(parents=True)
+    place.write_bytes(data)
+
+    assert kb("sync").status == 0
+
+    found = kb("check", "--json").json["violations"]
+    assert any(
+        "no client can say this" in one["message"] for one in found if one["source"] == f"{place.relative_to(synced)}"
+    )
+    assert kb("query", "--id", "X-1", "--json").json["entities"] == []
+    place.unlink()
+    assert kb("sync").status == 0
+    assert "no client can say" not in kb("check").out

@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.model.claims.change import FORMAT, ID_CHARS, SUFFIX, Change, Claim, identified, union
+from kbcore.model.claims.claim_check import claim_fault
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import has_unsafe, in_quotes
 from kbcore.text.problems import FileProblem
@@ -29,6 +30,8 @@ _DIGEST_CHARS: Final = 8
 _MONTH_CHARS: Final = 7
 _PACK: Final = "pack-"
 """The names of packs begin so; other change files are in a folder of their month."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
+"""The spelling of a time in a change: with a time zone of the reader's, the name of the file would differ."""
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
 """What may be a character that is not seen, where the rest of a file has none: all others are written as they are."""
@@ -44,6 +47,7 @@ _UNFILTERED: Final = (
     f"Put the line `{ATTRIBUTES}` into .kb/.gitattributes, after those that set a filter, and commit the file again as "
     "its writer has it."
 )
+_NOT_OURS: Final = "KB writes no such claim: remove the file, and tell whoever committed it."
 _RESTORE: Final = "Bring back the file as it was committed; KB never edits one."
 
 
@@ -229,6 +233,7 @@ def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
         raise _RefusedError(number, "not_canonical", "the line is not as KB writes it")
     if has_unsafe(text) or _ESCAPED.search(text):
         _check_text(changes, are_packed=is_pack(path))
+    _check_claims(changes, are_packed=is_pack(path))
     if path != expected:
         message = f"the name is not that of the content, which is {in_quotes(expected)}"
         raise _RefusedError(0, "wrong_name", message)
@@ -356,11 +361,26 @@ def _refuse_json(line: int, error: Exception) -> NoReturn:
 
 def _check_id(change: Change, line: int) -> None:
     try:
-        _milliseconds(change.at)
-    except ValueError as error:
-        raise _RefusedError(line, "not_canonical", f"{in_quotes(change.at)} is no time") from error
+        is_time = _TIME.fullmatch(change.at) is not None and _milliseconds(change.at) >= 0
+    except ValueError:
+        is_time = False
+    if not is_time:
+        raise _RefusedError(line, "not_canonical", f"{in_quotes(change.at[:60])} is no time in UTC")
     if identified(change).id != change.id:
         raise _RefusedError(line, "wrong_id", "the change does not say what it said when it got its id")
+
+
+def _check_claims(changes: Sequence[Change], *, are_packed: bool) -> None:
+    """Refuse claims that no client can have made: the database has no place for what they say."""
+    line = 0
+    for number, change in enumerate(changes, start=1):
+        line += 1
+        for claim in change.claims:
+            line += 1
+            fault = claim_fault(claim)
+            if fault:
+                place = number if are_packed else line
+                raise _RefusedError(place, "impossible", f"no client can say this: {fault}", _NOT_OURS)
 
 
 def _check_text(changes: Sequence[Change], *, are_packed: bool) -> None:

@@ -30,6 +30,7 @@ from kbcore.model.claims.fold import ABSENT, Documents, Field, FoldedClaims, fol
 IDS: Final = ("A", "B", "C")
 FIELDS: Final = ("title", "attributes.k")
 VALUES: Final = ("x", "y", 1, 1.0, True, None, {"a": [1]})
+TITLES: Final = ("x", "y", "1")
 MEMBERS: Final = ("red", "blue")
 MOVES: Final = ("merge", "pick", "drop", "drop_all_of")
 WRITES: Final = (
@@ -136,7 +137,7 @@ def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str
     if what == "create":
         key = _one_of(IDS, first)
         new = EntityRef(key, (SELF,))
-        title = SetField(new, "title", now=_one_of(VALUES, second), salt=salt)
+        title = SetField(new, "title", now=_one_of(TITLES, second), salt=salt)
         return (
             ()
             if key in state.entities
@@ -174,7 +175,8 @@ def _claims_of_entity(what: str, state: FoldedClaims, key: str, choices: Sequenc
     is_stated = field in entity.fields and entity.fields[field].stated is not ABSENT
     claims: tuple[Any, ...] = ()
     if what == "set" and not is_stated:
-        claims = (edits.set_field(state, key, field, _one_of(VALUES, second), salt=salt),)
+        values = TITLES if field == "title" else VALUES
+        claims = (edits.set_field(state, key, field, _one_of(values, second), salt=salt),)
     elif what == "unset" and not is_stated and field in entity.fields:
         claims = (edits.unset_field(state, key, field),)
     elif what == "add":
