@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore.model.claims.change import DOCUMENT, Change
+from kbcore.model.claims.change import DOCUMENT, Change, union
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
 from kbcore.model.claims.subjects import Subjects
@@ -71,13 +71,14 @@ class SharedChanges:
         self._index = index
         self._seq = seq
         self._found = found
-        here = {change.id: change for group in (*found.files.values(), found.taken_over) for change in group}
+        here = union(change for group in (*found.files.values(), found.taken_over) for change in group)
         bodies = {op.id: op.change for op in unrecorded if isinstance(op, TakeChange) and op.change}
         paths = {*found.files, *found.gone, *(op.file for op in unrecorded)}
         self._held = index.held_by(paths, self._seq)
         ids = {*here, *(one for held in self._held.values() for one in held), *(op.id for op in unrecorded)}
         self._recorded = index.bodies(ids) | bodies
-        self._bodies = self._recorded | here
+        self._bodies = union([*self._recorded.values(), *here.values()])
+        """Each change as all copies of it come to: what one of them redacted is redacted."""
         self._own = index.is_own(ids, self._seq)
         self._present = index.present(ids, self._seq)
         self._files = index.files_of(ids, self._seq)
@@ -138,17 +139,19 @@ class SharedChanges:
         change is noted once: as long as another file has the same, only the file is.
         """
         noted: list[ChangeOperation] = [
-            TakeChange(change.id, "", change=change) for change in self._found.taken_over if change.id not in self._own
+            TakeChange(change.id, "", change=self._bodies[change.id])
+            for change in self._found.taken_over
+            if change.id not in self._own
         ]
         for path, changes in sorted(self._found.files.items()):
             is_committed, before = path in self._found.committed, self._held.get(path, {})
-            for change in changes:
+            for change in (self._bodies[one.id] for one in changes):
                 is_own = change.id in self._own
                 is_known = change.id in before and (before[change.id] or not is_committed)
                 goes_with_record = is_own and not is_committed and change.id not in self._handed_over
-                if goes_with_record or (is_known and (is_own or self._present.get(change.id) == change)):
+                if goes_with_record or (is_known and self._present.get(change.id) == change):
                     continue
-                has_it = is_own or self._recorded.get(change.id) == change
+                has_it = self._recorded.get(change.id) == change
                 noted.append(TakeChange(change.id, path, is_committed, None if has_it else change))
         for path in sorted({*self._found.files, *self._found.gone} & self._held.keys()):
             stays = {change.id for change in self._found.files.get(path, ())}

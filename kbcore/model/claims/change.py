@@ -214,7 +214,7 @@ def union(copies: Iterable[Change]) -> dict[str, Change]:
     found: dict[str, Change] = {}
     for one in copies:
         other = found.get(one.id)
-        found[one.id] = one if other is None or other == one else _more_redacted(other, one)
+        found[one.id] = one if other is None else _joined(other, one)
     return found
 
 
@@ -267,8 +267,19 @@ def _without_value(claim: Claim) -> Claim:
     return msgspec.structs.replace(claim, **hidden)
 
 
-def _more_redacted(one: Change, other: Change) -> Change:
-    """Return one of two copies of a change, redacted where either is."""
+def _joined(one: Change, other: Change) -> Change:
+    """Return what two copies of a change come to, in whatever order: what either lacks, it lacks."""
+    if _encode(one) == _encode(other):
+        return one
     pairs = zip(one.claims, other.claims, strict=True)
-    claims = tuple([second if isinstance(second, _VALUED) and second.is_redacted else first for first, second in pairs])
+    claims = tuple([_joined_claim(*pair) for pair in pairs])
     return msgspec.structs.replace(one if one.message_hash else other, claims=claims)
+
+
+def _joined_claim(one: Claim, other: Claim) -> Claim:
+    kept = other if isinstance(other, _VALUED) and other.is_redacted else one
+    if isinstance(kept, (*_VALUED, UnsetField)):
+        values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
+        if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):
+            kept = msgspec.structs.replace(kept, was=msgspec.UNSET)
+    return kept

@@ -93,3 +93,14 @@ def test_a_reference_to_the_own_creation_is_named_by_others_with_the_change() ->
     edge = EdgeRef("t", A, EdgeRef("u", A, EntityRef("B")))
     named = EntityRef("A", ("c1:A",))
     assert named_by("c1", edge) == EdgeRef("t", named, EdgeRef("u", named, EntityRef("B")))
+
+
+@pytest.mark.parametrize("lacking", [msgspec.UNSET, "another"])
+def test_the_value_before_is_only_in_the_union_where_all_copies_have_it(lacking) -> None:
+    on = EntityRef("A", ("DOC",))
+    whole = identified(Change("", "2026-11-01T10:00:00Z", "ann", "kb/x", (UnsetField(on, "title", was="secret"),)))
+    other = msgspec.structs.replace(whole, claims=(msgspec.structs.replace(whole.claims[0], was=lacking),))
+    assert other.id == identified(other).id == whole.id
+    without = msgspec.structs.replace(whole, claims=(msgspec.structs.replace(whole.claims[0], was=msgspec.UNSET),))
+    assert union([whole, other]) == union([other, whole]) == {whole.id: without}
+    assert union([whole, whole]) == {whole.id: whole}
