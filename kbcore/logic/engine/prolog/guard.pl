@@ -28,6 +28,8 @@
             known_name/1,               % ?Name/Arity
             raise/1,                    % +Formal
             is_raised/1,                % +Error
+            checked_with_names/2,       % +Names, :Goal
+            name_of/2,                  % +Variable, -Name
             is_thrown/1,                % +Error
             forget_errors/0,
             limit_reached/1,            % -Error
@@ -290,10 +292,51 @@ raise(Formal) :-
     throw(Error).
 
 is_raised(Error) :-
+    copy_term_nat(Error, Plain),        % without the names of variables
     (   raised(Raised)
     ;   limit_reached(Raised)
     ),
-    Error =@= Raised, !.
+    Plain =@= Raised, !.
+
+%!  checked_with_names(+Names, :Goal)
+%
+%   Run a goal that checks a term which was read with these names of variables, as Name=Variable. Where it throws, it runs
+%   again with variables that carry their names: an exception is a copy, and has other variables.
+
+:- meta_predicate checked_with_names(+, 0).
+
+checked_with_names(Names, Goal) :-
+    catch(Goal, Error, true),
+    (   var(Error)
+    ->  true
+    ;   carry_names(Names),
+        catch(Goal, Named, true),
+        copy_term_nat(Named, Plain),
+        (   Plain =@= Error
+        ->  throw(Named)
+        ;   throw(Error)
+        )
+    ).
+
+%   Such a variable can be bound as any other.
+
+kb_name:attr_unify_hook(_, _).
+
+carry_names([]).
+carry_names([Name=Variable|More]) :-
+    (   var(Variable)
+    ->  put_attr(Variable, kb_name, Name)
+    ;   true
+    ),
+    carry_names(More).
+
+%!  name_of(+Variable, -Name)
+%
+%   The name that a variable carries, if any.
+
+name_of(Variable, Name) :-
+    attvar(Variable),
+    get_attr(Variable, kb_name, Name).
 
 is_thrown(Error) :-
     thrown(Thrown),

@@ -73,10 +73,10 @@ next_item(Stream, Text, Next, Names) :-
 
 %!  read_clauses(+Text, -Items)
 %
-%   All clauses of a text, as text_item/3 has them.
+%   All clauses of a text as Item-Names, as text_item/3 has them.
 
 read_clauses(Text, Items) :-
-    findall(Item, text_item(Text, Item, _), Items).
+    findall(Item-Names, text_item(Text, Item, Names), Items).
 
 rest(Text, From, Rest) :-
     sub_string(Text, From, _, 0, Rest).

@@ -202,8 +202,8 @@ describe_texts(Texts, Checks, Names) :-
     send_start(Out),
     retractall(noted(_, _, _)),
     while_adding(Names,
-                 forall(( nth0(At, Texts, Text), text_item(Text, Item, _) ),
-                        ( described(Checks, Item, Described), send_part(Out, At, Described), note(Item, Described) ))).
+                 forall(( nth0(At, Texts, Text), text_item(Text, Item, Variables) ),
+                        ( described(Checks, Item, Variables, Described), send_part(Out, At, Described), note(Item, Described) ))).
 
 note(unread(_, _, _, _), _).
 note(read(_, _, _, Term, _), Described) :-
@@ -277,10 +277,10 @@ loads_libraries :-
     Libraries \== [],
     forall(member(Library, Libraries), allow_library(Library, _)).
 
-described(_, unread(Start, End, Line, Error), Described) :- !,
+described(_, unread(Start, End, Line, Error), _, Described) :- !,
     undescribed(Start, End, Line, Error, Described).
-described(Checks, read(Start, End, Line, Term, Stop), Described) :-
-    catch(described_term(Checks, Term, Kind, Key, Name), Error, true),
+described(Checks, read(Start, End, Line, Term, Stop), Variables, Described) :-
+    catch(checked_with_names(Variables, described_term(Checks, Term, Kind, Key, Name)), Error, true),
     (   var(Error)
     ->  Described = clause(Start, End, Line, Kind, Key, Name, Stop)
     ;   undescribed(Start, End, Line, Error, Described)
@@ -389,7 +389,10 @@ load_all(Count, In, Failed) :-
 %   A record may say otherwise of a clause than its text: it was written without an engine then.
 
 load_one(Id, Kind, Name, Text) :-
-    term_of(Text, Term, _),
+    term_of(Text, Term, Variables),
+    checked_with_names(Variables, load_term(Id, Kind, Name, Term)).
+
+load_term(Id, Kind, Name, Term) :-
     check_notation(Term),
     (   ( nonvar(Term), Term = (:- _) -> Read = directive ; Term == end_of_file -> Read = none ; Read = clause ),
         Read \== Kind
