@@ -244,16 +244,17 @@ class PrologWorkspace:
     # Queries
 
     def start_query(self, source: Source, text: str, mode: Mode) -> None:
-        """Open a query; the one that was open is closed, also where this one is refused.
+        """Open a query, and close the one that was open; one that is refused leaves that one as it is.
 
         Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused.
         """
         with self._gate:
-            self.close_query()  # by a request of its own: what it has to clean up has not the time of this query
-            self._is_done = False
             if len(text) > MAX_CLAUSE_CHARS:
                 message = f"The query has {len(text):,} characters; {MAX_CLAUSE_CHARS:,} are allowed."
                 raise PrologFailed(message, data={"kind": "too_long"})
+            self._request(source, f"check({string(text)}).\n")
+            self.close_query()  # by a request of its own: what it has to clean up has not the time of this query
+            self._is_done = False
             self._request(source, f"query({string(text)}, {mode}).\n")
             self._has_query = True
 

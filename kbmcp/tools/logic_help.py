@@ -69,7 +69,8 @@ of the engine is lost: query_next says so (query_lost), and query_start begins i
 
 A goal may call what is in a list of predicates that only compute, the predicates of the workspace, and KB's graph. \
 All else is refused by name, also inside findall, maplist, call/N and goals that are built at run time: files, \
-processes, network, threads, flags, and assert and retract in goals. Clauses change by the tool clauses alone.
+processes, network, threads, flags, and assert and retract in goals. Clauses change by the tool clauses alone. \
+What is refused at run time is not called; catch/3 catches it as error(kb_refused(Name/Arity, Reason), _).
 Loaded: lists, apply, aggregate, pairs, ordsets, yall, clpfd; between/3 is built in. The clause \
 `:- use_module(library(NAME)).`, the option --kb-libraries and the variable KB_LIBRARIES load further ones: \
 {libraries}.

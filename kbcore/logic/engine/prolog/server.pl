@@ -119,6 +119,10 @@ handle(load(Count), object(["status"-"ok", "failed"-Failed])) :-
 handle(unload(Ids), Reply) :-
     forall(member(Id, Ids), unload(Id)),
     ok(Reply).
+handle(check(Text), Reply) :-           % the query that is open is not touched
+    query_term(Text, Goal, Names),
+    checked_with_names(Names, checked_goal(Goal, _)),
+    ok(Reply).
 handle(query(Text, Mode), object(["status"-"ok"])) :-
     close_query,
     query_term(Text, Goal0, Names),
