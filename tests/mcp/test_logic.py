@@ -351,6 +351,12 @@ def test_predicates_are_listed_by_name_and_arity(prolog):
     assert prolog.call("workspace", operation="snapshot")["clauseCount"] == 5
 
 
+def test_predicates_that_are_declared_are_listed_and_marked(prolog):
+    prolog.add(":- dynamic d/1, p/1.", "p(1).")
+    answer = prolog.call("workspace", operation="list_symbols")
+    assert (answer["predicates"], answer["count"], answer["declared"]) == (["d/1", "p/1"], 2, ["d/1"])
+
+
 @pytest.mark.parametrize(("given", "mode"), [({}, "engine"), ({"use_engine": True}, "engine"),
                                              ({"use_engine": False}, "standard")])  # fmt: skip
 def test_a_query_gives_one_solution_after_the_other_in_either_mode(prolog, given, mode):

@@ -321,10 +321,12 @@ honoured(use_module(library(Library)), use_module) :- !,
 honoured(use_module(library(Library), Imports), use_module) :- !,
     is_listed(Library),
     plain_imports(Imports).
-honoured(dynamic(Names), (dynamic)) :-
+honoured(dynamic(Names), Kind) :-
     indicators(Names, List),
     forall(member(Name/Arity, List),
-           ( functor(Head, Name, Arity), checked_clause(Head, _, _) )), !.
+           ( functor(Head, Name, Arity), checked_clause(Head, _, _) )), !,
+    maplist(quoted_text, List, Texts),      % none has a line break, which is written as its escape
+    atomic_list_concat([dynamic|Texts], '\n', Kind).
 honoured(Directive, _) :-
     callable(Directive), !,
     functor(Directive, Name, Arity),
