@@ -116,6 +116,8 @@ handle(parse(Texts, checked), Reply) :-
 handle(load(Count), object(["status"-"ok", "failed"-Failed])) :-
     protocol(In, _),
     whole(while_loading(load_all(Count, In, Failed))).
+handle(alike(Texts), object(["status"-"ok", "ids"-Ids])) :-
+    findall(Id, ( member(Text, Texts), like_loaded(Text, Id) ), Ids).
 handle(unload(Ids), Reply) :-
     forall(member(Id, Ids), unload(Id)),
     ok(Reply).
@@ -405,17 +407,44 @@ load_term(Id, Kind, Name, Term) :-
     ->  raise(kb_refused(Kind, kind))
     ;   Kind == directive
     ->  Term = (:- Directive),
-        honoured(Directive, _),
+        honoured(Directive, Defined),
+        check_name(Name, Defined),
         do_directive(Directive),
         assertz(loaded_directive(Id, Directive))
     ;   checked_clause(Term, Clause, Indicator),
         quoted_text(Indicator, Defined),
-        (   atom_string(Name, Defined)
-        ->  true
-        ;   raise(kb_refused(Indicator, kind))
-        ),
+        check_name(Name, Defined),
         assertz(workspace:Clause, Reference),
         assertz(loaded_clause(Id, Reference, Indicator))
+    ).
+
+check_name(Name, Defined) :-
+    (   (   Name == Defined
+        ;   atom_string(Name, Defined)
+        ;   Name == (dynamic),              % as records have it that do not say what is declared
+            sub_atom(Defined, 0, _, _, 'dynamic\n')
+        )
+    ->  true
+    ;   raise(kb_refused(Name, name))
+    ).
+
+%!  like_loaded(+Text, -Id)
+%
+%   On backtracking each loaded clause whose head is a variant of that of the clause in a text, and each loaded directive that
+%   is a variant of it. The bodies are not compared: what the engine has of one is not what was typed.
+
+like_loaded(Text, Id) :-
+    catch(term_of(Text, Term, _), _, fail),
+    nonvar(Term),
+    (   Term = (:- Directive)
+    ->  loaded_directive(Id, Loaded),
+        Loaded =@= Directive
+    ;   catch(while_loading(checked_clause(Term, (Head :- _), _)), _, fail),
+        copy_term(Head, Like),
+        clause(workspace:Like, _, Reference),
+        clause(workspace:Loaded, _, Reference),
+        Loaded =@= Head,
+        loaded_clause(Id, Reference, _)
     ).
 
 do_directive(use_module(library(Library))) :- allow_library(Library, _).
