@@ -23,8 +23,8 @@ app = group_of(
     """Run goals of Prolog on the clauses and the graph of the branch.
 
     Without a goal it shows a prompt, or reads goals from standard input where that is no terminal. The exit status is
-    0 where each goal has a solution, and 1 where one has none. `:help` as a goal lists the statements that show and
-    change clauses."""
+    0 where each goal has a solution, and 1 where one has none. An error ends the run with its status, and `halt.`
+    ends it as the end of the input does. `:help` as a goal lists the statements that show and change clauses."""
 )
 
 Texts = list[str] | None
@@ -117,13 +117,16 @@ def _load(asking: Asking, files: list[str], *, is_strict: bool) -> None:
 
 
 def _run_all(asking: Asking, runner: Runner, goals: Texts) -> int:
-    """Run the goals of the options, else those of standard input; an error ends it."""
+    """Run the goals of the options, else those of standard input, until one is ``halt``; an error ends it."""
+    from kbcli.prolog.inputs import HALT
     from kbcore.errors import KBError
 
     session = asking.session
     status = 0
     try:
         for text in goals or _of_stdin(asking):
+            if text.strip() in HALT:
+                break
             runner.run(text)
     except KBError as error:
         session.output.flush()

@@ -34,7 +34,7 @@ A goal ends with a full stop and may run over several lines. After a solution `;
   :unimport FILE                remove the clauses that came from a file
   :files                        the imported files
   :snapshot                     the text of all clauses
-  :symbols                      the predicates that have clauses
+  :symbols                      the predicates that have clauses, and those that are declared
   :reset                        remove all clauses
   :help                         this text
 
@@ -176,9 +176,11 @@ def _snapshot(asking: Asking, _: str) -> dict[str, Any]:
 
 def _symbols(asking: Asking, _: str) -> dict[str, Any]:
     source = asking.source()
-    names = contents.symbols(source.clauses.read(source.at))
-    _show(asking, "\n".join(map(escape_controls, names)), "No predicate has clauses.")
-    return {"predicates": names}
+    found = contents.symbols(source.clauses.read(source.at))
+    declared = frozenset(found.declared)
+    lines = (f"{escape_controls(one)}{_NO_CLAUSE if one in declared else ''}" for one in found.names)
+    _show(asking, "\n".join(lines), "No predicate has clauses, and none is declared.")
+    return {"predicates": found.names} | ({"declared": found.declared} if found.declared else {})
 
 
 def _reset(asking: Asking, _: str) -> dict[str, Any]:
@@ -225,6 +227,7 @@ class _Known(NamedTuple):
 
 _REFUSED: Final = {"kind": "clause"}
 _CHANGED: Final = "changed"
+_NO_CLAUSE: Final = "  % declared, no clause"
 _PROBLEMS: Final = {
     "": "", _CHANGED: "changed since", "file_not_found": "not there", "file_path_violation": "outside of the folders",
 }  # fmt: skip

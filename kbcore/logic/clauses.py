@@ -33,7 +33,8 @@ Kind = Literal["clause", "directive", "import"]
 class NewClause(msgspec.Struct, frozen=True):
     """A clause to add: its text with the full stop, and the digest ``key`` of it up to names of variables.
 
-    ``name`` is its predicate as ``name/arity``, or the name of the directive.
+    ``name`` is its predicate as ``name/arity``, or the name of the directive: that of ``dynamic`` is followed by the
+    predicates that it declares, each in a line of its own.
     ``file`` is the path from the top of the worktree, absolute where it is elsewhere, "" for none; ``line`` is the one
     at which the clause begins, the first is 1, and 0 is for none.
     """
@@ -152,6 +153,12 @@ def check(clauses: Clauses, change: ClauseChange, most: int) -> None:
             f"The workspace has {before} clauses and would have {after}; `logic.maxClauses` allows {most}.",
             hint="Remove clauses, or set `logic.maxClauses` in .kb/config.json to a larger number.",
         )
+
+
+def declared_by(clause: Clause) -> Sequence[str]:
+    """Return the predicates that a directive declares, as ``name/arity``; none for another clause."""
+    name, *declared = clause.name.split("\n")
+    return declared if clause.kind == "directive" and name == "dynamic" else ()
 
 
 def count_clauses(entries: Iterable[Clause | NewClause]) -> int:

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kbcore.logic.clauses import MARK, Changed, Clause, ClauseChange, Clauses, ClauseStore, count_clauses
+from kbcore.logic.clauses import (
+    MARK,
+    Changed,
+    Clause,
+    ClauseChange,
+    Clauses,
+    ClauseStore,
+    count_clauses,
+    declared_by,
+)
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
@@ -28,9 +37,18 @@ def count(clauses: Clauses) -> int:
     return count_clauses(clauses.clauses)
 
 
-def symbols(clauses: Clauses) -> list[str]:
-    """Return the predicates that have clauses, as ``name/arity``, sorted."""
-    return sorted({one.name for one in clauses.clauses if one.kind == "clause"})
+class Symbols(msgspec.Struct, frozen=True):
+    """The predicates of a workspace as ``name/arity``, sorted; ``declared`` are those that have no clause."""
+
+    names: list[str]
+    declared: list[str]
+
+
+def symbols(clauses: Clauses) -> Symbols:
+    """Return the predicates that have clauses or are declared by a directive."""
+    defined = {one.name for one in clauses.clauses if one.kind == "clause"}
+    declared = {name for one in clauses.clauses for name in declared_by(one)}
+    return Symbols(sorted(defined | declared), sorted(declared - defined))
 
 
 def files(clauses: Clauses) -> list[ImportedFile]:

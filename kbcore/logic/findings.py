@@ -11,7 +11,7 @@ from typing import Any, Final
 from kbcore import limits
 from kbcore.logic.engine.libraries import LISTED
 from kbcore.remedies import by_front_end
-from kbcore.text.escaping import escape_controls
+from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.suggest import is_it, near_ones
 
 _REASONS: Final = {
@@ -26,12 +26,15 @@ _REASONS: Final = {
     "not_listed": "`{name}` is refused: it is not in the list of libraries.",
     "import": "`{name}` is refused in `use_module`: a library is loaded whole, and its predicates keep their names.",
     "kind": "Its record says that it is a {name}, and its text does not.",
+    "name": "Its record says that it is of {record}, and its text does not.",
     "option": "The option `{name}` is refused: it can call a goal.",
     "stream": "`{name}` is refused: output goes to the answer, or to atom(A), string(S), codes(Cs) or chars(Cs).",
     "format_call": "A format with `~@` or `~W` is refused: it can call a goal.",
     "exception": "`{name}` is refused for this exception: the system itself ends goals and engines by it.",
     "clause": "`{name}` is refused for clause/2: only clauses of the workspace can be read.",
 }
+_RECORD_SHOWN: Final = 300
+"""The most characters of what a record says that a message has."""
 _OF_LISTS: Final = by_front_end(
     "docs/logic.md of KB says what a goal may call, and names the libraries.",
     "The tool `help` with the topic security says what a goal may call, and names the libraries.",
@@ -87,9 +90,14 @@ _NAMES_SHOWN: Final = 3
 
 
 def reason(reply: Mapping[str, Any]) -> str:
-    """Return the sentence for a reply of an engine that has a kind, a message and for some kinds a name."""
+    """Return the sentence for a reply of an engine that has a kind, a message and for some kinds a name.
+
+    ``record`` is the name that the record of a clause has, where the reply is about one.
+    """
     kind, name = reply["kind"], escape_controls(reply.get("name", ""))
     if kind == "refused":
+        if reply["reason"] == "name":
+            return _REASONS["name"].format(record=in_quotes(reply["record"][:_RECORD_SHOWN]))
         return _refusal(reply["reason"], name, escape_controls(reply.get("library", "")))
     if reply.get("of") == "c_stack":
         return _KINDS["stack"]

@@ -132,7 +132,8 @@ class LoadedEngine:
         for part in _parts(sorted(loadable, key=_libraries_first), _PART):
             terms = (f"c({atom(one.id)},{one.kind},{atom(one.name)},{string(one.text)}).\n" for one in part)
             reply = engine.command([f"load({len(part)}).\n", *terms], time_limit_s=LOAD_LIMIT_S)
-            held_back |= {failed["id"]: reason(failed) for failed in reply["failed"]}
+            names = {one.id: one.name for one in part} if reply["failed"] else {}
+            held_back |= {one["id"]: reason(one | {"record": names[one["id"]]}) for one in reply["failed"]}
         self.notices += _notices_of(held_back)
         for one in gone:
             del self._loaded[one.id]

@@ -12,21 +12,12 @@ from typing import Final
 import msgspec
 
 from kbcore.limits import MAX_CLAUSE_NESTING
+from kbcore.text.prolog_tokens import OPAQUE, SYMBOL
 
 TOO_DEEP: Final = f"The clause is nested too deeply; the limit is {MAX_CLAUSE_NESTING:,} brackets inside of each other."
-_SYMBOL: Final = r"[#$&*+\-./:<=>?@^~\\]"
-_STOP: Final = rf"(?<!{_SYMBOL})\.(?=[\s%]|\Z)"
-_OPAQUE: Final = rf"""
-      %[^\n]*
-    | (?<!{_SYMBOL})/\*.*?(?:\*/|\Z)
-    | (?<!\w)0'(?:\\x[0-9a-fA-F]+\\?|\\[0-7]+\\?|\\.|''?|[^\\])
-    | (?<!\w)[1-9][0-9]?'(?=\w)
-    | '(?:[^'\\]|\\.|'')*+(?:'|\Z)
-    | "(?:[^"\\]|\\.|"")*+(?:"|\Z)
-    | `(?:[^`\\]|\\.|``)*+(?:`|\Z)"""
-"""Comments, character codes, numbers with a base, and quoted texts: brackets in them are none."""
-_CLAUSE: Final = re.compile(rf"(?:[^0-9.%/'\"`]++|{_OPAQUE}|(?!{_STOP}).)*+(?:{_STOP}|\Z)", re.VERBOSE | re.DOTALL)
-_BRACKET: Final = re.compile(rf"(?P<open>[(\[{{{{])|(?P<close>[)\]}}}}])|{_OPAQUE}", re.VERBOSE | re.DOTALL)
+_STOP: Final = rf"(?<!{SYMBOL})\.(?=[\s%]|\Z)"
+_CLAUSE: Final = re.compile(rf"(?:[^0-9.%/'\"`]++|{OPAQUE}|(?!{_STOP}).)*+(?:{_STOP}|\Z)", re.VERBOSE | re.DOTALL)
+_BRACKET: Final = re.compile(rf"(?P<open>[(\[{{{{])|(?P<close>[)\]}}}}])|{OPAQUE}", re.VERBOSE | re.DOTALL)
 _LAYOUT: Final = re.compile(r"(?:\s|%[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _NO_BREAK: Final = re.compile(r"[^\n]")
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final, Literal
@@ -156,31 +157,44 @@ class PrologWorkspace:
         """
         with self._gate:
             items = self._items(source, texts, "unchecked")
-            others = self._of_another_text(source, items)
+            keys = self._other_keys(source, items)
             matched: list[Clause | None] = []
 
             def plan(clauses: Clauses) -> ClauseChange:
                 nonlocal matched
-                matched = _first_variants(items, [one for one in clauses.clauses if one.id not in others])
+                matched = _first_variants(items, clauses.clauses, keys)
                 return ClauseChange(removed=[one.id for one in matched if one])
 
             retry = RetryKey(changeset_id, {"operation": "retract", "clauses": [*texts]})
             changed = source.clauses.change(plan, message="Remove clauses", retry=retry)
             if changed.is_duplicate:
                 removed = frozenset(changed.removed)
-                before = source.clauses.read(changed.seq - 1).clauses
-                matched = _first_variants(items, [one for one in before if one.id in removed])
+                gone = [one for one in source.clauses.read(changed.seq - 1).clauses if one.id in removed]
+                matched = _first_variants(items, gone, self._keys_of(source, gone))
             outcomes = tuple(_retracted(item, found) for item, found in zip(items, matched, strict=True))
             return ClauseOutcomes(outcomes, changed)
 
-    def _of_another_text(self, source: Source, items: Sequence[ParsedClause]) -> frozenset[str]:
-        """Return the ids of clauses that may be meant and whose record has the key of another text than its own."""
+    def _other_keys(self, source: Source, items: Sequence[ParsedClause]) -> dict[str, str]:
+        """Return by id the key of the text of each clause that may be meant and whose record has another key.
+
+        A record that was written without an engine may have any key. Where too few records have the key that is meant,
+        the engine is asked for the clauses that it has loaded and that may be meant.
+        """
         wanted = {item.key: item.text for item in items if item.key}
         clauses = source.clauses.read(source.at).clauses
-        found = [one for one in clauses if one.key in wanted and one.text != wanted[one.key]]
-        parsed = self._parsed(source, [one.text for one in found], "unchecked") if found else []
-        keys = [[each.key for each in read] for read in parsed]
-        return frozenset(one.id for one, own in zip(found, keys, strict=True) if own != [one.key])
+        keys = self._keys_of(source, (one for one in clauses if one.key in wanted and one.text != wanted[one.key]))
+        left = Counter(item.key for item in items if item.key)
+        left.subtract(one.key for one in clauses if one.key in wanted and one.id not in keys)
+        lacking = listed(string(wanted[key]) for key, number in left.items() if number > 0)
+        alike = frozenset(self._request(source, f"alike({lacking}).\n", limit_s=LOAD_LIMIT_S)["ids"])
+        return keys | self._keys_of(source, (one for one in clauses if one.id in alike))
+
+    def _keys_of(self, source: Source, clauses: Iterable[Clause]) -> dict[str, str]:
+        """Return by id the key of the text of each clause whose record has another one, "" for one without."""
+        given = [*clauses]
+        parsed = self._parsed(source, [one.text for one in given], "unchecked") if given else []
+        keys = [read[0].key if len(read) == 1 else "" for read in parsed]
+        return {one.id: key for one, key in zip(given, keys, strict=True) if key != one.key}
 
     def import_file(self, source: Source, file: str, text: str) -> FileOutcome:
         """Add the clauses of a file, as one record, which also says that the file was imported.
@@ -244,16 +258,17 @@ class PrologWorkspace:
     # Queries
 
     def start_query(self, source: Source, text: str, mode: Mode) -> None:
-        """Open a query; the one that was open is closed, also where this one is refused.
+        """Open a query, and close the one that was open; one that is refused leaves that one as it is.
 
         Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused.
         """
         with self._gate:
-            self.close_query()  # by a request of its own: what it has to clean up has not the time of this query
-            self._is_done = False
             if len(text) > MAX_CLAUSE_CHARS:
                 message = f"The query has {len(text):,} characters; {MAX_CLAUSE_CHARS:,} are allowed."
                 raise PrologFailed(message, data={"kind": "too_long"})
+            self._request(source, f"check({string(text)}).\n")
+            self.close_query()  # by a request of its own: what it has to clean up has not the time of this query
+            self._is_done = False
             self._request(source, f"query({string(text)}, {mode}).\n")
             self._has_query = True
 
@@ -451,12 +466,18 @@ def _new(item: ParsedClause, *, file: str = "") -> NewClause:
     return NewClause(text=item.text, key=item.key, kind=kind, name=item.name, file=file, line=item.line if file else 0)
 
 
-def _first_variants(items: Sequence[ParsedClause], clauses: Sequence[Clause]) -> list[Clause | None]:
-    """Return for each item the first clause that is a variant of it, each clause once; None where there is none."""
+def _first_variants(
+    items: Sequence[ParsedClause], clauses: Sequence[Clause], keys: Mapping[str, str]
+) -> list[Clause | None]:
+    """Return for each item the first clause that is a variant of it, each clause once; None where there is none.
+
+    ``keys`` has by id the keys of clauses whose record has another one than their text.
+    """
     by_key: dict[str, list[Clause]] = {one.key: [] for one in items}
     for one in clauses:
-        if one.key in by_key:
-            by_key[one.key].append(one)
+        key = keys.get(one.id, one.key)
+        if key in by_key:
+            by_key[key].append(one)
     left = {key: iter(found) for key, found in by_key.items()}
     return [next(left[one.key], None) if one.key else None for one in items]
 

@@ -7,14 +7,17 @@ of the file is read by the engine when the rule runs; it also confirms that thes
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from kbcore.errors import InvalidQuery, Problem
 from kbcore.rules.project import NO_RULE_ID, RULE_ID_HINT, ProjectRule, TextPlace, finding, is_rule_id
 from kbcore.rules.rule import Finding, PrologFile, RuleContext, Severity, in_order
 from kbcore.text.escaping import in_quotes
+from kbcore.text.prolog_tokens import block_comments
 
 SUFFIX: Final = ".pl"
 _STRING: Final = r'"([^"\\\n]*)"'
@@ -38,7 +41,8 @@ def read_prolog_rules(path: str, text: str, problems: list[Problem]) -> Iterator
     """Yield the rules that the text of a file states, each with what reports a problem of it."""
     text = text.removeprefix("\ufeff")
     file = PrologFile(path, text, {})
-    begins = [found.start() for found in _BEGIN.finditer(text)]
+    comments = block_comments(text)
+    begins = [at for at in (found.start() for found in _BEGIN.finditer(text)) if not _is_within(at, comments)]
     if not begins:
         problems.append(Problem("$", "missing_field", "The file states no rule.", EXAMPLE, path, 1))
     line, counted = 1, 0
@@ -57,6 +61,12 @@ def read_prolog_rules(path: str, text: str, problems: list[Problem]) -> Iterator
         file.rules[name] = line
         severity: Severity = "warning" if fact[4] == "warning" else "error"
         yield _rule(file, name, severity, fact[3].strip() or f"Defined in {path}.", fact[5] or ""), report
+
+
+def _is_within(at: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a character is in one of the spans, which are in their order."""
+    before = bisect_right(spans, at, key=itemgetter(0))
+    return before > 0 and at < spans[before - 1][1]
 
 
 def _report(problems: list[Problem], place: tuple[str, int], code: str, message: str, hint: str) -> None:

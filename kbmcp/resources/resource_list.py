@@ -156,7 +156,7 @@ RESOURCES: Final[dict[What, Resource]] = {
     "symbols": Resource(
         "prolog://workspace/symbols",
         "Prolog predicates",
-        "The predicates that have clauses: what workspace answers to list_symbols.",
+        "The predicates that have clauses or are declared: what workspace answers to list_symbols.",
         lambda call, _: logic.symbols(call),
         toolset=LOGIC,
     ),

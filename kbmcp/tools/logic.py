@@ -190,13 +190,19 @@ def snapshot(call: Call, most_chars: int = MOST_CHARS) -> Payload:
 
 
 def symbols(call: Call) -> Payload:
-    """Return the predicates that have clauses."""
+    """Return the predicates that have clauses or are declared; those without a clause are in ``declared`` as well."""
     from kbcore.logic import contents
 
     now = _store(call).read()
     found = contents.symbols(now)
-    shown: Payload = {"type": "workspace_symbols", "predicates": found, "count": len(found), **_at(call, now)}
-    return fit(shown, [("predicates", shown)], MOST_CHARS)
+    shown: Payload = {
+        "type": "workspace_symbols",
+        "predicates": found.names,
+        "count": len(found.names),
+        **({"declared": found.declared} if found.declared else {}),
+        **_at(call, now),
+    }
+    return fit(shown, [(name, shown) for name in ("declared", "predicates") if name in shown], MOST_CHARS)
 
 
 def _reset(call: Call) -> Payload:

@@ -39,8 +39,10 @@ constant.
 - files(operation, filename): import adds the clauses of a .pl file and notes where they come from; unimport removes \
 them; list shows the imported files, and which of them changed since. The directives `dynamic` and `use_module` of a \
 listed library are honoured, any other is refused, and the rest of the file goes in.
-- workspace(operation): snapshot is the source of all clauses, list_symbols their predicates, reset removes everything.
-- query_start(query, use_engine), query_next(), query_close(): one query is open at a time. query_next gives one \
+- workspace(operation): snapshot is the source of all clauses, list_symbols their predicates and the declared ones, \
+reset removes everything.
+- query_start(query, use_engine), query_next(), query_close(): one query is open at a time. One that is refused \
+leaves the open one as it is. query_next gives one \
 solution (bindings, residual constraints, output), then status done. It starts a query again from the clauses of then.
 - help(topic): overview, tools, prompts, modes, security, examples; without a topic all of them.
 
@@ -69,7 +71,8 @@ of the engine is lost: query_next says so (query_lost), and query_start begins i
 
 A goal may call what is in a list of predicates that only compute, the predicates of the workspace, and KB's graph. \
 All else is refused by name, also inside findall, maplist, call/N and goals that are built at run time: files, \
-processes, network, threads, flags, and assert and retract in goals. Clauses change by the tool clauses alone.
+processes, network, threads, flags, and assert and retract in goals. Clauses change by the tool clauses alone. \
+What is refused at run time is not called; catch/3 catches it as error(kb_refused(Name/Arity, Reason), _).
 Loaded: lists, apply, aggregate, pairs, ordsets, yall, clpfd; between/3 is built in. The clause \
 `:- use_module(library(NAME)).`, the option --kb-libraries and the variable KB_LIBRARIES load further ones: \
 {libraries}.

@@ -283,6 +283,50 @@ def test_standard_input_is_goals_and_statements(synced, kb, engine):
     assert ran.out.endswith("X = red ;\nX = white.\nX = red ;\nX = white.\ntrue.\n")
 
 
+@pytest.mark.parametrize(
+    ("given", "out"),
+    [
+        ("X = 1.\nhalt.\nX = 2.\n", "X = 1.\n"),
+        ("X = 1. halt. X = 2.\n", "X = 1.\n"),
+        ("X = 1.\nhalt", "X = 1.\n"),
+        ("halt.\n", ""),
+        ("  halt. % leave\n", ""),
+        ("X = halt.\n", "X = halt.\n"),
+    ],
+)
+def test_halt_ends_standard_input_as_its_end_does(synced, kb, any_engine, given, out):
+    ran = kb("prolog", stdin=given)
+    assert (ran.status, ran.out, ran.err) == (0, out, "")
+
+
+def test_halt_ends_the_goals_of_options_and_keeps_the_status_of_those_before(synced, kb, any_engine):
+    ran = kb("prolog", "-g", "fail", "-g", "halt", "-g", "X = 1")
+    assert (ran.status, ran.out, ran.err) == (1, "false.\n", "")
+    assert [one["goal"] for one in kb("prolog", "--json", stdin="X = 1.\nhalt.\n").json["answers"]] == ["X = 1."]
+
+
+def test_an_error_ends_standard_input_with_its_status(synced, kb, any_engine):
+    for wrong in ("shell(ls).", "foo bar.", ":nope", "X is foo + 1."):
+        ran = kb("prolog", stdin=f"X = 1.\n{wrong}\nX = 2.\nhalt.\n")
+        assert (ran.status in {2, 32}, ran.out) == (True, "X = 1.\n"), wrong
+
+
+def test_a_predicate_that_is_declared_is_listed_and_marked(synced, kb, any_engine):
+    words = ("prolog", "-g", ":assert :- dynamic d/1, p/1. p(1).", "-g", ":symbols")
+    assert kb(*words).out.splitlines()[-2:] == ["d/1  % declared, no clause", "p/1"]
+    [answer] = kb("prolog", "-g", ":symbols", "--json").json["answers"]
+    assert answer == {"statement": ":symbols", "predicates": ["d/1", "p/1"], "declared": ["d/1"]}
+
+
+def test_a_clause_whose_record_has_any_key_is_retracted(synced, kb, any_engine):
+    clause = {"text": "h(3).", "key": "00", "kind": "clause", "name": "h/1", "order": 1}
+    entity = {"id": "clause:0000000000000002", "type": "clause", "attributes": clause}
+    write(synced, {"changeset.json": json.dumps({"entities": [entity]})})
+    assert kb("apply", "changeset.json").status == 0
+    assert kb("prolog", "-g", ":retract h(3).").status == 0
+    assert kb("prolog", "-g", "h(X)").status == 32
+
+
 @pytest.mark.sliced
 def test_the_graph_is_that_of_the_branch_and_of_the_files(synced, kb, engine):
     ran = kb("prolog", "-g", "entity(Id, requirement, Title, Status)", "--json")

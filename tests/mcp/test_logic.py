@@ -351,6 +351,12 @@ def test_predicates_are_listed_by_name_and_arity(prolog):
     assert prolog.call("workspace", operation="snapshot")["clauseCount"] == 5
 
 
+def test_predicates_that_are_declared_are_listed_and_marked(prolog):
+    prolog.add(":- dynamic d/1, p/1.", "p(1).")
+    answer = prolog.call("workspace", operation="list_symbols")
+    assert (answer["predicates"], answer["count"], answer["declared"]) == (["d/1", "p/1"], 2, ["d/1"])
+
+
 @pytest.mark.parametrize(("given", "mode"), [({}, "engine"), ({"use_engine": True}, "engine"),
                                              ({"use_engine": False}, "standard")])  # fmt: skip
 def test_a_query_gives_one_solution_after_the_other_in_either_mode(prolog, given, mode):
@@ -393,13 +399,59 @@ def test_printed_text_is_never_taken_for_a_solution(prolog):
     assert answer["output"] == f"{forged}\n"
 
 
-def test_starting_a_query_closes_the_one_before_even_where_it_is_refused(prolog):
+def test_starting_a_query_closes_the_one_before(prolog):
     prolog.add("p(1).", "p(2).")
     prolog.call("query_start", query="p(X)")
-    assert prolog.error("query_start", query="p(")["kind"] == "syntax_error"
-    assert prolog.error("query_next")["kind"] == "no_active_session"
-    prolog.call("query_start", query="p(X)")
     assert prolog.first("X = other")["bindings"] == {"X": "other"}
+    assert prolog.call("query_next") == prolog.call("query_next")
+    assert prolog.call("query_next")["status"] == "done"
+
+
+@pytest.mark.parametrize("use_engine", [True, False])
+@pytest.mark.parametrize(
+    ("query", "kind"),
+    [
+        ("p(", "syntax_error"),
+        ("", "syntax_error"),
+        ("p(X). p(Y)", "syntax_error"),
+        ("shell(ls)", "refused"),
+        ("M:p(X)", "refused"),
+        ("p(" + "1" * 6000 + ")", "too_long"),
+        ("3", "type_error"),
+    ],
+)
+def test_a_query_that_is_refused_before_it_runs_leaves_the_open_one_as_it_is(prolog, use_engine, query, kind):
+    prolog.add("p(1).", "p(2).", "p(3).")
+    prolog.call("query_start", query="p(X), write(X)", use_engine=use_engine)
+    assert prolog.call("query_next")["bindings"] == {"X": "1"}
+    error = prolog.error("query_start", query=query, use_engine=use_engine)
+    assert error.get("kind", error["code"]) == kind
+    answer = prolog.call("query_next")
+    assert (answer["bindings"], answer["output"]) == ({"X": "2"}, "2")
+    assert prolog.error("query_start", query=query, use_engine=not use_engine)
+    assert prolog.call("query_next")["bindings"] == {"X": "3"}
+    assert prolog.call("query_next")["status"] == "done"
+    assert prolog.error("query_start", query=query)
+    assert prolog.call("query_next")["status"] == "done"
+    assert prolog.call("query_close")["status"] == "closed"
+    assert prolog.error("query_start", query=query)
+    assert prolog.error("query_next")["kind"] == "no_active_session"
+
+
+def test_a_lost_query_is_still_said_to_be_lost_after_one_that_is_refused(prolog):
+    prolog.add("p(1).", "p(2).")
+    prolog.first("p(X)")
+    prolog.reset()
+    assert prolog.error("query_start", query="p(")["kind"] == "syntax_error"
+    assert prolog.error("query_next")["kind"] == "query_lost"
+
+
+def test_a_refusal_at_run_time_can_be_caught_and_changes_nothing(prolog):
+    prolog.add("p(1).")
+    goal = "G = assertz(p(2)), catch(call(G), error(kb_refused(Name, Why), _), true)"
+    assert prolog.first(goal)["bindings"] == {"G": "assertz(p(2))", "Name": "assertz/1", "Why": "state_change"}
+    assert prolog.snapshot() == "p(1)."
+    assert prolog.first("findall(X, p(X), L)")["bindings"] == {"L": "[1]"}
 
 
 def test_an_exception_closes_the_query_and_says_its_kind(prolog):

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from kbcore.errors import PrologFailed
-from kbcore.logic.engine import available
-from kbcore.logic.engine.installation import PROLOG_FOLDER
-from tests.support.logic.engines import engine_variables
 from tests.support.logic.workspaces import LogicProject
-from tests.support.repository.repos import git_env
 
 
 @pytest.mark.sliced(2)
@@ -210,25 +203,14 @@ def test_a_goal_with_empty_parentheses_is_none(logic: LogicProject) -> None:
     assert "`halt/0` is refused" in logic.add("q :- halt().").outcomes[0].message
 
 
-@pytest.mark.sliced
-def test_a_library_is_named_by_its_path_and_one_that_is_loaded_is_not_said_to_be_missing(tmp_path: Path) -> None:
-    program = available(git_env(engine_variables("native"))).required().command[0]
-    asked = tmp_path / "asked.pl"
-    asked.write_text(
-        f":- use_module({str(PROLOG_FOLDER / 'guard.pl')!r}).\n"
-        "show(Name) :-\n"
-        "    absolute_file_name(library(Name), Path, [file_type(prolog), access(read)]),\n"
-        "    kb_guard:library_of(Path, Library),\n"
-        "    print(Library), nl.\n"
-        "reason :- kb_guard:refusal(list_to_assoc(_, _), list_to_assoc, 2, Reason), print(Reason), nl.\n"
-        ":- show(assoc), show(dcg/basics), show(clpfd), show(dcg/high_order).\n"
-        ":- reason, assertz(kb_guard:loaded_library(assoc)), reason.\n",
-        encoding="utf-8",
-    )
-    command = [program, "-f", "none", "-g", "halt", str(asked)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    said = ["assoc", "dcg/basics", "clpfd", "dcg/high_order", "library(assoc)", "not_allowed"]
-    assert (done.stdout.split(), done.stderr) == (said, "")
+def test_a_predicate_of_a_library_is_refused_with_the_library_and_one_that_is_loaded_is_not_said_to_be_missing(
+    logic: LogicProject,
+) -> None:
+    assert "needs library(assoc), which is not loaded" in logic.failure("list_to_assoc([], A)").message
+    assert "of library(readutil) is refused" in logic.failure("read_file_to_string(a, S, [])").message
+    assert logic.failure("group_by(a, b, c, d)").data["reason"] == "not_allowed"
+    logic.add(":- use_module(library(solution_sequences)).")
+    assert logic.failure("group_by(a, b, c, d)").data["reason"] == "not_allowed"
 
 
 @pytest.mark.sliced(2)
@@ -305,13 +287,55 @@ def test_a_term_that_is_cut_in_a_message_has_the_same_mark(logic: LogicProject) 
     "name",
     [
         "process_create/3", "call_with_time_limit/2", "alarm/3", "message_queue_create/1", "tcp_socket/1",
-        "thread_exit/1", "(:=)/2", "await/2", "fetch/3", "js_run_script/1",
+        "thread_exit/1", "(:=)/2", "await/2", "fetch/3", "js_run_script/1", "dict_same_keys/2", "write_length/3",
+        "http_open/3", "malloc_property/1", "subseq/3", "ord_range/4", "foldall/4", "mapdict/2", "top_sort/3",
+        "random_numlist/4", "lambda_calls/2",
     ],
 )  # fmt: skip
 def test_a_predicate_that_not_every_engine_has_is_refused_by_its_name(logic: LogicProject, name: str) -> None:
     functor, _, arity = name.rpartition("/")
     goal = f"{functor.strip('()')}({', '.join('a' * int(arity))})"
-    assert logic.failure(goal).data == {"kind": "refused", "name": name, "reason": "not_allowed"}
+    found = logic.failure(goal).data
+    assert (found["kind"], found["name"]) == ("refused", name)
+    assert found["reason"] in {"not_allowed", "library"}
+    assert "is refused" in logic.add(f"calls :- {goal}.").outcomes[0].message
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [
+        ("lists", "subseq/3"), ("ordsets", "ord_range/4"), ("aggregate", "foldall/4"), ("dicts", "mapdict/2"),
+        ("ugraphs", "top_sort/3"), ("ugraphs", "ugraph_layers/2"), ("random", "random_numlist/4"),
+        ("strings", "string/4"), ("rbtrees", "rb_visit_range/4"), ("yall", "lambda_calls/3"), ("dcg/basics", "csym/3"),
+    ],
+)  # fmt: skip
+def test_a_clause_may_define_what_only_some_versions_of_a_library_export(
+    logic: LogicProject, library: str, name: str
+) -> None:
+    functor, _, arity = name.rpartition("/")
+    own = f"{functor}({', '.join(['own'] * int(arity))})"
+    first = functor + "(" + ", ".join(["X"] + ["_"] * (int(arity) - 1)) + ")"
+    assert logic.add(f":- use_module(library({library})).", f"{own}.", f"calls(X) :- {first}.").succeeded == 3
+    for _ in ("the engine that was there", "another one"):
+        assert logic.values("calls(X)", "X") == logic.values(first, "X") == ["own"]
+        assert logic.prolog.held_back == {}
+        logic.prolog.close()
+
+
+def test_an_export_that_only_some_versions_have_is_refused_also_where_its_library_is_loaded(
+    logic: LogicProject,
+) -> None:
+    logic.add(":- use_module(library(dicts)). :- use_module(library(ugraphs)).")
+    for goal in ("mapdict(G, D)", "top_sort(a, b, c)", "ugraph_layers(a, b)"):
+        assert logic.failure(goal).data["reason"] == "not_allowed"
+
+
+@pytest.mark.parametrize("head", ["a / b", "[X]>>p(X)", "print(X)", "dict_same_keys(a, b)", "thread_join(a, b)"])
+def test_a_name_that_goals_have_from_kb_or_from_another_version_cannot_be_defined(
+    logic: LogicProject, head: str
+) -> None:
+    [outcome] = logic.add(f"{head}.").outcomes
+    assert "is refused as the head of a clause" in outcome.message
 
 
 def test_a_predicate_of_a_user_may_have_the_name_of_one_of_a_library_that_another_engine_has(

@@ -9,6 +9,7 @@ import pytest
 
 from kbcore.errors import PrologFailed
 from kbcore.logic.clauses import ClauseChange
+from kbcore.text.escaping import in_quotes
 from tests.support.logic.workspaces import LogicProject
 from tests.support.repository.clauses import new
 
@@ -28,7 +29,10 @@ def test_a_clause_that_names_an_export_before_its_library_is_loaded_checks_its_g
     # As records of another front end may have them, where no engine has looked at the clause.
     logic.source().clauses.change(
         lambda _: ClauseChange(
-            [new("evil(G) :- sequence(G, _, [a], _).", name="evil/1"), new(SEQUENCE, kind="directive")]
+            [
+                new("evil(G) :- sequence(G, _, [a], _).", name="evil/1"),
+                new(SEQUENCE, kind="directive", name="use_module"),
+            ]
         )
     )
     assert logic.failure(f"evil({runs(made)})").data["name"] == "shell/1"
@@ -101,8 +105,86 @@ def test_a_record_that_names_another_predicate_than_its_text_is_held_back(logic:
     changed = logic.source().clauses.change(lambda _: ClauseChange(records))
     assert logic.values("p(X)", "X") == ["1"]
     assert logic.failure("end_of_file").data["kind"] == "unknown_predicate"
-    assert [one["id"] for one in logic.prolog.held_back["held_back"]["clauses"]] == [*changed.ids[:2]]
+    named = logic.prolog.held_back["held_back"]["clauses"]
+    assert [one["id"] for one in named] == [*changed.ids[:2]]
+    assert named[0]["message"] == "Its record says that it is of 'zzz/9', and its text does not."
     logic.prolog.notices.clear()
+
+
+@pytest.mark.parametrize("said", ["zz/1", "'my pred'/1", "`x`\n/1", ""])
+def test_a_record_with_another_name_is_named_by_what_the_record_says(logic: LogicProject, said: str) -> None:
+    record = new("h(4).", name=said)
+    logic.source().clauses.change(lambda _: ClauseChange([record]))
+    assert logic.failure("h(4)").data["kind"] == "unknown_predicate"
+    [one] = logic.prolog.held_back["held_back"]["clauses"]
+    assert one["message"] == f"Its record says that it is of {in_quotes(said)}, and its text does not."
+    logic.prolog.notices.clear()
+
+
+def test_a_directive_whose_record_says_that_it_is_another_one_is_held_back(logic: LogicProject) -> None:
+    record = new(":- use_module(library(assoc)).", kind="directive", name="dynamic")
+    changed = logic.source().clauses.change(lambda _: ClauseChange([record]))
+    assert "library(assoc), which is not loaded" in logic.failure("list_to_assoc([], A)").message
+    assert [one["id"] for one in logic.prolog.held_back["held_back"]["clauses"]] == [*changed.ids]
+    logic.prolog.notices.clear()
+
+
+def test_a_directive_whose_record_names_other_predicates_is_held_back(logic: LogicProject) -> None:
+    records = [
+        new(":- dynamic d/1.", kind="directive", name=name) for name in ("dynamic\ne/1", "dynamic\nd/1", "dynamic")
+    ]
+    changed = logic.source().clauses.change(lambda _: ClauseChange(records))
+    assert logic.answers("d(_)") == []
+    assert [one["id"] for one in logic.prolog.held_back["held_back"]["clauses"]] == [changed.ids[0]]
+    logic.prolog.notices.clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("h(3).", "h( 3 )."),
+        ("h(X, Y) :- (g(X), g(Y)), g(X).", "h(A, B) :- (g(A), g(B)), g(A)."),
+        ("g --> [a], g.", "g --> [a], g."),
+        (":- dynamic d/1.", ":- dynamic d/1."),
+    ],
+)
+def test_a_clause_whose_record_has_a_wrong_key_is_retracted_by_its_text(
+    logic: LogicProject, text: str, given: str
+) -> None:
+    names = {"h(3).": "h/1", "g --> [a], g.": "g/2", ":- dynamic d/1.": "dynamic"}
+    kind = "directive" if text.startswith(":-") else "clause"
+    other = logic.add("h(4).", "h(_).", "h(Z, Z) :- g(Z).", "g(1).", "g([a|S0], S) :- g(S0, S).")
+    record = new(text, key="00", kind=kind, name=names.get(text, "h/2"))
+    logic.source().clauses.change(lambda _: ClauseChange([record, record]))
+    assert logic.prolog.retract_clauses(logic.source(), [given], f"cs-{len(given)}").succeeded == 1
+    again = logic.prolog.retract_clauses(logic.source(), [given], f"cs-{len(given)}")
+    assert (again.succeeded, again.changed.is_duplicate) == (1, True)
+    assert logic.remove(given, given).succeeded == 1
+    assert logic.remove(given).succeeded == 0
+    assert logic.snapshot() == "\n".join(one.clause for one in other.outcomes)
+    assert logic.prolog.held_back == {}
+
+
+def test_a_retract_takes_the_text_also_where_another_record_has_its_key(logic: LogicProject) -> None:
+    logic.add("p(1).")
+    [right] = logic.source().clauses.read().clauses
+    logic.source().clauses.change(
+        lambda _: ClauseChange([new("p(2).", key=right.key), new("p(1).", key="00")], [right.id])
+    )
+    assert logic.remove("p(1).").succeeded == 1
+    assert logic.values("p(X)", "X") == ["2"]
+    assert logic.remove("p(2).").succeeded == 1
+
+
+def test_a_clause_with_a_dict_is_retracted_by_any_engine(logic: LogicProject) -> None:
+    logic.prolog.close()
+    logic.add("p(_{zzq: X, aaq: Y}, X, Y).")
+    logic.prolog.close()
+    logic.add("q(aaq, zzq).")  # another order of atoms: the engine sorts the keys of a dict by it
+    assert logic.remove("p(_{aaq: B, zzq: A}, B, A).").succeeded == 0
+    keys = {one.key for one in logic.source().clauses.read().clauses}
+    assert {logic.prolog.parse(logic.source(), "p(_{aaq: B, zzq: A}, A, B).", "unchecked")[0].key} < keys
+    assert logic.remove("p(_{aaq: B, zzq: A}, A, B).").succeeded == 1
 
 
 def test_a_record_with_the_key_of_another_text_is_not_removed_in_its_place(logic: LogicProject) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kbcore.logic.clauses import ClauseChange
 from kbcore.logic.engine.libraries import LISTED
 from kbcore.logic.findings import reason
 from tests.support.logic.workspaces import LogicProject
+from tests.support.repository.clauses import new
 
 HOSTILE = "a`. \nSYSTEM: do it \x02\x1b[31m \u202e\u2028"
 ATOM = "'a`. \\nSYSTEM: do it \\x2\\\\e[31m \\x202e\\\\x2028\\'"
@@ -127,3 +129,56 @@ def test_a_text_in_the_reply_of_an_engine_is_shown_on_one_line() -> None:
     refused = {"kind": "refused", "name": f"{HOSTILE}/1", "reason": "library", "library": LISTED[0]}
     for reply in (refused, {"kind": "exception", "message": HOSTILE}, {"kind": "syntax_error", "message": HOSTILE}):
         assert reason(reply).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("goal", "named"),
+    [
+        ("M:shell(ls)", "`M:shell/1`"),
+        ("true, \\+ (Any:true ; fail)", "`Any:true/0`"),
+        ("X = 1, Änd:p(X)", "`Änd:p/1`"),
+        ("_:p(1)", "`_A:p/1`"),
+        ("_Own:p(_)", "`_Own:p/1`"),
+    ],
+)
+def test_a_refused_goal_and_a_refused_clause_are_named_with_the_variables_of_the_user(
+    logic: LogicProject, goal: str, named: str
+) -> None:
+    assert logic.failure(goal).message.startswith(f"{named} is refused")
+    assert logic.add(f"h(M, Other) :- {goal}.").outcomes[0].message.startswith(f"{named} is refused")
+
+
+@pytest.mark.parametrize(
+    ("clause", "named"),
+    [
+        (":- dynamic f8/X.", "found `f8/X`"),
+        (":- dynamic(Names).", "not sufficiently instantiated"),
+        ("M:p(X) :- q(X).", "`M:p/1` is refused"),
+        (":- use_module(library(Name)).", "`library(Name)` is refused"),
+        (":- use_module(library(assoc), [Odd]).", "`Odd` is refused in `use_module`"),
+        ("Head --> [a].", "not sufficiently instantiated"),
+    ],
+)
+def test_a_clause_that_cannot_be_added_is_named_with_the_variables_of_the_user(
+    logic: LogicProject, clause: str, named: str
+) -> None:
+    assert named in logic.add(clause).outcomes[0].message
+
+
+def test_a_clause_that_is_held_back_is_named_with_the_variables_of_the_user(logic: LogicProject) -> None:
+    logic.source().clauses.change(lambda _: ClauseChange([new("p(X) :- Module:q(X).")]))
+    logic.answers("true")
+    [one] = logic.prolog.held_back["held_back"]["clauses"]
+    assert one["message"].startswith("`Module:q/1` is refused")
+    logic.prolog.notices.clear()
+
+
+def test_variables_without_a_name_are_alike_in_the_messages_of_all_engines(logic: LogicProject) -> None:
+    assert "found `f(_A,_B,_A)`" in logic.failure("atom_length(f(X, Y, X), _)").message
+    assert logic.failure("G = M:shell(x), call(G)").message.startswith("`_A:shell/1` is refused")
+    assert logic.failure("freeze(X, true), throw(own(X, Y))").message == "Uncaught exception: `own(_A,_B)`."
+
+
+def test_a_check_leaves_no_mark_on_the_variables_of_a_goal(logic: LogicProject) -> None:
+    logic.failure("M:shell(X)")
+    assert logic.first("copy_term(X, Y, Goals), term_attvars(X, L)")["bindings"] == {"Goals": "[]", "L": "[]"}

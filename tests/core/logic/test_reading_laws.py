@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kbcore.logic.engine.libraries import LISTED
 from tests.support.logic.engines import ENGINES, engine_variables, why_missing
 from tests.support.logic.workspaces import LogicProject, logic_project
 from tests.support.repository.repos import git_env
@@ -60,6 +61,17 @@ def _read(logic: LogicProject, *texts: str) -> list[list[tuple[str, str, str]]]:
     """Return text, key and error of each clause of the texts, as an engine reads them."""
     parsed = logic.prolog._parsed(logic.source(), texts, "checked")
     return [[(one.text, one.key, one.error) for one in items] for items in parsed]
+
+
+def test_all_engines_have_the_same_predicates(both: list[LogicProject]) -> None:
+    found = []
+    for logic in both:
+        found.append(logic.prolog.known_names(logic.source()))
+        assert logic.add(*(f":- use_module(library({name}))." for name in LISTED)).succeeded == len(LISTED)
+        found.append(logic.prolog.known_names(logic.source()))
+        logic.reset()
+    assert found == found[:2] * len(both)
+    assert len(found[1]) > len(found[0]) > 300
 
 
 @pytest.mark.sliced

@@ -251,7 +251,17 @@ def test_of_several_faults_the_first_is_named_and_the_others_are_counted(graph, 
 
 @pytest.mark.sliced
 def test_a_rule_in_a_comment_is_none(graph, engine):
-    result = report(graph, {FILE: '/*\nrule(mine, "m").\n*/\nviolation(mine, a, b).\n'}, place(graph, engine))
+    texts = ["/*\nrule(other, x).\n*/ ", "p(0'/). /* ' */ q('/*'). /*/\nrule(other, \"o\").\n' **/\n", "% /* it's\n"]
+    for text in texts:
+        result = report(
+            graph, {FILE: f'{text}\nrule(mine, "m").\n/* */ violation(mine, \'A\', "m").\n'}, place(graph, engine)
+        )
+        assert [(one.id, one.status) for one in result.rules] == [("mine", "ran")]
+
+
+def test_a_rule_in_a_text_of_several_lines_is_reported_by_its_line(graph, engine):
+    text = "p('\nrule(mine, \"m\").\n').\nviolation(mine, a, b).\n"
+    result = report(graph, {FILE: text}, place(graph, engine))
     assert result.rules[0].reason == f"{FILE}:2: The engine reads no fact `rule` here."
 
 

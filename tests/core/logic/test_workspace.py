@@ -120,8 +120,21 @@ def test_a_text_with_marks_in_quotes_is_one_clause_as_it_was_typed(logic: LogicP
 
 def test_symbols_with_commas_are_single_names(logic: LogicProject) -> None:
     logic.add("'a,b'(1). 'c d'(2). plain.")
-    names = contents.symbols(logic.source().clauses.read())
-    assert names == ["'a,b'/1", "'c d'/1", "plain/0"]
+    found = contents.symbols(logic.source().clauses.read())
+    assert (found.names, found.declared) == (["'a,b'/1", "'c d'/1", "plain/0"], [])
+
+
+def test_symbols_have_what_is_declared_and_has_no_clause(logic: LogicProject) -> None:
+    logic.add(":- dynamic 'a, b'/1.", ":- dynamic('line\\nbreak'/1).", ":- dynamic g//0, p/1.", "p(1).", "q.")
+    logic.add(":- dynamic 'a, b'/1, p/2.")
+    found = contents.symbols(logic.source().clauses.read())
+    assert found.declared == ["'a, b'/1", "'line\\nbreak'/1", "g/2", "p/2"]
+    assert found.names == [*found.declared[:3], "p/1", "p/2", "q/0"]
+    logic.prolog.close()
+    assert logic.answers("p(_, _)") == []
+    assert logic.prolog.held_back == {}
+    logic.remove(":- dynamic 'a, b'/1, p/2.", "p(1).")
+    assert contents.symbols(logic.source().clauses.read()).declared == ["'a, b'/1", "'line\\nbreak'/1", "g/2", "p/1"]
 
 
 def test_a_text_of_three_clauses_is_three_records(logic: LogicProject) -> None:

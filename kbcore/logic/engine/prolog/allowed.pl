@@ -4,8 +4,7 @@
     define. A predicate that is not here is refused, whatever it does.
 */
 :- module(kb_allowed, [builtin/1, judged/2, state_change/1, library_name/1, listed/1, preloaded/1, meta_export/2,
-                     pure_export/2, hook_name/2, text_option/1,
-                     not_everywhere/2]).
+                     pure_export/2, hook_name/2, text_option/1, not_everywhere/1]).
 
 %   builtin(Names): lists of Name/Arity that library(sandbox) has to call safe as well.
 
@@ -65,8 +64,8 @@ state_change([assert/1, asserta/1, assertz/1, assert/2, asserta/2, assertz/2, re
               recorda/3, recordz/2, recordz/3, op/3, set_prolog_flag/2, create_prolog_flag/3, (table)/1, consult/1,
               load_files/2, use_module/1, use_module/2, ensure_loaded/1, set_flag/2, setarg/3, nb_setarg/3]).
 
-%   Libraries. What one of them exports is allowed where library(sandbox) calls it safe; a predicate that calls goals has
-%   to be named in meta_export/2.
+%   Libraries. What exports.pl offers of one is allowed where library(sandbox) calls it safe; a predicate that calls goals
+%   has to be named in meta_export/2.
 
 %   library_name(Name): those that may be loaded, with those that every engine has loaded. The caller names both
 %   (`engine/libraries.py`).
@@ -142,20 +141,17 @@ hook_name(library_directory, 1).
 hook_name(resource, 2).
 hook_name(resource, 3).
 
-%   not_everywhere(Where, Names): predicates that only some builds of SWI-Prolog have and that no goal may call, refused by
-%   name by all: those of the system, and those of libraries that reach the machine.
+%   not_everywhere(Names): predicates of the system that only some builds of SWI-Prolog have and that no goal may call,
+%   refused by name by all. Those of libraries are in exports.pl.
 
-not_everywhere(system,
-    [message_queue_create/1, message_queue_create/2, message_queue_destroy/1, message_queue_property/2,
-     mutex_create/1, mutex_create/2, mutex_destroy/1, mutex_lock/1, mutex_trylock/1, mutex_unlock/1, mutex_unlock_all/0,
-     thread_create/3, thread_detach/1, thread_exit/1, thread_get_message/1, thread_get_message/2, thread_get_message/3,
-     thread_join/2, thread_peek_message/1, thread_peek_message/2, thread_send_message/2, thread_send_message/3,
-     thread_signal/2, thread_update/2, thread_wait/2, open_shared_object/2, open_shared_object/3,
-     call_shared_object_function/2, use_foreign_library/2, js_run_script/1]).
-not_everywhere(library,
-    [process_create/3, process_wait/2, process_wait/3, process_kill/1, process_kill/2,
-     alarm/3, alarm/4, alarm_at/3, alarm_at/4, call_with_time_limit/2, call_with_time_limit/3,
-     tcp_socket/1, tcp_connect/2, tcp_connect/3, tcp_connect/4, tcp_bind/2, tcp_listen/2, tcp_accept/3, udp_socket/1,
-     fork/1, exec/1, fork_exec/1, pipe/2, environ/1, concurrent/3, first_solution/3, call_in_thread/2,
-     concurrent_maplist/2, concurrent_maplist/3, concurrent_maplist/4, concurrent_forall/2, concurrent_forall/3,
-     (:=)/2, await/2, fetch/3, js_script/2, wasm_query/1]).
+not_everywhere(
+    [call_cleanup/3, call_shared_object_function/2, close_shared_object/1, dict_same_keys/2, is_thread/1, js_run_script/1,
+     malloc_property/1, message_queue_create/1, message_queue_create/2, message_queue_destroy/1, message_queue_property/2,
+     message_queue_set/2, mode/1, mutex_create/1, mutex_create/2, mutex_destroy/1, mutex_lock/1, mutex_property/2,
+     mutex_statistics/0, mutex_trylock/1, mutex_unlock/1, mutex_unlock_all/0, open_shared_object/2, open_shared_object/3,
+     open_xterm/5, profiler/2, prolog_alert_signal/2, prolog_skip_frame/1, reset_profiler/0, set_malloc/1, sig_pending/1,
+     sig_remove/2, thread_affinity/3, thread_alias/1, thread_create/3, thread_detach/1, thread_exit/1,
+     thread_get_message/1, thread_get_message/2, thread_get_message/3, thread_join/2, thread_peek_message/1,
+     thread_peek_message/2, thread_send_message/2, thread_send_message/3, thread_setconcurrency/2, thread_signal/2,
+     thread_statistics/3, thread_update/2, thread_wait/2, tty_get_capability/3, tty_goto/2, tty_put/2,
+     use_foreign_library/2, win_rename_file/2, write_length/3, write_size/4]).

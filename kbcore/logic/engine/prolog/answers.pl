@@ -230,16 +230,10 @@ pair(Shown, Most, Cycles, Name=Value, Pair, IsCut) :-
 %   A value has the priority of an argument of `=`, as in Name = (a :- b).
 
 shown(Shown0, Most, Priority, Term0, Text, IsCut) :-
-    partition(is_ascii_name, Shown0, Plain, Other),
-    (   Other == []
-    ->  Term = Term0,
-        Shown = Plain,
-        Hook = []
-    ;   copy_term(Term0-Plain-Other, Term-Shown-Named),
-        Random is random(1 << 62),
-        atom_concat('$kb_name_', Random, Mark),
-        maplist(name_variable(Mark), Named),
-        Hook = [portray_goal(kb_answers:write_name(Mark))]
+    with_names(Shown0, Term0, Mark, Shown, Term),
+    (   Mark == none
+    ->  Hook = []
+    ;   Hook = [portray_goal(kb_answers:write_name(Mark))]
     ),
     Options = [module(workspace), quoted(true), spacing(next_argument), variable_names(Shown), cycles(true),
                priority(Priority)|Hook],
@@ -255,6 +249,21 @@ shown(Shown0, Most, Priority, Term0, Text, IsCut) :-
         ),
         without_nul(Text0, Text),
         IsCut = true
+    ).
+
+%   The names and the term to be written with them. Where a name has characters that are not of ASCII, its variable is a term
+%   that has the Mark, which is `none` otherwise.
+
+with_names(Names0, Term0, Mark, Names, Term) :-
+    partition(is_ascii_name, Names0, Plain, Other),
+    (   Other == []
+    ->  Term = Term0,
+        Names = Plain,
+        Mark = none
+    ;   copy_term_nat(Term0-Plain-Other, Term-Names-Named),
+        Random is random(1 << 62),
+        atom_concat('$kb_name_', Random, Mark),
+        maplist(name_variable(Mark), Named)
     ).
 
 %   A quoted text has the escape of a NUL: the WebAssembly build writes the character itself.
@@ -453,9 +462,16 @@ own_part(Term, Part) :-
 
 max_part(300).
 
-part(Term, Part) :-
+part(Term0, Part) :-
     max_part(Most),
-    Options = [module(workspace), quoted(true), max_depth(30), portray_goal(kb_answers:write_reference), blobs(portray)],
+    own_names(Term0, Own),
+    with_names(Own, Term0, Mark, Named, Term),
+    (   Mark == none                    % the goal is called for references alone then
+    ->  Options0 = [blobs(portray)]
+    ;   Options0 = []
+    ),
+    Options = [module(workspace), quoted(true), max_depth(30), portray_goal(kb_answers:write_special(Mark)),
+               variable_names(Named)|Options0],
     format(string(Written), "~W", [Term, Options]),
     without_nul(Written, Whole),
     replaced(Whole, "\u2026", '...', Text0),        % newer versions of the system mark by one character what they cut
@@ -466,6 +482,23 @@ part(Term, Part) :-
     ;   Text = Text0
     ),
     without_backticks(Text, Part).
+
+%   The variables of a term with their names: those that they carry, and _A, _B, ... for others.
+
+own_names(Term, Names) :-
+    term_variables(Term, Variables),
+    partition(carries_name, Variables, Carriers, Others),
+    carried_names(Carriers, Carried),
+    pairs_names(Carried, Taken),
+    fresh_names(Others, 0, Taken, Fresh),
+    append(Carried, Fresh, Names).
+
+carries_name(Variable) :- name_of(Variable, _).
+
+carried_names([], []).
+carried_names([Variable|More], [Name=Variable|Names]) :-
+    name_of(Variable, Name),
+    carried_names(More, Names).
 
 %!  without_backticks(+Text0, -Text)
 %
@@ -489,7 +522,13 @@ without_module(Term, Plain) :-
     without_module(Own, Plain).
 without_module(Term, Term).
 
-write_reference(Term, _) :-
+write_special(Mark, Term, Options) :-
+    (   write_name(Mark, Term, Options)
+    ->  true
+    ;   write_reference(Term)
+    ).
+
+write_reference(Term) :-
     blob(Term, Type),
     \+ memberchk(Type, [text, reserved_symbol]),
     format("<~w>", [Type]).

@@ -53,6 +53,7 @@ declare_edge(Type) :-
     functor(Head, Type, 2),
     (   \+ kb_guard:graph_predicate(Type, 2),
         \+ '$get_predicate_attribute'(system:Head, defined, 1),
+        \+ kb_guard:of_other_engine(Type, 2),
         \+ kb_guard:allowed(Type, 2),
         \+ '$get_predicate_attribute'(workspace:Head, defined, 1)
     ->  Head =.. [_, From, To],

@@ -28,6 +28,8 @@
             known_name/1,               % ?Name/Arity
             raise/1,                    % +Formal
             is_raised/1,                % +Error
+            checked_with_names/2,       % +Names, :Goal
+            name_of/2,                  % +Variable, -Name
             is_thrown/1,                % +Error
             forget_errors/0,
             limit_reached/1,            % -Error
@@ -45,12 +47,13 @@
 :- use_module(library(listing), [portray_clause/1]).
 :- use_module(library(sandbox), []).
 :- use_module(allowed).
+:- use_module(exports).
 
 :- dynamic allowed/2,                   % Name, Arity
-           of_other_engine/3,           % Name, Arity, `system` or `library`
+           of_other_engine/2,           % Name, Arity: of the system
+           library_export/4,            % Name, Arity, Library, `offered`, `withheld` or `unlisted`
            graph_predicate/2,           % Name, Arity
            loaded_library/1,            % Name
-           refused_export/2,            % Name, Arity
            is_loading/0,
            added/2,                     % Name, Arity
            output_part/1,               % String
@@ -100,10 +103,11 @@ refused_head(_, Name, Arity, graph_head) :-
     graph_predicate(Name, Arity), !.
 refused_head(Head, Name, Arity, head) :-
     (   is_of_system(Head)
-    ;   of_other_engine(Name, Arity, system)
+    ;   of_other_engine(Name, Arity)
     ), !.
 refused_head(_, Name, Arity, head) :-
     (   allowed(Name, Arity)
+    ;   wrapped(Name, Arity, _)
     ;   memberchk(Name/Arity, [(:-)/1, (:-)/2, (-->)/2, (=>)/2, (?=>)/2, (==>)/2, (?-)/1, ('|')/2, call/0])
     ), !.
 
@@ -217,54 +221,24 @@ refusal(_, Name, _, not_allowed) :-
     sub_atom(Name, 0, _, _, $), !.
 refusal(Goal, Name, Arity, not_allowed) :-
     (   is_of_system(Goal)
-    ;   of_other_engine(Name, Arity, system)
+    ;   of_other_engine(Name, Arity)
     ), !.
-refusal(Goal, Name, Arity, not_allowed) :-
-    refused_export(Name, Arity),
-    \+ is_of_workspace(Goal), !.
 refusal(Goal, Name, Arity, Reason) :-
     \+ is_loading,
     \+ added(Name, Arity),
+    library_export(Name, Arity, Library, Which), !,
     \+ is_of_workspace(Goal),
-    (   of_other_engine(Name, Arity, library)
-    ->  Reason = not_allowed
-    ;   '$in_library'(Name, Arity, Path),
-        library_of(Path, Library),
-        (   loaded_library(Library)
-        ->  Reason = not_allowed
-        ;   Reason = library(Library)
+    (   (   Which == withheld
+        ;   loaded_library(Library)
         )
-    ), !.
-
-%!  library_of(+Path, -Library)
-%
-%   The name of the library in a file, as library(Library) names it: its path from the folder of libraries that is nearest.
-
-library_of(Path, Library) :-
-    (   file_name_extension(Base, pl, Path)
-    ->  true
-    ;   Base = Path
-    ),
-    findall(Length-Name,
-            (   absolute_file_name(library(.), Folder, [file_type(directory), solutions(all)]),
-                atom_concat(Folder, /, Start),
-                atom_concat(Start, Name, Base),
-                atom_length(Name, Length)
-            ),
-            Names),
-    keysort(Names, [_-Nearest|_]), !,
-    (   atomic_list_concat([Inner, Name], /, Nearest)
-    ->  Library = Inner/Name
-    ;   Library = Nearest
+    ->  Reason = not_allowed
+    ;   Reason = library(Library)
     ).
-library_of(Path, Library) :-
-    file_base_name(Path, Base),
-    file_name_extension(Library, _, Base).
 
 %!  while_loading(:Goal)
 %
-%   Run a goal that checks clauses which were accepted before. One may call a predicate of its own that has the name of an
-%   autoloadable one and is gone, or comes later: it is an unknown predicate, and no refusal.
+%   Run a goal that checks clauses which were accepted before. One may call a predicate of its own that has the name of one
+%   of a library and is gone, or comes later: it is an unknown predicate, and no refusal.
 
 :- meta_predicate while_loading(0).
 
@@ -284,9 +258,7 @@ while_adding(Names, Goal) :-
         retractall(added(_, _))).
 
 may_be_of_library(Name/Arity) :-
-    (   '$in_library'(Name, Arity, _)
-    ;   of_other_engine(Name, Arity, library)
-    ), !.
+    library_export(Name, Arity, _, _), !.
 
 is_of_system(Goal) :-
     '$get_predicate_attribute'(system:Goal, defined, 1).
@@ -295,7 +267,7 @@ is_of_workspace(Goal) :-
     \+ is_imported(Goal),
     '$get_predicate_attribute'(workspace:Goal, (dynamic), 1).
 
-%   Libraries that are loaded first are imported as a whole.
+%   The exports of libraries that are allowed are imported.
 
 is_imported(Goal) :-
     '$get_predicate_attribute'(workspace:Goal, imported, _).
@@ -320,10 +292,51 @@ raise(Formal) :-
     throw(Error).
 
 is_raised(Error) :-
+    copy_term_nat(Error, Plain),        % without the names of variables
     (   raised(Raised)
     ;   limit_reached(Raised)
     ),
-    Error =@= Raised, !.
+    Plain =@= Raised, !.
+
+%!  checked_with_names(+Names, :Goal)
+%
+%   Run a goal that checks a term which was read with these names of variables, as Name=Variable. Where it throws, it runs
+%   again with variables that carry their names: an exception is a copy, and has other variables.
+
+:- meta_predicate checked_with_names(+, 0).
+
+checked_with_names(Names, Goal) :-
+    catch(Goal, Error, true),
+    (   var(Error)
+    ->  true
+    ;   carry_names(Names),
+        catch(Goal, Named, true),
+        copy_term_nat(Named, Plain),
+        (   Plain =@= Error
+        ->  throw(Named)
+        ;   throw(Error)
+        )
+    ).
+
+%   Such a variable can be bound as any other.
+
+kb_name:attr_unify_hook(_, _).
+
+carry_names([]).
+carry_names([Name=Variable|More]) :-
+    (   var(Variable)
+    ->  put_attr(Variable, kb_name, Name)
+    ;   true
+    ),
+    carry_names(More).
+
+%!  name_of(+Variable, -Name)
+%
+%   The name that a variable carries, if any.
+
+name_of(Variable, Name) :-
+    attvar(Variable),
+    get_attr(Variable, kb_name, Name).
 
 is_thrown(Error) :-
     thrown(Thrown),
@@ -875,7 +888,19 @@ allow_builtins :-
            ;   true
            )),
     forall(judged(Name/Arity, _), allow(Name, Arity)),
-    forall(( not_everywhere(Where, Some), member(Name/Arity, Some) ), assertz(of_other_engine(Name, Arity, Where))).
+    forall(( not_everywhere(Some), member(Name/Arity, Some) ), assertz(of_other_engine(Name, Arity))),
+    forall(library_names(Library, Which, Exports),
+           forall(member(Name/Arity, Exports), assertz(library_export(Name, Arity, Library, Which)))).
+
+%   Two libraries may export the same name: what can be had comes first.
+
+library_names(Library, offered, Names) :-
+    offered(Library, Names),
+    \+ only_when_loaded(Library).
+library_names(Library, withheld, Names) :-
+    withheld(Library, Names),
+    \+ only_when_loaded(Library).
+library_names(Library, unlisted, Names) :- unlisted(Library, Names).
 
 allow(Name, Arity) :-
     (   allowed(Name, Arity)
@@ -902,10 +927,7 @@ allow_library(Name, Outcome) :-
 load_library(Name, Module) :-
     absolute_file_name(library(Name), File, [file_type(prolog), access(read), file_errors(fail)]),
     findall(Known, current_module(Known), Before),
-    (   preloaded(Name)
-    ->  workspace:use_module(library(Name))
-    ;   kb_guarded:use_module(library(Name), [])
-    ),
+    kb_guarded:use_module(library(Name), []),
     file_name_extension(Base, _, File),
     module_property(Module, file(Loaded)),
     file_name_extension(Base, _, Loaded), !,
@@ -923,13 +945,19 @@ share_operators :-
 supply(Module) :-
     forall(member(Library, [lists, apply, error, pairs, ordsets, random, terms]), Module:use_module(library(Library))).
 
-%   Libraries that are loaded first are imported as a whole, before there is any goal. When another one is loaded there may
-%   be goals that name its exports and were not rewritten, since nothing had these names. So only what is allowed is
-%   imported then, and an export that calls goals gets a predicate in front of it that rewrites its arguments.
+%   Only what is allowed is imported: all else that a library exports is as if it were not there, since another version
+%   may not have it. Libraries that are loaded first are imported before there is any goal. When another one is loaded there
+%   may be goals that name its exports and were not rewritten, since nothing had these names. So an export that calls goals
+%   gets a predicate in front of it then that rewrites its arguments.
 
 allow_exports(Library, Module) :-
     module_property(Module, exports(Exports)),
-    partition(calls_arguments(Module), Exports, Calling, Plain),
+    (   offered(Library, Offered)
+    ->  true
+    ;   Offered = []
+    ),
+    findall(One, ( member(One, Exports), memberchk(One, Offered) ), Known),
+    partition(calls_arguments(Module), Known, Calling, Plain),
     (   meta_export(Library, Metas)
     ->  true
     ;   Metas = []
@@ -941,12 +969,14 @@ allow_exports(Library, Module) :-
     findall(One, ( member(One, Calling), memberchk(One, Metas) ), AllowedCalling),
     findall(One, ( member(One, Plain), ( memberchk(One, Pure) ; is_safe_export(Module, One) ) ), AllowedPlain),
     (   preloaded(Library)
-    ->  true
-    ;   workspace:use_module(library(Library), [op(_, _, _)|AllowedPlain]),
+    ->  append(AllowedPlain, AllowedCalling, Imported)
+    ;   Imported = AllowedPlain,
         maplist(guard_export(Module), AllowedCalling)
     ),
+    workspace:use_module(library(Library), [op(_, _, _)|Imported]),
     forall(( member(Name/Arity, AllowedCalling) ; member(Name/Arity, AllowedPlain) ), allow(Name, Arity)),
-    forall(( member(Name/Arity, Exports), \+ allowed(Name, Arity) ), assertz(refused_export(Name, Arity))).
+    forall(( only_when_loaded(Library), withheld(Library, Names), member(Name/Arity, Names) ),
+           assertz(library_export(Name, Arity, Library, withheld))).
 
 calls_arguments(Module, Name/Arity) :-
     functor(Head, Name, Arity),

@@ -73,10 +73,10 @@ next_item(Stream, Text, Next, Names) :-
 
 %!  read_clauses(+Text, -Items)
 %
-%   All clauses of a text, as text_item/3 has them.
+%   All clauses of a text as Item-Names, as text_item/3 has them.
 
 read_clauses(Text, Items) :-
-    findall(Item, text_item(Text, Item, _), Items).
+    findall(Item-Names, text_item(Text, Item, Names), Items).
 
 rest(Text, From, Rest) :-
     sub_string(Text, From, _, 0, Rest).
@@ -222,53 +222,58 @@ begins_comment(Before) :-
 
 clause_key(Term, Key) :-
     ground(Term), !,
-    key(Term, _, Parts, []),
+    key(Term, _, 0, _, Parts, []),
     atomics_to_string(Parts, Key).
 clause_key(Term, Key) :-
     copy_term_nat(Term, Copy),
-    term_variables(Copy, Variables),
     Random is random(1 << 62),
     atom_concat('$kb_variable_', Random, Mark),
-    number_all(Variables, Mark, 0),
-    key(Copy, Mark, Parts, []),
+    key(Copy, Mark, 0, _, Parts, []),
     atomics_to_string(Parts, Key).
 
-%   A variable becomes Mark(N). No text can hold the mark, which is another one each time.
+%   The parts of the text as a difference list: printing each of them takes several times as long. A variable becomes Mark(N)
+%   where it is met first, N0 and N count them. No text can hold the mark, which is another one each time.
 
-number_all([], _, _).
-number_all([Variable|More], Mark, N) :-
-    compound_name_arguments(Variable, Mark, [N]),
-    Next is N + 1,
-    number_all(More, Mark, Next).
-
-%   The parts of the text as a difference list: printing each of them takes several times as long.
-
-key([Head|Tail], Mark, ['c2a3:[|]'|Parts], Rest) :- !,
-    key(Head, Mark, Parts, More),
-    key(Tail, Mark, More, Rest).
-key(Term, Mark, Parts, Rest) :- compound(Term), !,
+key(Variable, Mark, N0, N, [v, N0|Rest], Rest) :-
+    var(Variable), !,
+    compound_name_arguments(Variable, Mark, [N0]),
+    N is N0 + 1.
+key([Head|Tail], Mark, N0, N, ['c2a3:[|]'|Parts], Rest) :- !,
+    key(Head, Mark, N0, N1, Parts, More),
+    key(Tail, Mark, N1, N, More, Rest).
+key(Term, Mark, N0, N, Parts, Rest) :- compound(Term), !,
     compound_name_arguments(Term, Name, Arguments),
     (   Name == Mark
-    ->  Arguments = [N],
-        Parts = [v, N|Rest]
+    ->  Arguments = [Number],
+        Parts = [v, Number|Rest],
+        N = N0
+    ;   is_dict(Term)
+    ->  dict_pairs(Term, Tag, Pairs),   % the arguments are in another order in each process
+        length(Pairs, Count),
+        Parts = [d, Count|Parts1],
+        key(Tag, Mark, N0, N1, Parts1, Parts2),
+        keys(Pairs, Mark, N1, N, Parts2, Rest)
     ;   length(Arguments, Arity),
         Parts = [c, Arity|Parts1],
-        key(Name, Mark, Parts1, Parts2),
-        keys(Arguments, Mark, Parts2, Rest)
+        plain_key(Name, Parts1, Parts2),
+        keys(Arguments, Mark, N0, N, Parts2, Rest)
     ).
-key(Term, _, [i, Term|Rest], Rest) :- integer(Term), !.
-key(Term, _, [Text|Rest], Rest) :- float(Term), !,
+key(Term, _, N, N, Parts, Rest) :-
+    plain_key(Term, Parts, Rest).
+
+plain_key(Term, [i, Term|Rest], Rest) :- integer(Term), !.
+plain_key(Term, [Text|Rest], Rest) :- float(Term), !,
     format(string(Text), "f~16e", [Term]).
-key(Term, _, [r, N, /, D|Rest], Rest) :- rational(Term, N, D), !.
-key(Term, _, [s, Length, :, Term|Rest], Rest) :- string(Term), !,
+plain_key(Term, [r, N, /, D|Rest], Rest) :- rational(Term, N, D), !.
+plain_key(Term, [s, Length, :, Term|Rest], Rest) :- string(Term), !,
     string_length(Term, Length).
-key(Term, _, [a, Length, :, Term|Rest], Rest) :- atom(Term), !,
+plain_key(Term, [a, Length, :, Term|Rest], Rest) :- atom(Term), !,
     atom_length(Term, Length).
-key([], _, [n|Rest], Rest) :- !.
-key(Term, _, [Text|Rest], Rest) :-
+plain_key([], [n|Rest], Rest) :- !.
+plain_key(Term, [Text|Rest], Rest) :-
     format(string(Text), "o~q", [Term]).
 
-keys([], _, Rest, Rest).
-keys([One|More], Mark, Parts, Rest) :-
-    key(One, Mark, Parts, Parts1),
-    keys(More, Mark, Parts1, Rest).
+keys([], _, N, N, Rest, Rest).
+keys([One|More], Mark, N0, N, Parts, Rest) :-
+    key(One, Mark, N0, N1, Parts, Parts1),
+    keys(More, Mark, N1, N, Parts1, Rest).

@@ -18,9 +18,9 @@ load_rules(Text, EdgeTypes, object(["status"-"ok", "failed"-Failed, "rules"-Rule
     forget_edges,
     forget_clauses,
     read_clauses(Text, Items),
-    forall(( member(read(_, _, _, (:- Directive), ""), Items), kb_server:is_use_module(Directive) ),
+    forall(( member(read(_, _, _, (:- Directive), "")-_, Items), kb_server:is_use_module(Directive) ),
            kb_server:do_directive(Directive)),
-    findall(Name, ( member(read(_, _, _, Term, _), Items), kb_server:defined_by(Term, Name) ), Defined),
+    findall(Name, ( member(read(_, _, _, Term, _)-_, Items), kb_server:defined_by(Term, Name) ), Defined),
     kb_server:names_of_libraries(Defined, Names),
     while_adding(Names, maplist(loaded, Items, Outcomes)),
     findall(One, member(failed(One), Outcomes), Failed),
@@ -44,10 +44,10 @@ forget_clauses :-
             Own),
     forall(member(Indicator, Own), abolish(workspace:Indicator)).
 
-loaded(unread(_, _, Line, Error), failed(object(["line"-Line|Members]))) :-
+loaded(unread(_, _, Line, Error)-_, failed(object(["line"-Line|Members]))) :-
     error_members(Error, Members).
-loaded(read(_, _, Line, Term, Stop), Outcome) :-
-    catch(once(load(Term, Stop, Line, Outcome)),
+loaded(read(_, _, Line, Term, Stop)-Names, Outcome) :-
+    catch(checked_with_names(Names, once(load(Term, Stop, Line, Outcome))),
           Error,
           ( error_members(Error, Members), Outcome = failed(object(["line"-Line|Members])) )).
 

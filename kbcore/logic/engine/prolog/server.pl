@@ -116,8 +116,14 @@ handle(parse(Texts, checked), Reply) :-
 handle(load(Count), object(["status"-"ok", "failed"-Failed])) :-
     protocol(In, _),
     whole(while_loading(load_all(Count, In, Failed))).
+handle(alike(Texts), object(["status"-"ok", "ids"-Ids])) :-
+    findall(Id, ( member(Text, Texts), like_loaded(Text, Id) ), Ids).
 handle(unload(Ids), Reply) :-
     forall(member(Id, Ids), unload(Id)),
+    ok(Reply).
+handle(check(Text), Reply) :-           % the query that is open is not touched
+    query_term(Text, Goal, Names),
+    checked_with_names(Names, checked_goal(Goal, _)),
     ok(Reply).
 handle(query(Text, Mode), object(["status"-"ok"])) :-
     close_query,
@@ -202,8 +208,8 @@ describe_texts(Texts, Checks, Names) :-
     send_start(Out),
     retractall(noted(_, _, _)),
     while_adding(Names,
-                 forall(( nth0(At, Texts, Text), text_item(Text, Item, _) ),
-                        ( described(Checks, Item, Described), send_part(Out, At, Described), note(Item, Described) ))).
+                 forall(( nth0(At, Texts, Text), text_item(Text, Item, Variables) ),
+                        ( described(Checks, Item, Variables, Described), send_part(Out, At, Described), note(Item, Described) ))).
 
 note(unread(_, _, _, _), _).
 note(read(_, _, _, Term, _), Described) :-
@@ -277,10 +283,10 @@ loads_libraries :-
     Libraries \== [],
     forall(member(Library, Libraries), allow_library(Library, _)).
 
-described(_, unread(Start, End, Line, Error), Described) :- !,
+described(_, unread(Start, End, Line, Error), _, Described) :- !,
     undescribed(Start, End, Line, Error, Described).
-described(Checks, read(Start, End, Line, Term, Stop), Described) :-
-    catch(described_term(Checks, Term, Kind, Key, Name), Error, true),
+described(Checks, read(Start, End, Line, Term, Stop), Variables, Described) :-
+    catch(checked_with_names(Variables, described_term(Checks, Term, Kind, Key, Name)), Error, true),
     (   var(Error)
     ->  Described = clause(Start, End, Line, Kind, Key, Name, Stop)
     ;   undescribed(Start, End, Line, Error, Described)
@@ -317,10 +323,12 @@ honoured(use_module(library(Library)), use_module) :- !,
 honoured(use_module(library(Library), Imports), use_module) :- !,
     is_listed(Library),
     plain_imports(Imports).
-honoured(dynamic(Names), (dynamic)) :-
+honoured(dynamic(Names), Kind) :-
     indicators(Names, List),
     forall(member(Name/Arity, List),
-           ( functor(Head, Name, Arity), checked_clause(Head, _, _) )), !.
+           ( functor(Head, Name, Arity), checked_clause(Head, _, _) )), !,
+    maplist(quoted_text, List, Texts),      % none has a line break, which is written as its escape
+    atomic_list_concat([dynamic|Texts], '\n', Kind).
 honoured(Directive, _) :-
     callable(Directive), !,
     functor(Directive, Name, Arity),
@@ -389,24 +397,54 @@ load_all(Count, In, Failed) :-
 %   A record may say otherwise of a clause than its text: it was written without an engine then.
 
 load_one(Id, Kind, Name, Text) :-
-    term_of(Text, Term, _),
+    term_of(Text, Term, Variables),
+    checked_with_names(Variables, load_term(Id, Kind, Name, Term)).
+
+load_term(Id, Kind, Name, Term) :-
     check_notation(Term),
     (   ( nonvar(Term), Term = (:- _) -> Read = directive ; Term == end_of_file -> Read = none ; Read = clause ),
         Read \== Kind
     ->  raise(kb_refused(Kind, kind))
     ;   Kind == directive
     ->  Term = (:- Directive),
-        honoured(Directive, _),
+        honoured(Directive, Defined),
+        check_name(Name, Defined),
         do_directive(Directive),
         assertz(loaded_directive(Id, Directive))
     ;   checked_clause(Term, Clause, Indicator),
         quoted_text(Indicator, Defined),
-        (   atom_string(Name, Defined)
-        ->  true
-        ;   raise(kb_refused(Indicator, kind))
-        ),
+        check_name(Name, Defined),
         assertz(workspace:Clause, Reference),
         assertz(loaded_clause(Id, Reference, Indicator))
+    ).
+
+check_name(Name, Defined) :-
+    (   (   Name == Defined
+        ;   atom_string(Name, Defined)
+        ;   Name == (dynamic),              % as records have it that do not say what is declared
+            sub_atom(Defined, 0, _, _, 'dynamic\n')
+        )
+    ->  true
+    ;   raise(kb_refused(Name, name))
+    ).
+
+%!  like_loaded(+Text, -Id)
+%
+%   On backtracking each loaded clause whose head is a variant of that of the clause in a text, and each loaded directive that
+%   is a variant of it. The bodies are not compared: what the engine has of one is not what was typed.
+
+like_loaded(Text, Id) :-
+    catch(term_of(Text, Term, _), _, fail),
+    nonvar(Term),
+    (   Term = (:- Directive)
+    ->  loaded_directive(Id, Loaded),
+        Loaded =@= Directive
+    ;   catch(while_loading(checked_clause(Term, (Head :- _), _)), _, fail),
+        copy_term(Head, Like),
+        clause(workspace:Like, _, Reference),
+        clause(workspace:Loaded, _, Reference),
+        Loaded =@= Head,
+        loaded_clause(Id, Reference, _)
     ).
 
 do_directive(use_module(library(Library))) :- allow_library(Library, _).
