@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class Survey:
         self._directory = directory
         self._of = of
         self._target = target
+        self._is_of_records = bool(target.seqs or target.changes)
         self.redactor = Redactor(target)
         self.records: dict[int, list[Place]] = {}
         """The changed places of each record that would be changed."""
@@ -59,14 +60,14 @@ class Survey:
 
     def _read(self) -> None:
         # A record is found in the facts after it by its values, and the new ids of facts are those of later records.
-        if not self._target.seqs:
+        if not self._is_of_records:
             self.bases = self._changed_bases(self.redactor)
         self.records = {}
         for entry in scan.scan(self._fs, self._directory, self._of):
             self.redactor.payload(entry.frame.seq, entry.frame.rec, {})
             if self.redactor.places:
                 self.records[entry.frame.seq] = self.redactor.places
-        if self._target.seqs:
+        if self._is_of_records:
             self.bases = self._changed_bases(self.redactor)
 
     def _changed_bases(self, redactor: Redactor) -> tuple[int, ...]:
@@ -113,7 +114,7 @@ class Survey:
         of, first = self._of, self.first
         own = self._own_changes() if is_shared else {}
         redactor, changed, kept = Redactor(self._target, self.redactor, own), list[RedactedRecord](), hashlib.sha256()
-        if not self._target.seqs:
+        if not self._is_of_records:
             self._changed_bases(redactor)  # the new ids of what only they name
         start = min(part.first_seq for part in of.segments if part.sealed is None or part.sealed.last_seq >= first)
 
@@ -206,6 +207,22 @@ def names_in(fs: Fs, directory: Path, of: Head) -> Redactor:
     for entry in scan.scan(fs, directory, of):
         names.payload(entry.frame.seq, entry.frame.rec, {})
     return names
+
+
+def changes_of(fs: Fs, directory: Path, of: Head, seq: int) -> frozenset[str]:
+    """Return the ids of the changes that came with a record: its own, or those of others."""
+    index = ClaimIndex(":memory:")
+    index.update(fs, directory, of)
+    return frozenset(one.id for one in index.came_with([seq]).get(seq, ()))
+
+
+def seqs_of(fs: Fs, directory: Path, of: Head, changes: Collection[str]) -> frozenset[int]:
+    """Return the records of a store that are one of some changes themselves."""
+    index = ClaimIndex(":memory:")
+    index.update(fs, directory, of)
+    found = {seq for seq, change in index.own_since(1).items() if change.id in changes}
+    entries = replay.entries(fs, directory, of, skip=min(found) - 1, until=max(found)) if found else ()
+    return frozenset(one.seq for one in entries if one.seq in found and may_be_change(one.record))
 
 
 def _bases(of: Head) -> Iterator[SnapshotRef]:

@@ -135,6 +135,10 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     wanted: Wanted
     record: tuple[str, int, str, str] | None = None
+    changes: frozenset[str] = frozenset()
+    """The ids of the changes that came with the record."""
+    names: frozenset[str] = frozenset()
+    """The ids that the entity has or had in any store: change files name it by each of them."""
 
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
@@ -146,7 +150,18 @@ class _Wanted(msgspec.Struct, frozen=True):
             names = redacted_store.names_in(fs, directory, of)
             return Target(ids=names_of([wanted.text], names.former), fields=fields)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
-        return Target(seqs=frozenset([wanted.seq] if is_there else []), fields=fields)
+        if is_there or not self.changes:
+            seqs = frozenset([wanted.seq] if is_there else [])
+        else:
+            seqs = redacted_store.seqs_of(fs, directory, of, self.changes)
+        return Target(seqs=seqs, fields=fields, changes=self.changes)
+
+    def target_in_files(self) -> Target:
+        """Return what is to be taken out of change files: they do not know the seqs of records."""
+        wanted = self.wanted
+        if wanted.kind == "pattern":
+            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
+        return Target(ids=self.names, fields=frozenset(_names_of_fields(wanted.fields)), changes=self.changes)
 
 
 class _Stamps(msgspec.Struct, frozen=True):
@@ -205,9 +220,9 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
         sources |= _documents(redactor, wanted)
         if one is not None:
             found.append(one)
-    shared = redaction_elsewhere.redact_change_files(workspace, _shared_target(wanted), dry_run=True)
+    shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files(), dry_run=True)
     outside = redaction_elsewhere.places(
-        workspace, _shared_target(wanted), sources, is_found=bool(found or shared.paths)
+        workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths)
     )
     return Preview(tuple(found), shared.paths, (*shared.left, *outside))
 
@@ -234,13 +249,13 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 continue
             if one is not None:
                 done.append(one)
-        shared = redaction_elsewhere.redact_change_files(workspace, _shared_target(wanted))
+        shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files())
         left = _forget_caches(workspace)
         if not any(one.error for one in done):
             files.remove_quietly(fs, begun)
     if not done and not shared.paths:
         raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
-    outside = redaction_elsewhere.places(workspace, _shared_target(wanted), sources, is_found=True)
+    outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
     return RedactAnswer(tuple(done), shared.paths, (*left, *shared.left, *outside))
 
 
@@ -262,8 +277,9 @@ def begun_at(workspace: Workspace) -> str:
 def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
     if wanted.kind == "pattern":
         pattern_of(wanted.text, is_regex=wanted.is_regex)
-    if wanted.kind != "record":
         return _Wanted(wanted)
+    if wanted.kind == "entity":
+        return _Wanted(wanted, names=_names_anywhere(workspace, wanted.text))
     directory = workspace.folders.directory_of(branch)
     of = head.read(workspace.machine.fs, directory)
     named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
@@ -272,7 +288,17 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
             f"There is no record {wanted.seq} in {branch}.",
             hint=f"{shell('log')} lists the records. What a pruned record said can be taken out by a pattern or an id.",
         )
-    return _Wanted(wanted, named)
+    return _Wanted(wanted, named, redacted_store.changes_of(workspace.machine.fs, directory, of, wanted.seq))
+
+
+def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
+    """Return the ids that an entity has or had in any store that can be read."""
+    fs, found = workspace.machine.fs, {id_}
+    for store in _stores(workspace):
+        with contextlib.suppress(KBError):  # it is named when its turn comes
+            names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
+            found |= names_of([id_], names.former)
+    return frozenset(found)
 
 
 def _stores(workspace: Workspace) -> list[_Store]:
@@ -288,14 +314,6 @@ def _branch_of(workspace: Workspace, path: Path, name: str) -> str:
     with contextlib.suppress(KBError):
         return head.read(workspace.machine.fs, path).branch
     return layout.branch_of(path.with_name(name))
-
-
-def _shared_target(wanted: Wanted) -> Target:
-    """Return what is to be taken out of change files: they do not know the seqs of records."""
-    fields = frozenset(_names_of_fields(wanted.fields))
-    if wanted.kind == "pattern":
-        return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
-    return Target(ids=frozenset([wanted.text] if wanted.kind == "entity" else []), fields=fields)
 
 
 def _names_of_fields(fields: Iterable[str]) -> Iterator[str]:

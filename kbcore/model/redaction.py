@@ -18,7 +18,17 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
-from kbcore.model.claims.change import Change, EdgeRef, redacted
+from kbcore.model.claims.change import (
+    AddMember,
+    Change,
+    EdgeRef,
+    EntityRef,
+    Ref,
+    RemoveMember,
+    SetField,
+    redacted,
+    value_key,
+)
 from kbcore.model.graph import FORMER_IDS, STAMPS
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 
@@ -53,6 +63,8 @@ class Target(msgspec.Struct, frozen=True):
     ids: frozenset[str] = frozenset()
     fields: frozenset[str] = frozenset()
     seqs: frozenset[int] = frozenset()
+    changes: frozenset[str] = frozenset()
+    """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -121,6 +133,8 @@ class Redactor:
         self.places: list[Place] = []
         """The changed places of the last record."""
         self._values: dict[tuple[str, str], list[Any]] = {}
+        self._came: dict[tuple[str, str], list[Any]] = {}
+        """The values of changes that are taken out, which the last record took in."""
         self._seq = 0
 
     def payload(self, seq: int, raw: bytes, sums: Sums) -> bytes:
@@ -131,6 +145,7 @@ class Redactor:
         record.decode(raw, seq=seq)  # what is not known is refused, not passed over
         said: Json = _decode(raw)
         self.places, self._seq = [], seq
+        self._came = self._values_of_taken(said["ops"])
         self._frame(said)
         for number, op in enumerate(said["ops"]):
             _OPERATIONS[op["op"]](self, op, f"ops.{number}")
@@ -150,7 +165,7 @@ class Redactor:
 
     def facts(self, lines: Iterable[bytes]) -> tuple[list[bytes], bool]:
         """Return the facts of a snapshot without what is taken out, and whether any is another one now."""
-        self.places, self._seq = [], 0
+        self.places, self._seq, self._came = [], 0, {}
         found, times = [_decode(line) for line in lines], list[tuple[int, int]]()
         for fact in found:
             before = len(self.places)
@@ -194,6 +209,17 @@ class Redactor:
         if digest and (seq in self.changed or any(first <= seq <= last for first, last in times)):
             known[2] = ""
             self._place("changeset", "digest of a request")
+
+    def _values_of_taken(self, ops: Iterable[Json]) -> dict[tuple[str, str], list[Any]]:
+        """Return the values that a record states for changes which it takes in, where these are taken out."""
+        found: dict[tuple[str, str], list[Any]] = {}
+        for op in ops:
+            if op["op"] == "take" and op["id"] in self._target.changes and op.get("change"):
+                change = msgspec.convert(op["change"], Change)
+                for claim in change.claims:
+                    if isinstance(claim, SetField | AddMember) and _is_taken(change, claim, "now", self._target):
+                        found.setdefault((_key_of_ref(claim.on), claim.field), []).append(claim.now)
+        return found
 
     # The members of a record
 
@@ -349,10 +375,18 @@ class Redactor:
         is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
         self._names(fields, path)
         for name, value in [*fields.items()]:
-            is_whole = is_named and (name in target.fields if target.fields else name not in _KEPT)
-            is_whole = is_whole and not (name in _NUMBERS_OF_CLAUSES and own.startswith(_CLAUSE))
-            known = self._values.get((own, name), ()) if owners is not None and target.seqs else ()
-            new = _whole(value) if is_whole or value in known else self._value(name, value, f"{path}.{name}")
+            is_meant = name in target.fields if target.fields else name not in _KEPT
+            is_meant = is_meant and not (name in _NUMBERS_OF_CLAUSES and own.startswith(_CLAUSE))
+            is_later = owners is not None and bool(target.seqs or target.changes)
+            known = self._values.get((own, name), ()) if is_later else ()
+            came = self._came.get((_key_of(element), name), ()) if self._came and is_meant else ()
+            is_whole = (is_meant and is_named) or value in came
+            if not is_whole and any(one in came for one in _members(value)):
+                new: Any = [*dict.fromkeys(MARK if one in came else one for one in value)]
+                self.removed |= {one for one in value if one in came}
+                self._values.setdefault((own, name), []).append(value)
+            else:
+                new = _whole(value) if is_whole or value in known else self._value(name, value, f"{path}.{name}")
             if new == value:
                 continue
             if is_whole:
@@ -519,28 +553,61 @@ def without_claims(change: Change, target: Target) -> Change:
 
     Where only the value before a claim has it, that alone goes: it is there for people who review.
     """
-    hidden = {at for at, claim in enumerate(change.claims) if _is_taken(claim, "now", target)}
+    hidden = {at for at, claim in enumerate(change.claims) if _is_taken(change, claim, "now", target)}
     claims = tuple(
-        msgspec.structs.replace(claim, was=msgspec.UNSET) if _is_taken(claim, "was", target) else claim
+        msgspec.structs.replace(claim, was=msgspec.UNSET) if _is_taken(change, claim, "was", target) else claim
         for claim in change.claims
     )
-    message = bool(change.message) and target.matches is not None and bool(target.matches.search(change.message))
-    is_message = message and not target.fields
+    is_in = change.id in target.changes or (target.matches is not None and bool(target.matches.search(change.message)))
+    is_message = bool(change.message) and is_in and not target.fields
     if not hidden and not is_message and claims == change.claims:
         return change
     return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
 
 
-def _is_taken(claim: Any, name: str, target: Target) -> bool:
+def _is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
     value = getattr(claim, name, msgspec.UNSET)
     if value is msgspec.UNSET or not hasattr(claim, "field"):
         return False
-    is_field = claim.field in target.fields if target.fields else claim.field != "type"
+    if not (claim.field in target.fields if target.fields else claim.field != "type"):
+        return False
+    if target.changes and (change.id in target.changes or _shows_earlier(claim, name, target.changes)):
+        return True
     if target.matches is not None:
         texts = [*texts_of(value)] or [_encode(value).decode()]
-        return is_field and any(target.matches.search(text) for text in texts)
-    on = claim.on
-    return is_field and not isinstance(on, EdgeRef) and on.id in target.ids
+        return any(target.matches.search(text) for text in texts)
+    return not isinstance(claim.on, EdgeRef) and claim.on.id in target.ids
+
+
+def _shows_earlier(claim: Any, name: str, changes: frozenset[str]) -> bool:
+    """Tell whether a claim shows a value of one of some changes, which its own writer need not have stated."""
+    if isinstance(claim, RemoveMember):
+        return any(one.rpartition(".")[0] in changes for one in claim.removes)
+    if changes.isdisjoint(getattr(claim, "after", ())):
+        return False
+    if name == "was":
+        return True
+    # The fields of an edge are claimed again where it is bound to another entity.
+    is_again = isinstance(claim.on, EdgeRef) and claim.was is not msgspec.UNSET
+    return is_again and value_key(claim.was) == value_key(claim.now)
+
+
+def _members(value: Any) -> list[str]:
+    """Return the members of a set, such as tags; none of any other value."""
+    return value if isinstance(value, list) and all(isinstance(one, str) for one in value) else []
+
+
+def _key_of(element: Json) -> str:
+    """Return the id of an entity or an edge, in an operation or among the facts."""
+    if "id" in element:
+        return str(element["id"])
+    return link_id(element["type"], element.get("kind", ""), element["from"], element["to"])
+
+
+def _key_of_ref(ref: Ref) -> str:
+    if isinstance(ref, EntityRef):
+        return ref.id
+    return link_id(ref.type, ref.kind, _key_of_ref(ref.from_end), _key_of_ref(ref.to_end))
 
 
 def _whole(value: Any) -> Any:

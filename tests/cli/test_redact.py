@@ -204,3 +204,179 @@ def test_changes_that_a_merge_took_over_lose_it_too(kb, synced):
         assert kb("verify", "--branch", branch).status == 0
     assert kb("show", "REQ-7").out.startswith("REQ-7\n  Use [redacted]\n")
     assert left(synced) == []
+
+
+PLAIN = "hunter2zebra"
+
+
+def shared_and_synced(kb, root: Path) -> None:
+    assert kb("share").status == 0
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "share")
+    assert kb("sync").status == 0
+
+
+def apply(kb, **asked) -> None:
+    ran = kb("apply", "-", stdin=json.dumps(asked))
+    assert ran.status == 0, ran.err
+
+
+def make(kb, **fields) -> None:
+    apply(kb, entities=[{"id": "REQ-7", "type": "req", "title": "Seven", "status": "open", **fields}])
+
+
+def change(kb, *words: str) -> None:
+    assert kb("set", "REQ-7", *words).status == 0
+
+
+def nothing_holds(root: Path) -> bool:
+    assert files_with(PLAIN, root / ".git/kb", root / ".kb", stores_at(root), caches_at(root)) == []
+    return True
+
+
+def is_still_sound(kb, root: Path) -> bool:
+    """Tell that nothing comes back with the redacted files, that they mean the same, and that all is proven."""
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "redact")
+    assert kb("sync").status == 0
+    assert "contested" not in kb("query", "req", "--json").out
+    assert kb("share", "--json").json["files"] == []
+    assert kb("verify").status == 0
+    return nothing_holds(root)
+
+
+def test_a_record_loses_its_values_in_change_files_and_later_claims(kb, synced):
+    make(kb)
+    change(kb, f"note={PLAIN}", "--message", f"as {PLAIN}")  # record 3
+    change(kb, "note=fine")
+    change(kb, "note=better", "owner=ann")
+    shared_and_synced(kb, synced)
+    change(kb, "note=best")  # after what is redacted, and not shared yet
+    before = changes(kb, synced)
+    assert files_with(PLAIN, synced / ".kb") != []
+
+    dry = kb("redact", "3", "--json")
+    assert sorted(dry.json["change_files"]) == sorted({*before.values()})
+    ran = kb("redact", "3", "--yes")
+    assert ran.status == 0, ran.err
+    assert ".kb/changes" in ran.out
+    assert changes(kb, synced).keys() == before.keys()
+    assert nothing_holds(synced)
+    text = "".join(Path(path).read_text() for path in {*changes(kb, synced).values()})
+    assert '"better"' in text
+    assert '"ann"' in text
+    kb("share")
+    assert is_still_sound(kb, synced)
+    (one,) = [one for one in kb("query", "req", "--json").json["entities"] if one["id"] == "REQ-7"]
+    assert (one["attributes"]["note"], one["owner"]) == ("best", "ann")
+
+
+def test_a_record_loses_one_field_in_change_files_and_keeps_the_others(kb, synced):
+    make(kb)
+    change(kb, f"note={PLAIN}", "owner=bob")  # record 3
+    change(kb, "note=fine", "owner=ann")
+    shared_and_synced(kb, synced)
+    assert kb("redact", "3", "--field", "note", "--yes").status == 0
+    assert nothing_holds(synced)
+    text = "".join(Path(path).read_text() for path in {*changes(kb, synced).values()})
+    assert '"now":"bob"' in text
+    assert '"was":"bob"' in text
+    assert is_still_sound(kb, synced)
+
+
+def test_a_record_loses_its_values_in_packs(kb, synced):
+    kb("config", "set", "share.mode", "ask")
+    make(kb)
+    change(kb, f"note={PLAIN}")  # record 3
+    change(kb, "note=fine")
+    shared_and_synced(kb, synced)
+    assert kb("share", "pack", "--before", "now").status == 0
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "pack")
+    assert kb("sync").status == 0
+    (pack,) = (synced / ".kb/changes").rglob("*.jsonl")
+    assert pack.parent == synced / ".kb/changes"
+    assert PLAIN in pack.read_text()
+    assert kb("redact", "3", "--yes").status == 0
+    assert nothing_holds(synced)
+    assert is_still_sound(kb, synced)
+
+
+def test_a_member_that_a_later_record_removes_goes_with_its_record(kb, synced):
+    make(kb, tags=["a"])
+    apply(kb, entities=[{"id": "REQ-7", "tags": ["a", PLAIN]}])  # record 3
+    apply(kb, entities=[{"id": "REQ-7", "tags": ["a"]}])
+    shared_and_synced(kb, synced)
+    assert files_with(PLAIN, synced / ".kb") != []
+    assert kb("redact", "3", "--yes").status == 0
+    assert nothing_holds(synced)
+    assert is_still_sound(kb, synced)
+
+
+def test_a_record_that_took_changes_out_of_files_loses_them_there_too(kb, synced, tmp_path):
+    make(kb, attributes={"note": PLAIN})
+    assert kb("share").status == 0
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "share")
+    git(tmp_path, "clone", "-q", str(synced), "clone")
+    other = tmp_path / "clone"
+    assert kb("sync", cwd=other).status == 0  # record 1 of this clone
+    assert files_with(PLAIN, stores_at(other)) != []
+    ran = kb("redact", "1", "--field", "note", "--yes", cwd=other)
+    assert ran.status == 0, ran.err
+    assert nothing_holds(other)
+    assert kb("verify", cwd=other).status == 0
+    assert kb("sync", cwd=other).status == 0
+    assert nothing_holds(other)
+
+
+def test_a_renamed_entity_loses_its_values_in_change_files_by_all_its_ids(kb, synced):
+    old = {"id": "OLD-1", "type": "req", "title": "One", "status": "open", "attributes": {"note": PLAIN}}
+    apply(kb, entities=[old])
+    assert kb("rename", "OLD-1", "NEW-1").status == 0
+    shared_and_synced(kb, synced)
+    before = changes(kb, synced)
+    assert files_with(PLAIN, synced / ".kb") != []
+    assert kb("redact", "NEW-1", "--field", "note", "--json").json["change_files"] != []
+    ran = kb("redact", "NEW-1", "--field", "note", "--yes")
+    assert ran.status == 0, ran.err
+    assert ".kb/changes" in ran.out
+    assert changes(kb, synced).keys() == before.keys()
+    assert nothing_holds(synced)
+    assert is_still_sound(kb, synced)
+
+
+def test_a_record_goes_in_the_stores_of_branches_that_took_its_change(kb, synced):
+    git(synced, "add", "-A")
+    git(synced, "commit", "-qm", "documents")
+    git(synced, "branch", "topic")
+    assert kb("branch", "ensure", "topic").status == 0
+    make(kb, attributes={"note": PLAIN}, tags=["a", PLAIN])  # record 2 of main
+    shared_and_synced(kb, synced)
+    git(synced, "switch", "-q", "topic")
+    apply(kb, entities=[{"id": "REQ-9", "type": "req", "title": "Nine", "status": "open"}])  # record 2 of topic
+    git(synced, "merge", "-q", "main")
+    assert kb("sync").status == 0  # record 3 of topic
+    assert files_with(PLAIN, stores_at(synced) / "topic") != []
+    git(synced, "switch", "-q", "main")
+    ran = kb("redact", "2", "--yes")
+    assert ran.status == 0, ran.err
+    assert nothing_holds(synced)
+    assert kb("verify", "--branch", "topic").status == 0
+    assert "Nine" in kb("show", "REQ-9", "--branch", "topic").out
+    assert is_still_sound(kb, synced)
+
+
+def test_a_merge_names_the_changes_that_it_took_over(kb, synced):
+    git(synced, "branch", "topic")
+    assert kb("branch", "ensure", "topic").status == 0
+    git(synced, "switch", "-q", "topic")
+    make(kb, attributes={"note": PLAIN})  # record 2 of topic
+    git(synced, "switch", "-q", "main")
+    apply(kb, entities=[{"id": "REQ-8", "type": "req", "title": "Eight", "status": "open"}])  # record 2 of main
+    assert kb("merge", "topic").status == 0  # record 3 of main
+    ran = kb("redact", "3", "--yes")
+    assert ran.status == 0, ran.err
+    assert nothing_holds(synced)
+    for branch in ("main", "topic"):
+        assert kb("verify", "--branch", branch).status == 0

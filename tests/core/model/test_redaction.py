@@ -6,13 +6,24 @@ import json
 import typing
 from typing import Any
 
+import msgspec
 import pytest
 
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import redaction
+from kbcore.model.claims.change import (
+    AddMember,
+    Change,
+    EdgeRef,
+    EntityRef,
+    RemoveMember,
+    SetField,
+    UnsetField,
+    identified,
+)
 from kbcore.model.record import Operation
-from kbcore.model.redaction import Redactor, Target, names_of, pattern_of
+from kbcore.model.redaction import Redactor, Target, names_of, pattern_of, without_claims
 
 FRAME = {"schema": 2, "changeset_id": "c", "digest": "d" * 64, "at": "2026-11-20", "actor": "a", "source": "cli"}
 
@@ -156,3 +167,74 @@ def test_a_pattern_in_the_name_of_a_field_or_a_type_is_refused(op: dict[str, Any
 def test_a_text_in_another_form_of_unicode_is_found() -> None:
     (one,) = taken(of_pattern("cafe\u0301s"), payload(put("A", title="caf\u00e9s")))
     assert one["ops"][0]["set"]["title"] == "[redacted]"
+
+
+# Changes
+
+NODE, EDGE = EntityRef("A"), EdgeRef("depends_on", EntityRef("A"), EntityRef("B"))
+OF_RECORD = Target(changes=frozenset(["first"]))
+
+
+def change(key: str, *claims: Any, message: str = "") -> Change:
+    return Change(key, "2026-11-20", "a", "t", claims, message=message, salt="0" if message else "")
+
+
+def test_a_change_of_a_record_loses_its_values_and_its_message() -> None:
+    claims = SetField(NODE, "title", "old", "new", "1"), SetField(NODE, "type", now="req", salt="2")
+    found = without_claims(change("first", *claims, message="m"), OF_RECORD)
+    (first, second) = found.claims
+    assert isinstance(first, SetField)
+    assert (first.was, first.now, first.salt, first.is_redacted) == (msgspec.UNSET, msgspec.UNSET, "", True)
+    assert second == claims[1]
+    assert (found.message, bool(found.message_hash)) == ("", True)
+    of_field = without_claims(
+        change("first", *claims, message="m"), msgspec.structs.replace(OF_RECORD, fields=frozenset(["x"]))
+    )
+    assert of_field == change("first", *claims, message="m")
+
+
+def test_a_later_change_loses_what_it_shows_of_a_change_of_a_record() -> None:
+    later = change(
+        "second",
+        SetField(NODE, "title", "new", "newer", "1", after=("first",)),
+        UnsetField(NODE, "status", "open", ("zero", "first")),
+        RemoveMember(NODE, "tags", now="new", salt="3", removes=("first.2",)),
+        SetField(EDGE, "attributes.note", "new", "new", "4", after=("first",)),  # the edge is bound again
+        SetField(NODE, "owner", "bob", "ann", "5", after=("zero",)),
+        RemoveMember(NODE, "tags", now="other", salt="6", removes=("zero.1",)),
+        message="m",
+    )
+    found = without_claims(later, OF_RECORD)
+    assert [getattr(one, "was", None) for one in found.claims] == [*[msgspec.UNSET] * 4, "bob", msgspec.UNSET]
+    assert [getattr(one, "now", "") for one in found.claims] == [
+        "newer", "", msgspec.UNSET, msgspec.UNSET, "ann", "other"
+    ]  # fmt: skip
+    assert found.message == "m"
+    assert identified(found).id == identified(later).id
+    assert without_claims(found, OF_RECORD) == found
+    stated = change("second", SetField(EDGE, "attributes.note", now="own", salt="4", after=("first",)))
+    assert without_claims(stated, OF_RECORD) == stated
+
+
+def test_a_record_that_took_a_change_in_loses_the_values_of_that_change_alone() -> None:
+    edge = EdgeRef("depends_on", EntityRef("A"), EntityRef("B"))
+    taken_in = change(
+        "first",
+        SetField(NODE, "title", now="new", salt="1"),
+        SetField(NODE, "status", now="open", salt="2"),
+        SetField(NODE, "created_at", now="2026-11-20", salt="5"),
+        AddMember(NODE, "tags", now="new", salt="3"),
+        SetField(edge, "attributes.note", now="new", salt="4"),
+    )
+    take = {"op": "take", "id": "first", "file": "f", "change": msgspec.to_builtins(taken_in)}
+    link = {"op": "link", "type": "depends_on", "from": "A", "to": "B", "base": 0, "set": {"attributes.note": "new"}}
+    fields = {"title": "new", "status": "done", "tags": ["a", "new"], "owner": "new", "created_at": "2026-11-20"}
+    ops = put("A", **fields), put("C", title="new"), link
+    (one,) = taken(OF_RECORD, payload(*ops, take))
+    assert one["ops"][0]["set"] == {
+        "type": "req", "title": "[redacted]", "status": "done", "tags": ["a", "[redacted]"], "owner": "new",
+        "created_at": "2026-11-20",
+    }  # fmt: skip
+    assert one["ops"][1]["set"]["title"] == "new"
+    assert one["ops"][2]["set"] == {"attributes.note": "[redacted]"}
+    assert '"now"' not in json.dumps(one["ops"][3])
