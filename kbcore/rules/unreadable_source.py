@@ -36,7 +36,7 @@ def _run(context: RuleContext) -> list[Finding]:
 
 def _not_read(path: str, extractor: str) -> Finding:
     """Return that a file was not read: a warning with the remedy where its package is missing, as a sync says it."""
-    fault = _missing(extractor)
+    fault = _missing(extractor) if extractor else None
     if fault is None:
         hint = (
             f"{kb('sync', lead='Run')} to see whether the extractor {in_quotes(extractor)} can be used here. {_STALE}"

@@ -164,3 +164,20 @@ def test_what_is_shown_again_when_a_change_goes_is_of_its_own_writer(kb, synced,
     written = apply(kb, {"id": "S-1", "title": "Three"})
 
     assert "was 'One', set by 'ann' through the sync of 'carol'" in written.err.replace('"', "'"), written
+
+
+def test_a_choice_between_contested_values_warns_of_no_overwriting(kb, synced, user):
+    user.setenv("KB_ACTOR", "ann")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    git(synced, "switch", "-q", "-c", "topic")
+    kb("branch", "ensure")
+    user.setenv("KB_ACTOR", "bob")
+    wrote(kb, {"id": "S-1", "title": "Theirs"})
+    git(synced, "switch", "-q", "main")
+    user.setenv("KB_ACTOR", "ann")
+    wrote(kb, {"id": "S-1", "title": "Ours"})
+    kb("merge", "topic")
+
+    decided = kb("resolve", "S-1", "title", "--take", "2")
+
+    assert (decided.status, "overwrites" in decided.err) == (0, False), decided

@@ -23,7 +23,7 @@ from kbcore.errors import (
 )
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
-from kbcore.model.graph import OBJECT_FIELDS, Link, Node, is_contested_note
+from kbcore.model.graph import OBJECT_FIELDS, Link, Node, contested_note, is_contested_note
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
@@ -206,7 +206,12 @@ class PlanBuilder:
     def note_overwritten(self, before: Node | Link | None, words: str, names: Iterable[str]) -> None:
         """Note which of these fields of an element have a value already."""
         fields = before.fields if before else {}
-        there = tuple(name for name in names if name in fields and not is_contested_note(name))
+        # Who writes a contested field has seen its values: a write that has not is refused.
+        there = tuple(
+            name
+            for name in names
+            if name in fields and not is_contested_note(name) and contested_note(name) not in fields
+        )
         if before and there:
             self.overwritten[before.id] = Overwritten(words, before, there)
 
