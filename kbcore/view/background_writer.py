@@ -6,19 +6,15 @@ The pieces are done in order, and at most one is pending while another is done: 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+from typing import Any, Self
 
 
 class BackgroundWriter:
     """A queue of one. What a piece of work raises is raised by the next call, or at the end of the block."""
 
     def __init__(self) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - it imports much, and readers build nothing
-
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="kb-background")
         self._last: Future[Any] | None = None
 
