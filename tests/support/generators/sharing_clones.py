@@ -319,7 +319,8 @@ def _operations(what: str, state: State, choices: Sequence[int]) -> list[Operati
 def _node_operations(what: str, state: State, node: Node, second: int, third: int) -> list[Operation]:
     if what == "set":
         field = ("title", "attributes.k")[second % 2]
-        value = VALUES[third % len(VALUES)]
+        values = VALUES if field != "title" else tuple(map(str, VALUES))
+        value = values[third % len(values)]
         if node.fields.get(field) == value and f"{CONTESTED}.{field}" not in node.fields:
             return []
         return [PutNode(node.id, node.version, {field: value}, _settled(node, field))]
