@@ -45,7 +45,7 @@ def fetch_commit(repo: Repository, env: Mapping[str, str], remote: str, ref: str
     """Have the objects of a commit that a ref of a remote names, or named a moment ago. Raises: ``GitUnusable``."""
     if not blobs.absent(repo, env, [commit]):
         return
-    # As git was told to fetch one ref by name, no other one is fetched, noted, pruned or followed.
+    # One ref is fetched by its name: no other one is fetched, noted, pruned or followed.
     options = ["--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc", "--no-prune"]
     words = ["fetch", "--quiet", *options, "--no-filter", "--refmap=", "--", remote, ref]
     _ask(repo, env, words, f"{ref} of {remote} could not be fetched", _UNREAD)

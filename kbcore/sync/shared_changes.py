@@ -368,13 +368,6 @@ class _Written:
         return {"created_at": first["at"], "created_by": first["actor"], **source}
 
 
-def _unset(names: Iterable[str], element: Node | Link | None) -> tuple[str, ...]:
-    """Return those of these fields that clients state of an element."""
-    if element is None:
-        return ()
-    return tuple(sorted(name for name in names if name in element.fields and name not in element.owners))
-
-
 def _is_as(name: str, old: Any, value: Any) -> bool:
     """Tell whether a field is as it is wanted; the members of a set have no order."""
     if old is ABSENT:

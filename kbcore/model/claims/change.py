@@ -79,7 +79,7 @@ class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class _Valued(_Claim, frozen=True):
-    """A claim with a value, which a redaction can take away: then ``hash`` stands for ``now`` and ``salt``.
+    """A claim with a value, which a redaction can take away: then it has ``hash`` in place of ``now`` and ``salt``.
 
     ``was`` is the value before, for people who review a change. It decides nothing and is no part of the id.
     """
@@ -170,7 +170,7 @@ _VALUED: Final = (SetField, AddMember, RemoveMember)
 class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One change. ``id`` is that of ``identified``; the other members are those of the record that committed it.
 
-    ``message_hash`` stands for a message that was redacted, with its salt.
+    ``message_hash`` is that of a message that was redacted, with its salt.
     """
 
     id: str

@@ -137,13 +137,13 @@ def _written(
     element = change.after or change.before
     key = element.id if element is not None else change.key
     was = [change.after] if change.after is not None else []
-    behind = changes_stating(view, seq, {key: [*fields]}, was).get(key, {})
+    stating = changes_stating(view, seq, {key: [*fields]}, was).get(key, {})
     found = []
-    for one in sorted(dict.fromkeys(behind.values()), key=lambda one: (one.at, one.id), reverse=True):
-        these = {name: owner for name, owner in fields.items() if behind.get(name) == one}
+    for one in sorted(dict.fromkeys(stating.values()), key=lambda one: (one.at, one.id), reverse=True):
+        these = {name: owner for name, owner in fields.items() if stating.get(name) == one}
         these = {} if is_deletion else these
         found.append(FieldWrite(seq, these, one.at, one.actor, one.message, is_deletion, by.actor, by.through))
-    rest = {name: owner for name, owner in fields.items() if name not in behind}
+    rest = {name: owner for name, owner in fields.items() if name not in stating}
     return [*found, *([msgspec.structs.replace(own, fields={} if is_deletion else rest)] if rest else [])]
 
 
