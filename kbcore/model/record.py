@@ -22,8 +22,9 @@ VOCABULARY: Final = 3
 """Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
 
 2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
-3: the operations ``take`` and ``leave``, and the ``values`` of a problem of a file. A record without them is of
-vocabulary 2 (``vocabulary_of``), so that a store without them is read by programs that do not know them.
+3: the operations ``take`` and ``leave``, the ``values`` of a problem of a file, and the ``seen`` of a confirmation. A
+record without them is of vocabulary 2 (``vocabulary_of``), so that a store without them is read by programs that do not
+know them.
 """
 _WITHOUT_CHANGES: Final = 2
 
@@ -95,13 +96,17 @@ class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "t
 
 
 class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "to_id": "to"}):
-    """Note that an edge was looked at and still holds: its version moves, and nothing else."""
+    """Note that an edge was looked at and still holds: its version moves, and nothing else.
+
+    ``seen`` says what its target was (``stale_edges.confirmed_content``), for other clones; "" where that is not known.
+    """
 
     type: str
     from_id: str
     to_id: str
     base: int
     kind: str = ""
+    seen: str = ""
 
 
 class ReadSource(_Op, frozen=True, tag="source"):
@@ -238,6 +243,8 @@ def vocabulary_of(ops: Iterable[Operation]) -> int:
 
 
 def _is_new(op: Operation) -> bool:
+    if isinstance(op, ConfirmLink):
+        return bool(op.seen)
     return isinstance(op, ChangeOperation) or (isinstance(op, ReadSource) and any(one.values for one in op.problems))
 
 

@@ -87,7 +87,7 @@ def take_over(
 
     def plan(view: View, stamp: Stamp) -> Draft:
         found[:] = find(view, stamp)
-        shared = SharedChanges(store.claims(), view.recorded_seq, ChangesInFiles({}, (), (), found))
+        shared = SharedChanges(store.claims(), view.recorded_seq, ChangesInFiles({}, (), (), found), view=view)
         drafts.append(plan_changes(view, stamp, shared))
         return drafts[-1]
 

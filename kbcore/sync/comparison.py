@@ -145,7 +145,7 @@ def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSourc
     from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges  # noqa: PLC0415 - most branches have none
 
     found = ChangesInFiles(files, gone, frozenset(ways.committed([*files])))
-    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops)
+    return SharedChanges(ways.claims(view), view.recorded_seq, found, view.unrecorded_ops, view)
 
 
 def _reading(whole: FoundFile) -> FileReading:

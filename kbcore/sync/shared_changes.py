@@ -20,6 +20,7 @@ from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, f
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.record import (
     ChangeOperation,
+    ConfirmLink,
     DropNode,
     LeaveChange,
     Operation,
@@ -30,6 +31,7 @@ from kbcore.model.record import (
 )
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
+from kbcore.rules.stale_edges import MARKDOWN, confirmed_content, text_hash_of
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
@@ -65,9 +67,18 @@ class SharedChanges:
     """What change files make of the state of a branch at a seq."""
 
     def __init__(
-        self, index: ClaimIndex, seq: int, found: ChangesInFiles, unrecorded: Sequence[ChangeOperation] = ()
+        self,
+        index: ClaimIndex,
+        seq: int,
+        found: ChangesInFiles,
+        unrecorded: Sequence[ChangeOperation] = (),
+        view: View | None = None,
     ) -> None:
-        """``unrecorded`` are operations that came after the records up to ``seq``."""
+        """``unrecorded`` are operations that came after the records up to ``seq``.
+
+        ``view`` has what a state that ``operations`` gets has not; without one such a state is whole.
+        """
+        self._view = view
         self._index = index
         self._seq = seq
         self._found = found
@@ -176,9 +187,35 @@ class SharedChanges:
                 (ops if key in now.edges and now.edges[key].additions else gone).extend(
                     written.edge(key, was.edges.get(key), now.edges.get(key))
                 )
+        gone += self._confirmations(was, now, before, after, ops)
         # An entity that gets another id goes after it is there by that id.
         last = [op for op in ops if isinstance(op, DropNode)]
         return [*(op for op in ops if not isinstance(op, DropNode)), *gone, *last]
+
+    def _confirmations(
+        self, was: FoldedClaims, now: FoldedClaims, before: State, after: State, ops: Sequence[Operation]
+    ) -> Iterable[Operation]:
+        """Yield the confirmations that came, of edges whose target is after the operations what was confirmed."""
+        for key, seen in now.confirmed.items():
+            link = after.links.get(key)
+            if link is None and self._view and key not in before.links:
+                link = next(iter(self._view.links([key])), None)
+            new = seen - was.confirmed.get(key, frozenset())
+            target = self._target(link, after) if link and new else None
+            if link and target and confirmed_content(target, ops, self._text_hash(target.path, after)) in new:
+                yield ConfirmLink(link.type, link.from_id, link.to_id, link.version, link.kind)
+
+    def _target(self, link: Link, state: State) -> Node | None:
+        target = state.nodes.get(link.to_id)
+        if target is None and self._view:
+            target = next(iter(self._view.nodes([link.to_id])), None)
+        return target
+
+    def _text_hash(self, path: str, state: State) -> str:
+        source = state.sources.get(path)
+        if source is None:
+            return text_hash_of(self._view.rows, path) if self._view else ""
+        return source.hash if source.extractor.startswith(MARKDOWN) else ""
 
     def _with_documents(self, before: State, after: State) -> Subjects:
         """Return the elements that are concerned, with those that documents state otherwise than before."""

@@ -33,6 +33,10 @@ SELF: Final = "@"
 DOCUMENT: Final = CLIENT
 """In place of a creation: the entity is the one that a document states."""
 
+CONFIRMED: Final = "confirmed"
+"""The set of an edge whose members say what its target was each time that somebody confirmed it
+(``stale_edges.confirmed_content``)."""
+
 _OF_DOCUMENT: Final = (DOCUMENT,)
 
 
@@ -119,7 +123,7 @@ class UnsetField(_Claim, frozen=True, tag="unset"):
 
 
 class AddMember(_Valued, frozen=True, tag="add"):
-    """A set, such as ``tags``, has a member."""
+    """A set has a member: ``tags`` of an entity, ``CONFIRMED`` of an edge."""
 
 
 class RemoveMember(_Valued, frozen=True, tag="remove"):

@@ -5,6 +5,7 @@ A change file may be anybody's. What a changeset could not hold would be no valu
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ import msgspec
 from kbcore import limits
 from kbcore.ids import check_id
 from kbcore.model.claims.change import (
+    CONFIRMED,
     DOCUMENT,
     SELF,
     AddMember,
@@ -33,6 +35,7 @@ _OF_EDGES: Final = frozenset({"confidence", "created_at", "created_by", "updated
 _NOT_OF_CLIENTS: Final = frozenset({"source"})
 _DEEPEST: Final = 16
 """An edge may be about an edge, and so on; so deep at most."""
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def claim_fault(claim: Claim) -> str:
@@ -45,15 +48,22 @@ def claim_fault(claim: Claim) -> str:
     if isinstance(claim, Rename):
         return _id_fault(claim.now)
     if isinstance(claim, AddMember | RemoveMember):
-        if claim.field not in SETS or isinstance(claim.on, EdgeRef):
-            return f"{in_quotes(claim.field[:60])} is no set"
-        return "" if claim.now is msgspec.UNSET else _member_fault(claim.now)
+        return _set_fault(claim)
     if isinstance(claim, SetField | UnsetField):
         fault = _field_fault(claim.field, is_edge=isinstance(claim.on, EdgeRef))
         if fault or isinstance(claim, UnsetField) or claim.now is msgspec.UNSET:
             return fault
         return _value_fault(claim.field, claim.now)
     return ""
+
+
+def _set_fault(claim: AddMember | RemoveMember) -> str:
+    if isinstance(claim, AddMember) and isinstance(claim.on, EdgeRef) and claim.field == CONFIRMED:
+        is_digest = claim.now is msgspec.UNSET or (isinstance(claim.now, str) and _DIGEST.fullmatch(claim.now))
+        return "" if is_digest else "a confirmation is no SHA-256 in hexadecimal digits"
+    if claim.field not in SETS or isinstance(claim.on, EdgeRef):
+        return f"{in_quotes(claim.field[:60])} is no set"
+    return "" if claim.now is msgspec.UNSET else _member_fault(claim.now)
 
 
 def _id_fault(key: str) -> str:

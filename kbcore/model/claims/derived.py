@@ -16,6 +16,7 @@ import msgspec
 from kbcore.ids import is_link_id, link_id
 from kbcore.model.claims import edits
 from kbcore.model.claims.change import (
+    CONFIRMED,
     DOCUMENT,
     SELF,
     AddEdge,
@@ -41,6 +42,7 @@ from kbcore.model.record import (
     MERGE,
     REPAIR,
     SYNC,
+    ConfirmLink,
     DropNode,
     Operation,
     PutNode,
@@ -87,7 +89,7 @@ def touched(ops: Iterable[Operation]) -> Touched:
             entities.add(op.id)
             if isinstance(op, DropNode) or op.base == 0:
                 around.add(op.id)
-        elif isinstance(op, StateLink | WithdrawLink):
+        elif isinstance(op, StateLink | WithdrawLink | ConfirmLink):
             ends = frozenset({op.from_id, op.to_id})
             edges.add(ends)
             entities |= {end for end in ends if not is_link_id(end)}
@@ -110,6 +112,8 @@ def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:
             found.state_edge(op)
         elif isinstance(op, WithdrawLink) and op.src == CLIENT:
             found.withdraw_edge(op)
+        elif isinstance(op, ConfirmLink) and op.seen:
+            found.confirm_edge(op)
     if not found.claims:
         return None
     return identified(
@@ -255,6 +259,13 @@ class _Claims:
             return
         self.claims.append(RemoveEdge(edits.edge(self._before, key), edge.additions))
 
+    def confirm_edge(self, op: ConfirmLink) -> None:
+        """Claim that an edge holds while its target is what the operation says."""
+        on = self._end(_key(op))
+        if not isinstance(on, EdgeRef):  # of documents alone
+            on = EdgeRef(op.type, self._end(op.from_id), self._end(op.to_id), op.kind)
+        self.claims.append(AddMember(on, CONFIRMED, now=op.seen, salt=self._next_salt()))
+
     def _entity(self, key: str) -> EntityRef:
         if key in self._created:
             return EntityRef(key, (SELF,))
@@ -304,6 +315,8 @@ def _created(entity: Entity) -> tuple[str, ...]:
 
 
 def _is_of_client(op: Operation) -> bool:
+    if isinstance(op, ConfirmLink):
+        return bool(op.seen)
     return isinstance(op, DropNode) or (isinstance(op, PutNode | StateLink | WithdrawLink) and op.src == CLIENT)
 
 
@@ -320,7 +333,7 @@ def _is_of(ref: Ref, of: Collection[str]) -> bool:
     return isinstance(ref, EdgeRef) or any(one in of for one in ref.of)
 
 
-def _key(op: StateLink | WithdrawLink) -> str:
+def _key(op: StateLink | WithdrawLink | ConfirmLink) -> str:
     return link_id(op.type, op.kind, op.from_id, op.to_id)
 
 

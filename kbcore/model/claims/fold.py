@@ -133,7 +133,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
     """The state of a set of changes. ``deleted`` has, for each creation that is gone, the changes that deleted it.
 
     ``waiting`` are the names of the claims whose entity or edge is not there; ``unstated`` has, for each edge that is
-    not there, the fields that they come to.
+    not there, the fields that they come to. ``confirmed`` has, by the id of an edge, the members of ``CONFIRMED``.
     """
 
     entities: Mapping[str, Entity]
@@ -141,6 +141,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
     deleted: Mapping[str, tuple[str, ...]]
     waiting: tuple[str, ...]
     unstated: Mapping[str, Mapping[str, Field]] = {}
+    confirmed: Mapping[str, frozenset[str]] = {}
 
 
 Claims = Mapping[str, tuple[Any, tuple[str, ...]]]
@@ -169,10 +170,11 @@ def fold(changes: Iterable[Change], documents: Documents = NO_DOCUMENTS) -> Fold
             groups.setdefault(key, []).append(creation)
     entities = {key: _entity(key, of, subjects, documents) for key, of in sorted(groups.items())}
     ids = last_id | {creation_of(DOCUMENT, key): key for key in documents.fields}
-    edges, others = _edges(present, _Names(entities, ids, deleted, documents), documents, removed)
+    names = _Names(entities, ids, deleted, documents)
+    edges, others = _edges(present, names, documents, removed)
     waiting = sorted([*subjects.waiting, *(name for found in others.values() for name, _, _ in found)])
     unstated = {key: _fields_of_edge(found, present) for key, found in others.items()}
-    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated)
+    return FoldedClaims(entities, edges, deleted, tuple(waiting), unstated, _confirmed(present, names))
 
 
 class _Claimed(msgspec.Struct):
@@ -377,7 +379,7 @@ def _edges(
     of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
     for change in present.values():
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create | RemoveEdge) or not isinstance(claim.on, EdgeRef):
+            if isinstance(claim, Create | RemoveEdge | AddMember) or not isinstance(claim.on, EdgeRef):
                 continue
             ref, name = claim.on, claim_name(change.id, at)
             key = names.id_of(change.id, ref)
@@ -401,6 +403,16 @@ def _edges(
         for key in sorted({*documents.edges, *additions})
     }
     return edges, fields
+
+
+def _confirmed(present: Mapping[str, Change], names: _Names) -> dict[str, frozenset[str]]:
+    """Return what the targets of edges were when somebody confirmed these, as far as no redaction took it away."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for change in present.values():
+        for claim in change.claims:
+            if isinstance(claim, AddMember) and isinstance(claim.on, EdgeRef) and not claim.is_redacted:
+                found[names.id_of(change.id, claim.on)].add(claim.now)
+    return {key: frozenset(members) for key, members in sorted(found.items())}
 
 
 def _fields_of_edge(claims: Iterable[EdgeClaim], present: Collection[str]) -> dict[str, Field]:

@@ -14,6 +14,7 @@ from kbcore.model.schema import LINK
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same, normal_time
 from kbcore.remedies import kb
+from kbcore.rules.stale_edges import confirmed_content
 from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, edge_words, members_wanted
 from kbcore.text.escaping import in_quotes
@@ -83,8 +84,14 @@ def plan_repeated(found: PlanBuilder, changeset: Changeset) -> None:
             found.wrong(paths[link.id], "stale", message, "Read it again, and confirm the edge if it still applies.")
         is_suspect = link.id in suspect or (link.is_resolved and link.to_id in changed)
         if is_suspect or all(statement.src != CLIENT for statement in link.statements):
-            kind_of_op = ConfirmLink if is_suspect else StateLink
-            found.ops.append(kind_of_op(link.type, link.from_id, link.to_id, link.version, link.kind))
+            named = (link.type, link.from_id, link.to_id, link.version, link.kind)
+            found.ops.append(ConfirmLink(*named, _seen(found, link)) if is_suspect else StateLink(*named))
+
+
+def _seen(found: PlanBuilder, link: Link) -> str:
+    """Return what the target of an edge is after the changeset; "" where it is an edge."""
+    target = found.state.nodes.get(link.to_id)
+    return confirmed_content(target, found.ops, found.around.text_hash(target.path)) if target else ""
 
 
 def _is_defined(found: PlanBuilder, item: EdgeWrite) -> bool:

@@ -126,6 +126,8 @@ class PlanContext(msgspec.Struct, frozen=True):
     pruned: int = 0
     suspect: Callable[[Sequence[str]], Mapping[str, int]] = lambda _: {}
     """Returns those of these edges, by id, whose target has changed since they were last confirmed; with the seq."""
+    text_hash: Callable[[str], str] = lambda _: ""
+    """Returns the SHA-256 of the document of a path, "" of another file (``stale_edges.text_hash_of``)."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
     former: Mapping[str, str] = {}

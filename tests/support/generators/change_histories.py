@@ -14,6 +14,7 @@ import msgspec
 from kbcore.ids import link_id
 from kbcore.model.claims import edits
 from kbcore.model.claims.change import (
+    CONFIRMED,
     SELF,
     AddMember,
     Change,
@@ -35,8 +36,9 @@ MEMBERS: Final = ("red", "blue")
 MOVES: Final = ("merge", "pick", "drop", "drop_all_of")
 WRITES: Final = (
     "create", "set", "unset", "add", "remove", "delete", "keep", "rename", "separate", "link", "link_edge", "unlink",
-    "set_edge", "foreign",
+    "set_edge", "confirm", "foreign",
 )  # fmt: skip
+DIGESTS: Final = ("0" * 64, "1" * 64)
 KINDS: Final = (*WRITES, "create", "set", "set", "keep", "link", *MOVES, "merge", "merge", "race", "race")
 
 MOST: Final = 1 << 16
@@ -143,7 +145,7 @@ def _claims(what: str, state: FoldedClaims, choices: Sequence[int], *, salt: str
             if key in state.entities
             else (Create(key), title, AddMember(new, "tags", now=_one_of(MEMBERS, third), salt=salt))
         )
-    if what in {"unlink", "set_edge", "link_edge"}:
+    if what in {"unlink", "set_edge", "link_edge", "confirm"}:
         return _claims_of_edge(what, state, choices, salt)
     if what == "link":
         target = _one_of(IDS, second)
@@ -164,6 +166,8 @@ def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt
     key = _one_of([*state.edges], choices[0])
     if what == "unlink":
         return (edits.remove_edge(state, key),) if state.edges[key].additions else ()
+    if what == "confirm":
+        return (AddMember(edits.edge(state, key), CONFIRMED, now=_one_of(DIGESTS, choices[1]), salt=salt),)
     if what == "link_edge":
         return (edits.add_edge(state, "about", key, _one_of(IDS, choices[1])),)
     return (edits.set_field(state, key, "confidence", _one_of((0.1, 0.9), choices[1]), salt=salt),)

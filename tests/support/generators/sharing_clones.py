@@ -20,6 +20,7 @@ from kbcore.model.graph import CLIENT, CONTESTED, FORMER_IDS, STAMPS, Link, Node
 from kbcore.model.record import (
     MERGE,
     SYNC,
+    ConfirmLink,
     DropNode,
     Operation,
     PutNode,
@@ -30,6 +31,7 @@ from kbcore.model.record import (
 )
 from kbcore.model.renames import rename_ops
 from kbcore.model.state import Stamp, State
+from kbcore.rules.stale_edges import confirmed_content
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.fold import FoldedRecord
@@ -37,7 +39,20 @@ from kbcore.view.fold import FoldedRecord
 IDS: Final = ("A", "B", "C")
 VALUES: Final = ("x", "y", 1, True, {"a": [1]})
 TAGS: Final = ([], ["red"], ["blue"], ["red", "blue"])
-WRITES: Final = ("create", "set", "set", "unset", "tag", "delete", "rename", "link", "link_edge", "unlink", "set_edge")
+WRITES: Final = (
+    "create",
+    "set",
+    "set",
+    "unset",
+    "tag",
+    "delete",
+    "rename",
+    "link",
+    "link_edge",
+    "unlink",
+    "set_edge",
+    "confirm",
+)
 PUBLISH: Final = ("share", "commit", "merge")
 KINDS: Final = (
     *WRITES,
@@ -304,7 +319,7 @@ def _operations(what: str, state: State, choices: Sequence[int]) -> list[Operati
         free = [one for one in _ids(state) if one not in state.nodes]
         fields = {"type": "req", "title": VALUES[second % 2], "tags": TAGS[third % len(TAGS)]}
         return [PutNode(free[first % len(free)], 0, fields)] if free else []
-    if what in {"unlink", "set_edge", "link_edge"}:
+    if what in {"unlink", "set_edge", "link_edge", "confirm"}:
         return _edge_operations(what, state, choices)
     if not ids:
         return []
@@ -368,6 +383,10 @@ def _edge_operations(what: str, state: State, choices: Sequence[int]) -> list[Op
     link = state.links[links[first % len(links)]]
     if what == "unlink":
         return [*_withdrawals(state, link.id), _withdrawal(link)]
+    if what == "confirm":
+        target = state.nodes.get(link.to_id)
+        seen = confirmed_content(target, (), "") if target else ""
+        return [ConfirmLink(link.type, link.from_id, link.to_id, link.version, link.kind, seen)]
     if what == "set_edge":
         value = (0.1, 0.9)[second % 2]
         return [
@@ -384,8 +403,8 @@ def _edge_operations(what: str, state: State, choices: Sequence[int]) -> list[Op
     targets = sorted(state.nodes)
     if not targets or not link.is_resolved:
         return []
-    target = targets[second % len(targets)]
-    return [] if link_id("about", "", link.id, target) in state.links else [StateLink("about", link.id, target, 0)]
+    end = targets[second % len(targets)]
+    return [] if link_id("about", "", link.id, end) in state.links else [StateLink("about", link.id, end, 0)]
 
 
 def _ids(state: State) -> list[str]:

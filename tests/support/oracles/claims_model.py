@@ -58,6 +58,7 @@ def as_plain(folded: FoldedClaims) -> dict[str, Any]:
         "edges": edges,
         "deleted": {key: list(found) for key, found in folded.deleted.items()},
         "waiting": list(folded.waiting),
+        "confirmed": {key: sorted(members) for key, members in folded.confirmed.items()},
     }
 
 
@@ -99,6 +100,7 @@ class _Model:
             "edges": edges,
             "deleted": {one: found for one in self.creations if (found := self.deleters(one))},
             "waiting": sorted(self.waiting(edges)),
+            "confirmed": self.confirmed(),
         }
 
     # Which creations and documents a reference of a change means.
@@ -260,6 +262,11 @@ class _Model:
             }  # fmt: skip
         return found
 
+    def confirmed(self) -> dict[str, list[str]]:
+        claims = [(change, claim) for change, _, claim in self.rows if isinstance(claim, AddMember)]
+        on_edges = [(self.end(change, one.on), one.now) for change, one in claims if isinstance(one.on, EdgeRef)]
+        return {key: sorted({member for edge, member in on_edges if edge == key}) for key, _ in on_edges}
+
     def is_on_edge(self, claim: Any, change: str, key: str) -> bool:
         is_field = isinstance(claim, SetField | UnsetField) and isinstance(claim.on, EdgeRef)
         if not is_field or self.end(change, claim.on) != key:
@@ -283,6 +290,8 @@ class _Model:
             if isinstance(claim, Create | AddEdge | RemoveEdge):
                 continue
             if isinstance(claim.on, EdgeRef):
+                if isinstance(claim, AddMember):
+                    continue
                 is_there = any(self.is_on_edge(claim, change, key) for key in edges)
             elif isinstance(claim, Delete | Keep | Rename):
                 is_there = bool(self.creations_meant(change, claim.on))

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kbcore.model.claims.change import (
+    CONFIRMED,
     SELF,
     AddEdge,
     AddMember,
@@ -17,6 +18,7 @@ from kbcore.model.claims.change import (
     EdgeRef,
     EntityRef,
     Ref,
+    RemoveMember,
     Rename,
     SetField,
     identified,
@@ -26,6 +28,7 @@ from kbcore.model.claims.claim_check import claim_fault
 
 A = EntityRef("A", (SELF,))
 LINK = EdgeRef("depends_on", A, EntityRef("B"))
+DIGEST = "a0" * 32
 
 
 def value(on: Ref, field: str, now: Any) -> SetField:
@@ -58,6 +61,11 @@ IMPOSSIBLE: list[tuple[Claim, str]] = [
     (AddMember(A, "tags", now=["a"], salt="s"), "is no text"),
     (AddMember(A, "tags", now=1, salt="s"), "is no text"),
     (AddMember(A, "title", now="x", salt="s"), "is no set"),
+    (AddMember(LINK, "tags", now="red", salt="s"), "is no set"),
+    (AddMember(A, CONFIRMED, now=DIGEST, salt="s"), "is no set"),
+    (AddMember(LINK, CONFIRMED, now=DIGEST.upper(), salt="s"), "is no SHA-256"),
+    (AddMember(LINK, CONFIRMED, now=["a"], salt="s"), "is no SHA-256"),
+    (RemoveMember(LINK, CONFIRMED, now=DIGEST, salt="s"), "is no set"),
     (AddEdge(EdgeRef("a\nb", A, A)), "is no type"),
     (AddEdge(EdgeRef("", A, A)), "is no type"),
     (AddEdge(EdgeRef("about", nested(20), A)), "deep"),
@@ -88,6 +96,8 @@ def test_what_no_client_can_say_is_refused_with_its_line(claim: Claim, says: str
         value(LINK, "confidence", 0.5),
         value(EdgeRef("about", LINK, A), "metadata.by", "x"),
         AddMember(A, "tags", now="red", salt="s"),
+        AddMember(LINK, CONFIRMED, now=DIGEST, salt="s"),
+        AddMember(LINK, CONFIRMED, hash=DIGEST),
         msgspec.structs.replace(value(A, "title", "t"), now=msgspec.UNSET, salt="", hash="0" * 64),
     ],
 )

@@ -19,6 +19,7 @@ from kbcore.model.claims.change import (
     AddMember,
     Change,
     Create,
+    EdgeRef,
     SetField,
     UnsetField,
     creation_of,
@@ -74,7 +75,7 @@ def _broken_laws_of_set(
     if not (module.fold([*changes, *hidden], documents) == whole == module.fold([*hidden, *changes], documents)):
         yield "a redacted copy wins over others", None
     shown = [value.value for one in whole.entities.values() for field in one.fields.values() for value in field.values]
-    if shown != [ABSENT] * len(shown):
+    if shown != [ABSENT] * len(shown) or whole.confirmed:
         yield "a redacted value is not shown", shown
     if [identified(one).id for one in hidden] != [one.id for one in changes]:
         yield "a redacted copy has the id of the whole one", None
@@ -95,6 +96,8 @@ def _lost(changes: list[Change], state: FoldedClaims) -> Iterator[str]:
                 names |= {f"{change.id} field"}
             elif not isinstance(claim, AddMember | AddEdge):
                 continue
+            elif isinstance(claim, AddMember) and isinstance(claim.on, EdgeRef):
+                names = {claim.now}
             if not names & kept and not _is_deleted(change, claim, state):
                 yield f"{change.id}.{at}"
 
@@ -107,6 +110,7 @@ def _shown(state: FoldedClaims) -> Iterator[str]:
         )
         yield from getattr(one, "additions", ())
         yield from getattr(one, "of", ())
+        yield from state.confirmed.get(one.id, ())
         yield from (
             name for members in getattr(one, "sets", {}).values() for names in members.values() for name in names
         )
@@ -180,6 +184,10 @@ MUTANTS = {
     "claims on an edge that is not there wait": (
         "*(name for found in others.values() for name, _, _ in found)",
         "*()",
+    ),
+    "a confirmation is that of its edge": ("found[names.id_of(change.id, claim.on)].add", "found[change.id].add"),
+    "a confirmation that was redacted says nothing": (
+        "isinstance(claim.on, EdgeRef) and not claim.is_redacted", "isinstance(claim.on, EdgeRef)",
     ),
     "a redacted value is not shown": ("and not claim.is_redacted else ABSENT", "else ABSENT"),
 }  # fmt: skip
