@@ -30,6 +30,7 @@ from kbcore.storage.replacing import create_file, remove_leftovers_in
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
+from kbcore.view.claim_index import HeldChange
 
 ATTRIBUTES: Final = f"{KB}/.gitattributes"
 ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
@@ -78,10 +79,10 @@ def share(
     if branch != current:
         raise moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
-        found = find_unshared(workspace, branch)
+        taken_back = _withdrawn(workspace, branch, again)
+        found = find_unshared(workspace, branch, again=taken_back)
         if actors:
-            found = _of_actors(found, actors)
-        found += _withdrawn(workspace, branch, again)
+            found = _of_actors(found, actors, {one.change.id for one in taken_back})
         files = _files(workspace, branch, found)
         before = tuple(one for one in found if one.file and not one.withheld)
         staged = [*files, *sorted({one.file for one in before})]
@@ -162,29 +163,29 @@ def _stage(workspace: Workspace, paths: Sequence[str]) -> None:
     run_git(repo, env, ["add", "--force", "--", *paths], index=blobs.named_index(repo, env))
 
 
-def _of_actors(found: Sequence[Unshared], actors: Collection[str]) -> list[Unshared]:
-    """Return the changes of some actors. Raises: ``InvalidQuery`` for one who has none."""
-    there = {one.change.actor for one in found}
+def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collection[str]) -> list[Unshared]:
+    """Return the changes of some actors, and those ``again``. Raises: ``InvalidQuery`` for an actor who has none."""
+    there = {one.change.actor for one in found if one.change.id not in again}
     for actor in actors:
         if actor not in there:
             hint = f"{kb('share', '--list')} lists the changes that are not shared, with their actors."
             raise InvalidQuery(f"{in_quotes(actor)} has no change that is not shared.", hint=hint)
-    return [one for one in found if one.change.actor in actors]
+    return [one for one in found if one.change.actor in actors or one.change.id in again]
 
 
-def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[Unshared]:
+def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[HeldChange]:
     """Return the changes with these ids, or ids that begin so, that were handed over and whose files are gone."""
     if not ids:
         return []
     known = {one.change.id: one for one in find_withdrawn(workspace, branch)}
-    found = []
+    found = {}
     for key in ids:
         matching = [one for name, one in known.items() if name.startswith(key)]
         if len(matching) != 1:
             what = "names several changes" if matching else "names no change whose file is gone"
             raise InvalidQuery(f"{in_quotes(key)} {what}.", hint=f"{kb('share', '--list')} lists them with their ids.")
-        found.append(Unshared(matching[0].seq, matching[0].change))
-    return found
+        found[matching[0].change.id] = matching[0]
+    return [*found.values()]
 
 
 def _groups(changes: Sequence[Unshared]) -> Iterator[list[Unshared]]:
