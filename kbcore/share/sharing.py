@@ -23,7 +23,16 @@ from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.remedies import kb
-from kbcore.share.unshared import FAULTS, Unshared, find_unshared, find_withdrawn, new_files
+from kbcore.share.unshared import (
+    FAULTS,
+    Unshared,
+    fault_in,
+    find_unshared,
+    find_withdrawn,
+    is_too_large,
+    new_files,
+    without_earlier_values,
+)
 from kbcore.storage import files as storage_files
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import create_file, remove_leftovers_in
@@ -114,7 +123,9 @@ def locked(workspace: Workspace) -> Iterator[None]:
 
 
 def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:
-    """Return the changes that are not withheld, without the values before them that unshared changes state.
+    """Return the changes that are not withheld, without values before them that no file may hold.
+
+    No file may hold what changes state that are not shared, and what looks like a secret.
 
     Raises: what reading the journal raises.
     """
@@ -206,15 +217,14 @@ def _groups(changes: Sequence[Unshared]) -> Iterator[list[Unshared]]:
 
 
 def _for_review(change: Change, shown: Collection[str]) -> Change:
-    """Return a change without the values before it that changes state which are not shared."""
+    """Return a change without values before it that no file may hold, or that are of changes which are not shared."""
 
-    def for_review(claim: Claim) -> Claim:
+    def is_left_out(claim: Claim) -> bool:
         after = _after(claim)
-        if not hasattr(claim, "was") or not after or after[0] in shown:
-            return claim
-        return msgspec.structs.replace(claim, was=msgspec.UNSET)
+        return bool(after and after[0] not in shown) or bool(fault_in(claim))
 
-    return msgspec.structs.replace(change, claims=tuple(for_review(one) for one in change.claims))
+    found = without_earlier_values(change, is_left_out)
+    return without_earlier_values(found) if is_too_large(found) else found
 
 
 def _after(claim: Claim) -> tuple[str, ...]:

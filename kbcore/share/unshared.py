@@ -152,16 +152,38 @@ def _judged(
 
 
 def fault_of(change: Change) -> tuple[Withheld | Literal[""], str]:
-    """Return why no file may hold a change, and where that is in it; "" where one may."""
+    """Return why no file may hold a change, and where that is in it; "" where one may.
+
+    The values before those that it states do not count: a file need not have them.
+    """
+    change = without_earlier_values(change)
     for part in (change.message, *change.claims):
-        place = "the message" if isinstance(part, str) else _place(part)
-        if next(change_secrets(part), None) is not None:
-            return "secret", place
-        if has_unsafe(msgspec.to_builtins(part)):
-            return "unsafe_text", place
-    if len(change_file.encode([change])) > limits.MAX_CHANGE_FILE_BYTES:
-        return "too_large", ""
-    return "", ""
+        if fault := fault_in(part):
+            return fault, "the message" if isinstance(part, str) else _place(part)
+    return ("too_large", "") if is_too_large(change) else ("", "")
+
+
+def fault_in(part: str | Claim) -> Withheld | Literal[""]:
+    """Return why no file may hold the message of a change, or a claim; "" where one may."""
+    if next(change_secrets(part), None) is not None:
+        return "secret"
+    return "unsafe_text" if has_unsafe(msgspec.to_builtins(part)) else ""
+
+
+def is_too_large(change: Change) -> bool:
+    """Tell whether no file may be as large as one with a change."""
+    return len(change_file.encode([change])) > limits.MAX_CHANGE_FILE_BYTES
+
+
+def without_earlier_values(change: Change, is_left_out: Callable[[Claim], bool] = lambda _: True) -> Change:
+    """Return a change without the values before those that it states, which are for review only."""
+    claims = tuple(
+        msgspec.structs.replace(one, was=msgspec.UNSET)
+        if getattr(one, "was", msgspec.UNSET) is not msgspec.UNSET and is_left_out(one)
+        else one
+        for one in change.claims
+    )
+    return msgspec.structs.replace(change, claims=claims)
 
 
 def _place(claim: Claim) -> str:

@@ -174,6 +174,16 @@ def test_the_value_before_is_written_for_reviews_if_it_is_shared_itself(kb, sync
     assert not any("private" in (synced / name).read_text() for name in change_files(synced))
 
 
+def test_a_value_that_takes_the_place_of_a_secret_is_shared_without_it(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    apply("ann", {"id": "S-1", "owner": SECRET})
+    apply("ann", {"id": "S-1", "owner": "clean"})
+    found = kb("share", "--json").json
+    assert [(one["seq"], one["reason"]) for one in found["withheld"]] == [(3, "secret")]
+    assert values_before(synced) == {"clean": None}
+    assert not any(SECRET in (synced / name).read_text() for name in change_files(synced))
+
+
 def test_what_a_killed_process_left_beside_the_files_is_removed(kb, synced, apply):
     apply("ann", {"id": "S-1", **SYMBOL})
     kb("share")
