@@ -19,8 +19,7 @@ from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Pr
 from kbcore.git import blobs, local_branches
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.remedies import kb
-from kbcore.rules import CheckReport, Finding, Rule, RuleRun
-from kbcore.rules.registry import AGAINST
+from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
 from kbcore.rules.rule import OtherSide, edge_name
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
@@ -29,9 +28,9 @@ from kbcore.text.wording import is_or_are, pluralize
 from kbcore.view.numbering import MARK, series_of
 from kbcore.view.view import View
 
-NAMES: Final = tuple(rule.id for rule in AGAINST)
+NAMES: Final = tuple(rule.id for rule in against.RULES)
 UNREAD: Final = "unread"
-_RULE_OF: Final = {"id": AGAINST[0].id, "field": AGAINST[1].id, "edge": AGAINST[2].id}
+_RULE_OF: Final = {"id": against.ID, "field": against.FIELD, "edge": against.EDGE}
 _SHOWN: Final = 12
 _VALUE_CHARS: Final = 80
 
@@ -60,7 +59,7 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
         wanted = [name for name in NAMES if (name in only if only else levels.get(name) != "off")]
         off = [
             RuleRun(rule.id, rule.severity, "off", "The configuration turns it off.")
-            for rule in AGAINST
+            for rule in against.RULES
             if not only and rule.id not in wanted
         ]
         said = f"against {ref} (commit {commit[:_SHOWN]})"
@@ -80,11 +79,11 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
         raise FilesUnknown(message, hint=error.remedy) from error
     findings: dict[str, list[Finding]] = {name: [] for name in NAMES}
     for one in found:
-        findings[_RULE_OF[one.kind]].append(_finding(one, ref))
-    findings[_RULE_OF["field"]] += [_contested(one, ref) for one in contested]
-    findings[AGAINST[3].id] += [_packed(one, ref) for one in packed]
+        findings[_RULE_OF[one.kind].id].append(_finding(one, ref))
+    findings[against.FIELD.id] += [_contested(one, ref) for one in contested]
+    findings[against.PACK.id] += [_packed(one, ref) for one in packed]
     findings[wanted[0]] += [_unread(one) for one in states.unread]
-    rules = [_rule(rule, findings[rule.id]) for rule in AGAINST if rule.id in wanted]
+    rules = [_rule(rule, findings[rule.id]) for rule in against.RULES if rule.id in wanted]
     report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
     return Against(msgspec.structs.replace(report, rules=[*report.rules, *off]), commit, bases, said)
 
