@@ -10,9 +10,26 @@ import msgspec
 
 from kbcore import gc_pause
 from kbcore.checks import judge
-from kbcore.checks.against.shared import ContestedField, DeletedChanges, contested_by_merge, packed_and_deleted
+from kbcore.checks.against.shared import (
+    ContestedField,
+    DeletedChanges,
+    SharedId,
+    contested_by_merge,
+    made_by_both,
+    packed_and_deleted,
+)
 from kbcore.checks.against.sides import Unread, read_states, states_of
-from kbcore.checks.against.three_way import ABSENT, FORMER, RENAMED_TWICE, Conflict, Edge, Place, Side, conflicts
+from kbcore.checks.against.three_way import (
+    ABSENT,
+    FORMER,
+    MADE_TWICE,
+    RENAMED_TWICE,
+    Conflict,
+    Edge,
+    Place,
+    Side,
+    conflicts,
+)
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.point import seq_of
 from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
@@ -33,6 +50,7 @@ UNREAD: Final = "unread"
 _RULE_OF: Final = {"id": against.ID, "field": against.FIELD, "edge": against.EDGE}
 _SHOWN: Final = 12
 _VALUE_CHARS: Final = 80
+_CREATION_CHARS: Final = 8
 
 
 class Against(msgspec.Struct, frozen=True):
@@ -74,12 +92,15 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
             claims, files = workspace.store(branch).claims, [side.found for side in sides]
             contested = contested_by_merge(view, claims, files)
             packed = packed_and_deleted(view, claims, files)
+            made = made_by_both(view, claims, files, states.documented_here)
     except (GitUnusable, InvalidConfig) as error:
         message = f"{branch} and {in_quotes(ref)} cannot be compared. {error.message}"
         raise FilesUnknown(message, hint=error.remedy) from error
     findings: dict[str, list[Finding]] = {name: [] for name in NAMES}
     for one in found:
         findings[_RULE_OF[one.kind].id].append(_finding(one, ref))
+    known = {one.id for one in found if one.code == MADE_TWICE}
+    findings[against.ID.id] += [_made(one, ref) for one in made if one.id not in known]
     findings[against.FIELD.id] += [_contested(one, ref) for one in contested]
     findings[against.PACK.id] += [_packed(one, ref) for one in packed]
     findings[wanted[0]] += [_unread(one) for one in states.unread]
@@ -172,6 +193,22 @@ def _contested(one: ContestedField, ref: str) -> Finding:
         code="contested",
         field=one.field,
         values=(name, *(_text(value.get("value", ABSENT)) for value in one.values)),
+        other=OtherSide(ref, one.there, 0),
+    )
+
+
+def _made(one: SharedId, ref: str) -> Finding:
+    """Return an id that changes of both sides make as a finding."""
+    ours, theirs = Side(one.id, one.title, Place(one.here, 0)), Side(one.id, one.title_there, Place(one.there, 0))
+    fresh, creation = f"{series_of(one.id)}{MARK}", f"{one.id}@{one.creation[:_CREATION_CHARS]}"
+    return Finding(
+        one.id,
+        f"{one.id} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}.",
+        f"Give this one another id: {kb('rename', one.id, fresh)}; "
+        f"or the other one after the merge: {kb('rename', creation, 'NEW')}.",
+        one.here,
+        code=MADE_TWICE,
+        values=(_text(one.title), _text(one.title_there)),
         other=OtherSide(ref, one.there, 0),
     )
 

@@ -59,6 +59,12 @@ class States(msgspec.Struct, frozen=True):
     theirs: Facts
     unread: list[Unread]
 
+    @property
+    def documented_here(self) -> set[str]:
+        """Return the entities that documents of this side state, and no common ancestor has."""
+        earlier = {key for base in self.bases for key in base.entities}
+        return {key for key, one in self.ours.entities.items() if one.path and key not in earlier}
+
 
 class _Documents(msgspec.Struct):
     """The documents of one side that are not the same in all: with the schema by which they are read."""
