@@ -150,6 +150,8 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         for path in doubled
         if (content_of(workspace, path) in _spellings(contents[path]) if path in there else path in staged)
     }
+    others = there - tree.keys() - {*packs}
+    gone |= {path for path in others if _is_held(changes_in(path, content_of(workspace, path)), held)}
     unstaged = tuple(path for path in packs if path not in staged)
     return _Plan(made, unstaged, tuple(sorted(gone | (old.keys() - left))), tuple(sorted(left)))
 
