@@ -127,6 +127,9 @@ def test_a_decision_on_one_side_settles_the_other(kb, topic):
         for number, one in enumerate(kb("resolve", "--json").json["conflicts"][0]["values"], start=1)
         if one["value"] == "Topic"
     )
+    for digits in (10, 5000):
+        wrong = kb("resolve", "S-1", "title", "--take", "1" * digits)
+        assert (wrong.status, f"No value has a number of {digits} digits." in wrong.err) == (2, True)
     kb("resolve", "S-1", "title", "--take", str(number))
     git(topic, "switch", "-q", "topic")
 
