@@ -157,17 +157,22 @@ def fault_of(change: Change) -> tuple[Withheld | Literal[""], str]:
     The values before those that it states do not count: a file need not have them.
     """
     change = without_earlier_values(change)
+    data = change_file.encode([change])
+    is_plain = not change_file.may_be_unsafe(data.decode())
     for part in (change.message, *change.claims):
-        if fault := fault_in(part):
+        if fault := fault_in(part, is_plain=is_plain):
             return fault, "the message" if isinstance(part, str) else _place(part)
-    return ("too_large", "") if is_too_large(change) else ("", "")
+    return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")
 
 
-def fault_in(part: str | Claim) -> Withheld | Literal[""]:
-    """Return why no file may hold the message of a change, or a claim; "" where one may."""
+def fault_in(part: str | Claim, *, is_plain: bool = False) -> Withheld | Literal[""]:
+    """Return why no file may hold the message of a change, or a claim; "" where one may.
+
+    With ``is_plain`` it is known that all its characters are seen.
+    """
     if next(change_secrets(part), None) is not None:
         return "secret"
-    return "unsafe_text" if has_unsafe(msgspec.to_builtins(part)) else ""
+    return "unsafe_text" if not is_plain and has_unsafe(msgspec.to_builtins(part)) else ""
 
 
 def is_too_large(change: Change) -> bool:
