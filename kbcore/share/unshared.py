@@ -17,6 +17,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim, Create, EdgeRef, Ref, SetField
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
+from kbcore.sync.scan import ActiveExtractor
 from kbcore.text.escaping import has_unsafe
 from kbcore.view.claim_index import ClaimIndex, HeldChange
 
@@ -107,9 +108,14 @@ def new_files(workspace: Workspace, known: Collection[str]) -> NewFiles:
     return NewFiles(read_all(here - {*known}), read_all(paths - head), head, here)
 
 
+def change_files_wanted() -> list[ActiveExtractor]:
+    """Return what reads change files."""
+    return scan.wanted([EXTRACTOR], {}, {}, b"")
+
+
 def change_paths(workspace: Workspace) -> set[str]:
     """Return the paths of the change files of the worktree."""
-    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
+    wants = change_files_wanted()
     return {path for path, *_ in scan.candidates(scan.walk_of(workspace.repo.worktree, wants), wants)}
 
 

@@ -297,7 +297,7 @@ class ClaimIndex:
         without: Collection[str] = (),
         documents: Documents = NO_DOCUMENTS,
     ) -> FoldedClaims:
-        """Return the state that the present changes come to, of some entities and edges.
+        """Return the state that the present changes give, of some entities and edges.
 
         What it has of others may not be whole. ``more`` are changes beside those that are present, ``without`` the ids
         of changes that are not counted.
