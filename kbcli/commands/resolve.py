@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kbcore.query.conflicts import Conflict
 
 _KEEP: Final = "keep"
+_MOST_DIGITS: Final = 9
 
 
 def run(
@@ -66,9 +67,15 @@ def run(
 
 
 def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
-    """Return the changeset of a decision, but for its frame."""
+    """Return the changeset of a decision, but for its frame. Raises: ``InvalidQuery`` for a number of many digits."""
+    from kbcore.errors import InvalidQuery
+
+    is_number = take.isdecimal() and take.isascii()
+    if is_number and len(take) > _MOST_DIGITS:
+        hint = f"`kb resolve {conflict.id}` lists them by number."
+        raise InvalidQuery(f"No value has a number of {len(take)} digits.", hint=hint)
     chosen: dict[str, Any]
-    if take == _KEEP or (take.isdecimal() and take.isascii()):
+    if take == _KEEP or is_number:
         chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else int(take)}}
     else:
         prefix, dot, name = conflict.field.partition(".")
@@ -85,7 +92,7 @@ def _value(text: str) -> Any:
     """Return a value: JSON where it is such, else the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

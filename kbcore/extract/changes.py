@@ -1,7 +1,7 @@
 """Read change files: what people and agents added, as it travels with the code.
 
-A file is taken whole or not at all. What its changes come to depends on all changes that are present, so they are no
-facts of this file alone.
+A file is taken whole or not at all. The state that its changes give depends on all changes that are present, so they
+are no facts of this file alone.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class TakeChange(_Op, frozen=True, tag="take"):
     """Note that a change file holds a change, and whether the file is committed.
 
     Without a file it comes from the store of another branch, and belongs to this journal from now on. ``change`` is the
-    whole change; None where the journal has it already (``claims.derived``). What the changes come to is in the other
+    whole change; None where the journal has it already (``claims.derived``). The result of the changes is in the other
     operations of the record.
     """
 

@@ -1,4 +1,4 @@
-"""Rules: what `kb check` says about the state of a branch, each rule in a file of its own."""
+"""Rules: what `kb check` says about the state of a branch, each rule in a file of its own, or beside similar ones."""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
-"""Rule ``conflict``: changes that have not seen each other agree on every field."""
+"""Rule ``conflict``: changes that have not seen each other agree on every field.
+
+A change file that could not be read is reported too: nobody knows whether its changes agree.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any, Final
 
+from kbcore.extract.changes import OF_CHANGES
 from kbcore.model.claims.fold import DELETED
 from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
@@ -19,11 +23,20 @@ select id, from_id || ' ' || type || case when kind = '' then ' ' else ':' || ki
 from link where contested <> '{}'
 """
 """Of each contested element: its id, its name, the entity that it is reported for, the other end, and the fields."""
+_UNREAD: Final = f"select path from source where not is_ok and {OF_CHANGES[0]}"  # noqa: S608 - no text from outside
+UNREAD: Final = "unread"
 _VALUE_CHARS: Final = 40
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [_finding(row, field, values) for row in context.near(_SQL, []) for field, values in _fields(row[-1])]
+    found = [_finding(row, field, values) for row in context.near(_SQL, []) for field, values in _fields(row[-1])]
+    return [*found, *(_unread(path) for (path,) in context.near(_UNREAD, OF_CHANGES[1]))]
+
+
+def _unread(path: str) -> Finding:
+    message = "The change file could not be read, so its changes were not compared with others."
+    remedy = f"{kb('check', '--rule', 'unreadable-source')} says why, and what to do."
+    return Finding(path, message, remedy, path, code=UNREAD, names_id=False)
 
 
 def _fields(contested: str) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -56,7 +69,7 @@ RULE: Final = Rule(
     "conflict",
     "error",
     "No field is contested: changes that have not seen each other give it one value, and none of them deletes what "
-    "another changes.",
+    "another changes. A change file that could not be read is named, as its changes are not compared.",
     _run,
     example='`title` of REQ-7 is contested: "Refund" by ann; "Pay back" by bob.',
     remedy=f"Decide which value holds: {shell('resolve')} lists the values, and takes one of them.",

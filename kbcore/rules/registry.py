@@ -17,10 +17,7 @@ from kbcore.process_limits import exhausted
 from kbcore.remedies import for_shell
 from kbcore.rules import (
     acyclic,
-    against_edge,
-    against_field,
-    against_id,
-    against_pack,
+    against,
     conflict,
     duplicate_title,
     endpoint_types,
@@ -65,9 +62,7 @@ RULES: Final = (
     unreadable_source.RULE,
     secret.RULE,
 )
-AGAINST: Final = (against_id.RULE, against_field.RULE, against_edge.RULE, against_pack.RULE)
-"""Rules that compare with another revision."""
-ON_DEMAND: Final = (staged_symbol.RULE, *AGAINST)
+ON_DEMAND: Final = (staged_symbol.RULE, *against.RULES)
 """Rules that run only where they are named: a state alone gives them nothing to look at."""
 NAMES: Final = tuple(rule.id for rule in (*RULES, *ON_DEMAND))
 """The names of KB's own rules, as the configuration may use them."""

@@ -1,7 +1,9 @@
 """Rule ``similar-ids``: no two ids differ only in case, in Unicode normal form or in leading zeros.
 
-Nor does an entity state a former id that another one has, or states too. No write and no sync brings that about: it is
-in journals of older versions. So what a change may have broken is not looked at for it.
+Nor does a document state a former id that another entity has, or an entity one that another one states too. No write
+and no sync of a document brings that about: it is in journals of older versions. So what a change may have broken is
+not looked at for it. That an entity of clients has the id of another one as a former id is no fault: it is
+so where changes separate two entities of one id, and the id means the other one.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def _claimed(context: RuleContext) -> Iterable[Finding]:
     for former, ids, paths, path, is_living in context.rows(_CLAIMED, []):
         holder = former if is_living else ids[0]
         for key, its in zip(ids, paths, strict=True):
-            if key == holder:
+            if key == holder or (is_living and not its):
                 continue
             where = f", in {in_quotes(path if is_living else paths[0])}" if (path if is_living else paths[0]) else ""
             other = "the id of another entity" if is_living else f"a former id of {in_quotes(holder)}"

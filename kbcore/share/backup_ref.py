@@ -25,7 +25,7 @@ from kbcore.model.claims.change import ID_CHARS, Change, union
 from kbcore.model.record import MERGE
 from kbcore.model.state import Stamp
 from kbcore.remedies import kb
-from kbcore.share.merging import Merged, take_over
+from kbcore.share.merging import Merged, known_changes, take_over
 from kbcore.share.sharing import for_review
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.store.workspace import Workspace
@@ -128,7 +128,7 @@ def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry
     store = workspace.store(branch)
 
     def missing(_: View, __: Stamp) -> list[Change]:
-        known = store.claims().bodies(there.changes)
+        known = known_changes(store, there.changes.keys())
         return [one for key, one in there.changes.items() if key not in known and key not in there.withdrawn]
 
     digest = hashlib.sha256(there.commit.encode()).hexdigest()

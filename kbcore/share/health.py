@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE
-from kbcore.extract.facts import SourceFile
+from kbcore.extract.changes import FOLDER
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.ids import path_text
@@ -18,9 +17,9 @@ from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
 from kbcore.share.sharing import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.share.state import find_state, has_change_files
-from kbcore.share.unshared import change_paths
+from kbcore.share.unshared import change_files_wanted, change_paths
 from kbcore.store.workspace import Workspace
-from kbcore.text.problems import FileProblem
+from kbcore.sync import scan
 from kbcore.text.wording import pluralize, some_of
 
 _CHECK: Final = "sharing"
@@ -110,10 +109,11 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
-    root = workspace.repo.worktree
     paths = sorted(change_paths(workspace))
+    wants = change_files_wanted()
     for path in paths:
-        for problem in _problems(str(root / path), path):
+        found = scan.found_at(workspace.repo.worktree, wants, path)
+        for problem in found.facts.problems if found and found.facts else ():
             message = f"{path} is refused: {problem.message}."
             line = problem.line or -1
             yield DoctorFinding(_CHECK, "error", problem.code, message, problem.hint, file=path, line=line)
@@ -133,17 +133,6 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
         )
         remedy = f"{shell('share', 'pack')} removes them, and stages that."
         yield DoctorFinding(_CHECK, "note", "changes_doubled", message, remedy)
-
-
-def _problems(place: str, path: str) -> tuple[FileProblem, ...]:
-    try:
-        data, _ = read(place, SIZE)
-    except Unfit as error:
-        what, remedy = error.args
-        return (FileProblem(0, "unreadable", str(what).rstrip("."), str(remedy)),)
-    except OSError as error:
-        return (FileProblem(0, "unreadable", f"it cannot be read: {error.strerror}", "Correct that."),)
-    return EXTRACTOR.extract(SourceFile(path, data), {}).problems
 
 
 def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:

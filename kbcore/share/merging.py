@@ -7,7 +7,7 @@ differently is contested afterwards; what was taken back on this side stays so.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -42,8 +42,19 @@ def missing(ours: BranchStore, theirs: BranchStore) -> list[Change]:
     Raises: what reading the journals raises.
     """
     there = [one.change for one in theirs.claims().unshared(theirs.head().seq)]
-    known = ours.claims().bodies([one.id for one in there])
+    known = known_changes(ours, [one.id for one in there])
     return [one for one in there if one.id not in known]
+
+
+def known_changes(store: BranchStore, ids: Collection[str]) -> set[str]:
+    """Return those of these changes that are in the journal of a store, in a file, or were in a committed file once.
+
+    One that was only seen in a file which was not committed, and is gone, is none of them.
+
+    Raises: what reading the journal raises.
+    """
+    index, seq = store.claims(), store.head().seq
+    return {*index.seqs_of_known(ids, seq), *index.files_of(ids, seq)}
 
 
 def merge(

@@ -21,7 +21,7 @@ from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
 from kbcore.share.sharing import beside, locked, write_beside, write_file
-from kbcore.share.unshared import change_paths, changes_in, content_of
+from kbcore.share.unshared import change_paths, changes_in, content_of, is_pack
 from kbcore.storage.replacing import remove_files
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
@@ -95,7 +95,7 @@ def find_doubled(workspace: Workspace) -> list[str]:
     """
     commit = workspace.head().commit
     paths = change_paths(workspace)
-    packs = {path for path in paths if _is_pack(path)}
+    packs = {path for path in paths if is_pack(path)}
     if not commit or not packs:
         return []
     there = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER)
@@ -120,13 +120,13 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         return _Plan({}, (), (), ())
     tree = blobs.tree_below(repo, env, commit, FOLDER)
     absent = blobs.not_checked_out(repo, env, FOLDER)
-    loose = {path: blob for path, blob in tree.items() if is_change_file(path) and not _is_pack(path)}
+    loose = {path: blob for path, blob in tree.items() if is_change_file(path) and not is_pack(path)}
     loose = {path: blob for path, blob in loose.items() if path not in absent}
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
     contents = {path: texts[blob.id] or b"" for path, blob in loose.items()}
     read = {path: changes_in(path, data) for path, data in contents.items()}
     there = change_paths(workspace)
-    packs = sorted(path for path in there if _is_pack(path))
+    packs = sorted(path for path in there if is_pack(path))
     held = _held(workspace, packs)
     doubled = {path for path, changes in read.items() if _is_held(changes, held)}
     old = {
@@ -150,6 +150,8 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
         for path in doubled
         if (content_of(workspace, path) in _spellings(contents[path]) if path in there else path in staged)
     }
+    others = there - tree.keys() - {*packs}
+    gone |= {path for path in others if _is_held(changes_in(path, content_of(workspace, path)), held)}
     unstaged = tuple(path for path in packs if path not in staged)
     return _Plan(made, unstaged, tuple(sorted(gone | (old.keys() - left))), tuple(sorted(left)))
 
@@ -207,7 +209,3 @@ def _is_held(changes: Sequence[Change], held: Mapping[str, Change]) -> bool:
 def _spellings(data: bytes) -> tuple[bytes, bytes]:
     """Return the content of a file as it may be checked out."""
     return data, data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
-
-
-def _is_pack(path: str) -> bool:
-    return change_file.is_pack(path.removeprefix(f"{FOLDER}/"))

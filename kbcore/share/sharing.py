@@ -23,13 +23,23 @@ from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.remedies import kb
-from kbcore.share.unshared import FAULTS, Unshared, find_unshared, find_withdrawn, new_files
+from kbcore.share.unshared import (
+    FAULTS,
+    Unshared,
+    fault_in,
+    find_unshared,
+    find_withdrawn,
+    is_too_large,
+    new_files,
+    without_earlier_values,
+)
 from kbcore.storage import files as storage_files
 from kbcore.storage.lock import held
 from kbcore.storage.replacing import create_file, remove_leftovers_in
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
+from kbcore.view.claim_index import HeldChange
 
 ATTRIBUTES: Final = f"{KB}/.gitattributes"
 ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
@@ -78,10 +88,10 @@ def share(
     if branch != current:
         raise moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
-        found = find_unshared(workspace, branch)
+        taken_back = _withdrawn(workspace, branch, again)
+        found = find_unshared(workspace, branch, again=taken_back)
         if actors:
-            found = _of_actors(found, actors)
-        found += _withdrawn(workspace, branch, again)
+            found = _of_actors(found, actors, {one.change.id for one in taken_back})
         files = _files(workspace, branch, found)
         before = tuple(one for one in found if one.file and not one.withheld)
         staged = [*files, *sorted({one.file for one in before})]
@@ -113,7 +123,9 @@ def locked(workspace: Workspace) -> Iterator[None]:
 
 
 def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:
-    """Return the changes that are not withheld, without the values before them that unshared changes state.
+    """Return the changes that are not withheld, without values before them that no file may hold.
+
+    No file may hold what changes state that are not shared, and what looks like a secret.
 
     Raises: what reading the journal raises.
     """
@@ -162,29 +174,29 @@ def _stage(workspace: Workspace, paths: Sequence[str]) -> None:
     run_git(repo, env, ["add", "--force", "--", *paths], index=blobs.named_index(repo, env))
 
 
-def _of_actors(found: Sequence[Unshared], actors: Collection[str]) -> list[Unshared]:
-    """Return the changes of some actors. Raises: ``InvalidQuery`` for one who has none."""
-    there = {one.change.actor for one in found}
+def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collection[str]) -> list[Unshared]:
+    """Return the changes of some actors, and those ``again``. Raises: ``InvalidQuery`` for an actor who has none."""
+    there = {one.change.actor for one in found if one.change.id not in again}
     for actor in actors:
         if actor not in there:
             hint = f"{kb('share', '--list')} lists the changes that are not shared, with their actors."
             raise InvalidQuery(f"{in_quotes(actor)} has no change that is not shared.", hint=hint)
-    return [one for one in found if one.change.actor in actors]
+    return [one for one in found if one.change.actor in actors or one.change.id in again]
 
 
-def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[Unshared]:
+def _withdrawn(workspace: Workspace, branch: str, ids: Collection[str]) -> list[HeldChange]:
     """Return the changes with these ids, or ids that begin so, that were handed over and whose files are gone."""
     if not ids:
         return []
     known = {one.change.id: one for one in find_withdrawn(workspace, branch)}
-    found = []
+    found = {}
     for key in ids:
         matching = [one for name, one in known.items() if name.startswith(key)]
         if len(matching) != 1:
             what = "names several changes" if matching else "names no change whose file is gone"
             raise InvalidQuery(f"{in_quotes(key)} {what}.", hint=f"{kb('share', '--list')} lists them with their ids.")
-        found.append(Unshared(matching[0].seq, matching[0].change))
-    return found
+        found[matching[0].change.id] = matching[0]
+    return [*found.values()]
 
 
 def _groups(changes: Sequence[Unshared]) -> Iterator[list[Unshared]]:
@@ -205,15 +217,14 @@ def _groups(changes: Sequence[Unshared]) -> Iterator[list[Unshared]]:
 
 
 def _for_review(change: Change, shown: Collection[str]) -> Change:
-    """Return a change without the values before it that changes state which are not shared."""
+    """Return a change without values before it that no file may hold, or that are of changes which are not shared."""
 
-    def for_review(claim: Claim) -> Claim:
+    def is_left_out(claim: Claim) -> bool:
         after = _after(claim)
-        if not hasattr(claim, "was") or not after or after[0] in shown:
-            return claim
-        return msgspec.structs.replace(claim, was=msgspec.UNSET)
+        return bool(after and after[0] not in shown) or bool(fault_in(claim))
 
-    return msgspec.structs.replace(change, claims=tuple(for_review(one) for one in change.claims))
+    found = without_earlier_values(change, is_left_out)
+    return without_earlier_values(found) if is_too_large(found) else found
 
 
 def _after(claim: Claim) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim, Create, EdgeRef, Ref, SetField
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
+from kbcore.sync.scan import ActiveExtractor
 from kbcore.text.escaping import has_unsafe
 from kbcore.view.claim_index import ClaimIndex, HeldChange
 
@@ -40,27 +41,37 @@ class Unshared(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-def find_unshared(workspace: Workspace, branch: str) -> list[Unshared]:
-    """Return the changes of a branch that were never in a committed file, in the order of their records.
+def find_unshared(workspace: Workspace, branch: str, *, again: Sequence[HeldChange] = ()) -> list[Unshared]:
+    """Return the changes of a branch that no file of HEAD holds, in the order of their records.
 
-    DuckDB is needed only where `share.types` asks for the type of an entity that no change states.
+    They were never in a committed file; or they were, and are in a file of the worktree that HEAD lacks, as after
+    ``git reset HEAD~1``. A new pack replaces files of HEAD: what these hold is not listed. Changes that are withdrawn
+    are left out, but for those in ``again``. DuckDB is needed only where `share.types` asks for the type of an entity
+    that no change states.
 
     Raises: ``InvalidConfig``; what reading the journal and git raise.
     """
-
-    def at(index: ClaimIndex, seq: int) -> tuple[list[HeldChange], set[str]]:
-        found = index.unshared(seq)
-        return found, index.committed_files(seq) if found else set()
-
-    found, known = workspace.changes(branch).read(at)
-    if not found:
-        return []
-    new = new_files(workspace, known) if branch == workspace.head().branch else NewFiles({}, {})
+    recorded = workspace.changes(branch)
+    known = recorded.read(lambda index, seq: index.committed_files(seq))
+    new = new_files(workspace, known) if branch == workspace.head().branch else NewFiles()
     shared = {change.id for changes in new.committed.values() for change in changes}
     written = {change.id: path for path, changes in new.uncommitted.items() for change in changes}
-    left = [one for one in found if one.change.id not in shared]
-    types = _types_of(workspace, branch, [one.change for one in left])
-    return [_judged(one, workspace.config.share, types, written) for one in left]
+    others = {change.id: change for changes in new.uncommitted.values() for change in changes}
+
+    def find(index: ClaimIndex, seq: int) -> list[HeldChange]:
+        found = {one.change.id: one for one in (*index.unshared(seq), *again)}
+        seqs = index.seqs_of_known(others.keys() - found.keys(), seq)
+        files = index.files_ever_of(seqs)
+        found |= {
+            key: HeldChange(others[key], number, ())
+            for key, number in seqs.items()
+            if files.get(key, set()).isdisjoint(new.head if is_pack(written[key]) else new.here)
+        }
+        return [one for key, one in found.items() if key not in shared]
+
+    found = sorted(recorded.read(find), key=lambda one: one.seq)
+    types = _types_of(workspace, branch, [one.change for one in found])
+    return [_judged(one, workspace.config.share, types, written) for one in found]
 
 
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
@@ -74,31 +85,43 @@ def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
 class NewFiles(msgspec.Struct, frozen=True):
     """The change files of a worktree that are not known as committed, with their changes as far as they are whole.
 
-    HEAD has those in ``committed``: a sync will note it.
+    HEAD has those in ``committed``: a sync will note it. It lacks those in ``uncommitted``. ``head`` are the paths of
+    all change files of HEAD, ``here`` those of them that the worktree has.
     """
 
-    committed: dict[str, Sequence[Change]]
-    uncommitted: dict[str, Sequence[Change]]
+    committed: dict[str, Sequence[Change]] = {}
+    uncommitted: dict[str, Sequence[Change]] = {}
+    head: set[str] = set()
+    here: set[str] = set()
 
 
 def new_files(workspace: Workspace, known: Collection[str]) -> NewFiles:
-    """Return the change files of the worktree without the ``known`` ones. Raises: ``GitUnusable``."""
-    found = NewFiles({}, {})
-    if not workspace.repo.has_worktree:
-        return found
-    paths = change_paths(workspace) - {*known}
-    commit = workspace.head().commit if paths else ""
-    there = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER) if commit else set[str]()
-    for path in sorted(paths):
-        changes = changes_in(path, content_of(workspace, path))
-        (found.committed if path in there else found.uncommitted)[path] = changes
-    return found
+    """Return the change files of the worktree, of which the ``known`` ones were committed. Raises: ``GitUnusable``."""
+    paths = change_paths(workspace) if workspace.repo.has_worktree else set[str]()
+    commit = workspace.head().commit if paths else None
+    head = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER) if commit else set[str]()
+
+    def read_all(some: Iterable[str]) -> dict[str, Sequence[Change]]:
+        return {path: changes_in(path, content_of(workspace, path)) for path in sorted(some)}
+
+    here = paths & head
+    return NewFiles(read_all(here - {*known}), read_all(paths - head), head, here)
+
+
+def change_files_wanted() -> list[ActiveExtractor]:
+    """Return what reads change files."""
+    return scan.wanted([EXTRACTOR], {}, {}, b"")
 
 
 def change_paths(workspace: Workspace) -> set[str]:
     """Return the paths of the change files of the worktree."""
-    wants = scan.wanted([EXTRACTOR], {}, {}, b"")
+    wants = change_files_wanted()
     return {path for path, *_ in scan.candidates(scan.walk_of(workspace.repo.worktree, wants), wants)}
+
+
+def is_pack(path: str) -> bool:
+    """Tell whether a change file is a pack, by its path."""
+    return change_file.is_pack(path.removeprefix(f"{FOLDER}/"))
 
 
 def content_of(workspace: Workspace, path: str) -> bytes:
@@ -135,16 +158,43 @@ def _judged(
 
 
 def fault_of(change: Change) -> tuple[Withheld | Literal[""], str]:
-    """Return why no file may hold a change, and where that is in it; "" where one may."""
+    """Return why no file may hold a change, and where that is in it; "" where one may.
+
+    The values before those that it states do not count: a file need not have them.
+    """
+    change = without_earlier_values(change)
+    data = change_file.encode([change])
+    is_plain = not change_file.may_be_unsafe(data.decode())
     for part in (change.message, *change.claims):
-        place = "the message" if isinstance(part, str) else _place(part)
-        if next(change_secrets(part), None) is not None:
-            return "secret", place
-        if has_unsafe(msgspec.to_builtins(part)):
-            return "unsafe_text", place
-    if len(change_file.encode([change])) > limits.MAX_CHANGE_FILE_BYTES:
-        return "too_large", ""
-    return "", ""
+        if fault := fault_in(part, is_plain=is_plain):
+            return fault, "the message" if isinstance(part, str) else _place(part)
+    return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")
+
+
+def fault_in(part: str | Claim, *, is_plain: bool = False) -> Withheld | Literal[""]:
+    """Return why no file may hold the message of a change, or a claim; "" where one may.
+
+    With ``is_plain`` it is known that all its characters are seen.
+    """
+    if next(change_secrets(part), None) is not None:
+        return "secret"
+    return "unsafe_text" if not is_plain and has_unsafe(msgspec.to_builtins(part)) else ""
+
+
+def is_too_large(change: Change) -> bool:
+    """Tell whether no file may be as large as one with a change."""
+    return len(change_file.encode([change])) > limits.MAX_CHANGE_FILE_BYTES
+
+
+def without_earlier_values(change: Change, is_left_out: Callable[[Claim], bool] = lambda _: True) -> Change:
+    """Return a change without the values before those that it states, which are for review only."""
+    claims = tuple(
+        msgspec.structs.replace(one, was=msgspec.UNSET)
+        if getattr(one, "was", msgspec.UNSET) is not msgspec.UNSET and is_left_out(one)
+        else one
+        for one in change.claims
+    )
+    return msgspec.structs.replace(change, claims=claims)
 
 
 def _place(claim: Claim) -> str:

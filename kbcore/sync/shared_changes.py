@@ -1,6 +1,6 @@
-"""The operations that change files come to: which changes came and went, and what that makes of entities and edges.
+"""The operations that follow from change files: which changes come and go, and what entities and edges get by that.
 
-What a set of changes comes to is worked out before and after, of the entities concerned, and the difference is written
+The state of the changes is computed before and after, for the entities concerned, and the difference is written
 as operations of clients. So the state is the same as that of all changes at once, whatever order they came in.
 """
 
@@ -56,7 +56,7 @@ class ChangesInFiles(msgspec.Struct, frozen=True):
         return bool(self.files or self.gone)
 
 
-class _Turned(NamedTuple):
+class _Difference(NamedTuple):
     """The changes that are present although the index does not have them so, and those that are not although it has."""
 
     more: dict[str, Change]
@@ -89,7 +89,7 @@ class SharedChanges:
         ids = {*here, *(one for held in self._held.values() for one in held), *(op.id for op in unrecorded)}
         self._recorded = index.bodies(ids) | bodies
         self._bodies = union([*self._recorded.values(), *here.values()])
-        """Each change as all copies of it come to: what one of them redacted is redacted."""
+        """Each change, joined from all copies of it: what one of them redacted is redacted."""
         self._own = index.is_own(ids, self._seq)
         self._present = index.present(ids, self._seq)
         self._files = index.files_of(ids, self._seq)
@@ -98,14 +98,14 @@ class SharedChanges:
             self._note(op)
         self._folds: dict[int, tuple[Subjects, Documents, FoldedClaims]] = {}
         """The last states before and after, with what they were made of: a plan is made again on the same."""
-        self._was = self._turned()
+        self._was = self._difference()
         self._noted = self._compare()
         for op in self._noted:
             self._note(op)
         for path, changes in found.files.items():
             for change in changes:
                 self._files.setdefault(change.id, set()).add(path)
-        self._now = self._turned()
+        self._now = self._difference()
         moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without}
         self.subjects = index.concerned([self._bodies[one] for one in moved])
         """The elements that are concerned, by all ids that changes know them by."""
@@ -131,7 +131,7 @@ class SharedChanges:
             held.pop(op.id, None)
             self._files.get(op.id, set()).discard(op.file)
 
-    def _turned(self) -> _Turned:
+    def _difference(self) -> _Difference:
         """Return how the changes that are present differ from those that the index has as present."""
         more, without = dict[str, Change](), set[str]()
         for one, change in self._bodies.items():
@@ -141,7 +141,7 @@ class SharedChanges:
                     more[one] = change
             elif known is not None:
                 without.add(one)
-        return _Turned(more, without)
+        return _Difference(more, without)
 
     def _compare(self) -> list[ChangeOperation]:
         """Return which changes come and which go.
@@ -220,28 +220,28 @@ class SharedChanges:
     def _with_documents(self, before: State, after: State) -> Subjects:
         """Return the elements that are concerned, with those that documents state otherwise than before."""
         subjects = self.subjects
-        turned = {
+        restated = {
             key
             for key in before.nodes.keys() | after.nodes.keys()
             if _stated(before.nodes.get(key)) != _stated(after.nodes.get(key))
         }
-        known = self._index.known(turned)
+        known = self._index.known(restated)
         moved = {key for key in known if key not in before.nodes or key not in after.nodes}
         return Subjects(subjects.entities | known, subjects.around | moved, subjects.edges)
 
-    def _folded(self, turned: _Turned, state: State, subjects: Subjects) -> FoldedClaims:
+    def _folded(self, difference: _Difference, state: State, subjects: Subjects) -> FoldedClaims:
         documents = _documents(state, subjects.entities)
-        known = self._folds.get(id(turned))
+        known = self._folds.get(id(difference))
         if known and known[:2] == (subjects, documents):
             return known[2]
         found = self._index.folded(
             subjects,
             self._seq,
-            more=turned.more.values(),
-            without={*turned.without, *turned.more},
+            more=difference.more.values(),
+            without={*difference.without, *difference.more},
             documents=documents,
         )
-        self._folds[id(turned)] = subjects, documents, found
+        self._folds[id(difference)] = subjects, documents, found
         return found
 
     def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
@@ -299,7 +299,7 @@ def newly_contested(changes: Changes) -> list[tuple[Node | Link, str]]:
 
 
 class _Written:
-    """The operations that write what changes come to into a state."""
+    """The operations that write the result of changes into a state."""
 
     def __init__(self, state: State, origins: Mapping[str, dict[str, Any]]) -> None:
         self._state = state

@@ -221,6 +221,13 @@ class ClaimIndex:
             found.setdefault(change, set()).add(file)
         return found
 
+    def files_ever_of(self, changes: Iterable[str]) -> dict[str, set[str]]:
+        """Return the files that hold changes or held them at any seq, by change."""
+        found: dict[str, set[str]] = {}
+        for change, file in self._by_keys("select change, file from held where change in ({})", changes):
+            found.setdefault(change, set()).add(file)
+        return found
+
     def committed_files(self, seq: int) -> set[str]:
         """Return the files that hold changes at a seq and are known as committed."""
         sql = "select distinct file from held where since <= :seq and until > :seq and is_committed"
@@ -230,6 +237,14 @@ class ClaimIndex:
         """Return those of these changes that a committed file held at a seq or before."""
         sql = "select distinct change from held where change in ({}) and is_committed and since <= :seq"
         return {row[0] for row in self._by_keys(sql, changes, seq=seq)}
+
+    def seqs_of_known(self, changes: Iterable[str], seq: int) -> dict[str, int]:
+        """Return those of these changes that are records up to a seq, or were in a committed file, with their seqs.
+
+        The seq is 0 where only files have the change.
+        """
+        sql = f"select c.id, c.seq from change c where c.id in ({{}}) and ({_IS_OWN} or {_IS_HANDED_OVER})"
+        return dict(self._by_keys(sql, changes, seq=seq))
 
     def bodies(self, ids: Iterable[str]) -> dict[str, Change]:
         """Return changes by id, present or not."""
@@ -282,7 +297,7 @@ class ClaimIndex:
         without: Collection[str] = (),
         documents: Documents = NO_DOCUMENTS,
     ) -> FoldedClaims:
-        """Return the state that the present changes come to, of some entities and edges.
+        """Return the state that the present changes give, of some entities and edges.
 
         What it has of others may not be whole. ``more`` are changes beside those that are present, ``without`` the ids
         of changes that are not counted.

@@ -378,6 +378,63 @@ def test_the_rules_say_of_themselves_when_they_run(kb, synced):
     assert "Runs with `kb check --against REF`." in kb("check", "--explain", "against-edge").out
 
 
+def two_sides(kb, root):
+    """Return what writes as a client, shares and commits; branches main and topic are there."""
+
+    def write_as(branch, key, **fields):
+        git(root, "switch", "-q", branch)
+        kb("sync")
+        kb("apply", "-", stdin=json.dumps({"entities": [{"id": key, "type": "symbol", "status": "active", **fields}]}))
+        kb("share")
+        git(root, "add", "-A")
+        git(root, "commit", "-q", "-m", f"{key} on {branch}")
+        kb("sync")
+
+    git(root, "branch", "topic")
+    return write_as
+
+
+@pytest.mark.parametrize(("title", "fields"), [("One", []), ("Other", ["title"])])
+def test_an_id_that_changes_of_both_sides_make_is_found_with_the_fields_that_differ(kb, synced, title, fields):
+    write_as = two_sides(kb, synced)
+    write_as("topic", "S-1", title=title)
+    write_as("main", "S-1", title="One")
+    write_as("main", "S-2", title="Only here")
+    ran = kb("check", "--against", "topic", "--json")
+    [made] = [one for one in ran.json["violations"] if one["rule"] == "against-id"]
+    assert (made["id"], made["code"], made["values"]) == ("S-1", "made_twice", ["One", title])
+    assert made["source"].startswith(".kb/changes/")
+    assert made["other"]["source"].startswith(".kb/changes/")
+    assert made["source"] != made["other"]["source"]
+    assert [one["field"] for one in ran.json["violations"] if one["rule"] == "against-field"] == fields
+
+    assert kb("rename", "S-1", "S-3").status == 0
+    assert kb("check", "--against", "topic", "--json").json["violations"] == []
+
+
+def test_an_id_that_a_change_makes_there_and_a_document_or_an_unshared_change_here_is_found(kb, synced):
+    write_as = two_sides(kb, synced)
+    write_as("topic", "REQ-90", title="There")
+    write_as("topic", "S-1", title="There")
+    git(synced, "switch", "-q", "main")
+    kb("sync")
+    write(synced, {path("90"): document("REQ-90", "Here")})
+    entity = {"id": "S-1", "type": "symbol", "title": "Here", "status": "active"}
+    assert kb("apply", "-", stdin=json.dumps({"entities": [entity]})).status == 0
+    ran = kb("check", "--against", "topic", "--json", "--rule", "against-id")
+    found = [(one["id"], one["source"], one["values"]) for one in ran.json["violations"]]
+    assert found == [("REQ-90", path("90"), ["Here", "There"]), ("S-1", "", ["Here", "There"])]
+
+
+def test_a_change_that_both_sides_have_is_no_id_that_both_made(kb, synced):
+    write_as = two_sides(kb, synced)
+    write_as("topic", "S-1", title="One")
+    git(synced, "switch", "-q", "main")
+    git(synced, "cherry-pick", "topic")
+    kb("sync")
+    assert kb("check", "--against", "topic").status == 0
+
+
 def test_changes_in_files_that_would_be_contested_are_found_before_the_merge(kb, synced):
     def share(*words):
         kb(*words)

@@ -52,6 +52,22 @@ def test_entities_edges_and_fields_come_over_and_a_second_merge_changes_nothing(
     assert kb("verify").status == 0
 
 
+def test_a_change_that_was_seen_in_a_file_which_was_never_committed_comes_over(kb, topic):
+    apply(kb, {"id": "S-2", **SYMBOL})
+    kb("share", "--actor", "tester")
+    git(topic, "reset", "-q")
+    git(topic, "switch", "-q", "main")
+    kb("sync")
+    assert "S-2" in facts(kb)[0]
+    [file] = (path for path in (topic / ".kb/changes").rglob("*.jsonl") if "S-2" in path.read_text())
+    assert "0 changes of topic merged" in kb("merge", "topic").out
+    file.unlink()
+    kb("sync")
+    assert "S-2" not in facts(kb)[0]
+    assert "1 change of topic merged" in kb("merge", "topic").out
+    assert "S-2" in facts(kb)[0]
+
+
 def test_the_record_of_a_merge_shows_the_changes_with_their_writers(kb, topic, user):
     user.setenv("KB_ACTOR", "bot")
     kb("set", "S-1", "owner=ann", "-m", "who owns it")
@@ -111,6 +127,9 @@ def test_a_decision_on_one_side_settles_the_other(kb, topic):
         for number, one in enumerate(kb("resolve", "--json").json["conflicts"][0]["values"], start=1)
         if one["value"] == "Topic"
     )
+    for digits in (10, 5000):
+        wrong = kb("resolve", "S-1", "title", "--take", "1" * digits)
+        assert (wrong.status, f"No value has a number of {digits} digits." in wrong.err) == (2, True)
     kb("resolve", "S-1", "title", "--take", str(number))
     git(topic, "switch", "-q", "topic")
 

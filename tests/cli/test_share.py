@@ -92,6 +92,36 @@ def test_the_list_says_what_keeps_a_change_and_what_was_taken_back(kb, synced, a
     assert change_files(synced) == [name]
 
 
+@pytest.fixture
+def withdrawn(kb, synced, apply):
+    """The id of a change of ann with the owner zoe, whose committed file is gone."""
+    apply("ann", {"id": "S-1", **SYMBOL, "owner": "zoe"})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    git(synced, "rm", "-q", *change_files(synced))
+    git(synced, "commit", "-q", "-m", "taken back")
+    kb("sync")
+    [change] = listed(kb)[1]
+    return change
+
+
+def test_a_change_that_is_named_twice_is_shared_again_once(kb, synced, withdrawn):
+    [file] = kb("share", "--again", withdrawn, "--again", withdrawn[:12], "--json").json["files"]
+    assert [one["change"] for one in file["changes"]] == [withdrawn]
+    assert kb("sync").status == 0
+    assert kb("check").status == 0
+
+
+def test_a_private_change_is_not_shared_again(kb, synced, withdrawn):
+    kb("config", "set", "share.actors", '["bob"]')
+    found = kb("share", "--again", withdrawn, "--json").json
+    assert found["files"] == []
+    assert [(one["change"], one["reason"]) for one in found["withheld"]] == [(withdrawn, "private_actor")]
+    assert not change_files(synced)
+
+
 def test_the_list_takes_no_other_option_and_writes_nothing(kb, synced, apply):
     apply("ann", {"id": "S-1", **SYMBOL})
     assert kb("share", "--list", "--dry-run").status == 2
@@ -142,6 +172,16 @@ def test_the_value_before_is_written_for_reviews_if_it_is_shared_itself(kb, sync
     kb("share")
     assert values_before(synced) == {"first": None, "second": "first", "third": None}
     assert not any("private" in (synced / name).read_text() for name in change_files(synced))
+
+
+def test_a_value_that_takes_the_place_of_a_secret_is_shared_without_it(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    apply("ann", {"id": "S-1", "owner": SECRET})
+    apply("ann", {"id": "S-1", "owner": "clean"})
+    found = kb("share", "--json").json
+    assert [(one["seq"], one["reason"]) for one in found["withheld"]] == [(3, "secret")]
+    assert values_before(synced) == {"clean": None}
+    assert not any(SECRET in (synced / name).read_text() for name in change_files(synced))
 
 
 def test_what_a_killed_process_left_beside_the_files_is_removed(kb, synced, apply):

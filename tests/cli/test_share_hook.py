@@ -123,6 +123,20 @@ def test_a_commit_of_named_paths_leaves_the_change_files_in_the_index_too(kb, au
     assert len(files_in(auto)) == 1, "the next commit keeps it"
 
 
+@pytest.mark.parametrize("words", [("--mixed",), ("--soft",)])
+def test_a_commit_after_a_reset_takes_along_the_file_that_the_reset_left(kb, auto, hooked, words):
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto)
+    commit(auto, hooked)
+    git(auto, "reset", "-q", *words, "HEAD~1")
+    git(auto, "reset", "-q")
+    assert unshared(kb) == [2]
+    assert "1 change is not shared (1 of tester)" in kb("status").out
+    git(auto, "add", "a.txt")
+    assert commit(auto, hooked) == "kb: the commit takes along 1 change of tester, in .kb/changes.\n"
+    assert (len(files_in(auto)), is_clean(auto), unshared(kb)) == (1, True, [])
+
+
 def test_a_commit_that_was_given_up_shares_with_the_next_one(kb, auto, hooked):
     apply(kb, {"id": "S-1", **SYMBOL})
     stage(auto)

@@ -117,6 +117,24 @@ def test_doctor_names_a_file_whose_changes_a_pack_has_and_its_remedy_removes_it(
     assert "S-0" in kb("query", "symbol").out
 
 
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_the_remedy_removes_a_file_that_is_back_and_not_committed_and_no_file_that_was_edited(kb, shared, is_staged):
+    file, edited, _ = names(shared)
+    content = {one: (shared / one).read_text() for one in (file, edited)}
+    kb("share", "pack", "--before", "now")
+    git(shared, "commit", "-q", "-m", "packed")
+    write(shared, {file: content[file], edited: content[edited].replace("One", "Two")})
+    if is_staged:
+        git(shared, "add", "-A")
+    assert file in doubled(kb)[0]["message"]
+    assert [one["file"] for one in kb("share", "--list", "--json").json["unshared"]] == []
+    assert kb("share", "pack").out == "Removed 1 change file whose changes are in packs.\n"
+    assert doubled(kb) == []
+    assert edited in names(shared)
+    assert file not in names(shared)
+    assert file not in git(shared, "ls-files")
+
+
 def test_the_record_of_a_sync_after_packing_says_where_the_changes_are_and_copies_none(kb, shared):
     kb("share", "pack", "--before", "now")
     git(shared, "commit", "-q", "-m", "packed")

@@ -45,7 +45,8 @@ _MANY = 100_000
 
 def killed(root: Path, steps: int, command: str) -> tuple[bool, int]:
     """Run a command that is killed after so many steps; return whether it was, else how many it took."""
-    words = [sys.executable, "-c", KILLED, str(steps), "-C", str(root), *command.split()]
+    # Bytecode is written only by who imports a module first, so it must be no step.
+    words = [sys.executable, "-B", "-c", KILLED, str(steps), "-C", str(root), *command.split()]
     ended = subprocess.run(words, env=environment(), capture_output=True, text=True, check=False)
     if ended.returncode == -signal.SIGKILL:
         return True, steps

@@ -77,6 +77,21 @@ def writing(ann: Clone) -> Clone:
     return ann
 
 
+def test_what_was_seen_in_a_file_that_was_never_committed_is_fetched(writing: Clone, bob: Clone) -> None:
+    push(writing)
+    writing.share()
+    paths = [one for one in writing.changes() if one not in writing.committed()]
+    for path in paths:
+        (bob.root / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(writing.root / path, bob.root / path)
+    hold(bob)
+    for path in paths:
+        (bob.root / path).unlink()
+    hold(bob)
+    assert len(fetch(bob).merged.changes) == 3
+    hold(bob)
+
+
 def test_a_round_trip_brings_all_changes_with_their_writers_once(writing: Clone, bob: Clone) -> None:
     pushed = push(writing)
     assert (len(pushed.added), pushed.total) == (3, 3)

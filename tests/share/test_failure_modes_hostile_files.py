@@ -13,7 +13,8 @@ from kbcore.checks import run_checks
 from kbcore.extract.changes import FOLDER
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim, SetField, identified
-from kbcore.share.unshared import fault_of
+from kbcore.share.sharing import for_review
+from kbcore.share.unshared import fault_of, find_unshared
 from tests.support.repository.clones import Clone, hold
 
 BIDI = "\u202e"
@@ -123,6 +124,18 @@ def test_a_change_that_no_file_may_hold_for_its_size_is_named(ann: Clone) -> Non
     change = next(iter(ann.committed().values()))[0]
     assert fault_of(change) == ("", "")
     assert fault_of(with_title(change, "word " * (limits.MAX_CHANGE_FILE_BYTES // 5)))[0] == "too_large"
+
+
+def test_a_value_before_is_no_reason_to_withhold_a_change_and_is_left_out(ann: Clone) -> None:
+    ann.fact("FACT-2", "word " * 1000)
+    [one] = find_unshared(ann.workspace(), ann.branch)
+    *others, last = [claim for claim in one.change.claims if isinstance(claim, SetField)]
+    for was in ("word " * (limits.MAX_CHANGE_FILE_BYTES // 5), f"token {SECRET}", f"a{BIDI}b"):
+        claims = (one.change.claims[0], *others, msgspec.structs.replace(last, was=was))
+        changed = msgspec.structs.replace(one.change, claims=claims)
+        assert fault_of(changed) == ("", "")
+        [shown] = for_review(ann.workspace(), ann.branch, [msgspec.structs.replace(one, change=changed)])
+        assert shown == one.change
 
 
 def test_a_file_under_another_name_is_refused(ann: Clone) -> None:

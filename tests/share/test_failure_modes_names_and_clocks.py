@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kbcore.checks import run_checks
 from kbcore.errors import IntegrityViolation, NotFound
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Create, identified
@@ -109,6 +110,7 @@ def test_one_new_id_on_two_branches_is_one_entity_with_a_conflict(ann: Clone, bo
     ann.note_own()
     hold(ann)
     assert not ann.conflicts()
+    assert not run_checks(ann.workspace(), ann.view(), branch="main", only=["similar-ids"]).violations
     assert {"FACT-2": "By ann", "FACT-3": "By bob"}.items() <= ann.titles().items()
     assert ann.edges("FACT-3") == {("FACT-3", "relates_to", "REQ-1", True)}
     bob.add("FACT-2", title="Of the one that bob made", expected_seq=bob.seq())

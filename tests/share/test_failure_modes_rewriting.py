@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kbcore.maintenance.redaction import Wanted, redact
+from kbcore.share.unshared import find_unshared
 from kbcore.store import branches
 from tests.support.repository.clones import Clone, hold
 
@@ -170,6 +172,81 @@ def test_the_state_follows_the_files_at_a_reset(feature: Clone, mode: str) -> No
     feature.git("reset", "--quiet", "--hard", "ORIG_HEAD")
     hold(feature)
     assert feature.titles()["FACT-2"] == "Second"
+
+
+def files_not_committed(clone: Clone) -> dict[str, str]:
+    """Return the changes that are listed as not shared, by their ids, with the files that hold them."""
+    return {one.change.id: one.file for one in find_unshared(clone.workspace(), clone.branch)}
+
+
+@pytest.mark.parametrize("mode", ["--soft", "--mixed"])
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_changes_of_files_that_a_reset_left_out_of_head_are_not_committed_and_are_shared_again(
+    feature: Clone, mode: str, *, is_synced: bool
+) -> None:
+    before = feature.committed()
+    kept = {change.id for changes in before.values() for change in changes}
+    feature.git("reset", "--quiet", mode, "HEAD~2")
+    feature.git("reset", "--quiet")
+    if is_synced:
+        hold(feature)
+    lost = before.keys() - feature.committed().keys()
+    assert len(lost) == 2
+    assert sorted(files_not_committed(feature).values()) == sorted(lost)
+
+    assert {one.file for one in feature.share().before} == lost
+    feature.git("commit", "--quiet", "-m", "again")
+    hold(feature)
+    assert {change.id for changes in feature.committed().values() for change in changes} == kept
+    assert not files_not_committed(feature)
+
+
+def test_a_change_that_another_clone_shared_is_not_lost_at_a_reset(ann: Clone, bob: Clone) -> None:
+    ann.fact("FACT-2")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    bob.git("reset", "--quiet", "HEAD~1")
+    hold(bob)
+    [file] = files_not_committed(bob).values()
+    bob.share()
+    assert file in bob.git("diff", "--cached", "--name-only").splitlines()
+
+
+def test_files_of_a_merge_that_is_not_committed_are_no_changes_of_this_clone(ann: Clone, bob: Clone) -> None:
+    bob.fact("FACT-2")
+    bob.commit()
+    bob.push()
+    ann.fact("FACT-3")
+    ann.commit()
+    ann.git("fetch", "--quiet")
+    ann.git("merge", "--quiet", "--no-commit", "origin/main")
+    hold(ann)
+    assert not files_not_committed(ann)
+
+
+def test_a_file_that_a_killed_share_wrote_again_is_staged_by_the_next_one(feature: Clone) -> None:
+    feature.git("reset", "--quiet", "--hard", "HEAD~1")
+    feature.sync()
+    [gone] = withdrawn(feature)
+    feature.share(again=[gone])
+    feature.git("reset", "--quiet")  # as if it had been killed before it staged the file
+    for again in ([gone], []):
+        [file] = files_not_committed(feature).values()
+        found = feature.share(again=again)
+        assert (found.files, [one.change.id for one in found.before]) == ({}, [gone])
+        feature.sync()
+    feature.git("commit", "--quiet", "-m", "again")
+    assert file in feature.committed()
+
+
+def test_a_file_that_holds_a_redacted_copy_of_what_head_has_is_not_committed(feature: Clone) -> None:
+    redact(feature.workspace(), feature.branch, Wanted("entity", "FACT-2"), feature.author())
+    feature.sync()
+    new = {*feature.changes()} - feature.committed().keys()
+    assert new
+    assert {*files_not_committed(feature).values()} == new
 
 
 def test_what_a_reset_took_back_is_shared_again_only_by_name(feature: Clone) -> None:

@@ -10,17 +10,33 @@ import msgspec
 
 from kbcore import gc_pause
 from kbcore.checks import judge
-from kbcore.checks.against.shared import ContestedField, DeletedChanges, contested_by_merge, packed_and_deleted
+from kbcore.checks.against.shared import (
+    ContestedField,
+    DeletedChanges,
+    SharedId,
+    contested_by_merge,
+    made_by_both,
+    packed_and_deleted,
+)
 from kbcore.checks.against.sides import Unread, read_states, states_of
-from kbcore.checks.against.three_way import ABSENT, FORMER, RENAMED_TWICE, Conflict, Edge, Place, Side, conflicts
+from kbcore.checks.against.three_way import (
+    ABSENT,
+    FORMER,
+    MADE_TWICE,
+    RENAMED_TWICE,
+    Conflict,
+    Edge,
+    Place,
+    Side,
+    conflicts,
+)
 from kbcore.checks.branch_files import tree_of
 from kbcore.checks.introduced.point import seq_of
 from kbcore.errors import FilesUnknown, GitUnusable, InvalidConfig, NotFound, Problem
 from kbcore.git import blobs, local_branches
 from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.remedies import kb
-from kbcore.rules import CheckReport, Finding, Rule, RuleRun
-from kbcore.rules.registry import AGAINST
+from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
 from kbcore.rules.rule import OtherSide, edge_name
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
@@ -29,11 +45,12 @@ from kbcore.text.wording import is_or_are, pluralize
 from kbcore.view.numbering import MARK, series_of
 from kbcore.view.view import View
 
-NAMES: Final = tuple(rule.id for rule in AGAINST)
+NAMES: Final = tuple(rule.id for rule in against.RULES)
 UNREAD: Final = "unread"
-_RULE_OF: Final = {"id": AGAINST[0].id, "field": AGAINST[1].id, "edge": AGAINST[2].id}
+_RULE_OF: Final = {"id": against.ID, "field": against.FIELD, "edge": against.EDGE}
 _SHOWN: Final = 12
 _VALUE_CHARS: Final = 80
+_CREATION_CHARS: Final = 8
 
 
 class Against(msgspec.Struct, frozen=True):
@@ -60,7 +77,7 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
         wanted = [name for name in NAMES if (name in only if only else levels.get(name) != "off")]
         off = [
             RuleRun(rule.id, rule.severity, "off", "The configuration turns it off.")
-            for rule in AGAINST
+            for rule in against.RULES
             if not only and rule.id not in wanted
         ]
         said = f"against {ref} (commit {commit[:_SHOWN]})"
@@ -75,16 +92,19 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
             claims, files = workspace.store(branch).claims, [side.found for side in sides]
             contested = contested_by_merge(view, claims, files)
             packed = packed_and_deleted(view, claims, files)
+            made = made_by_both(view, claims, files, states.documented_here)
     except (GitUnusable, InvalidConfig) as error:
         message = f"{branch} and {in_quotes(ref)} cannot be compared. {error.message}"
         raise FilesUnknown(message, hint=error.remedy) from error
     findings: dict[str, list[Finding]] = {name: [] for name in NAMES}
     for one in found:
-        findings[_RULE_OF[one.kind]].append(_finding(one, ref))
-    findings[_RULE_OF["field"]] += [_contested(one, ref) for one in contested]
-    findings[AGAINST[3].id] += [_packed(one, ref) for one in packed]
+        findings[_RULE_OF[one.kind].id].append(_finding(one, ref))
+    known = {one.id for one in found if one.code == MADE_TWICE}
+    findings[against.ID.id] += [_made(one, ref) for one in made if one.id not in known]
+    findings[against.FIELD.id] += [_contested(one, ref) for one in contested]
+    findings[against.PACK.id] += [_packed(one, ref) for one in packed]
     findings[wanted[0]] += [_unread(one) for one in states.unread]
-    rules = [_rule(rule, findings[rule.id]) for rule in AGAINST if rule.id in wanted]
+    rules = [_rule(rule, findings[rule.id]) for rule in against.RULES if rule.id in wanted]
     report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
     return Against(msgspec.structs.replace(report, rules=[*report.rules, *off]), commit, bases, said)
 
@@ -173,6 +193,22 @@ def _contested(one: ContestedField, ref: str) -> Finding:
         code="contested",
         field=one.field,
         values=(name, *(_text(value.get("value", ABSENT)) for value in one.values)),
+        other=OtherSide(ref, one.there, 0),
+    )
+
+
+def _made(one: SharedId, ref: str) -> Finding:
+    """Return an id that changes of both sides make as a finding."""
+    ours, theirs = Side(one.id, one.title, Place(one.here, 0)), Side(one.id, one.title_there, Place(one.there, 0))
+    fresh, creation = f"{series_of(one.id)}{MARK}", f"{one.id}@{one.creation[:_CREATION_CHARS]}"
+    return Finding(
+        one.id,
+        f"{one.id} was made here{_titled(ours)}, and in {ref}{_titled(theirs)}.",
+        f"Give this one another id: {kb('rename', one.id, fresh)}; "
+        f"or the other one after the merge: {kb('rename', creation, 'NEW')}.",
+        one.here,
+        code=MADE_TWICE,
+        values=(_text(one.title), _text(one.title_there)),
         other=OtherSide(ref, one.there, 0),
     )
 

@@ -1,8 +1,8 @@
-"""The change files of both sides: fields that a merge would leave contested, and changes that it would bring back."""
+"""The change files of both sides: what a merge would leave contested or bring back, and ids that both sides made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from kbcore.extract.changes import FOLDER, is_change_file
 from kbcore.model.claims.change import Change
 from kbcore.model.claims.change_file import is_pack
+from kbcore.model.claims.fold import ABSENT, fold
 from kbcore.model.graph import CONTESTED, Link, Node, nested
 from kbcore.model.record import SYNC
 from kbcore.model.state import Stamp
@@ -50,6 +51,68 @@ def contested_by_merge(
     shared = SharedChanges(claims(view), view.recorded_seq, found, view.unrecorded_ops)
     changes = plan_changes(view, Stamp(view.seq + 1, view.basis.at, "kb", SYNC), shared).changes
     return [_field(element, field, files) for element, field in newly_contested(changes)]
+
+
+class SharedId(msgspec.Struct, frozen=True):
+    """An id that a change of the other side gives to a new entity, and this side to another new one.
+
+    ``here`` is the file of this side, "" for none, and ``there`` that of the other one; ``creation`` is the change
+    there. The titles are ``ABSENT`` where there is none.
+    """
+
+    id: str
+    here: str
+    there: str
+    creation: str
+    title: Any
+    title_there: Any
+
+
+def made_by_both(
+    view: View, claims: Callable[[View], ClaimIndex], sides: Sequence[Sequence[FoundFile]], documented: Collection[str]
+) -> list[SharedId]:
+    """Return the ids that new changes of both sides give to entities, or those of the other side and documents here.
+
+    ``sides`` are as above; ``documented`` are the entities that documents state on this side alone.
+    """
+    *bases, ours, theirs = [_changes(side) for side in sides]
+    earlier = _by_change(*bases)
+    files = {key: one for key, one in _by_change(theirs).items() if key not in earlier}
+    if not files:
+        return []
+    index, seq = claims(view), view.recorded_seq
+    here = {key: one for key, one in _by_change(ours).items() if key not in earlier}
+    known = here.keys() | index.present(files, seq).keys()
+    made_there = _made(change for key, (_, change) in files.items() if key not in known)
+    if not made_there:
+        return []
+    own = {one.change.id: ("", one.change) for one in index.unshared(seq)} | here
+    made_here = _made(change for key, (_, change) in own.items() if key not in files)
+    nodes = {node.id: node for node in view.nodes(sorted(made_there.keys() & (made_here.keys() | {*documented})))}
+    return [
+        SharedId(
+            key,
+            own[made_here[key][0]][0] if key in made_here else node.path,
+            files[made_there[key][0]][0],
+            made_there[key][0],
+            node.fields.get("title", ABSENT),
+            made_there[key][1],
+        )
+        for key, node in sorted(nodes.items())
+    ]
+
+
+def _by_change(*sides: Mapping[str, Sequence[Change]]) -> dict[str, tuple[str, Change]]:
+    """Return the file and the change, by the id of the change."""
+    return {change.id: (path, change) for side in sides for path, changes in side.items() for change in changes}
+
+
+def _made(changes: Iterable[Change]) -> dict[str, tuple[str, Any]]:
+    """Return the entities that changes create, by id: the change of the first creation, and the title."""
+    return {
+        key: (entity.of[0].partition(":")[0], entity.fields["title"].shown if "title" in entity.fields else ABSENT)
+        for key, entity in fold(changes).entities.items()
+    }
 
 
 class DeletedChanges(msgspec.Struct, frozen=True):

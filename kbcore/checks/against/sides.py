@@ -2,7 +2,7 @@
 
 A state is what those documents say that are not the same in all of them. This side has, besides, what clients stated in
 its store; the other side has of that what was there when the two parted, as its store does not come with its commits.
-What changes in files come to is compared in ``shared``.
+The state that changes in files give is compared in ``shared``.
 
 Each tree is read by the settings that it holds, as ``kb check`` reads it there: a folder that one side has moved is no
 deletion. Types and predicates that this branch defines in its store are known in all of them.
@@ -58,6 +58,12 @@ class States(msgspec.Struct, frozen=True):
     ours: Facts
     theirs: Facts
     unread: list[Unread]
+
+    @property
+    def documented_here(self) -> set[str]:
+        """Return the entities that documents of this side state, and no common ancestor has."""
+        earlier = {key for base in self.bases for key in base.entities}
+        return {key for key, one in self.ours.entities.items() if one.path and key not in earlier}
 
 
 class _Documents(msgspec.Struct):

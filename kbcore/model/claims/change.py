@@ -272,7 +272,7 @@ def _without_value(claim: Claim) -> Claim:
 
 
 def _joined(one: Change, other: Change) -> Change:
-    """Return what two copies of a change come to, in whatever order: what either lacks, it lacks."""
+    """Return one change from two copies of it, in whatever order: it lacks what either lacks."""
     if _encode(one) == _encode(other):
         return one
     pairs = zip(one.claims, other.claims, strict=True)

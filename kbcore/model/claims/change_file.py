@@ -231,13 +231,18 @@ def _decoded(data: bytes, path: str) -> tuple[Change, ...]:
         pairs = zip(lines, written.decode().split("\n"), strict=False)
         number = next((at for at, (one, other) in enumerate(pairs, start=1) if one != other), len(lines))
         raise _RefusedError(number, "not_canonical", "the line is not as KB writes it")
-    if has_unsafe(text) or _ESCAPED.search(text):
+    if may_be_unsafe(text):
         _check_text(changes, are_packed=is_pack(path))
     _check_claims(changes, are_packed=is_pack(path))
     if path != expected:
         message = f"the name is not that of the content, which is {in_quotes(expected)}"
         raise _RefusedError(0, "wrong_name", message)
     return changes
+
+
+def may_be_unsafe(text: str) -> bool:
+    """Tell whether the text of a file may have characters that are not seen: as they are, or escaped."""
+    return has_unsafe(text) or _ESCAPED.search(text) is not None
 
 
 def _text_of(data: bytes) -> str:

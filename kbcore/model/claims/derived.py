@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -155,6 +156,15 @@ class _Claims:
         """The edges of ``_bind_edges``."""
         self._added: dict[str, EdgeRef] = {}
 
+    @cached_property
+    def _edges_at(self) -> dict[str, list[Edge]]:
+        """The edges before the record, by each of their ends."""
+        found: dict[str, list[Edge]] = {}
+        for edge in self._before.edges.values():
+            for end in {edge.from_id, edge.to_id}:
+                found.setdefault(end, []).append(edge)
+        return found
+
     def salt(self, name: object) -> str:
         """Return the salt of a value of this record."""
         return hashlib.sha256(f"kb-salt:{self._chain}:{name}".encode()).hexdigest()[:_SALT_CHARS]
@@ -210,14 +220,13 @@ class _Claims:
         of = {*entity.of} if entity else set[str]()
         stale = [
             edge
-            for edge in self._before.edges.values()
+            for edge in self._edges_at.get(key, ())
             if edge.ref and edge.id not in self._withdrawn and edge.id not in self._bound
             if any(end == key and not _is_of(ref, of) for end, ref in _ends(edge, edge.ref))
         ]
-        while stale:
-            edge = stale.pop(0)
+        for edge in stale:  # and the edges at these, which are added meanwhile
             self._bound.add(edge.id)
-            stale += [one for one in self._before.edges.values() if edge.id in {one.from_id, one.to_id} and one.ref]
+            stale += [one for one in self._edges_at.get(edge.id, ()) if one.ref]
             ref = EdgeRef(edge.type, self._end(edge.from_id), self._end(edge.to_id), edge.kind)
             self._added[edge.id] = ref
             self.claims.append(RemoveEdge(edge.ref or ref, edge.additions))

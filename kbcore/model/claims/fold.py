@@ -1,4 +1,4 @@
-"""The state that a set of changes comes to, beside what documents state. Pure: it depends on the set alone.
+"""The state that a set of changes gives, beside what documents state. Pure: it depends on the set alone.
 
 A claim is superseded by a present claim on the same field that names it. What is left of a field is its value, or a
 conflict where the values differ. Nothing is left out in silence: each claim is shown, superseded, covered by a
@@ -133,7 +133,7 @@ class FoldedClaims(msgspec.Struct, frozen=True):
     """The state of a set of changes. ``deleted`` has, for each creation that is gone, the changes that deleted it.
 
     ``waiting`` are the names of the claims whose entity or edge is not there; ``unstated`` has, for each edge that is
-    not there, the fields that they come to. ``confirmed`` has, by the id of an edge, the members of ``CONFIRMED``.
+    not there, the fields that they give it. ``confirmed`` has, by the id of an edge, the members of ``CONFIRMED``.
     """
 
     entities: Mapping[str, Entity]
@@ -320,7 +320,7 @@ def _entity(key: str, of: list[str], subjects: _Subjects, documents: Documents) 
 
 
 def _field(parts: Iterable[Claims], present: Collection[str], stated: Any = ABSENT) -> Field:
-    """Return what claims on one field come to. Parts that several creations share are counted once."""
+    """Return the field that claims on it give. Parts that several creations share are counted once."""
     claims = {change: claim for part in parts for change, claim in part.items()}
     named = {one for _, after in claims.values() for one in after}
     latest = sorted(claims.keys() - named)
