@@ -208,8 +208,18 @@ def staged_below(repo: Repository, env: Mapping[str, str], folder: str) -> dict[
 
     The index is that of ``staged_tree``. Raises: ``GitUnusable``.
     """
-    asked = ["ls-files", "--stage", "-z", "--full-name", "--", f":(top){folder}"]
-    answer = run_git(repo, env, asked, timeout_s=_TIMEOUT_S, index=named_index(repo, env))
+    return in_index(repo, env, [folder], named_index(repo, env))
+
+
+def in_index(
+    repo: Repository, env: Mapping[str, str], paths: Sequence[str], index: Path | None = None
+) -> dict[str, str]:
+    """Return the names of the contents that an index has at or below paths, by path; of no file with a conflict.
+
+    Without ``index`` it is the worktree's own. Raises: ``GitUnusable``.
+    """
+    asked = ["ls-files", "--stage", "-z", "--full-name", "--", *(f":(top,literal){path}" for path in paths)]
+    answer = run_git(repo, env, asked, timeout_s=_TIMEOUT_S, index=index)
     return {path: name for path, (_, name, stage) in _entries(answer.output) if stage == "0"}
 
 

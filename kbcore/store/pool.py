@@ -73,6 +73,8 @@ class StorePool:
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
         self.births: BirthCache = {}
+        self.staged_settings: dict[Path, tuple[object, dict[str, str]]] = {}
+        """By the index of a worktree: how it looked from outside, and the settings files in it."""
         self._ids = IdCache()
         self._places: dict[Path, NotesFolder] = {}
         self._witnesses: dict[Path, BranchWitness] = {}
