@@ -78,7 +78,7 @@ def share(
     if branch != current:
         raise moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
-        found = find_unshared(workspace, branch)
+        found = find_unshared(workspace, branch, released=actors)
         if actors:
             found = _of_actors(found, actors)
         found += _withdrawn(workspace, branch, again)

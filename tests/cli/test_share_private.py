@@ -104,3 +104,146 @@ def test_a_worktree_uses_the_settings_of_its_own_index_before_those_of_the_main_
     kb("config", "unset", "share.actors")
     assert json.loads(kb("config", "get", "share.actors", "--json", cwd=other).out)["value"] == ["ann"]
     assert json.loads(kb("config", "get", "share.actors", "--json").out)["value"] != ["ann"]
+
+
+@pytest.fixture
+def by(kb, user):
+    """Run ``kb`` as somebody: ``by("eve", "set", …)``; it must succeed."""
+
+    def run(actor, *words, stdin=""):
+        user.setenv("KB_ACTOR", actor)
+        ran = kb(*words, stdin=stdin)
+        user.setenv("KB_ACTOR", "ann")
+        assert ran.status == 0, (words, ran)
+        return ran
+
+    return run
+
+
+def test_what_was_private_on_its_own_branch_stays_private_on_one_without_the_setting(kb, synced, up, by):
+    git(synced, "branch", "before")
+    restrict(synced, kb)
+    by("eve", "apply", "-", stdin=json.dumps({"entities": [{"id": "NOTE-1", **SYMBOL, "title": MARKER}]}))
+    git(synced, "switch", "--quiet", "before")
+    kb("config", "set", "share.mode", "ask")
+    kb("branch", "ensure")
+    assert reasons(kb) == {2: "private_when_written"}
+    assert kb("share").status == 0
+    assert kb("push").status == 0
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+    said = kb("share", "--list").out
+    assert "1 change of eve was private when written, and now is not: `kb share --actor eve` shares it." in said
+    assert kb("status", "--json").json["sharing"]["private"] == 1
+
+    assert kb("share", "--actor", "eve").status == 0, "to name the actor is to release it"
+    assert len(marked_files(synced)) == 1
+    assert reasons(kb) == {2: ""}
+
+
+def test_a_change_that_another_branch_takes_over_keeps_where_it_was_written(kb, synced, up, by):
+    git(synced, "switch", "--quiet", "-c", "before")
+    kb("branch", "ensure")
+    git(synced, "switch", "--quiet", "main")
+    restrict(synced, kb)
+    carry_out(by, CASES["a revert of one's own change of a private value"][:-1])
+    assert list(reasons(kb).values()) == ["", "private_actor", "", "private_restored"]
+    git(synced, "switch", "--quiet", "before")
+    by("ann", "merge", "main")
+    assert sorted(one["reason"] for one in kb("share", "--list", "--json").json["unshared"]) == [
+        "", "", "private_restored", "private_when_written",
+    ]  # fmt: skip
+    kb("share")
+    kb("push")
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+
+
+EVE_NOTE = ("eve", "apply", {"entities": [{"id": "NOTE-1", **SYMBOL, "title": MARKER}]})
+PUBLIC = ("ann", "apply", {"entities": [{"id": "S-1", **SYMBOL, "tags": ["first"]}, {"id": "S-2", **SYMBOL}]})
+EVE_EDGE = {"edges": [{"type": "relates_to", "kind": MARKER, "from": "S-1", "to": "S-2"}]}
+
+CASES = {
+    "a revert of one's own change of a private value": [
+        PUBLIC, ("eve", "set", "S-1", f"owner={MARKER}"), ("ann", "set", "S-1", "owner=x"), ("ann", "revert", "4"),
+        "private_restored",
+    ],
+    "a rollback to a private value": [
+        PUBLIC, ("eve", "set", "S-1", f"owner={MARKER}"), ("ann", "set", "S-1", "owner=x"), ("ann", "rollback", "3"),
+        "private_restored",
+    ],
+    "a revert of a deletion of an entity with a private value": [
+        PUBLIC, ("eve", "set", "S-2", f"owner={MARKER}"), ("ann", "delete", "S-2"), ("ann", "revert", "4"),
+        "private_restored",
+    ],
+    "a revert of a deletion of an entity with a private tag": [
+        PUBLIC, ("eve", "set", "S-2", f"tags={MARKER}"), ("ann", "delete", "S-2"), ("ann", "revert", "4"),
+        "private_restored",
+    ],
+    "a deletion of a private entity": [EVE_NOTE, ("ann", "delete", "NOTE-1"), "private_origin"],
+    "a change of a private entity": [EVE_NOTE, ("ann", "set", "NOTE-1", "owner=x"), "private_origin"],
+    "a rename of a private entity": [EVE_NOTE, ("ann", "rename", "NOTE-1", "NOTE-2"), "private_origin"],
+    "an edge to a private entity": [
+        PUBLIC, EVE_NOTE, ("ann", "link", "S-1", "relates_to:see_also", "NOTE-1"), "private_origin",
+    ],
+    "a change of what a hidden rename called so": [
+        EVE_NOTE, ("ann", "rename", "NOTE-1", "NOTE-2"), ("ann", "set", "NOTE-2", "owner=x"), "private_origin",
+    ],
+    "a change of an entity that was renamed privately": [
+        PUBLIC, ("eve", "rename", "S-1", MARKER), ("ann", "set", MARKER, "owner=x"), "private_origin",
+    ],
+    "a revert of a private rename": [
+        PUBLIC, ("eve", "rename", "S-1", MARKER), ("ann", "revert", "3"), "private_origin",
+    ],
+    "a removal of a private tag": [
+        PUBLIC, ("eve", "set", "S-1", f"tags=first,{MARKER}"), ("ann", "set", "S-1", "tags=first"), "private_origin",
+    ],
+    "a removal of a private field": [
+        PUBLIC, ("eve", "set", "S-1", f"attributes.{MARKER}=1"), ("ann", "set", "S-1", f"attributes.{MARKER}="),
+        "private_origin",
+    ],
+    "a revert of a private edge": [PUBLIC, ("eve", "apply", EVE_EDGE), ("ann", "revert", "3"), "private_origin"],
+    "a value of a private edge": [
+        PUBLIC, ("eve", "apply", EVE_EDGE),
+        ("ann", "apply", {"edges": [{**EVE_EDGE["edges"][0], "confidence": 0.5}]}), "private_origin",
+    ],
+    "a revert of a removal of a private edge": [
+        PUBLIC, ("eve", "apply", EVE_EDGE), ("ann", "revert", "3"), ("ann", "revert", "4"), "private_restored",
+    ],
+    "the same value stated by somebody else": [
+        PUBLIC, ("eve", "set", "S-1", "owner=bob"), ("ann", "set", "S-1", "owner=x"),
+        ("ann", "set", "S-1", "owner=bob"), "",
+    ],
+    "a revert to what was public before": [
+        PUBLIC, ("ann", "set", "S-1", "owner=bob"), ("eve", "set", "S-1", f"owner={MARKER}"), ("ann", "revert", "4"),
+        "",
+    ],
+    "a deletion of a public entity with private values": [
+        PUBLIC, ("eve", "set", "S-2", f"owner={MARKER}"), ("ann", "delete", "S-2"), "",
+    ],
+}  # fmt: skip
+
+
+def carry_out(by, steps):
+    for actor, command, *words in steps:
+        if command == "apply":
+            by(actor, "apply", "-", stdin=json.dumps(words[0]))
+        else:
+            by(actor, command, *words)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_only_a_private_change_stated_is_in_no_other_one(kb, synced, up, by, name):
+    *steps, reason = CASES[name]
+    restrict(synced, kb)
+    carry_out(by, steps)
+    found = reasons(kb)
+    assert found[max(found)] == reason, found
+    kb("share")
+    git(synced, "commit", "--quiet", "--allow-empty", "-m", "shared")
+    kb("sync")
+    assert reasons(kb) == {seq: why for seq, why in found.items() if why}, "what is in files counts as well"
+    kb("push")
+    assert not marked_files(synced)
+    assert not is_in_objects(synced)
+    assert not is_in_objects(up)
