@@ -28,7 +28,6 @@ from kbcore.model.claims.change import (
     Rename,
     SetField,
     UnsetField,
-    named_by,
     value_key,
 )
 from kbcore.model.claims.subjects import entities_in, names_in
@@ -48,6 +47,11 @@ class WrittenChange(msgspec.Struct, frozen=True):
 
     change: Change
     restores: bool
+
+    @property
+    def moves_values(self) -> bool:
+        """Tell whether values may be those of others: an entity that goes may give its own to another one."""
+        return self.restores or any(isinstance(claim, Delete) for claim in self.change.claims)
 
 
 class PrivateOrigin(msgspec.Struct, frozen=True):
@@ -79,8 +83,7 @@ def private_origins(
     while hidden:
         judge.hide(hidden)
         left = [one for one in others if one.change.id not in found]
-        # A value that is put back is not stated for a second time.
-        judge.public = known | {fact for one in left if not one.restores for fact in elements.stated(one.change)}
+        judge.public = known | {fact for one in left for fact in elements.stated_anew(one)}
         reasons = {one.change.id: reason for one in left if (reason := judge.reason(one))}
         found |= reasons
         hidden = [one.change for one in left if one.change.id in reasons]
@@ -135,7 +138,15 @@ class _Elements:
 
     def stated(self, change: Change) -> Iterator[Fact]:
         """Yield the facts that a change states, with who made its edges."""
-        for claim in change.claims:
+        return self._stated(change, change.claims)
+
+    def stated_anew(self, one: WrittenChange) -> Iterator[Fact]:
+        """Yield the facts that a change states itself; none where values may be those of others."""
+        claims = () if one.moves_values else [claim for claim in one.change.claims if not _is_repeated(claim)]
+        return self._stated(one.change, claims)
+
+    def _stated(self, change: Change, claims: Iterable[Claim]) -> Iterator[Fact]:
+        for claim in claims:
             yield from self.facts(claim)
             if isinstance(claim, AddEdge):
                 yield ("value", self.of(claim), _CREATED_BY, value_key(change.actor))
@@ -183,18 +194,16 @@ class _Judge:
     def reason(self, one: WrittenChange) -> PrivateOrigin | None:
         """Return why a change is private, None where it is not."""
         change = one.change
-        # A change that takes an entity away may give its values to another one.
-        moves = one.restores or any(isinstance(claim, Delete) for claim in change.claims)
         elements = {self._elements.of(claim) for claim in change.claims}
         added = {self._elements.of(claim) for claim in change.claims if isinstance(claim, AddEdge)}
         for claim in change.claims:
-            if name := self._named(change, claim, added):
+            if name := self._named(claim, added):
                 return PrivateOrigin("private_origin", name)
-            if (moves or _is_repeated(claim)) and self._puts_back(claim, elements):
+            if (one.moves_values or _is_repeated(claim)) and self._puts_back(claim, elements):
                 return PrivateOrigin("private_restored", place_of(claim))
         return None
 
-    def _named(self, change: Change, claim: Claim, added: AbstractSet[Hashable]) -> str:
+    def _named(self, claim: Claim, added: AbstractSet[Hashable]) -> str:
         """Return what a claim names that private changes alone stated, in words; "" for nothing.
 
         ``added`` are the edges that the change states itself.
@@ -202,7 +211,7 @@ class _Judge:
         if isinstance(claim, Create):
             return ""
         for entity in entities_in(claim.on):
-            if self._is_hidden((_ID, entity.id)) or self._is_all_hidden(named_by(change.id, entity).of):
+            if self._is_hidden((_ID, entity.id)):
                 return entity.id
         removes = claim.removes if isinstance(claim, RemoveEdge | RemoveMember) else ()
         edges = [one for one in _edges_in(claim.on) if not (removes and one is claim.on)]
@@ -220,7 +229,7 @@ class _Judge:
         return fact in self._facts and fact not in self.public
 
     def _is_all_hidden(self, names: Collection[str]) -> bool:
-        """Tell whether all of some claims (``claim_name``) or creations (``creation_of``) are of private changes."""
+        """Tell whether all of some claims (``claim_name``), if any, are of private changes."""
         return bool(names) and all(one[:ID_CHARS] in self._ids for one in names)
 
     def _puts_back(self, claim: Claim, elements: Collection[Hashable]) -> bool:

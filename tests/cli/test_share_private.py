@@ -210,6 +210,10 @@ CASES = {
     "a revert of a removal of a private edge": [
         PUBLIC, ("eve", "apply", EVE_EDGE), ("ann", "revert", "3"), ("ann", "revert", "4"), "private_restored",
     ],
+    "a merge of an entity with a private value": [
+        PUBLIC, ("eve", "set", "S-2", f"attributes.note={MARKER}"),
+        ("ann", "kip", 'MERGE CONCEPT ?x INTO ?y WHERE { ?x {id: "S-2"} ?y {id: "S-1"} }'), "private_restored",
+    ],
     "the same value stated by somebody else": [
         PUBLIC, ("eve", "set", "S-1", "owner=bob"), ("ann", "set", "S-1", "owner=x"),
         ("ann", "set", "S-1", "owner=bob"), "",
@@ -247,3 +251,54 @@ def test_what_only_a_private_change_stated_is_in_no_other_one(kb, synced, up, by
     assert not marked_files(synced)
     assert not is_in_objects(synced)
     assert not is_in_objects(up)
+
+
+@pytest.mark.parametrize(("taken", "reason"), [(MARKER, "private_restored"), ("bob", "")])
+def test_a_decision_for_a_private_value_is_private(kb, synced, up, by, taken, reason):
+    restrict(synced, kb)
+    carry_out(by, [PUBLIC])
+    git(synced, "switch", "--quiet", "-c", "topic")
+    kb("branch", "ensure")
+    by("eve", "set", "S-1", f"owner={MARKER}")
+    git(synced, "switch", "--quiet", "main")
+    by("ann", "set", "S-1", "owner=bob")
+    by("ann", "merge", "topic")
+    [contested] = kb("resolve", "--json").json["conflicts"]
+    number = 1 + [one["value"] for one in contested["values"]].index(taken)
+    by("ann", "resolve", "S-1", "owner", "--take", str(number))
+    found = reasons(kb)
+    assert found[max(found)] == reason
+    kb("share")
+    kb("push")
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+
+
+def test_what_a_committed_file_or_a_document_states_is_public(kb, synced, by):
+    kb("config", "set", "share.mode", "ask")
+    carry_out(by, [PUBLIC, ("eve", "set", "S-1", "owner=eve")])
+    kb("share")
+    restrict(synced, kb)
+    carry_out(by, [("ann", "set", "S-1", "owner=x"), ("ann", "revert", str(kb("status", "--json").json["seq"] + 1))])
+    assert set(reasons(kb).values()) == {""}, "what a committed file held is put back"
+
+    carry_out(by, [("eve", "apply", {"entities": [{"id": "REQ-9", "type": "req", "title": "New", "status": "draft"}]})])
+    by("ann", "link", "S-1", "relates_to:see_also", "REQ-9")
+    assert [*reasons(kb).values()][-2:] == ["private_actor", "private_origin"]
+    text = "---\nid: REQ-9\ntitle: New\nstatus: draft\n---\n"
+    commit_files(synced, {"docs/requirements/REQ-9.md": text})
+    kb("sync")
+    assert [*reasons(kb).values()][-2:] == ["private_actor", ""]
+
+
+def test_the_list_says_why_a_change_is_private(kb, synced, by):
+    restrict(synced, kb)
+    carry_out(by, CASES["a rollback to a private value"][:-1])
+    by("ann", "set", "S-1", "owner=x")
+    by("ann", "link", "S-1", "relates_to:see_also", "S-2")
+    by("eve", "rename", "S-2", "S-9")
+    by("ann", "set", "S-9", "owner=x")
+    out = kb("share", "--list").out
+    assert "private: put back" in out
+    assert "Record 5 ('rollback to 3') is private: it puts owner of S-1 back as private changes alone stated it." in out
+    assert "Record 9 ('set owner of S-9') is private: it names S-9, which private changes alone stated." in out
