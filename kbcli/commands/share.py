@@ -32,7 +32,11 @@ def run(
     *,
     actor: Annotated[
         list[str] | None,
-        typer.Option("--actor", metavar="NAME", help="Share only the changes of this actor; may be repeated."),
+        typer.Option(
+            "--actor",
+            metavar="NAME",
+            help="Share only the changes of this actor, also what was private when it was written; may be repeated.",
+        ),
     ] = None,
     again: Annotated[
         list[str] | None,
@@ -147,6 +151,8 @@ def _list(session: Session) -> int:
         output.stream(f"{line}\n" for line in output.list_lines(("CHANGE", "TIME", "ACTOR", "MESSAGE"), taken_back))
     if not unshared and not withdrawn:
         output.say("Every change is shared, or there is none.")
+    for line in shared.private_lines(unshared):
+        output.say(line)
     for line in shared.fault_lines(unshared):
         output.warn(line)
     return exits.DONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
@@ -27,13 +27,24 @@ _MODES: Final = {
 _REASONS: Final = {
     "private_actor": "whose actor is not in `share.actors`",
     "private_type": "with an entity whose type is not in `share.types`",
+    "private_when_written": "written at a commit whose settings do not share {them}: `kb share --actor NAME` does",
+    "private_restored": "with a value put back that private changes alone stated",
+    "private_origin": "with a name that private changes alone stated",
 }
 _STATES: Final = {
     "private_actor": "private: actor",
     "private_type": "private: type",
+    "private_when_written": "private: when written",
+    "private_restored": "private: put back",
+    "private_origin": "private: name",
     "secret": "refused: secret",
     "unsafe_text": "refused: characters",
     "too_large": "refused: size",
+}
+_WHEN_WRITTEN: Final = "private_when_written"
+_ORIGINS: Final = {
+    "private_restored": "it puts {place} back as private changes alone stated it",
+    "private_origin": "it names {place}, which private changes alone stated",
 }
 _FAULTS: Final = {
     "secret": "{place} looks like a secret",
@@ -69,7 +80,8 @@ def written_lines(found: Shared, *, dry_run: bool) -> Iterator[str]:
 def _private_lines(withheld: Iterable[Unshared]) -> Iterator[str]:
     private = Counter(one.withheld for one in withheld if one.withheld in _REASONS)
     for reason, number in sorted(private.items()):
-        yield f"Private: {pluralize(number, 'change')} {_REASONS[reason]}."
+        said = _REASONS[reason].format(them="it" if number == 1 else "them")
+        yield f"Private: {pluralize(number, 'change')} {said}."
 
 
 def packed_lines(packed: Packed, *, dry_run: bool, is_timed: bool) -> Iterator[str]:
@@ -132,6 +144,19 @@ def row(one: Unshared) -> tuple[str, str, str, str, str]:
     """Return the row of a change that is not shared: its state says what keeps it, or where it is written."""
     state = _STATES.get(one.withheld) or ("written, not committed" if one.file else "not shared")
     return str(one.seq), one.change.at, one.change.actor, state, one.change.message
+
+
+def private_lines(found: Sequence[Unshared]) -> Iterator[str]:
+    """Yield why changes are private that are not so by their actor and type now, each with what can be done."""
+    for actor, number in sorted(Counter(one.change.actor for one in found if one.withheld == _WHEN_WRITTEN).items()):
+        were, them = ("was", "it") if number == 1 else ("were", "them")
+        command = f"`kb share --actor {shlex.quote(actor)}`"
+        said = f"{pluralize(number, 'change')} of {actor} {were} private when written, and now {is_or_are(number)} not"
+        yield escape_controls(f"{said}: {command} shares {them}.")
+    for one in found:
+        if one.withheld in _ORIGINS:
+            said = _ORIGINS[one.withheld].format(place=one.place)
+            yield escape_controls(f"Record {one.seq} {_of(one)} is private: {said}.")
 
 
 def withdrawn_line(number: int) -> str:

@@ -100,7 +100,7 @@ def undo(
             return planned
         found, step_back = planned
         request = framed_rename(target, message=message or f"revert {seq}", dry_run=dry_run)
-        written = run_step(target, found, step_back, request)
+        written = run_step(target, found, step_back, msgspec.structs.replace(request, restores=True))
     return RevertedRename(*written, step_back.old, step_back.new)
 
 

@@ -208,8 +208,18 @@ def staged_below(repo: Repository, env: Mapping[str, str], folder: str) -> dict[
 
     The index is that of ``staged_tree``. Raises: ``GitUnusable``.
     """
-    asked = ["ls-files", "--stage", "-z", "--full-name", "--", f":(top){folder}"]
-    answer = run_git(repo, env, asked, timeout_s=_TIMEOUT_S, index=named_index(repo, env))
+    return in_index(repo, env, [folder], named_index(repo, env))
+
+
+def in_index(
+    repo: Repository, env: Mapping[str, str], paths: Sequence[str], index: Path | None = None
+) -> dict[str, str]:
+    """Return the names of the contents that an index has at or below paths, by path; of no file with a conflict.
+
+    Without ``index`` it is the worktree's own. Raises: ``GitUnusable``.
+    """
+    asked = ["ls-files", "--stage", "-z", "--full-name", "--", *(f":(top,literal){path}" for path in paths)]
+    answer = run_git(repo, env, asked, timeout_s=_TIMEOUT_S, index=index)
     return {path: name for path, (_, name, stage) in _entries(answer.output) if stage == "0"}
 
 
@@ -320,6 +330,32 @@ def contents(repo: Repository, env: Mapping[str, str], names: Collection[str]) -
             group.append(name)
             left_bytes -= size_bytes
         yield from _read(repo, env, group)
+
+
+def content_at(repo: Repository, env: Mapping[str, str], commits: Collection[str], path: str) -> dict[str, bytes]:
+    """Return the content of a file at commits, by commit; nothing of those that lack it or are not in this clone.
+
+    Raises: ``GitUnusable``.
+    """
+    listed = sorted(commits)
+    if not listed:
+        return {}
+    asked = "".join(f"{commit}:{path}\n" for commit in listed).encode()
+    # Where git has left an object with a remote and may not fetch it, it ends there.
+    answer = run_git(repo, env, ["cat-file", "--batch"], allowed=(0, 128), asked=asked, timeout_s=_TIMEOUT_S).output
+    found: dict[str, bytes] = {}
+    at = 0
+    for commit in listed:
+        end = answer.find(b"\n", at)
+        if end < 0:
+            break
+        words = answer[at:end].rsplit(b" ", 2)
+        at = end + 1
+        if len(words) > 2 and words[2].isdigit():  # noqa: PLR2004 - name, kind, length
+            length_bytes = int(words[2])
+            found[commit] = answer[at : at + length_bytes]
+            at += length_bytes + 1
+    return found
 
 
 def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:

@@ -183,7 +183,8 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
     if kb_dir.is_symlink():
         check_initialised(workspace)  # refuses a link
     is_older = kb_folder.kind_of(fs, workspace.folders.shown_branches) == "folder"
-    if not is_older and not workspace.folders.has_branches_dir() and not (workspace.settings_dir / CONFIG).is_file():
+    has_settings = (workspace.settings_dir / CONFIG).is_file() or workspace.staged_settings
+    if not is_older and not workspace.folders.has_branches_dir() and not has_settings:
         message = f"There is no {KB} in {workspace.repo.kb_root}."
         yield DoctorFinding("settings", "error", "not_initialised", message, f"{shell('init', lead='Run')}.")
         return
@@ -196,6 +197,14 @@ def _settings(workspace: Workspace) -> Iterator[DoctorFinding]:
         types = f"{len(schema.entities)} entity types, {len(schema.edges)} edge types"
         message = f"{types}; {origins.default_line(workspace)}; {wait}."
         yield DoctorFinding("settings", "ok", "settings", message)
+    if workspace.staged_settings:
+        path = f"{KB}/{CONFIG}"
+        message = f"The worktree lacks {path}: the settings in git's index are in force."
+        remedy = (
+            f"`git sparse-checkout add {KB}` checks it out; without a sparse checkout,"
+            f" `git update-index --no-skip-worktree {path}` and `git checkout -- {path}` do."
+        )
+        yield DoctorFinding("settings", "warning", "settings_not_checked_out", message, remedy, file=path)
     for cut in workspace.cut_values():
         message = f"{cut.place}: {cut.message}"
         yield DoctorFinding("settings", "warning", cut.code, message, cut.hint, file=cut.source, line=cut.line)

@@ -22,9 +22,9 @@ VOCABULARY: Final = 3
 """Raised when a record can say something new, or an operation changes its meaning. Older records are read as they are.
 
 2: ``commit``, ``session`` and ``epoch``, which are empty in a record of vocabulary 1.
-3: the operations ``take`` and ``leave``, the ``values`` of a problem of a file, and the ``seen`` of a confirmation. A
-record without them is of vocabulary 2 (``vocabulary_of``), so that a store without them is read by programs that do not
-know them.
+3: the operations ``take`` and ``leave``, the ``values`` of a problem of a file, the ``seen`` of a confirmation, and
+``restores``. A record without them is of vocabulary 2 (``vocabulary_of``), so that a store without them is read by
+programs that do not know them.
 """
 _WITHOUT_CHANGES: Final = 2
 
@@ -133,12 +133,16 @@ class TakeChange(_Op, frozen=True, tag="take"):
     Without a file it comes from the store of another branch, and belongs to this journal from now on. ``change`` is the
     whole change; None where the journal has it already (``claims.derived``). The result of the changes is in the other
     operations of the record.
+
+    ``commit`` and ``restores`` are those of the record that the change was in the other store.
     """
 
     id: str
     file: str
     is_committed: bool = False
     change: Change | None = None
+    commit: str = ""
+    restores: bool = False
 
 
 class LeaveChange(_Op, frozen=True, tag="leave"):
@@ -229,6 +233,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The places of this record that redactions changed, as ``ops.0.set.title``; a later record has each of these."""
     redaction: Redaction | None = None
     """Set in the record that documents a redaction."""
+    restores: bool = False
+    """True for a revert and a rollback: the values are those of earlier records, which others may have written."""
     change: Change | None = None
     """The change that the record is, where a redaction made it another than the one that follows from the journal."""
 
@@ -237,9 +243,9 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 
 
-def vocabulary_of(ops: Iterable[Operation]) -> int:
+def vocabulary_of(ops: Iterable[Operation], *, restores: bool = False) -> int:
     """Return the vocabulary of a record with these operations: the oldest that has them all."""
-    return VOCABULARY if any(map(_is_new, ops)) else _WITHOUT_CHANGES
+    return VOCABULARY if restores or any(map(_is_new, ops)) else _WITHOUT_CHANGES
 
 
 def _is_new(op: Operation) -> bool:

@@ -144,7 +144,7 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     kinds: tuple[tuple[int, Severity, str, str, str], ...] = (
         (number, "note", "changes_unshared", "not shared", f"{shell('share')} writes them into files."),
         (state.refused, "warning", "changes_refused", "not shared, because no file may hold them", listed),
-        (state.private, "ok", "changes_private", "private by `share.actors` or `share.types`", ""),
+        (state.private, "ok", "changes_private", "private by `share.actors`, `share.types` or their origin", listed),
         (state.withdrawn, "note", "changes_withdrawn", "in no file any more that held them once", listed),
     )
     for count, severity, code, what, remedy in kinds:

@@ -7,7 +7,7 @@ differently is contested afterwards; what was taken back on this side stays so.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_contested, plan_changes
+from kbcore.view.claim_index import Origin
 from kbcore.view.view import View
 
 _SAME: Final = "Name another branch: {branch} has all that it has."
@@ -72,6 +73,7 @@ def merge(
         branch,
         msgspec.structs.replace(author, source=MERGE),
         lambda _, __: missing(ours, theirs),
+        origins_of=lambda found: theirs.claims().origins(one.id for one in found),
         digest=hashlib.sha256(other.encode()).hexdigest(),
         message=message or f"merge {other}",
         dry_run=dry_run,
@@ -84,11 +86,14 @@ def take_over(
     author: Author,
     find: Callable[[View, Stamp], Sequence[Change]],
     *,
+    origins_of: Callable[[Sequence[Change]], Mapping[str, Origin]] = lambda _: {},
     digest: str,
     message: str,
     dry_run: bool,
 ) -> Merged:
     """Bring changes that no file has into the store of a branch, as one record, which ``find`` gets state and stamp of.
+
+    ``origins_of`` returns where they were written, as far as that is known, by their ids.
 
     Raises: what ``find`` raises; as ``BranchStore.commit``.
     """
@@ -98,7 +103,8 @@ def take_over(
 
     def plan(view: View, stamp: Stamp) -> Draft:
         found[:] = find(view, stamp)
-        shared = SharedChanges(store.claims(), view.recorded_seq, ChangesInFiles({}, (), (), found), view=view)
+        changes = ChangesInFiles({}, (), (), found, origins_of(found))
+        shared = SharedChanges(store.claims(), view.recorded_seq, changes, view=view)
         drafts.append(plan_changes(view, stamp, shared))
         return drafts[-1]
 

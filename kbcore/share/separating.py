@@ -22,7 +22,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
-from kbcore.view.claim_index import ClaimIndex
+from kbcore.view.claim_index import ClaimIndex, Origin
 from kbcore.view.view import View
 
 MARK: Final = "@"
@@ -65,7 +65,17 @@ def separate(
         return [identified(change)]
 
     digest = hashlib.sha256(msgspec.json.encode([*what, message])).hexdigest()
-    return take_over(workspace, branch, author, find, digest=digest, message=message, dry_run=dry_run).outcome
+    commit = workspace.head_commit(branch)
+    return take_over(
+        workspace,
+        branch,
+        author,
+        find,
+        origins_of=lambda found: {one.id: Origin(commit()) for one in found},
+        digest=digest,
+        message=message,
+        dry_run=dry_run,
+    ).outcome
 
 
 def _claim(view: View, index: ClaimIndex, what: Separation) -> Rename:

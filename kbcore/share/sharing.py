@@ -89,7 +89,7 @@ def share(
         raise moved(branch, current)
     with contextlib.nullcontext() if dry_run else locked(workspace):
         taken_back = _withdrawn(workspace, branch, again)
-        found = find_unshared(workspace, branch, again=taken_back)
+        found = find_unshared(workspace, branch, again=taken_back, released=actors)
         if actors:
             found = _of_actors(found, actors, {one.change.id for one in taken_back})
         files = _files(workspace, branch, found)
@@ -100,7 +100,7 @@ def share(
                 write_file(workspace, path, content)
             others = beside(staged)
             write_beside(workspace, others)
-            _stage(workspace, [*staged, *others])
+            blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))
 
@@ -167,11 +167,6 @@ def stage_committed(workspace: Workspace, branch: str) -> None:
     there = [path for path in sorted(missing) if (workspace.repo.worktree / path).is_file()]
     if there:
         run_git(workspace.repo, workspace.machine.env, ["add", "--force", "--", *there])
-
-
-def _stage(workspace: Workspace, paths: Sequence[str]) -> None:
-    repo, env = workspace.repo, workspace.machine.env
-    run_git(repo, env, ["add", "--force", "--", *paths], index=blobs.named_index(repo, env))
 
 
 def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collection[str]) -> list[Unshared]:

@@ -2,30 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 import msgspec
 
 from kbcore import limits
-from kbcore.config.settings import ShareSettings
+from kbcore.config.settings import DEFAULT, ShareSettings
 from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE, change_secrets
 from kbcore.git import blobs
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import Change, Claim, Create, EdgeRef, Ref, SetField
+from kbcore.model.claims.change import Change, Claim, EdgeRef, SetField
+from kbcore.share.private_origins import WrittenChange, ids_in, place_of, private_origins
+from kbcore.store.kb_folder import KB
+from kbcore.store.settings_files import CONFIG, settings_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
 from kbcore.sync.scan import ActiveExtractor
 from kbcore.text.escaping import has_unsafe
 from kbcore.view.claim_index import ClaimIndex, HeldChange
 
-Withheld = Literal["private_actor", "private_type", "secret", "unsafe_text", "too_large"]
-"""The reason why a change is not shared: its actor or an entity is private, or no file may hold it."""
+Withheld = Literal[
+    "private_actor",
+    "private_type",
+    "private_when_written",
+    "private_restored",
+    "private_origin",
+    "secret",
+    "unsafe_text",
+    "too_large",
+]
+"""The reason why a change is not shared: it is private, or no file may hold it.
+
+Private is the actor or an entity by the settings in force, or by those of the commit that the change was written at; or
+the change says what private changes alone stated (``private_origins``).
+"""
 
 FAULTS: Final[frozenset[Withheld]] = frozenset({"secret", "unsafe_text", "too_large"})
 """Reasons that the writer of a change can do something about."""
+
+BY_ORIGIN: Final[frozenset[Withheld]] = frozenset({"private_restored", "private_origin"})
+"""Reasons that are no matter of actor and type."""
 
 
 class Unshared(msgspec.Struct, frozen=True):
@@ -41,20 +60,25 @@ class Unshared(msgspec.Struct, frozen=True):
     place: str = ""
 
 
-def find_unshared(workspace: Workspace, branch: str, *, again: Sequence[HeldChange] = ()) -> list[Unshared]:
+def find_unshared(
+    workspace: Workspace, branch: str, *, again: Sequence[HeldChange] = (), released: Collection[str] = ()
+) -> list[Unshared]:
     """Return the changes of a branch that no file of HEAD holds, in the order of their records.
 
     They were never in a committed file; or they were, and are in a file of the worktree that HEAD lacks, as after
     ``git reset HEAD~1``. A new pack replaces files of HEAD: what these hold is not listed. Changes that are withdrawn
-    are left out, but for those in ``again``. DuckDB is needed only where `share.types` asks for the type of an entity
-    that no change states.
+    are left out, but for those in ``again``.
+
+    Of the actors in ``released``, changes are shared that were private when they were written and are not any more. So
+    is such a change that a file of the worktree holds already. DuckDB is needed only where `share.types` asks for the
+    type of an entity that no change states, and where a change names an entity that a private one created.
 
     Raises: ``InvalidConfig``; what reading the journal and git raise.
     """
     recorded = workspace.changes(branch)
     known = recorded.read(lambda index, seq: index.committed_files(seq))
     new = new_files(workspace, known) if branch == workspace.head().branch else NewFiles()
-    shared = {change.id for changes in new.committed.values() for change in changes}
+    committed = {change.id: change for changes in new.committed.values() for change in changes}
     written = {change.id: path for path, changes in new.uncommitted.items() for change in changes}
     others = {change.id: change for changes in new.uncommitted.values() for change in changes}
 
@@ -67,11 +91,16 @@ def find_unshared(workspace: Workspace, branch: str, *, again: Sequence[HeldChan
             for key, number in seqs.items()
             if files.get(key, set()).isdisjoint(new.head if is_pack(written[key]) else new.here)
         }
-        return [one for key, one in found.items() if key not in shared]
+        return [one for key, one in found.items() if key not in committed]
 
     found = sorted(recorded.read(find), key=lambda one: one.seq)
-    types = _types_of(workspace, branch, [one.change for one in found])
-    return [_judged(one, workspace.config.share, types, written) for one in found]
+    reasons = _private_by_settings(workspace, branch, found, written, released)
+    reasons |= _private_by_origin(workspace, branch, found, reasons, [*committed.values()])
+    judged = []
+    for one in found:
+        reason, place = reasons.get(one.change.id) or fault_of(one.change)
+        judged.append(Unshared(one.seq, one.change, written.get(one.change.id, ""), reason, place))
+    return judged
 
 
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
@@ -137,27 +166,83 @@ def changes_in(path: str, data: bytes) -> Sequence[Change]:
     return change_file.decode(data, path.removeprefix(f"{FOLDER}/")).changes
 
 
-def _judged(
-    one: HeldChange,
-    settings: ShareSettings,
-    types: Callable[[str], str],
-    written: dict[str, str],
-) -> Unshared:
-    change = one.change
-    found = Unshared(one.seq, change, written.get(change.id, ""))
+_Reason = tuple[Withheld | Literal[""], str]
+"""The reason why a change is not shared, and the place in it."""
+
+
+def _private_by_settings(
+    workspace: Workspace,
+    branch: str,
+    changes: Sequence[HeldChange],
+    written: Collection[str],
+    released: Collection[str],
+) -> dict[str, _Reason]:
+    """Return the changes that are private by actor or type, now or when they were written, each with the reason."""
+    types = _types_of(workspace, branch, [one.change for one in changes])
+    now = workspace.config.share
+    reasons = {one.change.id: reason for one in changes if (reason := _private_by(one.change, now, types))}
+    kept = [
+        one
+        for one in changes
+        if not (one.change.id in reasons or one.change.id in written or one.change.actor in released)
+    ]
+    then = _settings_at(workspace, {one.origin.commit for one in kept} - {""})
+    for one in kept:
+        settings = then.get(one.origin.commit, DEFAULT.share)
+        if reason := _private_by(one.change, settings, types):
+            reasons[one.change.id] = "private_when_written", reason[1]
+    return reasons
+
+
+def _private_by(change: Change, settings: ShareSettings, types: Callable[[str], str]) -> _Reason | None:
+    """Return the reason why a change is private by some settings, None where it is not."""
     if not _matches(change.actor, settings.actors):
-        return msgspec.structs.replace(found, withheld="private_actor", place=change.actor)
-    if settings.types != ("*",):
+        return "private_actor", change.actor
+    if settings.types != DEFAULT.share.types:
         own = _stated_types(change)
-        for key in sorted(_entities(change)):
-            kind = own.get(key) or types(key)
-            if not _matches(kind, settings.types):
-                return msgspec.structs.replace(found, withheld="private_type", place=key)
-    fault, place = fault_of(change)
-    return msgspec.structs.replace(found, withheld=fault, place=place) if fault else found
+        for key in sorted(ids_in(change)):
+            if not _matches(own.get(key) or types(key), settings.types):
+                return "private_type", key
+    return None
 
 
-def fault_of(change: Change) -> tuple[Withheld | Literal[""], str]:
+def _settings_at(workspace: Workspace, commits: Collection[str]) -> Mapping[str, ShareSettings]:
+    """Return the settings of sharing at commits; the defaults for one that has none, or is not in this clone.
+
+    One git process is started for the commits that this process has not looked at.
+    """
+    known, path = workspace.pool.share_settings, f"{KB}/{CONFIG}"
+    new = {one for one in commits if one not in known}
+    texts = blobs.content_at(workspace.repo, workspace.machine.env, new, path)
+    known |= dict.fromkeys(new, DEFAULT.share)
+    known |= {one: settings_of(text.decode("utf-8", "replace"), path).config.share for one, text in texts.items()}
+    return known
+
+
+def _private_by_origin(
+    workspace: Workspace,
+    branch: str,
+    changes: Sequence[HeldChange],
+    reasons: Mapping[str, _Reason],
+    committed: Sequence[Change],
+) -> dict[str, _Reason]:
+    """Return the changes that say what private changes alone stated, each with the reason.
+
+    What else says it, in files that were committed and in documents, is looked up where a change would be private.
+    """
+    private = [one.change for one in changes if one.change.id in reasons]
+    others = [WrittenChange(one.change, one.origin.restores) for one in changes if one.change.id not in reasons]
+    found = private_origins(others, private, committed)
+    if found:
+        ids = {key for one in others if one.change.id in found for key in ids_in(one.change)}
+        handed_over = workspace.changes(branch).read(lambda index, seq: index.handed_over_on(ids, seq))
+        nodes = workspace.store(branch).read(lambda view: view.nodes(sorted(ids)))
+        documented = [node.id for node in nodes if node.owners]
+        found = private_origins(others, private, [*committed, *handed_over], documented)
+    return {key: (one.kind, one.place) for key, one in found.items()}
+
+
+def fault_of(change: Change) -> _Reason:
     """Return why no file may hold a change, and where that is in it; "" where one may.
 
     The values before those that it states do not count: a file need not have them.
@@ -167,7 +252,7 @@ def fault_of(change: Change) -> tuple[Withheld | Literal[""], str]:
     is_plain = not change_file.may_be_unsafe(data.decode())
     for part in (change.message, *change.claims):
         if fault := fault_in(part, is_plain=is_plain):
-            return fault, "the message" if isinstance(part, str) else _place(part)
+            return fault, "the message" if isinstance(part, str) else place_of(part)
     return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")
 
 
@@ -197,15 +282,6 @@ def without_earlier_values(change: Change, is_left_out: Callable[[Claim], bool] 
     return msgspec.structs.replace(change, claims=claims)
 
 
-def _place(claim: Claim) -> str:
-    if isinstance(claim, Create):
-        return claim.id
-    ref = claim.on
-    name = getattr(claim, "field", "")
-    of = f"{ref.type} edge" if isinstance(ref, EdgeRef) else ref.id
-    return f"{name} of {of}" if name else of
-
-
 def _matches(text: str, globs: Collection[str]) -> bool:
     return any(fnmatchcase(text, glob) for glob in globs)
 
@@ -218,23 +294,10 @@ def _stated_types(change: Change) -> dict[str, str]:
     }
 
 
-def _entities(change: Change) -> set[str]:
-    found = set[str]()
-    for claim in change.claims:
-        found |= {claim.id} if isinstance(claim, Create) else set(_ids(claim.on))
-    return found
-
-
-def _ids(ref: Ref) -> Iterable[str]:
-    if isinstance(ref, EdgeRef):
-        return [*_ids(ref.from_end), *_ids(ref.to_end)]
-    return [ref.id]
-
-
 def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> Callable[[str], str]:
     """Return what tells the type of an entity that changes name: as it is, or as some change stated it."""
     changes = list(changes)
-    ids = sorted({key for change in changes for key in _entities(change)})
+    ids = sorted({key for change in changes for key in ids_in(change)})
     found: dict[str, str] = {}
     for change in changes:
         found |= _stated_types(change)

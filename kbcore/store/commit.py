@@ -350,7 +350,7 @@ def make_record(
     Raises: ``LimitExceeded`` when it is larger than the request allows.
     """
     written = Record(
-        schema=record.vocabulary_of(draft.ops),
+        schema=record.vocabulary_of(draft.ops, restores=request.restores),
         changeset_id=request.changeset_id,
         digest=request.digest,
         at=stamp.at,
@@ -367,6 +367,7 @@ def make_record(
         commit=made.commit,
         session=author.session,
         epoch=made.epoch,
+        restores=request.restores,
     )
     raw = record.encode(written)
     if len(raw) > request.limit_bytes:

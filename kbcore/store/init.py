@@ -145,6 +145,8 @@ def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
 def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:
     path = workspace.settings_dir / CONFIG
     text = layout.text(path)
+    if text is None and (text := workspace.config_text()) is not None:  # the index has it
+        files.publish_file(layout.fs, path, text.encode())
     if text is None:
         layout.file(path, default_config_text(default_branch or _fitting_branch(workspace)))
         return

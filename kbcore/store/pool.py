@@ -16,6 +16,7 @@ from kbcore.storage.witness import BranchWitness
 from kbcore.storage.witness_notes import NotedRepository, NotesFolder
 
 if TYPE_CHECKING:
+    from kbcore.config.settings import ShareSettings
     from kbcore.store.branch_store import BranchStore, Publishing
     from kbcore.view.claim_index_cache import BranchClaims
 
@@ -73,6 +74,10 @@ class StorePool:
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
         self.births: BirthCache = {}
+        self.share_settings: dict[str, ShareSettings] = {}
+        """The settings of sharing at commits."""
+        self.staged_settings: dict[Path, tuple[object, dict[str, str]]] = {}
+        """By the index of a worktree: how it looked from outside, and the settings files in it."""
         self._ids = IdCache()
         self._places: dict[Path, NotesFolder] = {}
         self._witnesses: dict[Path, BranchWitness] = {}

@@ -11,7 +11,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 import msgspec
@@ -24,11 +24,12 @@ from kbcore.errors import (
     InvalidConfig,
     Problem,
 )
-from kbcore.git import worktree_content
+from kbcore.git import Repository, blobs, worktree_content
 from kbcore.model.rule_settings import Parameters
 from kbcore.model.schema import Schema
 from kbcore.storage import files
 from kbcore.storage.files import below
+from kbcore.store.kb_folder import KB
 from kbcore.text.validator import cut_values
 
 CONFIG: Final = "config.json"
@@ -56,6 +57,31 @@ def texts_in(directory: Path, folder: str, shown: str) -> dict[str, str]:
         paths = sorted(one for one in path.iterdir() if one.suffix in _SUFFIXES[folder])
     found = {f"{name}/{one.name}": read_text(one, directory.parent) for one in paths}
     return {name: _expected(name, text) for name, text in found.items()}
+
+
+def staged_settings(repo: Repository, env: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings files in the index of the worktree, by path; none where it has no configuration.
+
+    Raises: ``GitUnusable``, also where git has left their content with a remote; ``InvalidConfig``.
+    """
+    names = blobs.in_index(repo, env, [f"{KB}/{name}" for name in (CONFIG, BASELINE, SCHEMA, RULES)])
+    if f"{KB}/{CONFIG}" not in names:
+        return {}
+    texts = dict(blobs.contents(repo, env, names.values()))
+    try:
+        return {path: (texts[name] or b"").decode() for path, name in names.items()}
+    except UnicodeDecodeError as error:
+        message = f"A settings file in the index of git is not UTF-8 at byte {error.start}."
+        raise InvalidConfig(message, hint=f"Check out {KB}, and save it as UTF-8.") from error
+
+
+def texts_among(files: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return those of some settings files that ``texts_in`` returns of a folder."""
+    return {
+        path: text
+        for path, text in sorted(files.items())
+        if PurePosixPath(path).parent == PurePosixPath(KB, folder) and Path(path).suffix in _SUFFIXES[folder]
+    }
 
 
 def lacks_config(directory: Path, shown: str) -> bool:

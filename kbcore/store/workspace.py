@@ -83,23 +83,50 @@ class Workspace:
 
     @cached_property
     def settings_dir(self) -> Path:
-        """The ``.kb`` whose configuration and schema apply: the worktree's own, if it has one checked out.
+        """The ``.kb`` whose configuration and schema apply: the worktree's own, if its branch has one.
 
         A worktree of a bare repository gets them into a folder of its own: git tracks nothing inside of itself.
 
-        Raises: ``InvalidConfig`` when it may not be read.
+        Raises: ``InvalidConfig`` when it may not be read; as ``staged_settings``.
         """
         own = below(self.repo.worktree, KB)
         is_inside_git = self.repo.kb_root == self.repo.common_dir and self.repo.has_worktree
+        if self._has_own_config or self.staged_settings:
+            return own
         with readable(f"{KB}/{CONFIG}"):
-            is_own = below(own, CONFIG).is_file() or (
-                is_inside_git and not below(self.folders.kb_dir, CONFIG).is_file()
-            )
-        return own if is_own else self.folders.kb_dir
+            return own if is_inside_git and not below(self.folders.kb_dir, CONFIG).is_file() else self.folders.kb_dir
+
+    @cached_property
+    def _has_own_config(self) -> bool:
+        with readable(f"{KB}/{CONFIG}"):
+            return below(below(self.repo.worktree, KB), CONFIG).is_file()
+
+    @cached_property
+    def staged_settings(self) -> Mapping[str, str]:
+        """The settings files of git's index, by path, where the worktree lacks the configuration that the index has.
+
+        That is so in a sparse checkout, and where it was deleted: it is in force all the same. A file of the worktree
+        takes the place of the one in the index. Else there are none.
+
+        Raises: as ``settings_files.staged_settings``.
+        """
+        if self._has_own_config or not self.repo.has_worktree:
+            return {}
+        index = self.repo.git_dir / "index"
+        try:
+            about = os.stat(index)  # noqa: PTH116 - for every request
+        except OSError:
+            return {}
+        mark = (about.st_ino, about.st_size, about.st_mtime_ns)
+        known = self.pool.staged_settings.get(index)
+        if known is None or known[0] != mark:
+            known = mark, settings_files.staged_settings(self.repo, self.machine.env)
+            self.pool.staged_settings[index] = known
+        return known[1]
 
     def lacks_config(self) -> bool:
         """Tell whether the project has settings, but no configuration. Raises: as ``settings_files.lacks_config``."""
-        return settings_files.lacks_config(self.settings_dir, self.settings_name)
+        return not self.staged_settings and settings_files.lacks_config(self.settings_dir, self.settings_name)
 
     @property
     def settings_name(self) -> str:
@@ -134,9 +161,13 @@ class Workspace:
 
     def config_text(self) -> str | None:
         """Return the text of the settings file, None where there is none. Raises: ``InvalidConfig``."""
-        path = below(self.settings_dir, CONFIG)
+        return self._text_of(CONFIG)
+
+    def _text_of(self, name: str) -> str | None:
+        path = below(self.settings_dir, name)
         with readable(str(path)):
-            return read_text(path, self.settings_dir.parent)
+            text = read_text(path, self.settings_dir.parent)
+        return self.staged_settings.get(f"{KB}/{name}") if text is None else text
 
     def config_in(self, text: str) -> Config:
         """Return the settings that a text would set here. Raises: ``InvalidConfig`` with all problems."""
@@ -158,9 +189,7 @@ class Workspace:
     @cached_property
     def baseline_text(self) -> str | None:
         """The text of the baseline of ``kb check``, None where there is none. Raises ``InvalidConfig``."""
-        path = below(self.settings_dir, BASELINE)
-        with readable(str(path)):
-            return read_text(path, self.settings_dir.parent)
+        return self._text_of(BASELINE)
 
     def leave_out_baseline(self) -> None:
         """Check in this workspace as if there were no baseline."""
@@ -178,7 +207,8 @@ class Workspace:
 
     def texts_in(self, folder: str) -> dict[str, str]:
         """Return the files of a folder of settings, by the path that messages name. Raises ``InvalidConfig``."""
-        return settings_files.texts_in(self.settings_dir, folder, self.settings_name)
+        staged = settings_files.texts_among(self.staged_settings, folder)
+        return staged | settings_files.texts_in(self.settings_dir, folder, self.settings_name)
 
     def cut_values(self) -> list[Problem]:
         """Return a warning for each value of a schema or rules file that a comment ends which may be meant as text."""
@@ -423,7 +453,8 @@ def check_initialised(workspace: Workspace) -> None:
         raise NotInitialised(message, hint="Replace the link with the folder itself.")
     has_stores = files.is_directory(fs, workspace.folders.data_dir) and workspace.folders.has_branches_dir()
     has_stores = has_stores or kind_of(fs, workspace.folders.shown_branches) == "folder"
-    if has_stores or below(workspace.settings_dir, CONFIG).is_file() or workspace.lacks_config():
+    has_settings = below(workspace.settings_dir, CONFIG).is_file() or bool(workspace.staged_settings)
+    if has_stores or has_settings or workspace.lacks_config():
         return
     if files.is_directory(fs, workspace.settings_dir):
         message = f"{workspace.settings_dir} holds no settings: neither {CONFIG} nor a file in {SCHEMA} or {RULES}."

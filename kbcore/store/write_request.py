@@ -50,6 +50,9 @@ class Request(msgspec.Struct, frozen=True):
     lock_wait_s: float = limits.LOCK_WAIT_S
     """Time to wait for other writers, by the configuration in force."""
 
+    restores: bool = False
+    """The write puts back what earlier records had (``Record.restores``)."""
+
     plans_ahead: bool = False
     """Planning may take long: it is done before the branch is locked, and again when what it read changes."""
 

@@ -32,7 +32,7 @@ from kbcore.model.record import (
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.rules.stale_edges import MARKDOWN, confirmed_content, text_hash_of
-from kbcore.view.claim_index import ClaimIndex
+from kbcore.view.claim_index import ClaimIndex, Origin
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -43,13 +43,14 @@ _ID: Final = contested_note(ID)
 class ChangesInFiles(msgspec.Struct, frozen=True):
     """The change files that are read, with their changes, and those that are gone. ``committed`` are those of HEAD.
 
-    ``taken_over`` are changes of another branch's store.
+    ``taken_over`` are changes of another branch's store, and ``origins`` says where they were written.
     """
 
     files: Mapping[str, tuple[Change, ...]]
     gone: Collection[str]
     committed: Collection[str] = ()
     taken_over: Collection[Change] = ()
+    origins: Mapping[str, Origin] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there are any."""
@@ -150,7 +151,7 @@ class SharedChanges:
         change is noted once: as long as another file has the same, only the file is.
         """
         noted: list[ChangeOperation] = [
-            TakeChange(change.id, "", change=self._bodies[change.id])
+            TakeChange(change.id, "", False, self._bodies[change.id], *self._found.origins.get(change.id, ()))
             for change in self._found.taken_over
             if change.id not in self._own
         ]

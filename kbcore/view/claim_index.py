@@ -51,7 +51,7 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 4
+CLAIM_FORMAT: Final = 5
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
@@ -69,7 +69,9 @@ _ALSO_AT: Final = (
 """Which pairs of a creation and a change are of a claim on an edge at the creation."""
 
 _SCHEMA: Final = """
-create table change (id text primary key, seq integer, at text, actor text, session text, body blob) without rowid;
+create table change (
+    id text primary key, seq integer, at text, actor text, session text, body blob, head text, restores integer
+) without rowid;
 create index change_by_seq on change (seq);
 create table held (change text, file text, since integer, until integer, is_committed integer);
 create index held_by_change on held (change);
@@ -84,10 +86,10 @@ create table seen (seq integer primary key, sum text, file text, ends integer);
 create table stamp (format integer, store text);
 """
 """``change.seq`` is that of the record that is the change, or took it over from another branch; 0 where only a file
-has it. ``subject`` has the creations that a change has claims on, and, with ``is_end``, those that are ends of its
-edges; ``deleted`` has those that some change deletes, ``name`` each id that changes give to a creation or know it by,
-``edge`` the ends of each edge that a client stated, and ``former`` the ids that entities had before by what documents
-say."""
+has it. ``head`` and ``restores`` are as in ``Origin``. ``subject`` has the creations that a change has claims on, and,
+with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each id that
+changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former`` the ids
+that entities had before by what documents say."""
 
 _OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
 _IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
@@ -110,12 +112,23 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Change).decode
 
 
+class Origin(NamedTuple):
+    """The commit of git that a change was written at, "" where that is not known; and whether it puts values back.
+
+    Such are a revert, a rollback, and the settlement of a conflict: its values may be those of others.
+    """
+
+    commit: str = ""
+    restores: bool = False
+
+
 class HeldChange(msgspec.Struct, frozen=True):
     """A change as it is listed: the seq of its record, 0 where only a file has it, and the files that hold it."""
 
     change: Change
     seq: int
     files: tuple[str, ...]
+    origin: Origin = Origin()
 
 
 class _Known(NamedTuple):
@@ -277,10 +290,28 @@ class ClaimIndex:
 
     def unshared(self, seq: int) -> list[HeldChange]:
         """Return the changes of records up to a seq that were never handed over, in the order of the records."""
-        sql = f"select c.body, c.seq from change c where {_IS_OWN} and not {_IS_HANDED_OVER} order by c.seq"
-        found = [(_decode(body), number) for body, number in self.rows(sql, seq=seq)]
-        files = self.files_of([change.id for change, _ in found], seq)
-        return [HeldChange(change, number, tuple(sorted(files.get(change.id, ())))) for change, number in found]
+        columns = "c.body, c.seq, c.head, c.restores"
+        sql = f"select {columns} from change c where {_IS_OWN} and not {_IS_HANDED_OVER} order by c.seq"
+        found = [(_decode(body), *more) for body, *more in self.rows(sql, seq=seq)]
+        files = self.files_of([change.id for change, *_ in found], seq)
+        return [
+            HeldChange(change, number, tuple(sorted(files.get(change.id, ()))), Origin(head, bool(restores)))
+            for change, number, head, restores in found
+        ]
+
+    def origins(self, ids: Iterable[str]) -> dict[str, Origin]:
+        """Return where changes of this journal were written."""
+        found = self._by_keys("select id, head, restores from change where id in ({}) and seq", ids)
+        return {key: Origin(head, bool(restores)) for key, head, restores in found}
+
+    def handed_over_on(self, ids: Collection[str], seq: int) -> list[Change]:
+        """Return the changes that a committed file held at a seq or before, with claims on entities of these ids.
+
+        Entities count that have or had one of these, and edges at them.
+        """
+        keys = {key for keys in self._creations_of(ids, (), NO_DOCUMENTS).values() for key in keys}
+        changes = {row[0] for row in self._by_keys("select distinct change from subject where key in ({})", keys)}
+        return [*self.bodies(self.handed_over(changes, seq)).values()]
 
     def withdrawn(self, seq: int) -> list[HeldChange]:
         """Return the changes of records up to a seq that were handed over and that no file holds any more."""
@@ -495,7 +526,8 @@ class ClaimIndex:
         if derived.may_be_change(record):
             change = record.change or derived.derived(record, entry.sum, self._before(entry))
             if change is not None:
-                self._insert([(change, entry.seq)])
+                restores = record.restores or any(map(derived.settles, record.ops))
+                self._insert([(change, entry.seq, Origin(record.commit, restores))])
 
     def _follow(self, ops: Iterable[Operation], seq: int) -> None:
         """Take in what operations of a record say that is in no change."""
@@ -512,9 +544,14 @@ class ClaimIndex:
 
     def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
         """Take in changes that come with a record, or that a file holds from it on."""
-        bodies = {op.id: (op.change, 0 if op.file else seq) for op in ops if op.change is not None}
-        own = dict(self._by_keys("select id, seq from change where id in ({}) and seq", bodies))
-        self._insert([(change, own.get(key, new)) for key, (change, new) in bodies.items()])
+        bodies = {
+            op.id: (op.change, 0 if op.file else seq, Origin(op.commit, op.restores))
+            for op in ops
+            if op.change is not None
+        }
+        sql = "select id, seq, head, restores from change where id in ({}) and seq"
+        own = {key: (number, Origin(*origin)) for key, number, *origin in self._by_keys(sql, bodies)}
+        self._insert([(change, *own.get(key, new)) for key, (change, *new) in bodies.items()])
         held = {(op.id, op.file): op.is_committed for op in ops if op.file}
         self._leave(held, seq)
         self._add("held", [(*pair, seq, _NEVER, is_committed) for pair, is_committed in held.items()])
@@ -524,14 +561,14 @@ class ClaimIndex:
         sql = "update held set until = ? where change = ? and file = ? and until > ?"
         self._run_many(sql, [(seq, change, file, seq) for change, file in pairs])
 
-    def _insert(self, changes: Sequence[tuple[Change, int]]) -> None:
-        """Add changes, each with the seq of its record, in place of other copies of them."""
-        rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one)) for one, seq in changes]
-        self._run_many("insert or replace into change values (?, ?, ?, ?, ?, ?)", rows)
-        self._add("subject", [(key, is_end, one.id) for one, _ in changes for key, is_end in claimed_keys(one)])
-        gone = [(one.id, claim.on) for one, _ in changes for claim in one.claims if isinstance(claim, Delete)]
+    def _insert(self, changes: Sequence[tuple[Change, int, Origin]]) -> None:
+        """Add changes, each with the seq of its record and its origin, in place of other copies of them."""
+        rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one), *origin) for one, seq, origin in changes]
+        self._run_many("insert or replace into change values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._add("subject", [(key, is_end, one.id) for one, *_ in changes for key, is_end in claimed_keys(one)])
+        gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if isinstance(claim, Delete)]
         self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
-        self._add("name", {pair for one, _ in changes for pair in names_in(one)})
+        self._add("name", {pair for one, *_ in changes for pair in names_in(one)})
 
     def _before(self, entry: FoldedRecord) -> FoldedClaims:
         """Return the state of the changes before a record, of all that it touches.

@@ -72,6 +72,11 @@ def may_be_change(record: Record) -> bool:
     return not is_of_others and any(_is_of_client(op) for op in record.ops)
 
 
+def settles(op: Operation) -> bool:
+    """Tell whether an operation decides what is contested."""
+    return isinstance(op, PutNode | StateLink) and any(map(is_contested_note, op.unset))
+
+
 class Touched(msgspec.Struct, frozen=True):
     """What operations of a client name: entities, those whose edges may all change, and the ends of single edges."""
 

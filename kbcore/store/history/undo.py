@@ -181,6 +181,7 @@ def _request(asked: str, members: Mapping[str, Any], message: str, options: Undo
         message=message,
         dry_run=options.dry_run,
         limit_bytes=limits.MAX_RECORD_BYTES,
+        restores=True,
         plans_ahead=True,
     )
 

@@ -78,3 +78,12 @@ def test_what_git_ignores_is_what_it_does_not_keep(root):
     repo = find_repository(root)
     assert blobs.ignored(repo, ENV, ["docs/kept.md", "docs/other.md", "src/x"]) == {"docs/other.md"}
     assert blobs.ignored(repo, ENV, []) == set()
+
+
+def test_a_file_at_commits_is_read_in_one_process_and_left_out_where_there_is_none(root):
+    before = git(root, "rev-parse", "HEAD")
+    commits = [commit_files(root, {".kb/config.json": text}) for text in ("one\n", "two\nlines\n", "")]
+    gone = "0" * len(before)
+    found = blobs.content_at(find_repository(root), ENV, [before, gone, *commits], ".kb/config.json")
+    assert found == dict(zip(commits, (b"one\n", b"two\nlines\n", b""), strict=True))
+    assert blobs.content_at(find_repository(root), ENV, [], "a") == {}
