@@ -19,7 +19,8 @@ from kbcore.model import canonical
 from kbcore.model.claims.change import Change
 from kbcore.model.claims.derived import may_be_change
 from kbcore.model.record import REDACTION, RedactedRecord, Redaction
-from kbcore.model.redaction import MARK, Place, Redactor, Target
+from kbcore.model.redaction.redactor import Place, Redactor
+from kbcore.model.redaction.target import MARK, Target
 from kbcore.model.state import State
 from kbcore.storage import files, quarantine, redacting, scan, snapshot
 from kbcore.storage.fs import Fs

@@ -18,7 +18,8 @@ from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.maintenance import redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.redaction import Redactor, Target, names_of, pattern_of
+from kbcore.model.redaction.redactor import Redactor
+from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs

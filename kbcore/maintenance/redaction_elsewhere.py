@@ -18,7 +18,9 @@ from kbcore.errors import KBError, StorageError
 from kbcore.git import worktree_content
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change
-from kbcore.model.redaction import Target, texts_of, without_claims
+from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.texts import texts_of
 from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
