@@ -113,7 +113,7 @@ class Survey:
         Raises: ``StorageFull``, ``ReadOnlyStore``, ``StorageError``; what reading the store raises.
         """
         of, first = self._of, self.first
-        own = self._own_changes() if is_shared else {}
+        own = self._own_changes() if is_shared else None
         redactor, changed, kept = Redactor(self._target, self.redactor, own), list[RedactedRecord](), hashlib.sha256()
         if not self._is_of_records:
             self._changed_bases(redactor)  # the new ids of what only they name

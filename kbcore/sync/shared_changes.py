@@ -95,7 +95,10 @@ class SharedChanges:
             for change in changes:
                 self._files.setdefault(change.id, set()).add(path)
         self._now = self._turned()
-        moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without}
+        redacted = {op.id for op in self._noted if isinstance(op, TakeChange) and self._bodies[op.id].is_redacted}
+        moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
+        self._is_again = bool(redacted)
+        """The state may show what is left of texts in the place of redacted values: then it is written again."""
         self.subjects = index.concerned([self._bodies[one] for one in moved])
         """The elements that are concerned, by all ids that changes know them by."""
 
@@ -168,11 +171,11 @@ class SharedChanges:
         written = _Written(after, self._origins(now))
         ops: list[Operation] = [*self._noted]
         for key in sorted(was.entities.keys() | now.entities.keys()):
-            if key in subjects.entities and was.entities.get(key) != now.entities.get(key):
+            if key in subjects.entities and (self._is_again or was.entities.get(key) != now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
         for key in sorted(was.edges.keys() | now.edges.keys()):
-            if was.edges.get(key) != now.edges.get(key):
+            if self._is_again or was.edges.get(key) != now.edges.get(key):
                 (ops if key in now.edges and now.edges[key].additions else gone).extend(
                     written.edge(key, was.edges.get(key), now.edges.get(key))
                 )
@@ -283,7 +286,7 @@ class _Written:
         )
         if node is None:
             if "type" not in wanted:
-                return []  # its type was redacted, or its claim waits
+                return []  # the claim of its type waits
             return [PutNode(key, 0, {**wanted, **self._made(now)})]
         changed = {
             name: value

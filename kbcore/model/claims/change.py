@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.graph import CLIENT
+from kbcore.model.graph import CLIENT, CORE_FIELDS
 
 FORMAT: Final = 1
 """The form of what the id of a change is taken of. Another form gets another number."""
@@ -32,6 +32,12 @@ SELF: Final = "@"
 
 DOCUMENT: Final = CLIENT
 """In place of a creation: the entity is the one that a document states."""
+
+REDACTED: Final = "[redacted]"
+"""Shown in the place of a value that was taken out."""
+
+NO_TEXT: Final = frozenset({"confidence", *(name for name, kind in CORE_FIELDS.items() if kind == "time")})
+"""The fields that hold no text, and so no secret."""
 
 _OF_DOCUMENT: Final = (DOCUMENT,)
 
@@ -183,6 +189,11 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     message_hash: str = ""
     session: str = ""
 
+    @property
+    def is_redacted(self) -> bool:
+        """Tell whether the value of a claim was taken away."""
+        return any(isinstance(one, _VALUED) and one.is_redacted for one in self.claims)
+
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -207,6 +218,13 @@ def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = (
     if message:
         change = msgspec.structs.replace(change, message="", salt="", message_hash=_message_hash(change))
     return msgspec.structs.replace(change, claims=kept)
+
+
+def redacted_value(field: str) -> Any:
+    """Return what a field shows in the place of a value that was taken out; ``UNSET`` where it can show no text."""
+    if field in NO_TEXT:
+        return msgspec.UNSET
+    return [REDACTED] if CORE_FIELDS.get(field) == "list" else REDACTED
 
 
 def union(copies: Iterable[Change]) -> dict[str, Change]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from kbcore.model.claims.change import Change, EdgeRef, RemoveMember, redacted, value_key
+from kbcore.model.claims.change import NO_TEXT, Change, EdgeRef, RemoveMember, redacted, value_key
 from kbcore.model.redaction.target import Target
-from kbcore.model.redaction.texts import texts_of
+from kbcore.model.redaction.texts import Texts
 
 
 def without_claims(change: Change, target: Target) -> Change:
@@ -33,13 +33,13 @@ def is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
     value = getattr(claim, name, msgspec.UNSET)
     if value is msgspec.UNSET or not hasattr(claim, "field"):
         return False
-    if not (claim.field in target.fields if target.fields else claim.field != "type"):
+    if target.matches is not None:
+        may_hold = claim.field != "type" and claim.field not in NO_TEXT
+        return may_hold and Texts(target.matches, (), ()).cleared(value) != value
+    if not target.is_meant(getattr(claim.on, "id", ""), claim.field):
         return False
     if target.changes and (change.id in target.changes or _shows_earlier(claim, name, target.changes)):
         return True
-    if target.matches is not None:
-        texts = [*texts_of(value)] or [msgspec.json.encode(value).decode()]
-        return any(target.matches.search(text) for text in texts)
     return not isinstance(claim.on, EdgeRef) and claim.on.id in target.ids
 
 

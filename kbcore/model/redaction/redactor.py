@@ -8,8 +8,7 @@ changed without changing what the record means is refused, never left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,20 +16,17 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
-from kbcore.model.claims.change import AddMember, Change, EntityRef, Ref, SetField
-from kbcore.model.graph import FORMER_IDS, STAMPS
+from kbcore.model.claims.change import NO_TEXT, AddMember, Change, EntityRef, Ref, SetField, redacted_value
+from kbcore.model.claims.derived import SETS
+from kbcore.model.claims.fold import ID
+from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 from kbcore.model.redaction.changes import is_taken, without_claims
-from kbcore.model.redaction.target import MARK, NAME, Target
+from kbcore.model.redaction.target import CLAUSE, MARK, NAME, Target
 from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
 
-_KEPT: Final = frozenset({"type", *STAMPS, FORMER_IDS, "confidence", "created_by"})
-"""Fields that only a pattern, or their own name, takes out: without them an element is no element any more."""
-_NUMBERS_OF_CLAUSES: Final = frozenset({"attributes.order", "attributes.line"})
-_CLAUSE: Final = "clause:"
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
 _KEY_OF_CLAUSE: Final = "attributes.key"
-_ANYTHING: Final = re.compile("")
 _HASH: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
 
 Json = dict[str, Any]
@@ -49,15 +45,15 @@ class Place(msgspec.Struct, frozen=True):
 class Redactor:
     """Takes a target out of the records of one store, from the first one on, and out of the facts before them."""
 
-    def __init__(
-        self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] | None = None) -> None:
         """``survey`` is one that has seen all records: what is taken out of one may show in an earlier one.
 
-        ``own`` are the changes that records are, by their seqs, which are stated in them from now on.
+        ``own`` are the changes that records are, by their seqs, which are stated in them from now on; None where no
+        other clone knows them. A change loses a value as a whole, so what clients stated does so as well.
         """
         self._target = target
-        self._own = own
+        self._own = own or {}
+        self._is_claimed = own is not None
         self._clean = Texts(target.matches, survey.ids if survey else (), survey.derived if survey else ())
         self.paths: dict[str, int] = dict(survey.paths) if survey else {}
         """The files that stated what was taken out, and the first record that has it: their digests go."""
@@ -285,12 +281,12 @@ class Redactor:
 
     def _own_change(self, said: Json) -> None:
         """State the change that a record is, where others may know its id: it cannot be derived any more."""
-        change = self._own.get(self._seq)
+        change, target = self._own.get(self._seq), self._target
         if change is None and said.get("change"):
             change = msgspec.convert(said["change"], Change)
         if change is not None:
-            is_whole = self._seq in self._target.seqs
-            target = Target(matches=_ANYTHING, fields=self._target.fields) if is_whole else self._target
+            if self._seq in target.seqs:
+                target = msgspec.structs.replace(target, changes=target.changes | {change.id})
             self._note_change(said, "change", without_claims(change, target), "")
             self._refuse_kept(msgspec.convert(said["change"], Change))
 
@@ -317,48 +313,67 @@ class Redactor:
 
     def _fields(self, element: Json, fields: Json, path: str, owners: Json | None = None) -> None:
         """Take values out of the fields of an entity or an edge."""
-        own, target = element.get("id", ""), self._target
+        own = element.get("id", "")
         before = len(self.places)
-        is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
         self._names(fields, path)
         for name, value in [*fields.items()]:
-            is_meant = name in target.fields if target.fields else name not in _KEPT
-            is_meant = is_meant and not (name in _NUMBERS_OF_CLAUSES and own.startswith(_CLAUSE))
-            is_later = owners is not None and bool(target.seqs or target.changes)
-            known = self._values.get((own, name), ()) if is_later else ()
-            came = self._came.get((_key_of(element), name), ()) if self._came and is_meant else ()
-            is_whole = (is_meant and is_named) or value in came
-            if not is_whole and any(one in came for one in _members(value)):
-                new: Any = [*dict.fromkeys(MARK if one in came else one for one in value)]
-                self.removed |= {one for one in value if one in came}
-                self._values.setdefault((own, name), []).append(value)
-            else:
-                new = _whole(value) if is_whole or value in known else self._value(name, value, f"{path}.{name}")
+            is_of_client = not (element.get("src") if owners is None else owners.get(name))
+            new = self._without(element, name, value, path, is_claimed=self._is_claimed and is_of_client)
             if new == value:
                 continue
-            if is_whole:
-                self.removed |= {*texts_of(value)}
-                self._values.setdefault((own, name), []).append(value)
             fields[name] = new
             self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
             if owners and owners.get(name):
                 self.paths.setdefault(owners[name], self._seq)
-        if len(self.places) > before and own.startswith(_CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
+        if len(self.places) > before and own.startswith(CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
             fields[_KEY_OF_CLAUSE] = MARK  # a digest of the text
             self._place(f"{path}.{_KEY_OF_CLAUSE}", f"{own} {_KEY_OF_CLAUSE}")
         if owners:
             for name in owners:
                 owners[name] = self._path(owners[name], f"{path}.owners")
 
-    def _value(self, name: str, value: Any, path: str) -> Any:
-        if name in {"created_at", "updated_at", "confidence"}:
+    def _without(self, element: Json, name: str, value: Any, path: str, *, is_claimed: bool) -> Any:
+        """Return a field without what is taken out: its value, or each of those in the note that it is contested."""
+        own, target = element.get("id", ""), self._target
+        if is_contested_note(name):
+            field = name.removeprefix(contested_note(""))
+            found = [self._clean.cleared(one) for one in value]
+            for old, new in zip(value, found, strict=True):
+                if "value" in old:
+                    new["value"] = self._without(element, field, old["value"], path, is_claimed=is_claimed)
+            return found
+        if name == ID:
+            return self._id(value, path)
+        is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
+        came: Sequence[Any] = self._came.get((_key_of(element), name), ()) if self._came else ()
+        if "created_seq" in element and (target.seqs or target.changes):
+            came = self._values.get((own, name), ())
+        if target.is_meant(own, name) and (is_named or value in came):
+            self._note_removed(own, name, value, texts_of(value))
+            return redacted_value(name)
+        if target.is_meant(own, name) and any(one in came for one in _members(value)):
+            self._note_removed(own, name, value, [one for one in value if one in came])
+            return [*dict.fromkeys(MARK if one in came else one for one in value)]
+        return self._value(name, value, path, is_claimed=is_claimed)
+
+    def _note_removed(self, key: str, name: str, value: Any, texts: Iterable[str]) -> None:
+        self.removed.update(texts)
+        self._values.setdefault((key, name), []).append(value)
+
+    def _value(self, name: str, value: Any, path: str, *, is_claimed: bool) -> Any:
+        if name in NO_TEXT:
             return value
         if name == "type":
             self._clean.refuse_in(str(value), "a type")
             return value
         if name == FORMER_IDS:
             return [self._id(one, path) for one in value] if isinstance(value, list) else self._id(value, path)
-        return self._clean.cleared(value)
+        new = self._clean.cleared(value)
+        if new == value or not is_claimed:
+            return new
+        if name in SETS:
+            return [*dict.fromkeys(one if self._clean.cleared(one) == one else MARK for one in value)]
+        return redacted_value(name)
 
     def _text(self, holder: Json, name: str, path: str, *, is_whole: bool = False) -> None:
         value = holder.get(name)
@@ -462,10 +477,6 @@ def _key_of_ref(ref: Ref) -> str:
     if isinstance(ref, EntityRef):
         return ref.id
     return link_id(ref.type, ref.kind, _key_of_ref(ref.from_end), _key_of_ref(ref.to_end))
-
-
-def _whole(value: Any) -> Any:
-    return [MARK] if isinstance(value, list) else MARK
 
 
 def _edge_words(edge: Json) -> str:

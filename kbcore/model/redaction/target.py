@@ -10,13 +10,21 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
+from kbcore.model.claims.change import NO_TEXT, REDACTED
+from kbcore.model.graph import FORMER_IDS, STAMPS
 
-MARK: Final = "[redacted]"
+MARK: Final = REDACTED
 """Written in the place of a text that was taken out, and of a value that was."""
 NAME: Final = "redacted"
 """The same within an id or a path."""
 MIN_CHARS: Final = 4
 """A shorter literal occurs in nearly every record: it would take out much that is no secret."""
+
+_KEPT: Final = frozenset({"type", *STAMPS, FORMER_IDS, "created_by"})
+"""Fields that only a pattern, or their own name, takes out: without them an element is no element any more."""
+_NUMBERS_OF_CLAUSES: Final = frozenset({"attributes.order", "attributes.line"})
+CLAUSE: Final = "clause:"
+"""The ids of clauses begin so."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -28,6 +36,12 @@ class Target(msgspec.Struct, frozen=True):
     seqs: frozenset[int] = frozenset()
     changes: frozenset[str] = frozenset()
     """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
+
+    def is_meant(self, key: str, field: str) -> bool:
+        """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""
+        if field in NO_TEXT or (field in _NUMBERS_OF_CLAUSES and key.startswith(CLAUSE)):
+            return False
+        return field in self.fields if self.fields else field not in _KEPT
 
 
 def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
