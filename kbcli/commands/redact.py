@@ -149,6 +149,9 @@ def _show_done(output: Output, done: RedactAnswer) -> None:
         for message in one.left:
             output.warn(escape_controls(f"{message}. The next write to {one.branch} removes it."))
     for path in done.change_files:
-        output.say(escape_controls(f"{path}: written without it. Commit it with the removal of the old file."))
+        staged = ", and staged with the removal of the old files. Commit that" if path in done.staged else ""
+        output.say(escape_controls(f"{path}: written without it{staged}."))
+    for sentence in done.failed:
+        output.error(escape_controls(sentence))
     for sentence in done.elsewhere:
         output.warn(escape_controls(sentence))

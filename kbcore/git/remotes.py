@@ -59,8 +59,7 @@ def write_commit(
     """Write a commit of files, which no ref names, and return it. Raises: ``GitUnusable``."""
     listed = b""
     for path, data in files.items():
-        words = ["hash-object", "-w", "--no-filters", "--stdin"]
-        listed += b"100644 blob %b\t%b\0" % (_run(repo, env, words, data).encode(), os.fsencode(path))
+        listed += b"100644 blob %b\t%b\0" % (blobs.write_blob(repo, env, data).encode(), os.fsencode(path))
     tree = _run(repo, env, ["mktree", "-z"], listed)
     return _run(repo, {**env, **_IDENTITY}, ["commit-tree", tree, *(("-p", parent) if parent else ()), "-m", message])
 

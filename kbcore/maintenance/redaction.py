@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
-from kbcore.maintenance import redacted_store, redaction_elsewhere
+from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
@@ -111,13 +111,17 @@ class RedactAnswer(msgspec.Struct, frozen=True):
 
     stores: tuple[RedactedStore, ...]
     change_files: tuple[str, ...]
-    """The change files that were written, under their new names."""
+    """The packs that were written in the place of change files."""
+    staged: tuple[str, ...]
+    """Those of them that are in the index of their worktree, and the old files are not any more."""
+    failed: tuple[str, ...]
+    """What was not done about change files, a sentence each."""
     elsewhere: tuple[str, ...]
 
     @property
     def is_whole(self) -> bool:
         """True when nothing that KB can change was left."""
-        return not any(one.error or one.left for one in self.stores)
+        return not self.failed and not any(one.error or one.left for one in self.stores)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -139,7 +143,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     changes: frozenset[str] = frozenset()
     """The ids of the changes that came with the record."""
     names: frozenset[str] = frozenset()
-    """The ids that the entity has or had in any store: change files name it by each of them."""
+    """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
 
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
@@ -148,8 +152,7 @@ class _Wanted(msgspec.Struct, frozen=True):
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
         if wanted.kind == "entity":
-            names = redacted_store.names_in(fs, directory, of)
-            return Target(ids=names_of([wanted.text], names.former), fields=fields)
+            return Target(ids=self.names, fields=fields)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
         if is_there or not self.changes:
             seqs = frozenset([wanted.seq] if is_there else [])
@@ -221,11 +224,11 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
         sources |= _documents(redactor, wanted)
         if one is not None:
             found.append(one)
-    shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files(), dry_run=True)
+    shared = redacted_files.find_change_files(workspace, asked.target_in_files())
     outside = redaction_elsewhere.places(
         workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths)
     )
-    return Preview(tuple(found), shared.paths, (*shared.left, *outside))
+    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *outside))
 
 
 @interrupting.maintenance()
@@ -250,14 +253,14 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 continue
             if one is not None:
                 done.append(one)
-        shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files())
+        shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
         left = _forget_caches(workspace)
-        if not any(one.error for one in done):
+        if not shared.failed and not any(one.error for one in done):
             files.remove_quietly(fs, begun)
-    if not done and not shared.paths:
+    if not done and not shared.paths and not shared.failed:
         raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
-    return RedactAnswer(tuple(done), shared.paths, (*left, *shared.left, *outside))
+    return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, (*left, *shared.left, *outside))
 
 
 SPLIT: Final = (
@@ -294,12 +297,13 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
 
 def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
     """Return the ids that an entity has or had in any store that can be read."""
-    fs, found = workspace.machine.fs, {id_}
+    fs, former = workspace.machine.fs, dict[str, set[str]]()
     for store in _stores(workspace):
         with contextlib.suppress(KBError):  # it is named when its turn comes
             names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
-            found |= names_of([id_], names.former)
-    return frozenset(found)
+            for key, olds in names.former.items():
+                former.setdefault(key, set()).update(olds)
+    return names_of([id_], former)
 
 
 def _stores(workspace: Workspace) -> list[_Store]:
@@ -348,7 +352,7 @@ def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
-    is_shared = redaction_elsewhere.has_change_files(workspace)
+    is_shared = redacted_files.has_change_files(workspace)
     for store in _stores(workspace):
         try:
             found = _survey(

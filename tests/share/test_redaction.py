@@ -1,0 +1,265 @@
+"""A redaction reaches what is shared: change files, packs and index of each worktree, and every clone says the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import NotFound
+from kbcore.maintenance import redaction
+from kbcore.maintenance.redaction import RedactAnswer, Wanted
+from kbcore.storage.lock import held
+from tests.support.disk.secrets import files_with
+from tests.support.repository.clones import Clone, hold
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import git, run_git
+
+SECRET = "hunter2-Pa55word"
+WANTED = Wanted("pattern", SECRET)
+
+
+def redact(clone: Clone, wanted: Wanted = WANTED) -> RedactAnswer:
+    return redaction.redact(clone.workspace(), clone.branch, wanted, clone.author())
+
+
+def staged(root: Path) -> str:
+    """Return all that the index holds."""
+    names = [line.split()[1] for line in git(root, "ls-files", "--stage").splitlines()]
+    return "".join(git(root, "cat-file", "blob", name) for name in names)
+
+
+def holds(clone: Clone) -> list[Path]:
+    """Return the files of a clone that hold the secret."""
+    return files_with(SECRET, stores_at(clone.root), caches_at(clone.root), clone.root / ".kb")
+
+
+# The index of git
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_redacted_change_file_is_staged_with_the_removal_of_the_old_one(ann: Clone, is_committed: bool) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    if is_committed:
+        ann.commit()
+    assert SECRET in staged(ann.root)
+    answer = redact(ann)
+    assert answer.is_whole
+    assert [*answer.staged] == [*answer.change_files] != []
+    assert SECRET not in staged(ann.root)
+    assert holds(ann) == []
+    ann.git("commit", "--quiet", "-m", "redact")
+    assert not ann.git("status", "--porcelain")
+    ann.sync()
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+
+
+def test_other_files_of_the_index_and_of_the_worktree_stay_as_they_are(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    document = ann.root / "docs/requirements/REQ-1.md"
+    document.write_text(document.read_text() + "\nstaged\n")
+    ann.git("add", document)
+    document.write_text(document.read_text() + "\nnot staged\n")
+    before = [ann.git("diff", *words, "--", "docs") for words in (["--cached"], [])]
+    redact(ann)
+    assert [ann.git("diff", *words, "--", "docs") for words in (["--cached"], [])] == before
+
+
+def test_a_redaction_while_another_process_has_the_index_says_what_stages_it(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    lock = ann.root / ".git/index.lock"
+    lock.touch()
+    answer = redact(ann)
+    assert not answer.is_whole
+    assert not answer.staged
+    assert re.search("index.*kb share pack", " ".join(answer.failed))
+    assert redaction.begun_at(ann.workspace())
+    assert holds(ann) == []
+    lock.unlink()
+    ann.pack("")
+    assert SECRET not in staged(ann.root)
+    ann.git("commit", "--quiet", "-m", "redact")
+    hold(ann)
+
+
+def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    other = ann.root.with_name("other")
+    ann.git("worktree", "add", "--quiet", "-b", "other", other)
+    answer = redact(ann)
+    assert {Path(path).relative_to(ann.root.parent).parts[0] for path in answer.staged} == {"ann", "other"}
+    for root in (ann.root, other):
+        assert SECRET not in staged(root)
+        assert not files_with(SECRET, root / ".kb")
+        git(root, "commit", "--quiet", "-m", "redact")
+        assert not git(root, "status", "--porcelain")
+    git(ann.root, "merge", "--quiet", "--no-edit", "other")
+    hold(ann)
+
+
+def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    ann.git("reset", "--quiet")
+    answer = redact(ann)
+    assert answer.change_files
+    assert not answer.staged
+    assert holds(ann) == []
+    ann.share()
+    ann.git("commit", "--quiet", "-m", "share")
+    hold(ann)
+
+
+def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    (ann.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.2}')
+    machine = ann.machine
+    with held(machine.fs, machine.clock, ann.workspace().folders.cache_dir / "share.lock", command="kb share"):
+        answer = redact(ann)
+    assert not answer.is_whole
+    assert "kb share" in " ".join(answer.failed)
+    assert holds(ann) != []
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
+# Every clone says the same
+
+
+def test_clones_show_the_same_for_a_redacted_value_wherever_it_was_redacted(
+    ann: Clone, bob: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.fact("FACT-2", f"Use {SECRET} to log in", tags=["a", SECRET], attributes={"list": [1, SECRET], "n": 7})
+    ann.add("FACT-1", title=f"By ann {SECRET}")
+    bob.add("FACT-1", title=f"By bob {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.commit()
+    bob.pull()
+    hold(bob)
+    assert bob.conflicts() == {("FACT-1", "title")}
+    bob.push()
+    ann.pull()
+    hold(ann)
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.push()
+    bob.pull()
+    eve = clone("eve")
+    hold(ann, bob, eve)
+    assert ann.facts() == bob.facts() == eve.facts()
+    shown = eve.state().nodes["FACT-2"].fields
+    assert (shown["title"], shown["attributes.list"], shown["attributes.n"]) == ("[redacted]", "[redacted]", 7)
+    assert sorted(shown["tags"]) == ["[redacted]", "a"]
+    assert not eve.conflicts()
+    eve.add("FACT-2", tags=["a"])
+    hold(eve)
+    assert eve.state().nodes["FACT-2"].fields["tags"] == ["a"]
+
+
+def test_a_conflict_keeps_its_form_where_an_entity_or_a_record_is_redacted(ann: Clone, bob: Clone) -> None:
+    ann.add("FACT-1", title="By ann")
+    bob.add("FACT-1", title="By bob")
+    ann.commit()
+    ann.push()
+    bob.commit()
+    bob.pull()
+    hold(bob)
+    redact(bob, Wanted("entity", "FACT-1", fields=("title",)))
+    assert bob.state().nodes["FACT-1"].fields["contested.title"][0]["value"] == "[redacted]"
+    bob.commit("redact")
+    hold(bob)
+
+
+@pytest.mark.parametrize("field", ["confidence", "created_at"])
+def test_a_field_that_holds_no_text_is_not_redacted(ann: Clone, field: str) -> None:
+    ann.link("FACT-1", "REQ-2", confidence=0.5)
+    with pytest.raises(NotFound):
+        redact(ann, Wanted("record", seq=ann.view().seq, fields=(field,)))
+    hold(ann)
+
+
+def test_a_number_among_texts_is_redacted_in_a_change_file_too(ann: Clone) -> None:
+    ann.add("FACT-1", attributes={"pins": [48151623, "other"]})
+    ann.commit()
+    redact(ann, Wanted("pattern", "48151623"))
+    assert not files_with('"now":[48151623', ann.root / ".kb")
+
+
+# All names, all places
+
+
+def test_an_entity_loses_its_values_under_an_old_id_in_a_branch_that_has_not_renamed_it(ann: Clone) -> None:
+    ann.fact("OLD-1", attributes={"note": SECRET})
+    ann.git("branch", "topic")
+    ann.git("switch", "--quiet", "topic")
+    ann.add("OLD-1", title="On topic")
+    ann.git("switch", "--quiet", "main")
+    ann.rename("OLD-1", "NEW-1")
+    redact(ann, Wanted("entity", "NEW-1", fields=("note",)))
+    assert files_with(SECRET, stores_at(ann.root)) == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_old_values_and_messages_go_from_change_files_and_packs(ann: Clone, is_packed: bool) -> None:
+    ann.add("FACT-1", title=SECRET)
+    ann.apply(message=f"instead of {SECRET}", entities=[{"id": "FACT-1", "title": "Plain"}])
+    ann.apply(entities=[{"id": "FACT-1", "attributes": {"k": SECRET}}])
+    ann.apply(entities=[{"id": "FACT-1", "attributes": {"k": None}}])
+    ann.commit()
+    if is_packed:
+        ann.pack()
+        ann.commit("pack")
+    text = "".join(path.read_text() for path in (ann.root / ".kb/changes").rglob("*.jsonl"))
+    assert all(f'{member}":"{SECRET}' in text for member in ("now", "was"))
+    assert f"instead of {SECRET}" in text
+    before = {one.id for changes in ann.committed().values() for one in changes}
+    ann.redact(SECRET)
+    assert holds(ann) == []
+    ann.commit("redact")
+    hold(ann)
+    assert {one.id for changes in ann.committed().values() for one in changes} == before
+    assert ann.titles()["FACT-1"] == "Plain"
+
+
+def test_a_whole_copy_that_a_merge_brings_back_is_found_and_removed_by_packing(ann: Clone) -> None:
+    ann.add("FACT-1", title=SECRET)
+    ann.commit()
+    ann.git("branch", "old")
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.git("switch", "--quiet", "old")
+    ann.git("commit", "--quiet", "--allow-empty", "-m", "goes on")
+    ann.git("switch", "--quiet", "main")
+    ann.git("checkout", "--quiet", "old", "--", ".kb/changes")
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+    ann.git("commit", "--quiet", "-m", "whole again")
+    ann.pack("")
+    ann.git("commit", "--quiet", "-m", "and gone")
+    assert not files_with(SECRET, ann.root / ".kb")
+    hold(ann)
+
+
+def test_a_redacted_file_is_none_that_git_takes_for_renamed(ann: Clone) -> None:
+    """Another branch may have packed it, or redacted something else in it."""
+    ann.add("FACT-1", title=SECRET, attributes={"note": "another-secret"})
+    ann.fact("FACT-2", "A long text that stays. " * 20)
+    ann.commit()
+    ann.git("branch", "other")
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.git("switch", "--quiet", "other")
+    ann.pack()
+    ann.commit("pack")
+    assert run_git(ann.root, "merge", "--quiet", "--no-edit", "main", env=ann.machine.env).returncode == 0
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
