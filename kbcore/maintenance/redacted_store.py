@@ -217,6 +217,13 @@ def changes_of(fs: Fs, directory: Path, of: Head, seq: int) -> frozenset[str]:
     return frozenset(one.id for one in index.came_with([seq]).get(seq, ()))
 
 
+def has_change(fs: Fs, directory: Path, of: Head, change: str) -> bool:
+    """Tell whether a store has a change of this id."""
+    index = ClaimIndex(":memory:")
+    index.update(fs, directory, of)
+    return bool(index.bodies([change]))
+
+
 def seqs_of(fs: Fs, directory: Path, of: Head, changes: Collection[str]) -> frozenset[int]:
     """Return the records of a store that are one of some changes themselves."""
     index = ClaimIndex(":memory:")

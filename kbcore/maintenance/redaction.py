@@ -7,6 +7,7 @@ What was looked for is written nowhere. After a crash between two stores the sam
 from __future__ import annotations
 
 import contextlib
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
+from kbcore.model.claims.change import ID_CHARS
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
@@ -25,7 +27,7 @@ from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.witness_notes import seen_of
-from kbcore.store import branches
+from kbcore.store import backup_refs, branches
 from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
@@ -35,12 +37,15 @@ BEGUN: Final = "redacting.json"
 """Lies next to the stores while a redaction goes from one to the next; it does not say what is taken out."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What a person wants to take out: a pattern, the fields of an entity, or those of a record of one branch."""
+_CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
-    kind: Literal["pattern", "entity", "record"]
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a person wants to take out: a pattern, or fields of an entity, of a record of one branch, or of a change."""
+
+    kind: Literal["pattern", "entity", "record", "change"]
     text: str = ""
-    """The pattern, or the id."""
+    """The pattern, or the id of the entity or the change."""
     is_regex: bool = False
     seq: int = 0
     fields: tuple[str, ...] = ()
@@ -49,7 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
         """Return what is wanted, without the pattern."""
         if self.kind == "pattern":
             return "a pattern"
-        return f"the values of {self.text if self.kind == 'entity' else f'record {self.seq}'}"
+        named = {"entity": self.text, "record": f"record {self.seq}", "change": f"the change {self.text}"}
+        return f"the values of {named[self.kind]}"
 
 
 class FoundRecord(msgspec.Struct, frozen=True):
@@ -141,7 +147,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     wanted: Wanted
     record: tuple[str, int, str, str] | None = None
     changes: frozenset[str] = frozenset()
-    """The ids of the changes that came with the record."""
+    """The ids of the changes that came with the record, or of the one that is wanted."""
     names: frozenset[str] = frozenset()
     """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
 
@@ -191,7 +197,7 @@ def _name_of(fs: Fs, directory: Path, of: Head, seq: int) -> tuple[str, int, str
 def meant(
     workspace: Workspace, branch: str, text: str, *, is_pattern: bool, is_regex: bool, fields: Iterable[str] = ()
 ) -> Wanted:
-    """Return what a person means: the number of a record, the id of an entity that was ever in a branch, or a pattern.
+    """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
 
     Raises: what reading the store of the branch raises.
     """
@@ -200,8 +206,13 @@ def meant(
     if text.isascii() and text.isdecimal():
         return Wanted("record", seq=int(text), fields=tuple(fields))
     fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
-    names = redacted_store.names_in(fs, directory, head.read(fs, directory))
-    return Wanted("entity" if text in names.entities else "pattern", text, fields=tuple(fields))
+    of = head.read(fs, directory)
+    kind: Literal["entity", "change", "pattern"] = "pattern"
+    if text in redacted_store.names_in(fs, directory, of).entities:
+        kind = "entity"
+    elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
+        kind = "change"
+    return Wanted(kind, text, fields=tuple(fields))
 
 
 @interrupting.maintenance()
@@ -284,6 +295,8 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
         return _Wanted(wanted)
     if wanted.kind == "entity":
         return _Wanted(wanted, names=_names_anywhere(workspace, wanted.text))
+    if wanted.kind == "change":
+        return _Wanted(wanted, changes=frozenset([wanted.text]))
     directory = workspace.folders.directory_of(branch)
     of = head.read(workspace.machine.fs, directory)
     named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
@@ -352,7 +365,7 @@ def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
-    is_shared = redacted_files.has_change_files(workspace)
+    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
     for store in _stores(workspace):
         try:
             found = _survey(

@@ -8,7 +8,8 @@ from typing import Final
 from kbcore import limits
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
-from kbcore.remedies import shell
+from kbcore.remedies import Command, shell
+from kbcore.store import backup_refs
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import some_of
@@ -19,7 +20,8 @@ _SHOWN: Final = 10
 _SETTINGS: Final = (f"{KB}/config.json",)
 _GIT: Final = (
     "The history of git holds what was committed: `git filter-repo` rewrites it, together with all who have a clone. A "
-    "forge may keep old commits until it is asked to remove them."
+    "forge may keep old commits until it is asked to remove them. What was only staged or fetched is kept for weeks: "
+    "`git gc --prune=now` removes what nothing names."
 )
 _MORE: Final = (
     "Logs, transcripts of agents, the history of the shell and of the prompts of KIP and Prolog, and free blocks of "
@@ -34,11 +36,29 @@ def places(workspace: Workspace, target: Target, sources: Iterable[str], is_foun
         said += [
             "Revoke the secret and make a new one: who has read it, has it. Only that ends the leak.",
             _GIT,
+            *_refs(workspace),
             f"Other clones have stores of their own: run {shell('redact')} in each.",
             f"Backups from before hold it: make a new one with {shell('backup')}, then remove the old ones.",
             _MORE,
         ]
     return tuple(said)
+
+
+def _refs(workspace: Workspace) -> Iterator[str]:
+    """Yield a sentence on each ref of a remote that holds changes of this clone, and one on what such a ref leaves."""
+    refs = backup_refs.noted(workspace)
+    for one in refs:
+        of = f"{one.ref} of {one.remote or 'a remote that was named by its address'}"
+        if workspace.folders.has_store(one.branch):
+            push = Command("push", tuple(filter(None, [one.remote])), branch=one.branch).shown()
+            yield f"{of} may hold it: {push} takes out there what is redacted here."
+        else:
+            yield f"{of} may hold it, and {one.branch} has no store here: ask who runs the remote to take the ref away."
+    if refs:
+        yield (
+            "A remote keeps commits that its refs do not name any more until it removes them: ask who runs it. Who has"
+            f" fetched has a copy, and {shell('fetch')} there names what to redact."
+        )
 
 
 def _documents(workspace: Workspace, target: Target, sources: Iterable[str]) -> Iterator[str]:

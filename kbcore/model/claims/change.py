@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -192,7 +192,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     @property
     def is_redacted(self) -> bool:
         """Tell whether the value of a claim was taken away."""
-        return any(isinstance(one, _VALUED) and one.is_redacted for one in self.claims)
+        return any(map(is_redacted, self.claims))
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -218,6 +218,11 @@ def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = (
     if message:
         change = msgspec.structs.replace(change, message="", salt="", message_hash=_message_hash(change))
     return msgspec.structs.replace(change, claims=kept)
+
+
+def is_redacted(claim: Claim) -> TypeGuard[SetField | AddMember | RemoveMember]:
+    """Tell whether the value of a claim was taken away."""
+    return isinstance(claim, _VALUED) and claim.is_redacted
 
 
 def redacted_value(field: str) -> Any:
@@ -295,7 +300,7 @@ def _joined(one: Change, other: Change) -> Change:
 
 
 def _joined_claim(one: Claim, other: Claim) -> Claim:
-    kept = other if isinstance(other, _VALUED) and other.is_redacted else one
+    kept = other if is_redacted(other) else one
     if isinstance(kept, (*_VALUED, UnsetField)):
         values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
         if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):
