@@ -27,6 +27,8 @@ ID_CHARS: Final = 32
 MAX_SEEN: Final = 64
 """Claims that one claim names, the nearest first. One more than these that are missing leave a conflict."""
 
+_SALT_CHARS: Final = 16
+
 SELF: Final = "@"
 """The creation of an entity that the change itself creates: its own id cannot be part of what the id is taken of."""
 
@@ -239,6 +241,14 @@ def union(copies: Iterable[Change]) -> dict[str, Change]:
         other = found.get(one.id)
         found[one.id] = one if other is None else _joined(other, one)
     return found
+
+
+def salt_of(chain: str, name: object) -> str:
+    """Return the salt of a value of a change: ``chain`` is a hash that nobody has without the journal.
+
+    ``name`` is another one for each value of the change.
+    """
+    return hashlib.sha256(f"kb-salt:{chain}:{name}".encode()).hexdigest()[:_SALT_CHARS]
 
 
 def creation_of(change_id: str, entity_id: str) -> str:
