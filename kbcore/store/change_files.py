@@ -12,7 +12,7 @@ from kbcore.extract.changes import FOLDER
 from kbcore.model.claims import change_file
 from kbcore.storage import files
 from kbcore.storage.lock import held
-from kbcore.storage.replacing import create_file, remove_leftovers_in
+from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in
 from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 
@@ -37,6 +37,7 @@ def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "
         try:
             for root in [*roots] or [workspace.repo.worktree]:
                 remove_leftovers_in(root / FOLDER)
+                remove_leftovers([root / ATTRIBUTES])
         except OSError as error:
             raise StorageError(f"{FOLDER} cannot be read: {error.strerror}.") from error
         yield

@@ -134,6 +134,14 @@ def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
     assert holds(ann) == []
 
 
+def test_what_a_killed_process_left_beside_change_files_is_removed(ann: Clone) -> None:
+    left = [ann.root / ".kb/..gitattributes.kb-0123abcd", ann.root / ".kb/changes/.pack.jsonl.kb-0123abcd"]
+    for path in left:
+        path.write_text(SECRET)
+    redact(ann, Wanted("entity", "FACT-1"))
+    assert not [path for path in left if path.exists()]
+
+
 # Every clone says the same
 
 
