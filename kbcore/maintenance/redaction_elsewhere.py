@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kbcore import limits
+from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
 from kbcore.remedies import Command, shell
@@ -64,7 +65,8 @@ def _refs(workspace: Workspace) -> Iterator[str]:
 def _documents(workspace: Workspace, target: Target, sources: Iterable[str]) -> Iterator[str]:
     """Yield a sentence on the documents of the worktree that hold it: the next sync would record it again."""
     root, found = workspace.repo.worktree, []
-    for name in sorted({*sources, *_SETTINGS}) if target.matches else sorted(sources):
+    names = {*sources, *_SETTINGS} if target.matches else {*sources}
+    for name in sorted(name for name in names if not is_change_file(name)):
         try:
             place = root / name
             data, about = worktree_content.read(str(place))

@@ -134,6 +134,14 @@ def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
     assert holds(ann) == []
 
 
+def test_a_preview_names_a_change_file_once_and_as_none_of_the_documents(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    found = redaction.preview(ann.workspace(), "main", WANTED)
+    [path] = found.change_files
+    assert Path(path).name not in " ".join(found.elsewhere)
+
+
 def test_what_a_killed_process_left_beside_change_files_is_removed(ann: Clone) -> None:
     left = [ann.root / ".kb/..gitattributes.kb-0123abcd", ann.root / ".kb/changes/.pack.jsonl.kb-0123abcd"]
     for path in left:
