@@ -22,7 +22,7 @@ from kbcore.git import blobs, remotes
 from kbcore.git.files import encode_name
 from kbcore.ids import is_detached_name
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import ID_CHARS, Change, is_redacted, union
+from kbcore.model.claims.change import ID_CHARS, Change, fields_redacted, union
 from kbcore.model.record import MERGE
 from kbcore.model.state import Stamp
 from kbcore.remedies import kb
@@ -172,17 +172,9 @@ def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry
     if not dry_run:
         backup_refs.note(workspace, remote, branch, ref)
     mine = store.claims().bodies(there.changes)
-    redacted = tuple(found for key, one in mine.items() if (found := _redacted_there(one, there.changes[key])))
+    found = [(one, fields_redacted(one, there.changes[key])) for key, one in mine.items()]
+    redacted = tuple(RedactedThere(one.id, one.actor, fields) for one, fields in found if fields is not None)
     return Fetched(ref, merged, len(there.changes), len(there.withdrawn & there.changes.keys()), redacted)
-
-
-def _redacted_there(mine: Change, theirs: Change) -> RedactedThere | None:
-    pairs = zip(mine.claims, theirs.claims, strict=True)
-    fields = {other.field for one, other in pairs if is_redacted(other) and not is_redacted(one)}
-    is_message = bool(theirs.message_hash and not mine.message_hash)
-    if not fields and not is_message:
-        return None
-    return RedactedThere(mine.id, mine.actor, () if is_message else tuple(sorted(fields)))
 
 
 def ref_of(branch: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore.model.claims.change import DOCUMENT, Change, union
+from kbcore.model.claims.change import DOCUMENT, Change, fields_redacted, union
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
 from kbcore.model.claims.subjects import Subjects
@@ -30,10 +30,12 @@ from kbcore.model.record import (
 )
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
+from kbcore.remedies import kb
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
+_SHOWN: Final = 10
 _DELETED: Final = contested_note(DELETED)
 _ID: Final = contested_note(ID)
 
@@ -101,6 +103,17 @@ class SharedChanges:
         """The state may show what is left of texts in the place of redacted values: then it is written again."""
         self.subjects = index.concerned([self._bodies[one] for one in moved])
         """The elements that are concerned, by all ids that changes know them by."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence on each of some changes that came redacted and that earlier records have whole."""
+        taken = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
+        found = [(one, fields_redacted(self._recorded[one.id], one)) for one in taken if one.id in self._recorded]
+        return tuple(
+            f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
+            f" out: {kb('redact', one.id, *(f'--field={field}' for field in fields))} shows where."
+            for one, fields in [(one, fields) for one, fields in found if fields is not None][:_SHOWN]
+        )
 
     @property
     def reads(self) -> ReadSet:

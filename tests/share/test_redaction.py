@@ -184,6 +184,28 @@ def test_clones_show_the_same_for_a_redacted_value_wherever_it_was_redacted(
     assert eve.state().nodes["FACT-2"].fields["tags"] == ["a"]
 
 
+def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_records(ann: Clone, bob: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    [warning] = bob.sync().outcome.warnings
+    [change] = [one for changes in ann.committed().values() for one in changes if one.is_redacted]
+    assert f'"redact",["{change.id}","--field=title"]' in warning
+    assert bob.titles()["FACT-1"] == "[redacted]"
+    assert holds(bob) != []
+    redact(bob, Wanted("change", change.id))
+    assert holds(bob) == []
+    assert not bob.sync().outcome.warnings
+    hold(bob)
+    assert not ann.sync().outcome.warnings
+
+
 def test_a_conflict_keeps_its_form_where_an_entity_or_a_record_is_redacted(ann: Clone, bob: Clone) -> None:
     ann.add("FACT-1", title="By ann")
     bob.add("FACT-1", title="By bob")

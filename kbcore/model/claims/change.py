@@ -227,6 +227,18 @@ def is_redacted(claim: Claim) -> TypeGuard[SetField | AddMember | RemoveMember]:
     return isinstance(claim, _VALUED) and claim.is_redacted
 
 
+def fields_redacted(mine: Change, other: Change) -> tuple[str, ...] | None:
+    """Return the fields that another copy of a change has redacted and this one has not, None where there is nothing.
+
+    None of them is named where its message is redacted as well: then all of the change is to go.
+    """
+    pairs = zip(mine.claims, other.claims, strict=True)
+    fields = {theirs.field for one, theirs in pairs if is_redacted(theirs) and not is_redacted(one)}
+    if other.message_hash and not mine.message_hash:
+        return ()
+    return tuple(sorted(fields)) or None
+
+
 def redacted_value(field: str) -> Any:
     """Return what a field shows in the place of a value that was taken out; ``UNSET`` where it can show no text."""
     if field in NO_TEXT:
