@@ -13,9 +13,9 @@ def run(ctx: typer.Context, remote: Remote = "origin", *, dry_run: DryRun = Fals
 
     All changes of the ref that this branch never had come into its store, as one record, with who wrote them. Fetching
     again changes nothing. What was withdrawn stays so. What both sides state differently is contested afterwards;
-    `kb resolve` lists it.
+    `kb resolve` lists it. What is redacted in the ref and not here is named, with the command that redacts it.
     """
-    from kbcli.messages.shared import fetched_line
+    from kbcli.messages.shared import fetched_line, redacted_line
     from kbcore.share.backup_ref import fetch
 
     session = session_of(ctx)
@@ -23,8 +23,12 @@ def run(ctx: typer.Context, remote: Remote = "origin", *, dry_run: DryRun = Fals
     fetched = fetch(opened.workspace, opened.branch, remote, session.author, dry_run=dry_run)
     if not session.output.is_json:
         session.output.say(fetched_line(fetched, remote))
+        for one in fetched.redacted:
+            session.output.warn(redacted_line(one))
         return
     merged = fetched.merged
     changes = [{"change": one.id, "actor": one.actor, "at": one.at, "message": one.message} for one in merged.changes]
     document = {"remote": remote, "ref": fetched.ref, "changes": changes, "withdrawn": fetched.withdrawn}
-    session.output.document(merged.outcome.as_json() | document | {"contested": merged.contested})
+    redacted = [{"change": one.change, "actor": one.actor, "fields": [*one.fields]} for one in fetched.redacted]
+    numbers = {"contested": merged.contested, "redacted": redacted}
+    session.output.document(merged.outcome.as_json() | document | numbers)

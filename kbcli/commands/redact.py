@@ -37,9 +37,9 @@ def run(
     """Take a leaked secret out of every store of this clone.
 
     It goes from journals, snapshots, caches and change files, in every branch. ID takes out the values of an
-    entity, SEQ those of a record, and PATTERN each text that contains it, in all records. Give a secret by
-    standard input: then it is not in the history of the shell. Nothing brings back what was taken out. Documents,
-    the history of git, other clones and backups are named, and not changed. Revoke the secret first.
+    entity, or of a change, SEQ those of a record, and PATTERN each text that contains it, in all records. Give a
+    secret by standard input: then it is not in the history of the shell. Nothing brings back what was taken out.
+    Documents, the history of git, other clones and backups are named, and not changed. Revoke the secret first.
     """
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
@@ -149,6 +149,9 @@ def _show_done(output: Output, done: RedactAnswer) -> None:
         for message in one.left:
             output.warn(escape_controls(f"{message}. The next write to {one.branch} removes it."))
     for path in done.change_files:
-        output.say(escape_controls(f"{path}: written without it. Commit it with the removal of the old file."))
+        staged = ", and staged with the removal of the old files. Commit that" if path in done.staged else ""
+        output.say(escape_controls(f"{path}: written without it{staged}."))
+    for sentence in done.failed:
+        output.error(escape_controls(sentence))
     for sentence in done.elsewhere:
         output.warn(escape_controls(sentence))

@@ -12,7 +12,7 @@ from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import is_or_are, pluralize, some_of
 
 if TYPE_CHECKING:
-    from kbcore.share.backup_ref import Fetched, Pushed
+    from kbcore.share.backup_ref import Fetched, Pushed, RedactedThere
     from kbcore.share.merging import Merged
     from kbcore.share.packing import Packed
     from kbcore.share.sharing import Shared
@@ -98,15 +98,35 @@ def packed_lines(packed: Packed, *, dry_run: bool, is_timed: bool) -> Iterator[s
 
 
 def pushed_lines(pushed: Pushed, remote: str, *, dry_run: bool) -> Iterator[str]:
-    """Yield how many changes a push added to a ref, or would, how many the ref has now, and what is private."""
-    if not pushed.added:
+    """Yield how many changes a push added to a ref and redacted there, or would, how many it has, what is private."""
+    if pushed.redacted:
+        did = "Would redact" if dry_run else "Redacted"
+        yield escape_controls(f"{did} {pluralize(len(pushed.redacted), 'change')} in {pushed.ref} of {remote}.")
+    elif not pushed.added:
         yield escape_controls(f"Nothing new: {_ref_has(pushed.ref, remote, pushed.total)}.")
-    elif dry_run:
+    if pushed.added and dry_run:
         yield escape_controls(f"Would push {pluralize(len(pushed.added), 'change')} to {pushed.ref} of {remote}.")
-    else:
+    elif pushed.added:
         said = f"Pushed {pluralize(len(pushed.added), 'change')}: {_ref_has(pushed.ref, remote, pushed.total)} now."
         yield escape_controls(said)
     yield from _private_lines(pushed.withheld)
+
+
+def history_line(pushed: Pushed, remote: str) -> str:
+    """Return what a push that redacted could not take out of a ref."""
+    return escape_controls(
+        f"{remote} lets no commit of {pushed.ref} be replaced, so earlier ones hold what was redacted: ask who runs it"
+        " to take the ref away, then push again."
+    )
+
+
+def redacted_line(one: RedactedThere) -> str:
+    """Return that a change is redacted elsewhere and not here, and what redacts it."""
+    words = ["kb", "redact", one.change, *(f"--field={field}" for field in one.fields)]
+    return escape_controls(
+        f"A change of {one.actor} is redacted in the ref and not here: `{shlex.join(words)}` shows where this clone has"
+        " it, and takes it out with --yes."
+    )
 
 
 def fetched_line(fetched: Fetched, remote: str) -> str:

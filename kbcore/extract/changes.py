@@ -37,6 +37,13 @@ def is_change_file(path: str) -> bool:
     return path.startswith(f"{FOLDER}/") and path.endswith(SUFFIX)
 
 
+def is_pack(path: str) -> bool:
+    """Tell whether the path is one that packs have."""
+    from kbcore.model.claims import change_file  # noqa: PLC0415 - most repositories have no such file
+
+    return is_change_file(path) and change_file.is_pack(path.removeprefix(f"{FOLDER}/"))
+
+
 def size_limit(path: str) -> SizeLimit:
     """Return how large a file that is read may be."""
     return SIZE if is_change_file(path) else DOCUMENT

@@ -234,6 +234,25 @@ def stage(repo: Repository, env: Mapping[str, str], paths: Collection[str]) -> N
         run_git(repo, env, words, asked=asked, timeout_s=_TIMEOUT_S, index=named_index(repo, env))
 
 
+def replace_staged(repo: Repository, env: Mapping[str, str], new: Mapping[str, bytes], gone: Collection[str]) -> None:
+    """Have the index hold these contents, and these paths no more, in one step, whatever the worktree has.
+
+    The index is that of ``staged_tree``. Raises: ``GitUnusable``.
+    """
+    names = {path: write_blob(repo, env, data) for path, data in new.items()}
+    listed = [b"100644 %b\t%b\0" % (name.encode(), os.fsencode(path)) for path, name in names.items()]
+    none = b"0" * max(map(len, names.values()), default=0)
+    listed += [b"0 %b\t%b\0" % (none, os.fsencode(path)) for path in sorted(gone)]
+    words = ["update-index", "-z", "--index-info"]
+    run_git(repo, env, words, asked=b"".join(listed), timeout_s=_TIMEOUT_S, index=named_index(repo, env))
+
+
+def write_blob(repo: Repository, env: Mapping[str, str], data: bytes) -> str:
+    """Have git keep a content as it is, and return its name. Raises: ``GitUnusable``."""
+    words = ["hash-object", "-w", "--no-filters", "--stdin"]
+    return run_git(repo, env, words, asked=data, timeout_s=_TIMEOUT_S).output.decode("ascii", "replace").strip()
+
+
 def not_checked_out(repo: Repository, env: Mapping[str, str], folder: str) -> set[str]:
     """Return the paths below a folder that the index has and that git is set to leave out of the worktree.
 

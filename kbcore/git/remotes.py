@@ -1,4 +1,4 @@
-"""Refs of a remote: the commits that they name, their objects, and a push that never forces.
+"""Refs of a remote: the commits that they name, their objects, and a push that replaces only what was read.
 
 How a remote is reached, and as whom, is what the user has configured for git. Nothing is written to the configuration
 of git, and no ref of this repository is made or moved.
@@ -59,15 +59,20 @@ def write_commit(
     """Write a commit of files, which no ref names, and return it. Raises: ``GitUnusable``."""
     listed = b""
     for path, data in files.items():
-        words = ["hash-object", "-w", "--no-filters", "--stdin"]
-        listed += b"100644 blob %b\t%b\0" % (_run(repo, env, words, data).encode(), os.fsencode(path))
+        listed += b"100644 blob %b\t%b\0" % (blobs.write_blob(repo, env, data).encode(), os.fsencode(path))
     tree = _run(repo, env, ["mktree", "-z"], listed)
     return _run(repo, {**env, **_IDENTITY}, ["commit-tree", tree, *(("-p", parent) if parent else ()), "-m", message])
 
 
-def push_commit(repo: Repository, env: Mapping[str, str], remote: str, ref: str, commit: str) -> None:
-    """Have a ref of a remote name a commit that comes after what it names. Raises: ``GitUnusable``."""
+def push_commit(
+    repo: Repository, env: Mapping[str, str], remote: str, ref: str, commit: str, *, instead_of: str = ""
+) -> None:
+    """Have a ref of a remote name a commit that comes after what it names, or one ``instead_of`` which it names still.
+
+    Raises: ``GitUnusable``.
+    """
     options = ["--no-verify", "--no-follow-tags", "--no-recurse-submodules", "--no-signed"]
+    options += [f"--force-with-lease={ref}:{instead_of}"] if instead_of else []
     words = ["push", "--quiet", *options, "--", remote, f"{commit}:{ref}"]
     _ask(repo, env, words, f"{remote} did not take the push to {ref}", _REFUSED)
 

@@ -19,7 +19,8 @@ from kbcore.model import canonical
 from kbcore.model.claims.change import Change
 from kbcore.model.claims.derived import may_be_change
 from kbcore.model.record import REDACTION, RedactedRecord, Redaction
-from kbcore.model.redaction import MARK, Place, Redactor, Target
+from kbcore.model.redaction.redactor import Place, Redactor
+from kbcore.model.redaction.target import MARK, Target
 from kbcore.model.state import State
 from kbcore.storage import files, quarantine, redacting, scan, snapshot
 from kbcore.storage.fs import Fs
@@ -112,7 +113,7 @@ class Survey:
         Raises: ``StorageFull``, ``ReadOnlyStore``, ``StorageError``; what reading the store raises.
         """
         of, first = self._of, self.first
-        own = self._own_changes() if is_shared else {}
+        own = self._own_changes() if is_shared else None
         redactor, changed, kept = Redactor(self._target, self.redactor, own), list[RedactedRecord](), hashlib.sha256()
         if not self._is_of_records:
             self._changed_bases(redactor)  # the new ids of what only they name
@@ -214,6 +215,13 @@ def changes_of(fs: Fs, directory: Path, of: Head, seq: int) -> frozenset[str]:
     index = ClaimIndex(":memory:")
     index.update(fs, directory, of)
     return frozenset(one.id for one in index.came_with([seq]).get(seq, ()))
+
+
+def has_change(fs: Fs, directory: Path, of: Head, change: str) -> bool:
+    """Tell whether a store has a change of this id."""
+    index = ClaimIndex(":memory:")
+    index.update(fs, directory, of)
+    return bool(index.bodies([change]))
 
 
 def seqs_of(fs: Fs, directory: Path, of: Head, changes: Collection[str]) -> frozenset[int]:

@@ -7,6 +7,7 @@ What was looked for is written nowhere. After a crash between two stores the sam
 from __future__ import annotations
 
 import contextlib
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,15 +17,17 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
-from kbcore.maintenance import redacted_store, redaction_elsewhere
+from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.redaction import Redactor, Target, names_of, pattern_of
+from kbcore.model.claims.change import ID_CHARS
+from kbcore.model.redaction.redactor import Redactor
+from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.witness_notes import seen_of
-from kbcore.store import branches
+from kbcore.store import backup_refs, branches
 from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
@@ -34,12 +37,15 @@ BEGUN: Final = "redacting.json"
 """Lies next to the stores while a redaction goes from one to the next; it does not say what is taken out."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What a person wants to take out: a pattern, the fields of an entity, or those of a record of one branch."""
+_CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
-    kind: Literal["pattern", "entity", "record"]
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a person wants to take out: a pattern, or fields of an entity, of a record of one branch, or of a change."""
+
+    kind: Literal["pattern", "entity", "record", "change"]
     text: str = ""
-    """The pattern, or the id."""
+    """The pattern, or the id of the entity or the change."""
     is_regex: bool = False
     seq: int = 0
     fields: tuple[str, ...] = ()
@@ -48,7 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
         """Return what is wanted, without the pattern."""
         if self.kind == "pattern":
             return "a pattern"
-        return f"the values of {self.text if self.kind == 'entity' else f'record {self.seq}'}"
+        named = {"entity": self.text, "record": f"record {self.seq}", "change": f"the change {self.text}"}
+        return f"the values of {named[self.kind]}"
 
 
 class FoundRecord(msgspec.Struct, frozen=True):
@@ -110,13 +117,17 @@ class RedactAnswer(msgspec.Struct, frozen=True):
 
     stores: tuple[RedactedStore, ...]
     change_files: tuple[str, ...]
-    """The change files that were written, under their new names."""
+    """The packs that were written in the place of change files."""
+    staged: tuple[str, ...]
+    """Those of them that are in the index of their worktree, and the old files are not any more."""
+    failed: tuple[str, ...]
+    """What was not done about change files, a sentence each."""
     elsewhere: tuple[str, ...]
 
     @property
     def is_whole(self) -> bool:
         """True when nothing that KB can change was left."""
-        return not any(one.error or one.left for one in self.stores)
+        return not self.failed and not any(one.error or one.left for one in self.stores)
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -136,9 +147,9 @@ class _Wanted(msgspec.Struct, frozen=True):
     wanted: Wanted
     record: tuple[str, int, str, str] | None = None
     changes: frozenset[str] = frozenset()
-    """The ids of the changes that came with the record."""
+    """The ids of the changes that came with the record, or of the one that is wanted."""
     names: frozenset[str] = frozenset()
-    """The ids that the entity has or had in any store: change files name it by each of them."""
+    """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
 
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
@@ -147,8 +158,7 @@ class _Wanted(msgspec.Struct, frozen=True):
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
         if wanted.kind == "entity":
-            names = redacted_store.names_in(fs, directory, of)
-            return Target(ids=names_of([wanted.text], names.former), fields=fields)
+            return Target(ids=self.names, fields=fields)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
         if is_there or not self.changes:
             seqs = frozenset([wanted.seq] if is_there else [])
@@ -187,7 +197,7 @@ def _name_of(fs: Fs, directory: Path, of: Head, seq: int) -> tuple[str, int, str
 def meant(
     workspace: Workspace, branch: str, text: str, *, is_pattern: bool, is_regex: bool, fields: Iterable[str] = ()
 ) -> Wanted:
-    """Return what a person means: the number of a record, the id of an entity that was ever in a branch, or a pattern.
+    """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
 
     Raises: what reading the store of the branch raises.
     """
@@ -196,8 +206,13 @@ def meant(
     if text.isascii() and text.isdecimal():
         return Wanted("record", seq=int(text), fields=tuple(fields))
     fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
-    names = redacted_store.names_in(fs, directory, head.read(fs, directory))
-    return Wanted("entity" if text in names.entities else "pattern", text, fields=tuple(fields))
+    of = head.read(fs, directory)
+    kind: Literal["entity", "change", "pattern"] = "pattern"
+    if text in redacted_store.names_in(fs, directory, of).entities:
+        kind = "entity"
+    elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
+        kind = "change"
+    return Wanted(kind, text, fields=tuple(fields))
 
 
 @interrupting.maintenance()
@@ -220,11 +235,11 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
         sources |= _documents(redactor, wanted)
         if one is not None:
             found.append(one)
-    shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files(), dry_run=True)
+    shared = redacted_files.find_change_files(workspace, asked.target_in_files())
     outside = redaction_elsewhere.places(
         workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths)
     )
-    return Preview(tuple(found), shared.paths, (*shared.left, *outside))
+    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *outside))
 
 
 @interrupting.maintenance()
@@ -249,14 +264,14 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 continue
             if one is not None:
                 done.append(one)
-        shared = redaction_elsewhere.redact_change_files(workspace, asked.target_in_files())
+        shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
         left = _forget_caches(workspace)
-        if not any(one.error for one in done):
+        if not shared.failed and not any(one.error for one in done):
             files.remove_quietly(fs, begun)
-    if not done and not shared.paths:
+    if not done and not shared.paths and not shared.failed:
         raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
-    return RedactAnswer(tuple(done), shared.paths, (*left, *shared.left, *outside))
+    return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, (*left, *shared.left, *outside))
 
 
 SPLIT: Final = (
@@ -280,6 +295,8 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
         return _Wanted(wanted)
     if wanted.kind == "entity":
         return _Wanted(wanted, names=_names_anywhere(workspace, wanted.text))
+    if wanted.kind == "change":
+        return _Wanted(wanted, changes=frozenset([wanted.text]))
     directory = workspace.folders.directory_of(branch)
     of = head.read(workspace.machine.fs, directory)
     named = _name_of(workspace.machine.fs, directory, of, wanted.seq)
@@ -293,12 +310,13 @@ def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
 
 def _names_anywhere(workspace: Workspace, id_: str) -> frozenset[str]:
     """Return the ids that an entity has or had in any store that can be read."""
-    fs, found = workspace.machine.fs, {id_}
+    fs, former = workspace.machine.fs, dict[str, set[str]]()
     for store in _stores(workspace):
         with contextlib.suppress(KBError):  # it is named when its turn comes
             names = redacted_store.names_in(fs, store.directory, head.read(fs, store.directory))
-            found |= names_of([id_], names.former)
-    return frozenset(found)
+            for key, olds in names.former.items():
+                former.setdefault(key, set()).update(olds)
+    return names_of([id_], former)
 
 
 def _stores(workspace: Workspace) -> list[_Store]:
@@ -347,7 +365,7 @@ def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
-    is_shared = redaction_elsewhere.has_change_files(workspace)
+    is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
     for store in _stores(workspace):
         try:
             found = _survey(

@@ -1,7 +1,8 @@
 """The backup of a branch in a git remote: the ref ``refs/kb/BRANCH``, what it holds, and how it is pushed and fetched.
 
 The ref names a commit with packs of all changes that were pushed, and a list of those that were withdrawn since. A push
-adds to what is there, as a commit after it, so nothing that the remote has is ever dropped. No answer needs the ref.
+adds to what is there, so no change that the remote has is ever dropped: as a commit after what is there, or, where a
+value was redacted, as one in its place, so that the ref has no history with the value. No answer needs the ref.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ from kbcore.git import blobs, remotes
 from kbcore.git.files import encode_name
 from kbcore.ids import is_detached_name
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import ID_CHARS, Change, union
+from kbcore.model.claims.change import ID_CHARS, Change, fields_redacted, union
 from kbcore.model.record import MERGE
 from kbcore.model.state import Stamp
 from kbcore.remedies import kb
 from kbcore.share.merging import Merged, known_changes, take_over
 from kbcore.share.sharing import for_review
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
+from kbcore.store import backup_refs
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
@@ -55,7 +57,9 @@ class RefContent(msgspec.Struct, frozen=True):
 class Pushed(msgspec.Struct, frozen=True):
     """The result of a push: the ids of the changes that the ref had not, how many it has now, and its commit.
 
-    ``withheld`` are the changes that are not shared, and so not pushed.
+    ``withheld`` are the changes that are not shared, and so not pushed. ``redacted`` are those that the ref had whole,
+    or with a value before a claim that this clone does not have. With ``keeps_history`` earlier commits of the ref have
+    these still, since the remote lets no commit be replaced.
     """
 
     ref: str
@@ -63,21 +67,36 @@ class Pushed(msgspec.Struct, frozen=True):
     added: tuple[str, ...]
     total: int
     withheld: tuple[Unshared, ...]
+    redacted: tuple[str, ...] = ()
+    keeps_history: bool = False
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """The result of a fetch: what was taken over, how many changes the ref has, and how many of them were withdrawn."""
+    """The result of a fetch: what was taken over, how many changes the ref has, and how many of them were withdrawn.
+
+    ``redacted`` are changes that are whole in this store and redacted in the ref.
+    """
 
     ref: str
     merged: Merged
     total: int
     withdrawn: int
+    redacted: tuple[RedactedThere, ...] = ()
+
+
+class RedactedThere(msgspec.Struct, frozen=True):
+    """A change of which others have redacted fields, none named where they have redacted its message as well."""
+
+    change: str
+    actor: str
+    fields: tuple[str, ...]
 
 
 def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = False) -> Pushed:
     """Add the changes of a branch that may be shared and are in no committed file to its ref in a remote.
 
-    What the remote has is read back after the push. With ``dry_run`` nothing is pushed.
+    What was redacted here, also of a change that a file holds by now, is redacted there. What the remote has is read
+    back after the push. With ``dry_run`` nothing is pushed.
 
     Raises: ``InvalidQuery`` for a detached HEAD and what is no remote; ``UnknownBranch`` for a branch without a store;
     ``BackupDamaged`` for a ref that KB cannot read; ``GitUnusable``; as ``find_unshared``.
@@ -91,29 +110,45 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
     withheld = tuple(one for one in found if one.withheld)
     repo, env = workspace.repo, workspace.machine.env
     first: RefContent | None = None
+    replaces = True
+    if not dry_run:
+        backup_refs.note(workspace, remote, branch, ref)
     for _ in range(_ATTEMPTS):
         there = read_ref(workspace, remote, ref)
         first = first or there
-        changes = union([*there.changes.values(), *ours])
+        known = _recorded(workspace, branch, there.changes)
+        changes = union([*there.changes.values(), *known.values(), *ours])
+        redacted = tuple(key for key, one in first.changes.items() if one != changes[key])
+        is_news = any(one != changes[key] for key, one in there.changes.items())
         files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
         if files == there.files or dry_run:
             added = tuple(key for key in changes if key not in first.changes)
-            return Pushed(ref, there.commit, added, len(changes), withheld)
+            keeps_history = bool(redacted) and not replaces
+            return Pushed(ref, there.commit, added, len(changes), withheld, redacted, keeps_history)
         message = f"{pluralize(len(changes), 'change')} of {branch}"
-        commit = remotes.write_commit(repo, env, files, there.commit, message)
+        instead_of = (there.commit or "") if is_news and replaces else ""
+        commit = remotes.write_commit(repo, env, files, None if instead_of else there.commit, message)
         try:
-            remotes.push_commit(repo, env, remote, ref, commit)
+            remotes.push_commit(repo, env, remote, ref, commit, instead_of=instead_of)
         except GitUnusable:
-            if remotes.commit_of_ref(repo, env, remote, ref) == there.commit:
-                raise  # nobody else has pushed: the remote refuses
+            if remotes.commit_of_ref(repo, env, remote, ref) == there.commit:  # nobody else has pushed: it refuses
+                if not instead_of:
+                    raise
+                replaces = False
     message = f"{ref} of {remote} was changed at each of {_ATTEMPTS} attempts to push."
     raise GitUnusable(message, hint="Try again. What the remote has is whole.")
+
+
+def _recorded(workspace: Workspace, branch: str, ids: Iterable[str]) -> dict[str, Change]:
+    """Return those of these changes that a branch has, present or not. Raises: what reading the journal raises."""
+    return workspace.changes(branch).read(lambda index, _: index.bodies(ids))
 
 
 def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry_run: bool = False) -> Fetched:
     """Take the changes of the ref of a branch over that the store never had, as one record.
 
-    A change that is withdrawn, here or where it was pushed, stays so.
+    A change that is withdrawn, here or where it was pushed, stays so. One that is redacted there and whole here is only
+    named: a person decides to take it out of the records.
 
     Raises: ``NotFound`` where the remote has no such ref; ``BackupDamaged``, ``InvalidQuery`` and ``GitUnusable`` as
     ``push``; as ``BranchStore.commit``.
@@ -134,7 +169,12 @@ def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry
     digest = hashlib.sha256(there.commit.encode()).hexdigest()
     author = msgspec.structs.replace(author, source=MERGE)
     merged = take_over(workspace, branch, author, missing, digest=digest, message=f"fetch {ref}", dry_run=dry_run)
-    return Fetched(ref, merged, len(there.changes), len(there.withdrawn & there.changes.keys()))
+    if not dry_run:
+        backup_refs.note(workspace, remote, branch, ref)
+    mine = store.claims().bodies(there.changes)
+    found = [(one, fields_redacted(one, there.changes[key])) for key, one in mine.items()]
+    redacted = tuple(RedactedThere(one.id, one.actor, fields) for one, fields in found if fields is not None)
+    return Fetched(ref, merged, len(there.changes), len(there.withdrawn & there.changes.keys()), redacted)
 
 
 def ref_of(branch: str) -> str:

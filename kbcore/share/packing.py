@@ -15,14 +15,14 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery, StorageError
-from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.extract.changes import FOLDER, is_change_file, is_pack
 from kbcore.git import blobs
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
-from kbcore.share.sharing import beside, locked, write_beside, write_file
-from kbcore.share.unshared import change_paths, changes_in, content_of, is_pack
+from kbcore.share.unshared import change_paths, changes_in, content_of
 from kbcore.storage.replacing import remove_files
+from kbcore.store.change_files import beside, locked, write_beside, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
@@ -184,9 +184,9 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 def _carry_out(workspace: Workspace, plan: _Plan) -> None:
     repo, env = workspace.repo, workspace.machine.env
     for path, data in plan.packs.items():
-        write_file(workspace, path, data)
+        write_file(repo.worktree, path, data)
     others = beside(plan.removed) if plan.removed else []
-    write_beside(workspace, others)
+    write_beside(repo.worktree, others)
     blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)

@@ -12,7 +12,7 @@ import msgspec
 
 from kbcore import ids
 from kbcore.errors import IntegrityViolation, InvalidQuery, NotFound
-from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified
+from kbcore.model.claims.change import DOCUMENT, Change, Rename, identified, salt_of
 from kbcore.model.claims.edits import rename
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.state import Stamp
@@ -28,7 +28,6 @@ from kbcore.view.view import View
 MARK: Final = "@"
 """Between an id and the beginning of the change that created what is meant: ``REQ-7@3fa9c1d2``."""
 _SHOWN_CHARS: Final = 8
-_SALT_CHARS: Final = 16
 _SEVERAL: Final = 2
 
 
@@ -60,7 +59,7 @@ def separate(
 
     def find(view: View, stamp: Stamp) -> list[Change]:
         claim = _claim(view, store.claims(), what)
-        salt = hashlib.sha256(f"kb-salt:{view.basis.sum}:{what.message}".encode()).hexdigest()[:_SALT_CHARS]
+        salt = salt_of(view.basis.sum, what.message)
         change = Change("", stamp.at, author.actor, author.tool, (claim,), message, salt, session=author.session)
         return [identified(change)]
 

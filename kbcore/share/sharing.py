@@ -7,15 +7,13 @@ next call writes nothing twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import Final
 
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidQuery, StorageError
+from kbcore.errors import InvalidQuery
 from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
 from kbcore.git.commands import run_git
@@ -33,21 +31,10 @@ from kbcore.share.unshared import (
     new_files,
     without_earlier_values,
 )
-from kbcore.storage import files as storage_files
-from kbcore.storage.lock import held
-from kbcore.storage.replacing import create_file, remove_leftovers_in
-from kbcore.store.kb_folder import KB
+from kbcore.store.change_files import beside, locked, write_beside, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import HeldChange
-
-ATTRIBUTES: Final = f"{KB}/.gitattributes"
-ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
-"""Line endings stay, and no filter changes a file or keeps its content elsewhere."""
-_LOCK: Final = "share.lock"
-_COMMAND: Final = "kb share"
-_KEEP: Final = ".keep"
-"""Beside the change files of a month, so that git takes no deleted month for a moved one."""
 
 
 class Shared(msgspec.Struct, frozen=True):
@@ -97,29 +84,12 @@ def share(
         staged = [*files, *sorted({one.file for one in before})]
         if staged and not dry_run:
             for path, (content, _) in files.items():
-                write_file(workspace, path, content)
+                write_file(workspace.repo.worktree, path, content)
             others = beside(staged)
-            write_beside(workspace, others)
+            write_beside(workspace.repo.worktree, others)
             blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))
-
-
-@contextlib.contextmanager
-def locked(workspace: Workspace) -> Iterator[None]:
-    """Let one process of this repository write change files at a time, and remove what a killed one left.
-
-    Raises: ``LockTimeout``; ``StorageError``.
-    """
-    machine, folder = workspace.machine, workspace.folders.cache_dir
-    for one in (folder.parent, folder):
-        storage_files.make_directory(machine.fs, one)
-    with held(machine.fs, machine.clock, folder / _LOCK, wait_s=workspace.config.lock_wait_s, command=_COMMAND):
-        try:
-            remove_leftovers_in(workspace.repo.worktree / FOLDER)
-        except OSError as error:
-            raise StorageError(f"{FOLDER} cannot be read: {error.strerror}.") from error
-        yield
 
 
 def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> list[Change]:
@@ -225,44 +195,3 @@ def _for_review(change: Change, shown: Collection[str]) -> Change:
 def _after(claim: Claim) -> tuple[str, ...]:
     """Return the changes whose claims on the same field the writer saw, the nearest first."""
     return tuple(getattr(claim, "after", ()))
-
-
-def write_file(workspace: Workspace, path: str, content: bytes) -> None:
-    """Write a change file, unless it is there. Raises: ``StorageError``."""
-    place = workspace.repo.worktree / path
-    _refuse_link(workspace, place)
-    try:
-        create_file(place, content)
-    except FileExistsError:
-        return  # its name has a digest of its content: another process has written the same
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-def beside(files: Iterable[str]) -> list[str]:
-    """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
-    folders = {path.rpartition("/")[0] for path in files} - {FOLDER}  # that has the packs, and never goes
-    return [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
-
-
-def write_beside(workspace: Workspace, paths: Iterable[str]) -> None:
-    """Write the attributes and the empty file of each month, where they are not there."""
-    for path in paths:
-        text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""
-        try:
-            create_file(workspace.repo.worktree / path, text.encode())
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
-
-
-def _refuse_link(workspace: Workspace, place: Path) -> None:
-    """Refuse a folder that a link leads to. Raises: ``StorageError``."""
-    root = workspace.repo.worktree
-    for folder in place.relative_to(root).parents:
-        if (root / folder).is_symlink():
-            raise StorageError(
-                f"{folder} is a link, and change files are written into the folder itself.",
-                hint="Replace the link with the folder.",
-            )

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.config.settings import DEFAULT, ShareSettings
-from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE, change_secrets
+from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE, change_secrets, is_pack
 from kbcore.git import blobs
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
@@ -146,11 +146,6 @@ def change_paths(workspace: Workspace) -> set[str]:
     """Return the paths of the change files of the worktree."""
     wants = change_files_wanted()
     return {path for path, *_ in scan.candidates(scan.walk_of(workspace.repo.worktree, wants), wants)}
-
-
-def is_pack(path: str) -> bool:
-    """Tell whether a change file is a pack, by its path."""
-    return change_file.is_pack(path.removeprefix(f"{FOLDER}/"))
 
 
 def content_of(workspace: Workspace, path: str) -> bytes:

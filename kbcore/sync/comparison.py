@@ -113,6 +113,11 @@ def _planned(
     paths = [*(reading.path for reading in readings), *gone]
 
     def plan(state: State) -> Difference:
+        found = of_state(state)
+        more = shared.warnings if shared else ()
+        return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
+
+    def of_state(state: State) -> Difference:
         past = msgspec.structs.replace(_past(view, state, stated, former, paths), begun=begun)
         return difference(
             readings,

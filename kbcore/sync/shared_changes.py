@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kbcore.model.claims.change import DOCUMENT, Change, union
+from kbcore.model.claims.change import DOCUMENT, Change, fields_redacted, union
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
 from kbcore.model.claims.subjects import Subjects
@@ -31,11 +31,13 @@ from kbcore.model.record import (
 )
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
+from kbcore.remedies import kb
 from kbcore.rules.stale_edges import MARKDOWN, confirmed_content, text_hash_of
 from kbcore.view.claim_index import ClaimIndex, Origin
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
+_SHOWN: Final = 10
 _DELETED: Final = contested_note(DELETED)
 _ID: Final = contested_note(ID)
 
@@ -107,9 +109,23 @@ class SharedChanges:
             for change in changes:
                 self._files.setdefault(change.id, set()).add(path)
         self._now = self._difference()
-        moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without}
+        redacted = {op.id for op in self._noted if isinstance(op, TakeChange) and self._bodies[op.id].is_redacted}
+        moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
+        self._is_again = bool(redacted)
+        """The state may show what is left of texts in the place of redacted values: then it is written again."""
         self.subjects = index.concerned([self._bodies[one] for one in moved])
         """The elements that are concerned, by all ids that changes know them by."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a sentence on each of some changes that came redacted and that earlier records have whole."""
+        taken = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
+        found = [(one, fields_redacted(self._recorded[one.id], one)) for one in taken if one.id in self._recorded]
+        return tuple(
+            f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
+            f" out: {kb('redact', one.id, *(f'--field={field}' for field in fields))} shows where."
+            for one, fields in [(one, fields) for one, fields in found if fields is not None][:_SHOWN]
+        )
 
     @property
     def reads(self) -> ReadSet:
@@ -180,11 +196,11 @@ class SharedChanges:
         written = _Written(after, self._origins(now))
         ops: list[Operation] = [*self._noted]
         for key in sorted(was.entities.keys() | now.entities.keys()):
-            if key in subjects.entities and was.entities.get(key) != now.entities.get(key):
+            if key in subjects.entities and (self._is_again or was.entities.get(key) != now.entities.get(key)):
                 ops += written.entity(key, was.entities.get(key), now.entities.get(key))
         gone: list[Operation] = []
         for key in sorted(was.edges.keys() | now.edges.keys()):
-            if was.edges.get(key) != now.edges.get(key):
+            if self._is_again or was.edges.get(key) != now.edges.get(key):
                 (ops if key in now.edges and now.edges[key].additions else gone).extend(
                     written.edge(key, was.edges.get(key), now.edges.get(key))
                 )
@@ -321,7 +337,7 @@ class _Written:
         )
         if node is None:
             if "type" not in wanted:
-                return []  # its type was redacted, or its claim waits
+                return []  # the claim of its type waits
             return [PutNode(key, 0, {**wanted, **self._made(now)})]
         changed = {
             name: value

@@ -202,7 +202,7 @@ def test_changes_that_a_merge_took_over_lose_it_too(kb, synced):
     assert kb("merge", "topic").status == 0
     for branch in ("main", "topic"):
         assert kb("verify", "--branch", branch).status == 0
-    assert kb("show", "REQ-7").out.startswith("REQ-7\n  Use [redacted]\n")
+    assert kb("show", "REQ-7").out.startswith("REQ-7\n  [redacted]\n")  # a change loses a value as a whole
     assert left(synced) == []
 
 

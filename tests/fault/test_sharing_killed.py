@@ -1,4 +1,4 @@
-"""F1: SIGKILL between the steps of what shares, packs, backs up and takes changes: nothing is lost, or there twice."""
+"""F1: SIGKILL between the steps of what shares, packs, redacts, pushes and fetches: nothing is lost, or there twice."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ import pytest
 from kbcore.share.backup_ref import fetch, push, read_ref
 from tests.fault.conftest import Tally
 from tests.share.conftest import FILES
+from tests.support.disk.secrets import files_with
 from tests.support.effort.scale import spread, tries
 from tests.support.processes.cli import environment
 from tests.support.repository.clones import Clone, clone_of, hold, upstream
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import run_git
 
 KILLED = """
 import os, signal, sys
@@ -41,6 +44,7 @@ finally:
 """
 """A command that is killed before it opens, names or removes one more than so many files, or starts git once more."""
 _MANY = 100_000
+SECRET = "hunter2-Pa55word"
 
 
 def killed(root: Path, steps: int, command: str) -> tuple[bool, int]:
@@ -196,3 +200,33 @@ def test_a_kill_while_the_backup_is_pushed_or_fetched_loses_nothing_and_can_be_r
             assert own >= found.changes.keys() if command == "fetch" else found.changes.keys() >= own
         except AssertionError as error:
             tally.violated((command, point), error)
+
+
+@pytest.mark.fault("F1")
+def test_a_kill_while_change_files_are_redacted_leaves_no_change_in_no_file_and_the_next_call_finishes(
+    scene: tuple[Clone, Clone], tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the index has each change at any moment, in a whole file or in a redacted one."""
+    model, _ = scene
+    model.add("FACT-1", title=f"Use {SECRET}")
+    model.commit()
+    model.pack()
+    model.commit()
+    model.add("FACT-1", title=f"Use {SECRET} again")
+    model.commit()
+    model.add("FACT-2", owner=SECRET)
+    ids = {change.id for changes in model.committed().values() for change in changes}
+    for point, clone, _ in scenes_of(model, tally, monkeypatch, f"redact {SECRET} --yes"):
+        try:
+            clone.git("commit", "--quiet", "--allow-empty", "-m", "what is staged")
+            assert {change.id for changes in clone.committed().values() for change in changes} == ids
+            clone.redact(SECRET)
+            assert not files_with(SECRET, stores_at(clone.root), caches_at(clone.root), clone.root / ".kb")
+            clone.git("commit", "--quiet", "--allow-empty", "-m", "redacted")
+            assert not clone.git("status", "--porcelain")
+            assert run_git(clone.root, "grep", "--cached", "--quiet", SECRET).returncode == 1
+            hold(clone)
+            assert {change.id for changes in clone.committed().values() for change in changes} == ids
+            assert clone.titles()["FACT-1"] == "[redacted]"
+        except AssertionError as error:
+            tally.violated(("redact", point), error)

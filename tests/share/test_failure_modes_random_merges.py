@@ -1,6 +1,6 @@
 """Failure mode of sharing: clones that write through KB alone, pack and merge at random never have a conflict of text.
 
-In every other history files are packed.
+In every other history files are packed, and in one of three values are redacted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ ACTORS = ("ann", "bob", "eve")
 IDS = [f"FACT-{number}" for number in range(5)]
 TAGS = ("red", "blue", "green")
 MERGES = 30
+SECRETS = ("(New|Title) [23]", "green")
+"""What the clones of a history redact: git has a conflict where two take different texts out of one pack."""
 
 
 def write(clone: Clone, chance: random.Random) -> None:
@@ -76,6 +78,9 @@ def test_random_merges_never_conflict_as_text_and_agree(clone: Callable[..., Clo
         one.commit()
         if seed % 2 and chance.random() < 0.3:
             pack(one, chance)
+        if seed % 3 == 0 and chance.random() < 0.2:
+            one.redact(SECRETS[seed % 2])
+            one.commit()
         merge(one, other)
         if number % 10 == 0 or SCALE != "slice":
             hold(one)

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.extract.changes import is_change_file, is_pack
 from kbcore.model.claims.change import Change
-from kbcore.model.claims.change_file import is_pack
 from kbcore.model.claims.fold import ABSENT, fold
 from kbcore.model.graph import CONTESTED, Link, Node, nested
 from kbcore.model.record import SYNC
@@ -141,7 +140,7 @@ def packed_and_deleted(
         packed = {
             change.id: path
             for path, changes in sorted(one.items())
-            if path not in earlier and is_pack(path.removeprefix(f"{FOLDER}/"))
+            if path not in earlier and is_pack(path)
             for change in changes
         }
         left = {change.id for changes in other.values() for change in changes}

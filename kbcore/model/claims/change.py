@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from kbcore.model.graph import CLIENT
+from kbcore.model.graph import CLIENT, CORE_FIELDS
 
 FORMAT: Final = 1
 """The form of what the id of a change is taken of. Another form gets another number."""
@@ -27,6 +27,8 @@ ID_CHARS: Final = 32
 MAX_SEEN: Final = 64
 """Claims that one claim names, the nearest first. One more than these that are missing leave a conflict."""
 
+_SALT_CHARS: Final = 16
+
 SELF: Final = "@"
 """The creation of an entity that the change itself creates: its own id cannot be part of what the id is taken of."""
 
@@ -36,6 +38,12 @@ DOCUMENT: Final = CLIENT
 CONFIRMED: Final = "confirmed"
 """The set of an edge whose members say what its target was each time that somebody confirmed it
 (``stale_edges.confirmed_content``)."""
+
+REDACTED: Final = "[redacted]"
+"""Shown in the place of a value that was taken out."""
+
+NO_TEXT: Final = frozenset({"confidence", *(name for name, kind in CORE_FIELDS.items() if kind == "time")})
+"""The fields that hold no text, and so no secret."""
 
 _OF_DOCUMENT: Final = (DOCUMENT,)
 
@@ -187,6 +195,11 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     message_hash: str = ""
     session: str = ""
 
+    @property
+    def is_redacted(self) -> bool:
+        """Tell whether the value of a claim was taken away."""
+        return any(map(is_redacted, self.claims))
+
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -213,6 +226,30 @@ def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = (
     return msgspec.structs.replace(change, claims=kept)
 
 
+def is_redacted(claim: Claim) -> TypeGuard[SetField | AddMember | RemoveMember]:
+    """Tell whether the value of a claim was taken away."""
+    return isinstance(claim, _VALUED) and claim.is_redacted
+
+
+def fields_redacted(mine: Change, other: Change) -> tuple[str, ...] | None:
+    """Return the fields that another copy of a change has redacted and this one has not, None where there is nothing.
+
+    None of them is named where its message is redacted as well: then all of the change is to go.
+    """
+    pairs = zip(mine.claims, other.claims, strict=True)
+    fields = {theirs.field for one, theirs in pairs if is_redacted(theirs) and not is_redacted(one)}
+    if other.message_hash and not mine.message_hash:
+        return ()
+    return tuple(sorted(fields)) or None
+
+
+def redacted_value(field: str) -> Any:
+    """Return what a field shows in the place of a value that was taken out; ``UNSET`` where it can show no text."""
+    if field in NO_TEXT:
+        return msgspec.UNSET
+    return [REDACTED] if CORE_FIELDS.get(field) == "list" else REDACTED
+
+
 def union(copies: Iterable[Change]) -> dict[str, Change]:
     """Return each change once, by id. Of several copies of one, what any of them redacted is redacted."""
     found: dict[str, Change] = {}
@@ -220,6 +257,14 @@ def union(copies: Iterable[Change]) -> dict[str, Change]:
         other = found.get(one.id)
         found[one.id] = one if other is None else _joined(other, one)
     return found
+
+
+def salt_of(chain: str, name: object) -> str:
+    """Return the salt of a value of a change: ``chain`` is a hash that nobody has without the journal.
+
+    ``name`` is another one for each value of the change.
+    """
+    return hashlib.sha256(f"kb-salt:{chain}:{name}".encode()).hexdigest()[:_SALT_CHARS]
 
 
 def creation_of(change_id: str, entity_id: str) -> str:
@@ -281,7 +326,7 @@ def _joined(one: Change, other: Change) -> Change:
 
 
 def _joined_claim(one: Claim, other: Claim) -> Claim:
-    kept = other if isinstance(other, _VALUED) and other.is_redacted else one
+    kept = other if is_redacted(other) else one
     if isinstance(kept, (*_VALUED, UnsetField)):
         values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
         if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):

@@ -83,6 +83,9 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     claims: tuple[Claim, ...] | None = None
 
 
+_MEMBERS: Final = ("at", "actor", "tool", "session", "message", "salt", "message_hash")
+
+
 class ReadChanges(NamedTuple):
     """The changes of a file; or none, and why the whole file is refused."""
 
@@ -184,34 +187,19 @@ def _order(change: Change) -> tuple[str, str]:
     return change.at, change.id
 
 
+def _members_of(one: Change | _Header | _Packed) -> dict[str, str]:
+    """Return what a change and its lines have in common."""
+    return {name: getattr(one, name) for name in _MEMBERS}
+
+
 def _pack_line(change: Change) -> bytes:
-    packed = _Packed(
-        pack=FORMAT,
-        at=change.at,
-        actor=change.actor,
-        tool=change.tool,
-        session=change.session,
-        message=change.message,
-        salt=change.salt,
-        message_hash=change.message_hash,
-        claims=change.claims,
-    )
+    packed = _Packed(pack=FORMAT, claims=change.claims, **_members_of(change))
     return b'{"change":"%b",%b\n' % (change.id.encode(), _encode(packed)[1:])
 
 
 def _lines(change: Change) -> Iterator[bytes]:
     begin = b'{"change":"%b",' % change.id.encode()
-    header = _Header(
-        kb=FORMAT,
-        at=change.at,
-        actor=change.actor,
-        tool=change.tool,
-        session=change.session,
-        message=change.message,
-        salt=change.salt,
-        message_hash=change.message_hash,
-        claims=len(change.claims),
-    )
+    header = _Header(kb=FORMAT, claims=len(change.claims), **_members_of(change))
     for part in (header, *change.claims):
         yield begin + _encode(part)[1:]
 
@@ -281,17 +269,7 @@ def _changes(lines: Sequence[str]) -> Iterator[Change]:
                     number + 1, "not_canonical", "the line is of another change than the lines before it"
                 )
             claims.append(_claim(rest, number + 1))
-        change = Change(
-            key,
-            header.at,
-            header.actor,
-            header.tool,
-            tuple(claims),
-            header.message,
-            header.salt,
-            header.message_hash,
-            header.session,
-        )
+        change = Change(id=key, claims=tuple(claims), **_members_of(header))
         _check_id(change, at + 1)
         yield change
         at += 1 + header.claims
@@ -307,17 +285,7 @@ def _packed_changes(lines: Sequence[str]) -> Iterator[Change]:
             packed = _decode_packed(text)
         except (msgspec.DecodeError, RecursionError) as error:
             _refuse_json(at + 1, error)
-        change = Change(
-            key,
-            packed.at,
-            packed.actor,
-            packed.tool,
-            packed.claims or (),
-            packed.message,
-            packed.salt,
-            packed.message_hash,
-            packed.session,
-        )
+        change = Change(id=key, claims=packed.claims or (), **_members_of(packed))
         _check_id(change, at + 1)
         if last and (_order(last) >= _order(change) or last.at[:_MONTH_CHARS] != change.at[:_MONTH_CHARS]):
             message = "the change is not of the month of the one before it, or not after it"

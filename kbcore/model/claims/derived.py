@@ -7,7 +7,6 @@ ids, in every copy.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -34,6 +33,7 @@ from kbcore.model.claims.change import (
     SetField,
     UnsetField,
     identified,
+    salt_of,
     value_key,
 )
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Edge, Entity, Field, FoldedClaims
@@ -57,7 +57,6 @@ SETS: Final = frozenset({"tags"})
 """The fields of which each member is claimed by itself."""
 
 _NO_CHANGE: Final = frozenset({SYNC, MERGE, REPAIR, EPOCH})
-_SALT_CHARS: Final = 16
 _NO_FIELD: Final = frozenset({FORMER_IDS, "source"})
 """What is not claimed, beside what is contested: former ids follow from renames, the source is the change."""
 
@@ -172,7 +171,7 @@ class _Claims:
 
     def salt(self, name: object) -> str:
         """Return the salt of a value of this record."""
-        return hashlib.sha256(f"kb-salt:{self._chain}:{name}".encode()).hexdigest()[:_SALT_CHARS]
+        return salt_of(self._chain, name)
 
     def put(self, op: PutNode) -> None:
         """Claim what an operation sets and removes of an entity."""

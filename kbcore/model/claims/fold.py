@@ -18,6 +18,7 @@ from kbcore.ids import link_id
 from kbcore.model.claims.change import (
     DOCUMENT,
     MAX_SEEN,
+    REDACTED,
     SELF,
     AddMember,
     Change,
@@ -36,6 +37,7 @@ from kbcore.model.claims.change import (
     claim_name,
     creation_of,
     named_by,
+    redacted_value,
     union,
     value_key,
 )
@@ -255,8 +257,9 @@ def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> 
                 continue  # what a deletion did not see of an entity are changes of it
             case SetField() | UnsetField():
                 claimed.fields[claim.field][change] = (_value_of(claim), claim.after)
-            case AddMember() if not claim.is_redacted:
-                claimed.members[claim_name(change, at)] = (claim.field, claim.now)
+            case AddMember():
+                member = REDACTED if claim.is_redacted else claim.now
+                claimed.members[claim_name(change, at)] = (claim.field, member)
             case RemoveMember():
                 claimed.removed.update(claim.removes)
             case Rename():
@@ -267,7 +270,9 @@ def _note(creations: Iterable[_Claimed], change: str, at: int, claim: Claim) -> 
 
 
 def _value_of(claim: SetField | UnsetField) -> Any:
-    return claim.now if isinstance(claim, SetField) and not claim.is_redacted else ABSENT
+    if isinstance(claim, UnsetField):
+        return ABSENT
+    return redacted_value(claim.field) if claim.is_redacted else claim.now
 
 
 def _meant(change: str, ref: EntityRef, present: Collection[str], documents: Documents) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kbcore.extract.changes import FOLDER
 from kbcore.ids import link_id
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import Change
+from kbcore.model.claims.change import Change, redacted
 from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, Documents, FoldedClaims, fold
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, CONTESTED, FORMER_IDS, STAMPS, Link, Node, former_ids
@@ -69,6 +69,8 @@ KINDS: Final = (
     "stash",
     "pack",
     "pack",
+    "redact",
+    "redact",
 )
 MOST: Final = 1 << 16
 Step = tuple[int, int, int, int, int]
@@ -158,6 +160,18 @@ class Clone:
         if ops := shared.operations(_copied(self.state), _copied(self.state)):
             self.write(ops, MERGE)
 
+    def redact(self, number: int) -> None:
+        """Take the values of every other change out of a file, as ``kb redact`` does, and commit that."""
+        if self.tree:
+            path = sorted(self.tree)[number % len(self.tree)]
+            changes = [
+                redacted(one, claims=range(99)) if at % 2 == number % 2 else one
+                for at, one in enumerate(self.tree.pop(path))
+            ]
+            name, _ = change_file.rewritten(path.removeprefix(f"{FOLDER}/"), changes)
+            self.tree[f"{FOLDER}/{name}"] = tuple(changes)
+            self.committed = (self.committed & self.tree.keys()) | {f"{FOLDER}/{name}"}
+
     def publish(self) -> None:
         """Share all changes, and commit all files."""
         self.share()
@@ -209,6 +223,8 @@ def _move(what: str, clone: Clone, other: Clone, choice: int) -> None:
         clone.adopt(other)
     elif what == "pack":
         clone.pack(choice % 3, commits=choice % 2 == 0)
+    elif what == "redact":
+        clone.redact(choice)
     elif clone.tree:
         path = sorted(clone.tree)[choice % len(clone.tree)]
         if what == "drop" or path not in clone.committed:

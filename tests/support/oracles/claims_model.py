@@ -71,8 +71,15 @@ def _values(field: Any) -> dict[str, Any]:
     return found if field.stated is ABSENT else {**found, "stated": field.stated}
 
 
+def shown(claim: Any) -> Any:
+    """Return the value that a claim gives a field or a set: a text in the place of one that was taken out."""
+    if isinstance(claim, UnsetField) or (claim.hash and claim.field == "confidence"):
+        return NONE
+    return "[redacted]" if claim.hash else claim.now
+
+
 def evaluate(changes: list[Change], documents: Documents) -> dict[str, Any]:
-    """Return the state of these changes, none of which is redacted or there twice."""
+    """Return the state of these changes, none of which is there twice."""
     return _Model(changes, documents).state()
 
 
@@ -176,7 +183,7 @@ class _Model:
         fields = {}
         for name in names:
             claims = [
-                (change, claim.now if isinstance(claim, SetField) else NONE, claim.after)
+                (change, shown(claim), claim.after)
                 for change, _, claim in mine
                 if isinstance(claim, SetField | UnsetField) and claim.field == name
             ]
@@ -184,7 +191,7 @@ class _Model:
         sets: dict[str, list[str]] = {}
         for change, at, claim in mine:
             if isinstance(claim, AddMember) and self.is_kept(f"{change}.{at}", change, claim, key):
-                sets[claim.field] = sorted({*sets.get(claim.field, []), claim.now})
+                sets[claim.field] = sorted({*sets.get(claim.field, []), shown(claim)})
         renames = [(change, claim) for change, _, claim in mine if isinstance(claim, Rename)]
         kept = {one for _, _, claim in mine if isinstance(claim, Keep) for one in claim.after}
         deletions = {change for change, _, claim in mine if isinstance(claim, Delete)} - kept
@@ -254,7 +261,7 @@ class _Model:
             claims = [(change, claim) for change, _, claim in self.rows if self.is_on_edge(claim, change, key)]
             one["fields"] = {
                 name: self.values([
-                    (change, claim.now if isinstance(claim, SetField) else NONE, claim.after)
+                    (change, shown(claim), claim.after)
                     for change, claim in claims
                     if claim.field == name
                 ])
@@ -264,7 +271,8 @@ class _Model:
 
     def confirmed(self) -> dict[str, list[str]]:
         claims = [(change, claim) for change, _, claim in self.rows if isinstance(claim, AddMember)]
-        on_edges = [(self.end(change, one.on), one.now) for change, one in claims if isinstance(one.on, EdgeRef)]
+        claims = [(change, one) for change, one in claims if isinstance(one.on, EdgeRef) and not one.is_redacted]
+        on_edges = [(self.end(change, one.on), one.now) for change, one in claims]
         return {key: sorted({member for edge, member in on_edges if edge == key}) for key, _ in on_edges}
 
     def is_on_edge(self, claim: Any, change: str, key: str) -> bool:

@@ -6,6 +6,7 @@ answers is the pure fold of these and of the change files that git has.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,13 +17,17 @@ import msgspec
 from kbcore.checks import run_checks
 from kbcore.editing.documents import WriteTarget
 from kbcore.editing.renaming import rename
+from kbcore.errors import NotFound
 from kbcore.extract.changes import FOLDER
 from kbcore.maintenance.proof import verify_branch
+from kbcore.maintenance.redaction import Wanted, redact
 from kbcore.model.changeset import Changeset
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change
 from kbcore.model.claims.fold import Documents, fold
 from kbcore.model.graph import CLIENT
+from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.target import Target, pattern_of
 from kbcore.model.state import State
 from kbcore.query.conflicts import find_conflicts
 from kbcore.rules.conflict import UNREAD
@@ -135,6 +140,15 @@ class Clone(Project):
     def pack(self, before: str = "2100", *, dry_run: bool = False) -> Packed:
         """Replace the change files that HEAD has, and whose changes are older than a time, by packs, and stage that."""
         return pack(self.workspace(), self.branch, before, dry_run=dry_run)
+
+    def redact(self, pattern: str) -> None:
+        """Take what matches a regular expression out of all that the clone has, where anything does."""
+        wanted = Wanted("pattern", pattern, is_regex=True)
+        with contextlib.suppress(NotFound):
+            assert redact(self.workspace(), self.branch, wanted, self.author()).is_whole
+        target = Target(matches=pattern_of(pattern, is_regex=True))
+        for own in self.own.values():
+            own |= {key: without_claims(one, target) for key, one in own.items()}
 
     def commit(self, message: str = "change") -> str:
         """Share what no file holds, commit all files, sync, and return the commit."""

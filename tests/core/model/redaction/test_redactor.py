@@ -11,7 +11,6 @@ import pytest
 
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
-from kbcore.model import redaction
 from kbcore.model.claims.change import (
     AddMember,
     Change,
@@ -23,7 +22,10 @@ from kbcore.model.claims.change import (
     identified,
 )
 from kbcore.model.record import Operation
-from kbcore.model.redaction import Redactor, Target, names_of, pattern_of, without_claims
+from kbcore.model.redaction import redactor
+from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.redactor import Redactor
+from kbcore.model.redaction.target import Target, names_of, pattern_of
 
 FRAME = {"schema": 2, "changeset_id": "c", "digest": "d" * 64, "at": "2026-11-20", "actor": "a", "source": "cli"}
 
@@ -51,7 +53,7 @@ def of_pattern(text: str) -> Target:
 
 def test_every_operation_of_the_vocabulary_is_handled() -> None:
     tags = {one.__struct_config__.tag for one in typing.get_args(Operation)}
-    assert tags == redaction._OPERATIONS.keys()
+    assert tags == redactor._OPERATIONS.keys()
 
 
 def test_a_record_that_has_nothing_of_it_keeps_its_bytes() -> None:
@@ -237,4 +239,5 @@ def test_a_record_that_took_a_change_in_loses_the_values_of_that_change_alone() 
     }  # fmt: skip
     assert one["ops"][1]["set"]["title"] == "new"
     assert one["ops"][2]["set"] == {"attributes.note": "[redacted]"}
-    assert '"now"' not in json.dumps(one["ops"][3])
+    kept = [claim["field"] for claim in one["ops"][3]["change"]["claims"] if "now" in claim]
+    assert kept == ["created_at"]

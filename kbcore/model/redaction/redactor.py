@@ -1,4 +1,4 @@
-"""Take values out of records and facts, together with what would let them be guessed. Pure.
+"""Records and facts without what is taken out, and without what would let it be guessed. Pure.
 
 Records are handled as JSON, in the order of their seqs, so that what one says of another stays right: the same id or
 path gets the same new one everywhere, and equal records become equal bytes in every store. A place that cannot be
@@ -8,9 +8,7 @@ changed without changing what the record means is refused, never left out.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,53 +16,23 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
-from kbcore.model.claims.change import (
-    AddMember,
-    Change,
-    EdgeRef,
-    EntityRef,
-    Ref,
-    RemoveMember,
-    SetField,
-    redacted,
-    value_key,
-)
-from kbcore.model.graph import FORMER_IDS, STAMPS
+from kbcore.model.claims.change import NO_TEXT, AddMember, Change, EntityRef, Ref, SetField, redacted_value
+from kbcore.model.claims.derived import SETS
+from kbcore.model.claims.fold import ID
+from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
+from kbcore.model.redaction.changes import is_taken, without_claims
+from kbcore.model.redaction.target import CLAUSE, MARK, NAME, Target
+from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
 
-MARK: Final = "[redacted]"
-"""Written in the place of a text that was taken out, and of a value that was."""
-NAME: Final = "redacted"
-"""The same within an id or a path."""
-MIN_CHARS: Final = 4
-"""A shorter literal occurs in nearly every record: it would take out much that is no secret."""
-
-_KEPT: Final = frozenset({"type", *STAMPS, FORMER_IDS, "confidence", "created_by"})
-"""Fields that only a pattern, or their own name, takes out: without them an element is no element any more."""
-_NUMBERS_OF_CLAUSES: Final = frozenset({"attributes.order", "attributes.line"})
-_CLAUSE: Final = "clause:"
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
 _KEY_OF_CLAUSE: Final = "attributes.key"
-_HASHED_NAME: Final = re.compile(r"(.+):~[0-9a-f]{32}")
-"""The id of an entity of KIP whose name cannot be part of an id: it has a digest of the name."""
-_ANYTHING: Final = re.compile("")
 _HASH: Final = re.compile(r"\b[0-9a-f]{12,64}\b")
 
 Json = dict[str, Any]
 Sums = Mapping[int, tuple[str, str]]
 _decode = msgspec.json.decode
 _encode = msgspec.json.Encoder().encode
-
-
-class Target(msgspec.Struct, frozen=True):
-    """What is taken out: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
-
-    matches: re.Pattern[str] | None = None
-    ids: frozenset[str] = frozenset()
-    fields: frozenset[str] = frozenset()
-    seqs: frozenset[int] = frozenset()
-    changes: frozenset[str] = frozenset()
-    """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -74,44 +42,19 @@ class Place(msgspec.Struct, frozen=True):
     words: str
 
 
-def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
-    """Return what finds a secret. Raises: ``InvalidQuery`` for one that would take out what is no secret."""
-    if not is_regex:
-        if len(text) < MIN_CHARS:
-            message = f"The pattern has fewer than {MIN_CHARS} characters: it would be found in much that is no secret."
-            raise InvalidQuery(message, hint="Give the whole secret, or name the record or the entity that holds it.")
-        forms = dict.fromkeys([text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))])
-        found = re.compile("|".join(map(re.escape, forms)))
-    else:
-        try:
-            found = re.compile(text)
-        except re.error as error:
-            raise InvalidQuery(f"The pattern is no regular expression: {error}.") from error
-        if found.search("") or any(found.fullmatch(one) for one in ("a", "e", "0", "1", " ")):
-            message = "The pattern matches an empty text or a single character: it would take out nearly everything."
-            raise InvalidQuery(message, hint="Give a regular expression that matches the secret alone.")
-    if found.search(MARK) or found.search(NAME):
-        message = f"The pattern matches {MARK!r}, which is written in the place of what is taken out."
-        raise InvalidQuery(message, hint="Name the record or the entity that holds the secret.")
-    return found
-
-
 class Redactor:
     """Takes a target out of the records of one store, from the first one on, and out of the facts before them."""
 
-    def __init__(
-        self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, target: Target, survey: Redactor | None = None, own: Mapping[int, Change] | None = None) -> None:
         """``survey`` is one that has seen all records: what is taken out of one may show in an earlier one.
 
-        ``own`` are the changes that records are, by their seqs, which are stated in them from now on.
+        ``own`` are the changes that records are, by their seqs, which are stated in them from now on; None where no
+        other clone knows them. A change loses a value as a whole, so what clients stated does so as well.
         """
         self._target = target
-        self._own = own
-        self._find = target.matches
-        self._taken = survey.ids if survey else set[str]()
-        self._derived = survey.derived if survey else set[str]()
-        self._ids: dict[str, str] = {}
+        self._own = own or {}
+        self._is_claimed = own is not None
+        self._clean = Texts(target.matches, survey.ids if survey else (), survey.derived if survey else ())
         self.paths: dict[str, int] = dict(survey.paths) if survey else {}
         """The files that stated what was taken out, and the first record that has it: their digests go."""
         self.derived: set[str] = set()
@@ -193,7 +136,7 @@ class Redactor:
     def _whole_link(self, link: Json) -> None:
         self._fields(link, link["fields"], "link", owners=link["owners"])
         self._ends(link, "link", ("from_id", "to_id"))
-        link["id"] = self._ids.get(link["id"], link["id"])
+        link["id"] = self._clean.new_ids.get(link["id"], link["id"])
         self._text(link, "created_by", "link")
         for one in link["statements"]:
             one["src"] = self._path(one["src"], "link.src")
@@ -203,7 +146,7 @@ class Redactor:
     def _known(self, known: list[Any], times: Iterable[tuple[int, int]]) -> None:
         """Handle what stays known of a changeset: its id, and the digest of what it asked for."""
         changeset_id, seq, digest = known
-        if self._find and self._find.search(changeset_id):
+        if self._clean.holds(changeset_id):
             known[0] = f"{NAME}-{seq}"
             self._place("changeset", "changeset id")
         if digest and (seq in self.changed or any(first <= seq <= last for first, last in times)):
@@ -217,7 +160,7 @@ class Redactor:
             if op["op"] == "take" and op["id"] in self._target.changes and op.get("change"):
                 change = msgspec.convert(op["change"], Change)
                 for claim in change.claims:
-                    if isinstance(claim, SetField | AddMember) and _is_taken(change, claim, "now", self._target):
+                    if isinstance(claim, SetField | AddMember) and is_taken(change, claim, "now", self._target):
                         found.setdefault((_key_of_ref(claim.on), claim.field), []).append(claim.now)
         return found
 
@@ -231,7 +174,7 @@ class Redactor:
             self._text(said, name, "")
         self._text(said, "message", "", is_whole=is_whole and bool(said.get("message")))
         self._texts(said, "warnings")
-        if self._find and self._find.search(said["changeset_id"]):
+        if self._clean.holds(said["changeset_id"]):
             said["changeset_id"] = f"{NAME}-{self._seq}"
             self._place("changeset_id", "changeset id")
         if said.get("unchanged"):
@@ -279,7 +222,7 @@ class Redactor:
         self._fields(op, op.get("set", {}), f"{path}.set")
         self._names(op.get("unset", ()), path)
         self._touch(op, before)
-        if len(self.places) > before and _HASHED_NAME.fullmatch(op["id"]):
+        if len(self.places) > before and is_hashed_name(op["id"]):
             self.derived.add(op["id"])
         op["id"] = self._id(op["id"], f"{path}.id")
         self._with_path(op, "src", path)
@@ -338,12 +281,12 @@ class Redactor:
 
     def _own_change(self, said: Json) -> None:
         """State the change that a record is, where others may know its id: it cannot be derived any more."""
-        change = self._own.get(self._seq)
+        change, target = self._own.get(self._seq), self._target
         if change is None and said.get("change"):
             change = msgspec.convert(said["change"], Change)
         if change is not None:
-            is_whole = self._seq in self._target.seqs
-            target = Target(matches=_ANYTHING, fields=self._target.fields) if is_whole else self._target
+            if self._seq in target.seqs:
+                target = msgspec.structs.replace(target, changes=target.changes | {change.id})
             self._note_change(said, "change", without_claims(change, target), "")
             self._refuse_kept(msgspec.convert(said["change"], Change))
 
@@ -355,7 +298,7 @@ class Redactor:
 
     def _refuse_kept(self, change: Change) -> None:
         texts = texts_of(_decode(_encode(change)))
-        if self._find is not None and any(self._find.search(text) for text in texts):
+        if any(map(self._clean.holds, texts)):
             raise InvalidQuery(
                 f"The pattern is part of an id or a name in the change {change.id}, whose own id is taken of it.",
                 hint="Take it out of the values by the id of the entity or the seq of the record.",
@@ -370,74 +313,73 @@ class Redactor:
 
     def _fields(self, element: Json, fields: Json, path: str, owners: Json | None = None) -> None:
         """Take values out of the fields of an entity or an edge."""
-        own, target = element.get("id", ""), self._target
+        own = element.get("id", "")
         before = len(self.places)
-        is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
         self._names(fields, path)
         for name, value in [*fields.items()]:
-            is_meant = name in target.fields if target.fields else name not in _KEPT
-            is_meant = is_meant and not (name in _NUMBERS_OF_CLAUSES and own.startswith(_CLAUSE))
-            is_later = owners is not None and bool(target.seqs or target.changes)
-            known = self._values.get((own, name), ()) if is_later else ()
-            came = self._came.get((_key_of(element), name), ()) if self._came and is_meant else ()
-            is_whole = (is_meant and is_named) or value in came
-            if not is_whole and any(one in came for one in _members(value)):
-                new: Any = [*dict.fromkeys(MARK if one in came else one for one in value)]
-                self.removed |= {one for one in value if one in came}
-                self._values.setdefault((own, name), []).append(value)
-            else:
-                new = _whole(value) if is_whole or value in known else self._value(name, value, f"{path}.{name}")
+            is_of_client = not (element.get("src") if owners is None else owners.get(name))
+            new = self._without(element, name, value, path, is_claimed=self._is_claimed and is_of_client)
             if new == value:
                 continue
-            if is_whole:
-                self.removed |= {*texts_of(value)}
-                self._values.setdefault((own, name), []).append(value)
             fields[name] = new
             self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
             if owners and owners.get(name):
                 self.paths.setdefault(owners[name], self._seq)
-        if len(self.places) > before and own.startswith(_CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
+        if len(self.places) > before and own.startswith(CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
             fields[_KEY_OF_CLAUSE] = MARK  # a digest of the text
             self._place(f"{path}.{_KEY_OF_CLAUSE}", f"{own} {_KEY_OF_CLAUSE}")
         if owners:
             for name in owners:
                 owners[name] = self._path(owners[name], f"{path}.owners")
 
-    def _value(self, name: str, value: Any, path: str) -> Any:
-        if self._find is None or name in {"created_at", "updated_at", "confidence"}:
+    def _without(self, element: Json, name: str, value: Any, path: str, *, is_claimed: bool) -> Any:
+        """Return a field without what is taken out: its value, or each of those in the note that it is contested."""
+        own, target = element.get("id", ""), self._target
+        if is_contested_note(name):
+            field = name.removeprefix(contested_note(""))
+            found = [self._clean.cleared(one) for one in value]
+            for old, new in zip(value, found, strict=True):
+                if "value" in old:
+                    new["value"] = self._without(element, field, old["value"], path, is_claimed=is_claimed)
+            return found
+        if name == ID:
+            return self._id(value, path)
+        is_named = own in target.ids or (self._seq in target.seqs and self._seq > 0)
+        came: Sequence[Any] = self._came.get((_key_of(element), name), ()) if self._came else ()
+        if "created_seq" in element and (target.seqs or target.changes):
+            came = self._values.get((own, name), ())
+        if target.is_meant(own, name) and (is_named or value in came):
+            self._note_removed(own, name, value, texts_of(value))
+            return redacted_value(name)
+        if target.is_meant(own, name) and any(one in came for one in _members(value)):
+            self._note_removed(own, name, value, [one for one in value if one in came])
+            return [*dict.fromkeys(MARK if one in came else one for one in value)]
+        return self._value(name, value, path, is_claimed=is_claimed)
+
+    def _note_removed(self, key: str, name: str, value: Any, texts: Iterable[str]) -> None:
+        self.removed.update(texts)
+        self._values.setdefault((key, name), []).append(value)
+
+    def _value(self, name: str, value: Any, path: str, *, is_claimed: bool) -> Any:
+        if name in NO_TEXT:
             return value
         if name == "type":
-            self._refuse_in(str(value), "a type")
+            self._clean.refuse_in(str(value), "a type")
             return value
         if name == FORMER_IDS:
             return [self._id(one, path) for one in value] if isinstance(value, list) else self._id(value, path)
-        return self._cleared(value)
-
-    def _cleared(self, value: Any) -> Any:
-        find = self._find
-        if find is None or isinstance(value, bool) or value is None:
-            return value
-        if isinstance(value, str):
-            return self._without(value)
-        if isinstance(value, list):
-            new = [self._cleared(one) for one in value]
-            return value if new == value else [one for at, one in enumerate(new) if one not in new[:at]]
-        if isinstance(value, dict):
-            return {self._without(key): self._cleared(one) for key, one in value.items()}
-        return MARK if find.search(_encode(value).decode()) else value
-
-    def _without(self, text: str, mark: str = MARK) -> str:
-        """Return a text without the pattern: also where what is left would match."""
-        if text in self._ids or self._find is None or not self._find.search(text):
-            return self._ids.get(text, text)
-        new = self._find.sub(lambda _: mark, text)
-        return mark if self._find.search(new) else new
+        new = self._clean.cleared(value)
+        if new == value or not is_claimed:
+            return new
+        if name in SETS:
+            return [*dict.fromkeys(one if self._clean.cleared(one) == one else MARK for one in value)]
+        return redacted_value(name)
 
     def _text(self, holder: Json, name: str, path: str, *, is_whole: bool = False) -> None:
         value = holder.get(name)
         if not value:
             return
-        new = MARK if is_whole else self._without(value)
+        new = MARK if is_whole else self._clean.without(value)
         if new != value:
             holder[name] = new
             self._place(".".join(filter(None, [path, name])), name)
@@ -446,35 +388,25 @@ class Redactor:
         values = holder.get(name)
         if not values:
             return
-        new = [MARK] * len(values) if is_whole else [self._without(one) for one in values]
+        new = [MARK] * len(values) if is_whole else [self._clean.without(one) for one in values]
         if new != values:
             holder[name] = new
             self._place(name, name)
 
     def _id(self, id_: str, path: str) -> str:
-        """Return the id that an entity or an edge has now; another one where the pattern is part of it."""
-        if not id_:
-            return id_
-        hashed = _HASHED_NAME.fullmatch(id_) if id_ in self._derived else None
-        if id_ not in self._ids and (hashed or (self._find and self._find.search(id_))):
-            stem = f"{hashed[1]}:{NAME}" if hashed else self._without(id_, NAME).strip()
-            new, number = stem, 1
-            while new in self._taken or new in self._ids.values():
-                number += 1
-                new = f"{stem}-{number}"
-            self._ids[id_] = new
-        new = self._ids.get(id_, id_)
+        """Return the id that an entity or an edge has now."""
+        new = self._clean.new_id(id_)
         if new != id_:
             self._place(path, "an id")
         return new
 
     def _ends(self, edge: Json, path: str, names: tuple[str, str]) -> None:
         """Give an edge the new ids of its ends, and note the id that follows from them."""
-        self._refuse_in(edge["type"], "a type")
+        self._clean.refuse_in(edge["type"], "a type")
         kind = edge.get("kind", "")
         ends = [edge[name] for name in names]
-        if kind and self._find and self._find.search(kind):
-            edge["kind"] = self._without(kind, NAME)
+        if self._clean.holds(kind):
+            edge["kind"] = self._clean.without(kind, NAME)
             self._place(f"{path}.kind", "kind of an edge")
         for name in names:
             self.ids.add(edge[name])
@@ -482,14 +414,14 @@ class Redactor:
         old = link_id(edge["type"], kind, *ends)
         new = link_id(edge["type"], edge.get("kind", ""), *(edge[name] for name in names))
         if old != new:
-            self._ids[old] = new
+            self._clean.new_ids[old] = new
 
     def _with_path(self, holder: Json, name: str, path: str) -> None:
         if holder.get(name):
             holder[name] = self._path(holder[name], f"{path}.{name}")
 
     def _path(self, file: str, path: str) -> str:
-        new = self._without(file, NAME) if file else file
+        new = self._clean.without(file, NAME) if file else file
         if new != file:
             self._place(path, "the path of a file")
         return new
@@ -497,14 +429,7 @@ class Redactor:
     def _names(self, names: Iterable[str], path: str) -> None:
         """Refuse a pattern that is part of the name of a field."""
         for name in names:
-            self._refuse_in(name, f"the field `{name}` ({path.rpartition('.')[0] or path} of record {self._seq})")
-
-    def _refuse_in(self, name: str, what: str) -> None:
-        if self._find and self._find.search(name):
-            raise InvalidQuery(
-                f"The pattern is part of the name of {what}: without it the records could not be read.",
-                hint="Give more of the secret, or name the record or the entity that holds it.",
-            )
+            self._clean.refuse_in(name, f"the field `{name}` ({path.rpartition('.')[0] or path} of record {self._seq})")
 
     def _learn(self, id_: str, fields: Json) -> None:
         self.ids.add(id_)
@@ -516,7 +441,7 @@ class Redactor:
             self.former.setdefault(id_, set()).update(former)
 
     def _shown(self, words: str) -> str:
-        return self._without(words, NAME)
+        return self._clean.without(words, NAME)
 
     def _place(self, path: str, words: str) -> None:
         self.places.append(Place(path, words))
@@ -533,63 +458,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[Redactor, Json, str], None]]] = {
     "take": Redactor._take,  # noqa: SLF001
     "leave": Redactor._leave,  # noqa: SLF001
 }
-"""By the name of an operation; ``tests/core/model/test_redaction.py`` knows that none is missing."""
-
-
-def names_of(ids: Iterable[str], former: Mapping[str, set[str]]) -> frozenset[str]:
-    """Return these ids and all that the same entities had or got, by the former ids of each."""
-    found = set(ids)
-    while True:
-        more = {key for key, olds in former.items() if olds & found} | {
-            old for key, olds in former.items() if key in found for old in olds
-        }
-        if more <= found:
-            return frozenset(found)
-        found |= more
-
-
-def without_claims(change: Change, target: Target) -> Change:
-    """Return a change without the values that are taken out, the same one where it has none of them; its id stays.
-
-    Where only the value before a claim has it, that alone goes: it is there for people who review.
-    """
-    hidden = {at for at, claim in enumerate(change.claims) if _is_taken(change, claim, "now", target)}
-    claims = tuple(
-        msgspec.structs.replace(claim, was=msgspec.UNSET) if _is_taken(change, claim, "was", target) else claim
-        for claim in change.claims
-    )
-    is_in = change.id in target.changes or (target.matches is not None and bool(target.matches.search(change.message)))
-    is_message = bool(change.message) and is_in and not target.fields
-    if not hidden and not is_message and claims == change.claims:
-        return change
-    return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
-
-
-def _is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
-    value = getattr(claim, name, msgspec.UNSET)
-    if value is msgspec.UNSET or not hasattr(claim, "field"):
-        return False
-    if not (claim.field in target.fields if target.fields else claim.field != "type"):
-        return False
-    if target.changes and (change.id in target.changes or _shows_earlier(claim, name, target.changes)):
-        return True
-    if target.matches is not None:
-        texts = [*texts_of(value)] or [_encode(value).decode()]
-        return any(target.matches.search(text) for text in texts)
-    return not isinstance(claim.on, EdgeRef) and claim.on.id in target.ids
-
-
-def _shows_earlier(claim: Any, name: str, changes: frozenset[str]) -> bool:
-    """Tell whether a claim shows a value of one of some changes, which its own writer need not have stated."""
-    if isinstance(claim, RemoveMember):
-        return any(one.rpartition(".")[0] in changes for one in claim.removes)
-    if changes.isdisjoint(getattr(claim, "after", ())):
-        return False
-    if name == "was":
-        return True
-    # The fields of an edge are claimed again where it is bound to another entity.
-    is_again = isinstance(claim.on, EdgeRef) and claim.was is not msgspec.UNSET
-    return is_again and value_key(claim.was) == value_key(claim.now)
+"""By the name of an operation; ``tests/core/model/redaction/test_redactor.py`` knows that none is missing."""
 
 
 def _members(value: Any) -> list[str]:
@@ -608,23 +477,6 @@ def _key_of_ref(ref: Ref) -> str:
     if isinstance(ref, EntityRef):
         return ref.id
     return link_id(ref.type, ref.kind, _key_of_ref(ref.from_end), _key_of_ref(ref.to_end))
-
-
-def _whole(value: Any) -> Any:
-    return [MARK] if isinstance(value, list) else MARK
-
-
-def texts_of(value: Any) -> Iterator[str]:
-    """Yield all texts in a JSON value, the names of members among them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from texts_of(one)
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            yield key
-            yield from texts_of(one)
 
 
 def _edge_words(edge: Json) -> str:

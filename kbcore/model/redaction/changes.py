@@ -1,0 +1,56 @@
+"""Changes without what is taken out. They keep their ids, so every copy of one is found, whoever has it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kbcore.model.claims.change import NO_TEXT, Change, EdgeRef, RemoveMember, redacted, value_key
+from kbcore.model.redaction.target import Target
+from kbcore.model.redaction.texts import Texts
+
+
+def without_claims(change: Change, target: Target) -> Change:
+    """Return a change without the values that are taken out, the same one where it has none of them; its id stays.
+
+    Where only the value before a claim has it, that alone goes: it is there for people who review.
+    """
+    hidden = {at for at, claim in enumerate(change.claims) if is_taken(change, claim, "now", target)}
+    claims = tuple(
+        msgspec.structs.replace(claim, was=msgspec.UNSET) if is_taken(change, claim, "was", target) else claim
+        for claim in change.claims
+    )
+    is_in = change.id in target.changes or (target.matches is not None and bool(target.matches.search(change.message)))
+    is_message = bool(change.message) and is_in and not target.fields
+    if not hidden and not is_message and claims == change.claims:
+        return change
+    return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
+
+
+def is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
+    """Tell whether a claim of a change has a value, under a name of its own (``now``, ``was``), that is taken out."""
+    value = getattr(claim, name, msgspec.UNSET)
+    if value is msgspec.UNSET or not hasattr(claim, "field"):
+        return False
+    if target.matches is not None:
+        may_hold = claim.field != "type" and claim.field not in NO_TEXT
+        return may_hold and Texts(target.matches, (), ()).cleared(value) != value
+    if not target.is_meant(getattr(claim.on, "id", ""), claim.field):
+        return False
+    if target.changes and (change.id in target.changes or _shows_earlier(claim, name, target.changes)):
+        return True
+    return not isinstance(claim.on, EdgeRef) and claim.on.id in target.ids
+
+
+def _shows_earlier(claim: Any, name: str, changes: frozenset[str]) -> bool:
+    """Tell whether a claim shows a value of one of some changes, which its own writer need not have stated."""
+    if isinstance(claim, RemoveMember):
+        return any(one.rpartition(".")[0] in changes for one in claim.removes)
+    if changes.isdisjoint(getattr(claim, "after", ())):
+        return False
+    if name == "was":
+        return True
+    # The fields of an edge are claimed again where it is bound to another entity.
+    is_again = isinstance(claim.on, EdgeRef) and claim.was is not msgspec.UNSET
+    return is_again and value_key(claim.was) == value_key(claim.now)

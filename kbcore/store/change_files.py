@@ -1,0 +1,78 @@
+"""The change files of worktrees: one process at a time writes them, with what git needs beside them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kbcore.errors import StorageError
+from kbcore.extract.changes import FOLDER
+from kbcore.model.claims import change_file
+from kbcore.storage import files
+from kbcore.storage.lock import held
+from kbcore.storage.replacing import create_file, remove_leftovers, remove_leftovers_in
+from kbcore.store.kb_folder import KB
+from kbcore.store.workspace import Workspace
+
+ATTRIBUTES: Final = f"{KB}/.gitattributes"
+ATTRIBUTES_LINE: Final = f"{change_file.ATTRIBUTES}\n"
+"""Line endings stay, and no filter changes a file or keeps its content elsewhere."""
+_LOCK: Final = "share.lock"
+_KEEP: Final = ".keep"
+"""Beside the change files of a month, so that git takes no deleted month for a moved one."""
+
+
+@contextlib.contextmanager
+def locked(workspace: Workspace, roots: Iterable[Path] = (), *, command: str = "kb share") -> Iterator[None]:
+    """Let one process of this repository write change files at a time, and remove what a killed one left.
+
+    ``roots`` are the worktrees; without them it is that of the workspace. Raises: ``LockTimeout``; ``StorageError``.
+    """
+    machine, folder = workspace.machine, workspace.folders.cache_dir
+    for one in (folder.parent, folder):
+        files.make_directory(machine.fs, one)
+    with held(machine.fs, machine.clock, folder / _LOCK, wait_s=workspace.config.lock_wait_s, command=command):
+        try:
+            for root in [*roots] or [workspace.repo.worktree]:
+                remove_leftovers_in(root / FOLDER)
+                remove_leftovers([root / ATTRIBUTES])
+        except OSError as error:
+            raise StorageError(f"{FOLDER} cannot be read: {error.strerror}.") from error
+        yield
+
+
+def write_file(root: Path, path: str, content: bytes) -> None:
+    """Write a change file of a worktree, unless it is there. Raises: ``StorageError``."""
+    place = root / path
+    for folder in place.relative_to(root).parents:
+        if (root / folder).is_symlink():
+            raise StorageError(
+                f"{folder} is a link, and change files are written into the folder itself.",
+                hint="Replace the link with the folder.",
+            )
+    try:
+        create_file(place, content)
+    except FileExistsError:
+        return  # its name has a digest of its content: another process has written the same
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def beside(paths: Iterable[str]) -> list[str]:
+    """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
+    folders = {path.rpartition("/")[0] for path in paths} - {FOLDER}  # that has the packs, and never goes
+    return [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
+
+
+def write_beside(root: Path, paths: Iterable[str]) -> None:
+    """Write the attributes and the empty file of each month, where they are not there. Raises: ``StorageError``."""
+    for path in paths:
+        text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""
+        try:
+            create_file(root / path, text.encode())
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise StorageError(f"{path} cannot be written: {error.strerror}.") from error

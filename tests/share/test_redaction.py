@@ -1,0 +1,434 @@
+"""A redaction reaches what is shared: change files, packs and index of each worktree, and every clone says the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kbcore.errors import NotFound
+from kbcore.maintenance import redaction
+from kbcore.maintenance.redaction import RedactAnswer, Wanted
+from kbcore.share import backup_ref
+from kbcore.share.backup_ref import Fetched, Pushed
+from kbcore.storage.lock import held
+from tests.support.disk.secrets import files_with
+from tests.support.repository.clones import Clone, hold
+from tests.support.repository.places import caches_at, stores_at
+from tests.support.repository.repos import git, run_git
+
+SECRET = "hunter2-Pa55word"
+WANTED = Wanted("pattern", SECRET)
+REF = "refs/kb/main"
+
+
+def redact(clone: Clone, wanted: Wanted = WANTED) -> RedactAnswer:
+    return redaction.redact(clone.workspace(), clone.branch, wanted, clone.author())
+
+
+def staged(root: Path) -> str:
+    """Return all that the index holds."""
+    names = [line.split()[1] for line in git(root, "ls-files", "--stage").splitlines()]
+    return "".join(git(root, "cat-file", "blob", name) for name in names)
+
+
+def holds(clone: Clone) -> list[Path]:
+    """Return the files of a clone that hold the secret."""
+    return files_with(SECRET, stores_at(clone.root), caches_at(clone.root), clone.root / ".kb")
+
+
+# The index of git
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_a_redacted_change_file_is_staged_with_the_removal_of_the_old_one(ann: Clone, is_committed: bool) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    if is_committed:
+        ann.commit()
+    assert SECRET in staged(ann.root)
+    answer = redact(ann)
+    assert answer.is_whole
+    assert [*answer.staged] == [*answer.change_files] != []
+    assert SECRET not in staged(ann.root)
+    assert holds(ann) == []
+    ann.git("commit", "--quiet", "-m", "redact")
+    assert not ann.git("status", "--porcelain")
+    ann.sync()
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+
+
+def test_other_files_of_the_index_and_of_the_worktree_stay_as_they_are(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    document = ann.root / "docs/requirements/REQ-1.md"
+    document.write_text(document.read_text() + "\nstaged\n")
+    ann.git("add", document)
+    document.write_text(document.read_text() + "\nnot staged\n")
+    before = [ann.git("diff", *words, "--", "docs") for words in (["--cached"], [])]
+    redact(ann)
+    assert [ann.git("diff", *words, "--", "docs") for words in (["--cached"], [])] == before
+
+
+def test_a_redaction_while_another_process_has_the_index_says_what_stages_it(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    lock = ann.root / ".git/index.lock"
+    lock.touch()
+    answer = redact(ann)
+    assert not answer.is_whole
+    assert not answer.staged
+    assert re.search("index.*kb share pack", " ".join(answer.failed))
+    assert redaction.begun_at(ann.workspace())
+    assert holds(ann) == []
+    lock.unlink()
+    ann.pack("")
+    assert SECRET not in staged(ann.root)
+    ann.git("commit", "--quiet", "-m", "redact")
+    hold(ann)
+
+
+def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    other = ann.root.with_name("other")
+    ann.git("worktree", "add", "--quiet", "-b", "other", other)
+    answer = redact(ann)
+    assert {Path(path).relative_to(ann.root.parent).parts[0] for path in answer.staged} == {"ann", "other"}
+    for root in (ann.root, other):
+        assert SECRET not in staged(root)
+        assert not files_with(SECRET, root / ".kb")
+        git(root, "commit", "--quiet", "-m", "redact")
+        assert not git(root, "status", "--porcelain")
+    git(ann.root, "merge", "--quiet", "--no-edit", "other")
+    hold(ann)
+
+
+def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    ann.git("reset", "--quiet")
+    answer = redact(ann)
+    assert answer.change_files
+    assert not answer.staged
+    assert holds(ann) == []
+    ann.share()
+    ann.git("commit", "--quiet", "-m", "share")
+    hold(ann)
+
+
+def test_a_redaction_waits_for_who_writes_change_files(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    (ann.root / ".kb/config.json").write_text('{"lockWaitSeconds": 0.2}')
+    machine = ann.machine
+    with held(machine.fs, machine.clock, ann.workspace().folders.cache_dir / "share.lock", command="kb share"):
+        answer = redact(ann)
+    assert not answer.is_whole
+    assert "kb share" in " ".join(answer.failed)
+    assert holds(ann) != []
+    assert redact(ann).is_whole
+    assert holds(ann) == []
+
+
+def test_a_preview_names_a_change_file_once_and_as_none_of_the_documents(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    found = redaction.preview(ann.workspace(), "main", WANTED)
+    [path] = found.change_files
+    assert Path(path).name not in " ".join(found.elsewhere)
+
+
+def test_what_a_killed_process_left_beside_change_files_is_removed(ann: Clone) -> None:
+    left = [ann.root / ".kb/..gitattributes.kb-0123abcd", ann.root / ".kb/changes/.pack.jsonl.kb-0123abcd"]
+    for path in left:
+        path.write_text(SECRET)
+    redact(ann, Wanted("entity", "FACT-1"))
+    assert not [path for path in left if path.exists()]
+
+
+# Every clone says the same
+
+
+def test_clones_show_the_same_for_a_redacted_value_wherever_it_was_redacted(
+    ann: Clone, bob: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.fact("FACT-2", f"Use {SECRET} to log in", tags=["a", SECRET], attributes={"list": [1, SECRET], "n": 7})
+    ann.add("FACT-1", title=f"By ann {SECRET}")
+    bob.add("FACT-1", title=f"By bob {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.commit()
+    bob.pull()
+    hold(bob)
+    assert bob.conflicts() == {("FACT-1", "title")}
+    bob.push()
+    ann.pull()
+    hold(ann)
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.push()
+    bob.pull()
+    eve = clone("eve")
+    hold(ann, bob, eve)
+    assert ann.facts() == bob.facts() == eve.facts()
+    shown = eve.state().nodes["FACT-2"].fields
+    assert (shown["title"], shown["attributes.list"], shown["attributes.n"]) == ("[redacted]", "[redacted]", 7)
+    assert sorted(shown["tags"]) == ["[redacted]", "a"]
+    assert not eve.conflicts()
+    eve.add("FACT-2", tags=["a"])
+    hold(eve)
+    assert eve.state().nodes["FACT-2"].fields["tags"] == ["a"]
+
+
+def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_records(ann: Clone, bob: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    [warning] = bob.sync().outcome.warnings
+    [change] = [one for changes in ann.committed().values() for one in changes if one.is_redacted]
+    assert f'"redact",["{change.id}","--field=title"]' in warning
+    assert bob.titles()["FACT-1"] == "[redacted]"
+    assert holds(bob) != []
+    redact(bob, Wanted("change", change.id))
+    assert holds(bob) == []
+    assert not bob.sync().outcome.warnings
+    hold(bob)
+    assert not ann.sync().outcome.warnings
+
+
+def test_a_conflict_keeps_its_form_where_an_entity_or_a_record_is_redacted(ann: Clone, bob: Clone) -> None:
+    ann.add("FACT-1", title="By ann")
+    bob.add("FACT-1", title="By bob")
+    ann.commit()
+    ann.push()
+    bob.commit()
+    bob.pull()
+    hold(bob)
+    redact(bob, Wanted("entity", "FACT-1", fields=("title",)))
+    assert bob.state().nodes["FACT-1"].fields["contested.title"][0]["value"] == "[redacted]"
+    bob.commit("redact")
+    hold(bob)
+
+
+@pytest.mark.parametrize("field", ["confidence", "created_at"])
+def test_a_field_that_holds_no_text_is_not_redacted(ann: Clone, field: str) -> None:
+    ann.link("FACT-1", "REQ-2", confidence=0.5)
+    with pytest.raises(NotFound):
+        redact(ann, Wanted("record", seq=ann.view().seq, fields=(field,)))
+    hold(ann)
+
+
+def test_a_number_among_texts_is_redacted_in_a_change_file_too(ann: Clone) -> None:
+    ann.add("FACT-1", attributes={"pins": [48151623, "other"]})
+    ann.commit()
+    redact(ann, Wanted("pattern", "48151623"))
+    assert not files_with('"now":[48151623', ann.root / ".kb")
+
+
+# All names, all places
+
+
+def test_an_entity_loses_its_values_under_an_old_id_in_a_branch_that_has_not_renamed_it(ann: Clone) -> None:
+    ann.fact("OLD-1", attributes={"note": SECRET})
+    ann.git("branch", "topic")
+    ann.git("switch", "--quiet", "topic")
+    ann.add("OLD-1", title="On topic")
+    ann.git("switch", "--quiet", "main")
+    ann.rename("OLD-1", "NEW-1")
+    redact(ann, Wanted("entity", "NEW-1", fields=("note",)))
+    assert files_with(SECRET, stores_at(ann.root)) == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_old_values_and_messages_go_from_change_files_and_packs(ann: Clone, is_packed: bool) -> None:
+    ann.add("FACT-1", title=SECRET)
+    ann.apply(message=f"instead of {SECRET}", entities=[{"id": "FACT-1", "title": "Plain"}])
+    ann.apply(entities=[{"id": "FACT-1", "attributes": {"k": SECRET}}])
+    ann.apply(entities=[{"id": "FACT-1", "attributes": {"k": None}}])
+    ann.commit()
+    if is_packed:
+        ann.pack()
+        ann.commit("pack")
+    text = "".join(path.read_text() for path in (ann.root / ".kb/changes").rglob("*.jsonl"))
+    assert all(f'{member}":"{SECRET}' in text for member in ("now", "was"))
+    assert f"instead of {SECRET}" in text
+    before = {one.id for changes in ann.committed().values() for one in changes}
+    ann.redact(SECRET)
+    assert holds(ann) == []
+    ann.commit("redact")
+    hold(ann)
+    assert {one.id for changes in ann.committed().values() for one in changes} == before
+    assert ann.titles()["FACT-1"] == "Plain"
+
+
+def test_a_whole_copy_that_a_merge_brings_back_is_found_and_removed_by_packing(ann: Clone) -> None:
+    ann.add("FACT-1", title=SECRET)
+    ann.commit()
+    ann.git("branch", "old")
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.git("switch", "--quiet", "old")
+    ann.git("commit", "--quiet", "--allow-empty", "-m", "goes on")
+    ann.git("switch", "--quiet", "main")
+    ann.git("checkout", "--quiet", "old", "--", ".kb/changes")
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+    ann.git("commit", "--quiet", "-m", "whole again")
+    ann.pack("")
+    ann.git("commit", "--quiet", "-m", "and gone")
+    assert not files_with(SECRET, ann.root / ".kb")
+    hold(ann)
+
+
+def test_a_redacted_file_is_none_that_git_takes_for_renamed(ann: Clone) -> None:
+    """Another branch may have packed it, or redacted something else in it."""
+    ann.add("FACT-1", title=SECRET, attributes={"note": "another-secret"})
+    ann.fact("FACT-2", "A long text that stays. " * 20)
+    ann.commit()
+    ann.git("branch", "other")
+    ann.redact(SECRET)
+    ann.commit("redact")
+    ann.git("switch", "--quiet", "other")
+    ann.pack()
+    ann.commit("pack")
+    assert run_git(ann.root, "merge", "--quiet", "--no-edit", "main", env=ann.machine.env).returncode == 0
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+
+
+# The ref of a remote
+
+
+def refs_only(up: Path) -> str:
+    """Return the content of all objects that the refs of KB lead to."""
+    names = [line.split()[0] for line in git(up, "rev-list", "--objects", "--glob=refs/kb/*").splitlines()]
+    return "".join(git(up, "cat-file", "-p", name) for name in names)
+
+
+def push(clone: Clone) -> Pushed:
+    return backup_ref.push(clone.workspace(), clone.branch, "origin")
+
+
+def fetch(clone: Clone) -> Fetched:
+    found = backup_ref.fetch(clone.workspace(), clone.branch, "origin", clone.author())
+    clone.note_own()
+    return found
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_a_push_after_a_redaction_takes_it_out_of_the_ref_and_its_history(
+    ann: Clone, up: Path, is_shared: bool
+) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.add("FACT-1", title="Plain", attributes={"k": 1})
+    push(ann)
+    ann.add("FACT-1", attributes={"k": 2})
+    before = push(ann)
+    if is_shared:
+        ann.commit()
+    assert SECRET in refs_only(up)
+    answer = redact(ann)
+    assert "refs/kb/main of origin may hold it: `kb push origin --branch main`" in " ".join(answer.elsewhere)
+    pushed = push(ann)
+    assert len(pushed.redacted) == 2, "the value, and what a later change showed of it"
+    assert (pushed.total, pushed.added, pushed.keeps_history) == (before.total, (), False)
+    assert SECRET not in refs_only(up)
+    assert git(up, "rev-list", "--count", REF) == "1"
+    again = push(ann)
+    assert (again.commit, again.redacted) == (pushed.commit, ())
+    ann.add("FACT-1", attributes={"k": 3})
+    push(ann)
+    assert git(up, "rev-list", "--count", REF) == "2"
+    hold(ann)
+
+
+def test_a_remote_that_lets_no_commit_be_replaced_gets_the_redaction_and_keeps_its_history(
+    ann: Clone, up: Path
+) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    push(ann)
+    redact(ann)
+    hook = up / "hooks/update"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\ngit merge-base --is-ancestor "$2" "$3"\n')
+    hook.chmod(0o755)
+    pushed = push(ann)
+    assert pushed.keeps_history
+    assert SECRET not in "".join(
+        git(up, "show", f"{REF}:{path}") for path in git(up, "ls-tree", "--name-only", REF).split()
+    )
+    assert SECRET in refs_only(up)
+
+
+def test_a_push_that_redacts_drops_nothing_that_another_clone_pushed(ann: Clone, bob: Clone, up: Path) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    push(ann)
+    redact(ann)
+    bob.fact("FACT-9")
+    assert push(bob).total == 2
+    theirs = git(up, "rev-parse", REF)
+    script = up.with_name("receive.sh")
+    git(up, "update-ref", REF, f"{theirs}~1")
+    once = f"touch {up}/once; git -C {up} update-ref {REF} {theirs}"
+    script.write_text(f'test -e {up}/once || {{ {once}; }}\nexec git-receive-pack "$@"\n')
+    ann.git("config", "remote.origin.receivepack", f"sh {script}")
+    pushed = push(ann)
+    assert (up / "once").exists()
+    assert (pushed.total, len(pushed.redacted)) == (2, 1)
+    assert SECRET not in refs_only(up)
+    assert "FACT-9" in refs_only(up)
+
+
+def test_a_fetch_names_what_is_redacted_in_the_ref_and_whole_here_with_the_command(
+    ann: Clone, bob: Clone, clone: Callable[..., Clone]
+) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}", attributes={"k": "stays"})
+    push(ann)
+    fetch(bob)
+    ann.add("FACT-1", attributes={"k": "later"})
+    redact(ann)
+    push(ann)
+    fetched = fetch(bob)
+    assert [(one.actor, one.fields) for one in fetched.redacted] == [("ann", ("title",))]
+    assert len(fetched.merged.changes) == 1
+    [one] = fetched.redacted
+    workspace = bob.workspace()
+    wanted = redaction.meant(workspace, "main", one.change, is_pattern=False, is_regex=False, fields=one.fields)
+    assert wanted.kind == "change"
+    redact(bob, wanted)
+    assert holds(bob) == []
+    assert fetch(bob).redacted == ()
+    eve = clone("eve")
+    fetch(eve)
+    hold(eve)
+    assert bob.facts() == ann.facts() == eve.facts()
+    assert push(bob).redacted == ()
+
+
+def test_a_clone_that_has_not_redacted_does_not_bring_it_back(ann: Clone, bob: Clone, up: Path) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    push(ann)
+    fetch(bob)
+    redact(ann)
+    push(ann)
+    bob.fact("FACT-9")
+    push(bob)
+    assert SECRET not in refs_only(up)
+
+
+def test_no_address_of_a_remote_is_noted(ann: Clone, up: Path) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    backup_ref.push(ann.workspace(), "main", up.as_uri())
+    answer = redact(ann)
+    assert "refs/kb/main of a remote that was named by its address may hold it" in " ".join(answer.elsewhere)
+    assert up.name not in "".join(path.read_text() for path in stores_at(ann.root).parent.glob("*.json"))
