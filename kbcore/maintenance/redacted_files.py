@@ -20,7 +20,7 @@ from kbcore.git import blobs
 from kbcore.git.repository import find_repository
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change
-from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.changes import holders_in, without_claims
 from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import texts_of
 from kbcore.remedies import shell
@@ -69,6 +69,17 @@ def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     return found
 
 
+def find_holders(workspace: Workspace, target: Target) -> set[str]:
+    """Return the entities of which change files state a value that is taken out."""
+    fs, found = workspace.machine.fs, set[str]()
+    for root in _roots(workspace):
+        for path in _change_files(fs, root):
+            with contextlib.suppress(KBError, OSError):  # it is named when it is to be written again
+                read = change_file.decode(_read(fs, root, path), path.removeprefix(f"{FOLDER}/"))
+                found = found.union(*(holders_in(change, target) for change in read.changes))
+    return found
+
+
 def redact_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     """Write packs in the place of the change files that hold it, and stage that where the old files are in the index.
 
@@ -112,12 +123,16 @@ def _change_files(fs: Fs, root: Path) -> Iterator[str]:
                     yield from (f"{FOLDER}/{month}/{name}" for name in names if name.endswith(SUFFIX))
 
 
+def _read(fs: Fs, root: Path, path: str) -> bytes:
+    return files.read_file(fs, root / path, _MOST_BYTES) or b""
+
+
 def _look(fs: Fs, root: Path, target: Target) -> _Found:
     found = _Found({}, (), ())
     redacted, left, failed = found.redacted, list[str](), list[str]()
     for path in _change_files(fs, root):
         try:
-            data = files.read_file(fs, root / path, _MOST_BYTES) or b""
+            data = _read(fs, root, path)
         except (KBError, OSError) as error:
             failed.append(f"{root / path} was not looked at: {error}.")
             continue

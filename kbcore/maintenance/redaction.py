@@ -150,28 +150,31 @@ class _Wanted(msgspec.Struct, frozen=True):
     """The ids of the changes that came with the record, or of the one that is wanted."""
     names: frozenset[str] = frozenset()
     """The ids that the entity has or had in any store: each store and each change file may name it by any of them."""
+    holders: frozenset[str] = frozenset()
+    """The entities that hold it in any store or change file (``Target``)."""
 
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
         wanted = self.wanted
         fields = frozenset(_names_of_fields(wanted.fields))
         if wanted.kind == "pattern":
-            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
+            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
         if wanted.kind == "entity":
-            return Target(ids=self.names, fields=fields)
+            return Target(ids=self.names, fields=fields, holders=self.holders)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
         if is_there or not self.changes:
             seqs = frozenset([wanted.seq] if is_there else [])
         else:
             seqs = redacted_store.seqs_of(fs, directory, of, self.changes)
-        return Target(seqs=seqs, fields=fields, changes=self.changes)
+        return Target(seqs=seqs, fields=fields, changes=self.changes, holders=self.holders)
 
     def target_in_files(self) -> Target:
         """Return what is to be taken out of change files: they do not know the seqs of records."""
         wanted = self.wanted
         if wanted.kind == "pattern":
-            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex))
-        return Target(ids=self.names, fields=frozenset(_names_of_fields(wanted.fields)), changes=self.changes)
+            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
+        fields = frozenset(_names_of_fields(wanted.fields))
+        return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
 
 
 class _Stamps(msgspec.Struct, frozen=True):
@@ -254,7 +257,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     done, sources = list[RedactedStore](), set[str]()
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
-        is_shared = _look_through(workspace, asked)
+        asked, is_shared = _look_through(workspace, asked)
         files.publish_file(fs, begun, msgspec.json.encode({"kb": "redacting", "at": workspace.machine.clock.now()}))
         for store in _stores(workspace):
             try:
@@ -360,11 +363,14 @@ def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
     return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
 
 
-def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
-    """Look at all stores before anything is written; return whether changes of any of them are known elsewhere.
+def _look_through(workspace: Workspace, asked: _Wanted) -> tuple[_Wanted, bool]:
+    """Look at all stores before anything is written.
+
+    Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
+    holders = redacted_files.find_holders(workspace, asked.target_in_files())
     is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
     for store in _stores(workspace):
         try:
@@ -375,8 +381,9 @@ def _look_through(workspace: Workspace, asked: _Wanted) -> bool:
             raise
         except KBError:  # it is named when its turn comes
             continue
+        holders |= found.redactor.holders
         is_shared = is_shared or found.redactor.is_shared
-    return is_shared
+    return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
 
 
 def _redact_store(

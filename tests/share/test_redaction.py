@@ -11,6 +11,7 @@ import pytest
 from kbcore.errors import NotFound
 from kbcore.maintenance import redaction
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
+from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.storage.lock import held
@@ -432,3 +433,63 @@ def test_no_address_of_a_remote_is_noted(ann: Clone, up: Path) -> None:
     answer = redact(ann)
     assert "refs/kb/main of a remote that was named by its address may hold it" in " ".join(answer.elsewhere)
     assert up.name not in "".join(path.read_text() for path in stores_at(ann.root).parent.glob("*.json"))
+
+
+# Digests of what held it
+
+
+def confirmations(clone: Clone) -> list[AddMember]:
+    """Return the confirmations in the committed change files."""
+    changes = [change for changes in clone.committed().values() for change in changes]
+    return [
+        claim
+        for change in changes
+        for claim in change.claims
+        if isinstance(claim, AddMember) and claim.field == CONFIRMED
+    ]
+
+
+def test_a_confirmation_loses_the_digest_of_an_entity_that_held_it(ann: Clone, bob: Clone) -> None:
+    ann.fact("FACT-2")
+    ann.fact("FACT-3")
+    for key in ("FACT-2", "FACT-3"):
+        ann.link("FACT-1", key)
+    ann.add("FACT-2", title=f"Use {SECRET}")
+    ann.add("FACT-3", title="Use none")
+    for key in ("FACT-2", "FACT-3"):
+        ann.link("FACT-1", key)
+    ann.commit("confirmed")
+    gone, kept = [str(claim.now) for claim in confirmations(ann)]
+    ids = {change.id for changes in ann.committed().values() for change in changes}
+    assert all(files_with(digest, stores_at(ann.root), ann.root / ".kb") for digest in (gone, kept))
+
+    assert redact(ann).is_whole
+
+    assert files_with(gone, stores_at(ann.root), caches_at(ann.root), ann.root / ".kb") == []
+    assert files_with(kept, stores_at(ann.root), ann.root / ".kb")
+    ann.commit("redacted")
+    assert {change.id for changes in ann.committed().values() for change in changes} == ids
+    assert [claim.now for claim in confirmations(ann) if not claim.is_redacted] == [kept]
+    ann.push()
+    bob.pull()
+    hold(ann, bob)
+
+
+def test_a_confirmation_of_another_branch_loses_the_digest_too(ann: Clone) -> None:
+    ann.fact("FACT-2")
+    ann.link("FACT-1", "FACT-2")
+    ann.add("FACT-2", owner="ann")
+    ann.link("FACT-1", "FACT-2")
+    ann.begin("topic")
+    ann.add("FACT-2", title=f"Use {SECRET}")
+    [claim] = [
+        claim
+        for change in ann.own["topic"].values()
+        for claim in change.claims
+        if isinstance(claim, AddMember) and claim.field == CONFIRMED
+    ]
+    assert files_with(str(claim.now), stores_at(ann.root))
+
+    redact(ann)
+
+    assert files_with(str(claim.now), stores_at(ann.root)) == []

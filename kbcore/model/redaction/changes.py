@@ -6,7 +6,17 @@ from typing import Any
 
 import msgspec
 
-from kbcore.model.claims.change import NO_TEXT, Change, EdgeRef, RemoveMember, redacted, value_key
+from kbcore.model.claims.change import (
+    CONFIRMED,
+    NO_TEXT,
+    Change,
+    Create,
+    EdgeRef,
+    EntityRef,
+    RemoveMember,
+    redacted,
+    value_key,
+)
 from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import Texts
 
@@ -28,11 +38,23 @@ def without_claims(change: Change, target: Target) -> Change:
     return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
 
 
+def holders_in(change: Change, target: Target) -> set[str]:
+    """Return the entities of which a change states a value that is taken out."""
+    return {
+        claim.on.id
+        for claim in change.claims
+        if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
+        if any(is_taken(change, claim, name, target) for name in ("now", "was"))
+    }
+
+
 def is_taken(change: Change, claim: Any, name: str, target: Target) -> bool:
     """Tell whether a claim of a change has a value, under a name of its own (``now``, ``was``), that is taken out."""
     value = getattr(claim, name, msgspec.UNSET)
     if value is msgspec.UNSET or not hasattr(claim, "field"):
         return False
+    if claim.field == CONFIRMED and isinstance(claim.on, EdgeRef):
+        return isinstance(claim.on.to_end, EntityRef) and claim.on.to_end.id in target.holders
     if target.matches is not None:
         may_hold = claim.field != "type" and claim.field not in NO_TEXT
         return may_hold and Texts(target.matches, (), ()).cleared(value) != value

@@ -22,7 +22,7 @@ from kbcore.model.claims.fold import ID
 from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 from kbcore.model.redaction.changes import is_taken, without_claims
-from kbcore.model.redaction.target import CLAUSE, MARK, NAME, Target
+from kbcore.model.redaction.target import CLAUSE, MARK, NAME, Target, names_of
 from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
@@ -51,7 +51,10 @@ class Redactor:
         ``own`` are the changes that records are, by their seqs, which are stated in them from now on; None where no
         other clone knows them. A change loses a value as a whole, so what clients stated does so as well.
         """
-        self._target = target
+        self.holders: set[str] = set(survey.holders) if survey else set()
+        """The entities of which a value was taken out."""
+        known = names_of({*self.holders, *target.holders}, survey.former if survey else {})
+        self._target = msgspec.structs.replace(target, holders=known)
         self._own = own or {}
         self._is_claimed = own is not None
         self._clean = Texts(target.matches, survey.ids if survey else (), survey.derived if survey else ())
@@ -240,6 +243,12 @@ class Redactor:
         if op.get("said"):
             op["said"] = self._id(op["said"], f"{path}.said")
 
+    def _confirm(self, op: Json, path: str) -> None:
+        if op.get("seen") and op["to"] in self._target.holders:
+            del op["seen"]
+            self._place(f"{path}.seen", "a digest of what the target of an edge said")
+        self._edge(op, path)
+
     def _edge(self, op: Json, path: str) -> None:
         self._ends(op, path, ("from", "to"))
         self._with_path(op, "src", path)
@@ -322,6 +331,7 @@ class Redactor:
             if new == value:
                 continue
             fields[name] = new
+            self.holders.add(own)
             self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
             if owners and owners.get(name):
                 self.paths.setdefault(owners[name], self._seq)
@@ -452,7 +462,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[Redactor, Json, str], None]]] = {
     "drop": Redactor._drop,  # noqa: SLF001
     "link": Redactor._link,  # noqa: SLF001
     "unlink": Redactor._edge,  # noqa: SLF001
-    "confirm": Redactor._edge,  # noqa: SLF001
+    "confirm": Redactor._confirm,  # noqa: SLF001
     "source": Redactor._source,  # noqa: SLF001
     "forget": Redactor._forget,  # noqa: SLF001
     "take": Redactor._take,  # noqa: SLF001

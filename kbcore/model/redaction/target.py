@@ -36,6 +36,8 @@ class Target(msgspec.Struct, frozen=True):
     seqs: frozenset[int] = frozenset()
     changes: frozenset[str] = frozenset()
     """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
+    holders: frozenset[str] = frozenset()
+    """Entities that held it anywhere. What confirmations of edges say of them goes: a digest of all their values."""
 
     def is_meant(self, key: str, field: str) -> bool:
         """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""

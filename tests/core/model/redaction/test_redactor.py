@@ -21,6 +21,7 @@ from kbcore.model.claims.change import (
     UnsetField,
     identified,
 )
+from kbcore.model.graph import FORMER_IDS
 from kbcore.model.record import Operation
 from kbcore.model.redaction import redactor
 from kbcore.model.redaction.changes import without_claims
@@ -94,6 +95,20 @@ def test_the_digests_of_a_file_that_stated_it_go_from_then_on() -> None:
     before, after = payload(read), payload(read, other, {**put("A", title="secret"), "src": "a.md"})
     found = taken(of_pattern("secret"), before, after, payload(read))
     assert [op["hash"] for one in found for op in one["ops"] if op["op"] == "source"] == ["1" * 64, "", "1" * 64, ""]
+
+
+def test_a_confirmation_loses_the_digest_of_an_entity_that_held_it_under_any_id() -> None:
+    def confirm(key: str) -> dict[str, Any]:
+        return {"op": "confirm", "type": "uses", "from": "A", "to": key, "base": 1, "seen": "a0" * 32}
+
+    records = [
+        payload(put("OLD", title="secret"), put("B", title="none")),
+        payload(put("NEW", **{FORMER_IDS: ["OLD"]}), {"op": "drop", "id": "OLD", "base": 1}),
+        payload(confirm("NEW"), confirm("B")),
+    ]
+    [*_, last] = taken(of_pattern("secret"), *records)
+    assert [op.get("seen") for op in last["ops"]] == [None, "a0" * 32]
+    assert last["redacted"] == ["ops.0.seen", "digest"]
 
 
 def test_an_id_that_is_a_digest_of_the_name_goes_with_the_name() -> None:
