@@ -93,7 +93,7 @@ def _refuse_branches(opened: Opened, *points: str) -> None:
 
 def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since: bool) -> dict[str, Any]:
     """Return the difference; between two seqs also when the journal is damaged after both."""
-    from kbcore.store.history.compare import diff
+    from kbcore.store.history.compare import add_origins, diff
     from kbcore.store.history.log import Selection
     from kbcore.store.history.moment import Meant, after, clock_notes, meant, read_at, said_of
 
@@ -110,6 +110,7 @@ def _found(opened: Opened, first: str, last: str, filters: Filters, *, is_since:
         said += [said_of(view, begin, is_since=True)] if is_since and begin and begin.seq is None else []
         selection = Selection(filters.actor, filters.source, filters.session)
         found = diff(view, low.seq, high.seq, changed_by=selection)
+        add_origins(view, found, selection.writer)
         near = "" if found["entities"] or found["edges"] else selection.near_actors(view)
         return found | ({"points": said} if said else {}) | {"near_actors": near}
 

@@ -155,7 +155,7 @@ def _stage_committed(session: Session) -> None:
     if workspace.config.share.mode == "auto" and workspace.folders.has_store(branch):
         from kbcore.share.sharing import stage_committed
 
-        stage_committed(workspace, branch)
+        stage_committed(workspace)
 
 
 def _show_unshared(session: Session) -> None:

@@ -26,6 +26,7 @@ _HIDDEN: Final = frozenset(
 )
 """Members of an element that a change of it does not spell out."""
 _VALUE_CHARS: Final = 200
+_COMMIT_CHARS: Final = 12
 _LINE_CHARS: Final = 40
 """A text that is longer, before or after, gets a line for each side."""
 
@@ -40,6 +41,11 @@ def show_change(output: Output, change: Json) -> Iterator[str]:
     sign, colour = SIGNS[change["change"]]
     yield output.styled(escape_controls(f"{sign} {_name(change)}"), colour)
     yield from (f"    {line}" for line in field_lines(output, change))
+    for one in change.get("changes", ()):
+        where = f", in {one['file']}" if one["file"] else ""
+        commit = f", commit {one['commit'][:_COMMIT_CHARS]}" if one["commit"] else ""
+        said = f"from the change {one['change'][:_COMMIT_CHARS]} of {one['actor']}, {short_time(one['at'])}"
+        yield output.styled(escape_controls(f"    {said}{where}; it came with seq {one['seq']}{commit}"), "dim")
 
 
 def _name(change: Json) -> str:

@@ -15,22 +15,26 @@ from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.text.escaping import json_text
 from kbcore.text.wording import shortened
 
-_SQL: Final = """
-select id, id, id, '', contested from node where contested <> '{}'
+_SQL: Final = f"""
+select id, id, id, '', contested from node where contested <> '{{}}'
 union all
 select id, from_id || ' ' || type || case when kind = '' then ' ' else ':' || kind || ' ' end || to_id, from_id, to_id,
   contested
-from link where contested <> '{}'
-"""
-"""Of each contested element: its id, its name, the entity that it is reported for, the other end, and the fields."""
-_UNREAD: Final = f"select path from source where not is_ok and {OF_CHANGES[0]}"  # noqa: S608 - no text from outside
+from link where contested <> '{{}}'
+union all
+select path, '', '', '', '{{}}' from source where not is_ok and {OF_CHANGES[0]}
+"""  # noqa: S608 - no text from outside
+"""Of each contested element: its id, its name, the entity that it is reported for, the other end, and the fields.
+Of a change file that could not be read, the path."""
 UNREAD: Final = "unread"
 _VALUE_CHARS: Final = 40
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    found = [_finding(row, field, values) for row in context.near(_SQL, []) for field, values in _fields(row[-1])]
-    return [*found, *(_unread(path) for (path,) in context.near(_UNREAD, OF_CHANGES[1]))]
+    found = []
+    for row in context.near(_SQL, []):
+        found += [_finding(row, field, values) for field, values in _fields(row[-1])] or [_unread(row[0])]
+    return found
 
 
 def _unread(path: str) -> Finding:

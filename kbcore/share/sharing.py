@@ -28,7 +28,6 @@ from kbcore.share.unshared import (
     find_unshared,
     find_withdrawn,
     is_too_large,
-    new_files,
     without_earlier_values,
 )
 from kbcore.store.change_files import beside, locked, write_beside, write_file
@@ -121,22 +120,18 @@ def _files(
     return files
 
 
-def stage_committed(workspace: Workspace, branch: str) -> None:
+def stage_committed(workspace: Workspace) -> None:
     """Stage change files that a commit has taken from an index of its own, as ``git commit -- PATH`` does.
 
-    Only files that are not yet known as committed are looked at. Raises: ``GitUnusable``; what reading the journal
-    raises.
+    These are the ones of HEAD that the worktree has and its index lacks. Raises: ``GitUnusable``.
     """
-    known = workspace.changes(branch).read(lambda index, seq: index.committed_files(seq))
-    files = new_files(workspace, known).committed
-    if not files:
-        return
-    paths = [*files, *beside(files)]
-    answer = run_git(workspace.repo, workspace.machine.env, ["ls-files", "-z", "--", *paths])
-    missing = {*paths} - {path_text(name) for name in answer.output.split(b"\0")}
-    there = [path for path in sorted(missing) if (workspace.repo.worktree / path).is_file()]
+    repo, env = workspace.repo, workspace.machine.env
+    asked = ["diff-index", "--cached", "--name-only", "--diff-filter=D", "--no-renames", "-z", "HEAD", "--"]
+    answer = run_git(repo, env, [*asked, ATTRIBUTES, FOLDER])
+    missing = [path_text(name) for name in answer.output.split(b"\0") if name]
+    there = [path for path in missing if (repo.worktree / path).is_file()]
     if there:
-        run_git(workspace.repo, workspace.machine.env, ["add", "--force", "--", *there])
+        run_git(repo, env, ["add", "--force", "--", *there])
 
 
 def _of_actors(found: Sequence[Unshared], actors: Collection[str], again: Collection[str]) -> list[Unshared]:

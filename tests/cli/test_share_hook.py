@@ -137,6 +137,17 @@ def test_a_commit_after_a_reset_takes_along_the_file_that_the_reset_left(kb, aut
     assert (len(files_in(auto)), is_clean(auto), unshared(kb)) == (1, True, [])
 
 
+def test_a_commit_of_named_paths_after_a_reset_leaves_the_change_files_in_the_index_too(kb, auto, hooked):
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto)
+    commit(auto, hooked)
+    git(auto, "reset", "-q", "HEAD~1")
+    stage(auto)
+    commit(auto, hooked, "--", "a.txt")
+    assert len(files_in(auto)) == 1
+    assert is_clean(auto)
+
+
 def test_a_commit_that_was_given_up_shares_with_the_next_one(kb, auto, hooked):
     apply(kb, {"id": "S-1", **SYMBOL})
     stage(auto)

@@ -105,6 +105,22 @@ def test_a_diff_by_an_actor_has_what_the_actor_wrote(kb, brought):
     assert not kb("diff", "2", "3", "--actor", "ann", "--json").json["edges"]
 
 
+def test_a_diff_says_which_changes_brought_it_with_commit_and_file(kb, brought, synced):
+    found = kb("diff", "2", "3", "--json").json
+    by = {one["id"]: [change["actor"] for change in one["changes"]] for one in found["entities"]}
+    assert by == {"S-1": ["bob", "carol"], "S-2": ["bob"], "S-3": ["carol"]}
+    [edge] = found["edges"]
+    [change] = edge["changes"]
+    assert (change["actor"], change["seq"], change["commit"]) == ("bob", 3, git(synced, "rev-parse", "HEAD"))
+    assert bool(change["file"]) == (brought == "sync")
+    where = f", in {change['file']}; it came with seq 3" if brought == "sync" else "; it came with seq 3"
+    said = kb("diff", "2", "3").out
+    assert f"from the change {change['change'][:12]} of bob, {change['at'][:19]}Z{where}" in said
+    only = kb("diff", "2", "3", "--actor", "carol", "--json").json["entities"]
+    assert {one["actor"] for entity in only for one in entity["changes"]} == {"carol"}
+    assert not any("changes" in one for one in kb("diff", "0", "2", "--json").json["entities"])
+
+
 def test_a_revert_by_actor_undoes_what_the_actor_wrote_and_no_more(kb, brought):
     undone = kb("revert", "--actor", "bob")
 

@@ -16,7 +16,7 @@ from kbcore.store.history import shown
 from kbcore.store.history.log import EVERYTHING, Selection
 from kbcore.store.history.reach import merge_base
 from kbcore.store.history.when import When
-from kbcore.store.history.writers import Writer, written_by
+from kbcore.store.history.writers import Writer, origins, written_by
 from kbcore.view.history import (
     LINKS,
     NODES,
@@ -59,6 +59,19 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
     nodes = (_difference(NODES, one, is_back=a > b) for one in changes.nodes)
     links = (_difference(LINKS, one, is_back=a > b) for one in changes.links)
     return {"from": a, "to": b, "entities": [one for one in nodes if one], "edges": [one for one in links if one]}
+
+
+def add_origins(view: View, found: dict[str, Any], writer: Writer) -> None:
+    """Add to the entities and edges of a ``diff`` the changes of a writer by which they came from others."""
+    came = origins(view, min(found["from"], found["to"]), max(found["from"], found["to"]), writer)
+    for one in (*found["entities"], *found["edges"]) if came else ():
+        names = (
+            {one["id"], one.get("was", one["id"])}
+            if "id" in one
+            else {link_id(one["type"], one.get("kind", ""), one["from"], one["to"])}
+        )
+        if changes := {change.change: change for name in sorted(names) for change in came.get(name, ())}:
+            one["changes"] = msgspec.to_builtins([*changes.values()])
 
 
 def _limited_to(changes: Changes, only: AbstractSet[str]) -> Changes:

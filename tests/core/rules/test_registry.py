@@ -138,6 +138,7 @@ def test_a_table_that_is_missing_stops_only_the_rules_that_read_it():
     graph.connection.execute("drop table source")
     report = run(graph)
     assert [name for name, status in status_of(report).items() if status == "not_run"] == [
+        "conflict",
         "orphans",
         "suspect-edge",
         "unreadable-source",
