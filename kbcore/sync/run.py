@@ -238,9 +238,10 @@ class _Attempt:
             self._find(view, self.pending.scan.stamps)
         self.found = self.plan.on(view, stamp)
         last = self.found.last
-        same = unchanged_files(last.changes)
-        if same and len(same) == len(last.changes.sources) and not last.has_changes:
-            self._note_same(last.changes)
+        changes = last.changes
+        same = unchanged_files(changes)
+        if same and len(same) == len(changes.sources) and not (changes.nodes or changes.links or last.has_changes):
+            self._note_same(changes)
             return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)
         return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
 
