@@ -101,6 +101,8 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     """Numbers of files in document folders that no extractor wants, by ending; of a sync of all files."""
     waiting_mentions: int = 0
     """Of the edges that it created, links in texts to pages that are no entity."""
+    unresolved_created: int = 0
+    """Of the edges that it created, the others that are unresolved."""
 
     @property
     def is_idle(self) -> bool:
