@@ -29,6 +29,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.remedies import for_shell, kb, referral
+from kbcore.secrets import mask_fields, masked, masked_in
 
 Applied = Literal["no", "yes", "unknown"]
 
@@ -39,7 +40,7 @@ class Problem(msgspec.Struct, frozen=True):
     ``path`` is a JSON path such as ``$.entities[0].title``; ``code`` is stable; ``remedy`` says what to do
     (``kbcore.remedies``); ``source`` is the file that states the fact, and ``line`` its line, counted from 1, 0 where
     it is not known. ``subject`` is the id of the element that the message names, "" where it names none; ``field`` and
-    ``values`` say without words what of it is wrong.
+    ``values`` say without words what of it is wrong. What looks like a secret in the message or the remedy is masked.
     """
 
     path: str
@@ -51,6 +52,10 @@ class Problem(msgspec.Struct, frozen=True):
     subject: str = ""
     field: str = ""
     values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Mask what looks like a secret."""
+        mask_fields(self, "message", "remedy")
 
     @property
     def hint(self) -> str:
@@ -97,13 +102,14 @@ class KBError(Exception):
     ) -> None:
         """Make an error. ``says_first``: the message holds that of the first of the details.
 
-        Marks in the message are put into the words of the command line; only the remedy keeps its own.
+        Marks in the message are put into the words of the command line; only the remedy keeps its own. What looks like
+        a secret is masked.
         """
-        self.message = for_shell(message)
+        self.message = masked(for_shell(message))
         super().__init__(self.message)
-        self.remedy = hint or self.default_hint
+        self.remedy = masked(hint) or self.default_hint
         self.details = tuple(details)
-        self.data = dict(data or {})
+        self.data: dict[str, Any] = masked_in(dict(data or {}))
         self.says_first = says_first
 
     @property

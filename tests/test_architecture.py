@@ -25,7 +25,7 @@ PACKAGES = ("kbcore", "kbcli", "kbmcp")
 # ``serving`` are single files too.
 FLOORS = {
     "kbcore": """
-        errors remedies limits clock progress gc_pause ids interrupting process_limits
+        errors remedies limits clock progress gc_pause ids interrupting process_limits secrets
         text storage
         model git
         extract view

@@ -19,8 +19,9 @@ _NO_FILES: Final = (
 
 def run(
     ctx: typer.Context,
-    seqs: Annotated[
-        list[int] | None, typer.Argument(metavar="[SEQ]...", help="The records to undo, as `kb log` shows them.")
+    points: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[SEQ|POINT]...", help="The records to undo, as `kb log` shows them."),
     ] = None,
     *,
     actor: Annotated[
@@ -45,6 +46,9 @@ def run(
 ) -> None:
     """Undo records by new ones; nothing is erased.
 
+    A record is named by its seq, or by a POINT, as `kb diff --help` says: then it is the last record at it, and the
+    answer says which one.
+
     With --actor or --session all that is meant is undone as one record, but for what a sync recorded of documents. Of a
     sync or a merge that brought changes of several, those of this writer are undone.
 
@@ -55,15 +59,17 @@ def run(
     """
     import msgspec
 
-    from kbcli.invocation.points import Filters
+    from kbcli.invocation.points import Filters, record_meant
     from kbcore.editing.undoing import LargerRecord, in_files, in_steps, refuse_renames, revert_links, undo
     from kbcore.store.history.undo import UndoOptions, message_of, records_of
-    from kbcore.text.escaping import escape_lines
+    from kbcore.text.escaping import escape_lines, escaped_sentence
 
     session = session_of(ctx)
     filters = Filters(actor=actor, session=session_, since=since, until=until)
-    _check(ctx, seqs, filters)
+    _check(ctx, points, filters)
     opened = session.open(dry_run=dry_run)
+    meant = [record_meant(opened, one) for one in points or ()]
+    seqs, said = [one.seq for one in meant], [one.said for one in meant if one.said]
     options = UndoOptions(force=force, dry_run=dry_run)
     if not seqs:
         selection = filters.read(opened)
@@ -74,32 +80,36 @@ def run(
         written = undo(opened.target, seqs[0], dry_run=dry_run or not files)
         if written is not None and not isinstance(written, LargerRecord) and not files:
             if not session.output.is_json:
+                for one in said:
+                    session.output.note(f"note: {escaped_sentence(one)}")
                 session.output.data("".join(escape_lines(edit.diff()) for edit in written.edits))
                 session.output.flush()
             raise in_files(seqs[0], written.edits)
         if isinstance(written, LargerRecord):
             raise in_steps(written, seqs)
         if written is not None:
-            session.show_outcome(written.outcome, written.edits)
+            session.show_outcome(written.outcome, written.edits, said)
             return
     else:
         refuse_renames(opened.target, seqs)
     if files and (reverted := revert_links(opened.target, seqs, options)):
-        session.show_outcome(reverted.outcome, reverted.edits)
+        session.show_outcome(reverted.outcome, reverted.edits, said)
         return
     with session.output.waiting("Undoing"):
         outcome = opened.target.revert(seqs, options)
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
-    session.show_outcome(outcome)
+    session.show_outcome(outcome, points=said)
 
 
-def _check(ctx: typer.Context, seqs: list[int] | None, filters: Filters) -> None:
+def _check(ctx: typer.Context, points: list[str] | None, filters: Filters) -> None:
     """Raises: ``typer.BadParameter`` for records that are named in two ways or in none; as ``refuse_empty``."""
     from kbcli.invocation.points import refuse_empty
 
     refuse_empty(ctx)
-    if bool(seqs) == bool(filters.actor or filters.session):
-        raise typer.BadParameter("Name the records by their seqs, or by --actor or --session, and not by both.")
-    if seqs and (filters.since or filters.until):
+    if bool(points) == bool(filters.actor or filters.session):
+        raise typer.BadParameter(
+            "Name the records by their seqs or points, or by --actor or --session, and not by both."
+        )
+    if points and (filters.since or filters.until):
         raise typer.BadParameter("--since and --until go with --actor and --session; leave them out.")

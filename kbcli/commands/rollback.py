@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from kbcli.invocation.context import session_of
 from kbcli.invocation.options import DryRun
-
-if TYPE_CHECKING:
-    from kbcli.invocation.context import Opened
-    from kbcore.store.history.moment import Meant
-    from kbcore.view.view import View
 
 _NO_FILES: Final = "--files changed no file: none names an entity that was renamed since and whose earlier id is free."
 
@@ -37,7 +32,7 @@ def run(
     """
     import msgspec
 
-    from kbcli.invocation.points import refuse_empty
+    from kbcli.invocation.points import record_meant, refuse_empty
     from kbcore.editing.undoing import in_files_since, roll_back
     from kbcore.store.history.undo import UndoOptions
     from kbcore.text.escaping import escape_lines, escaped_sentence
@@ -47,7 +42,7 @@ def run(
     if bool(point) == bool(to):
         raise typer.BadParameter("Name one point: `kb rollback POINT`.")
     opened = session.open(dry_run=dry_run)
-    meant = _meant(opened, point or to)
+    meant = record_meant(opened, point or to)
     points = [meant.said] if meant.said else []
     options = UndoOptions(dry_run=dry_run)
     with session.output.waiting("Going back"):
@@ -68,21 +63,3 @@ def run(
     if files:
         outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, _NO_FILES))
     session.show_outcome(outcome, points=points)
-
-
-def _meant(opened: Opened, text: str) -> Meant:
-    """Return the record that a point means. Whether a seq exists is checked by the rollback.
-
-    Raises: as ``when.point_in`` and ``moment.meant``.
-    """
-    from kbcore.store.history.moment import Meant, clock_notes, meant
-
-    point = opened.point(text)
-    if point.seq is not None:
-        return Meant(point.seq)
-
-    def read(view: View) -> Meant:
-        opened.session.notes += clock_notes(view, point)
-        return meant(view, point)
-
-    return opened.store.read(read)

@@ -112,6 +112,7 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     ),
     "revert": (
         ("kb revert 12", "undo one record; `kb log` shows which"),
+        ("kb revert v1", "undo the record that the commit of the tag has"),
         ("kb revert --actor bot --since yesterday", "undo all that bot wrote since then"),
     ),
     "rollback": (

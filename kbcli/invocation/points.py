@@ -48,6 +48,24 @@ def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) ->
     return answered, files
 
 
+def record_meant(opened: Opened, text: str) -> Meant:
+    """Return the record that a point means. Whether a seq exists is checked by what is done with it.
+
+    Raises: as ``when.point_in`` and ``moment.meant``.
+    """
+    from kbcore.store.history.moment import Meant, clock_notes, meant
+
+    point = opened.point(text)
+    if point.seq is not None:
+        return Meant(point.seq)
+
+    def read(view: View) -> Meant:
+        opened.session.notes += clock_notes(view, point)
+        return meant(view, point)
+
+    return opened.store.read(read)
+
+
 class Filters(NamedTuple):
     """The records that the options of a command select, as they were typed; an empty one excludes none."""
 

@@ -38,8 +38,8 @@ def has_changes(outcome: Outcome) -> bool:
     return bool(changes_of(outcome))
 
 
-def changes_of(outcome: Outcome) -> str:
-    """Return what changed of entities and edges, or nothing."""
+def changes_of(outcome: Outcome, unresolved: int = 0) -> str:
+    """Return what changed of entities and edges, or nothing; ``unresolved`` is the number of such created edges."""
     parts = [
         f"{len(ids)} {verb}"
         for verb, ids in (("created", outcome.created), ("updated", outcome.updated), ("deleted", outcome.deleted))
@@ -47,7 +47,7 @@ def changes_of(outcome: Outcome) -> str:
     ]
     if outcome.renamed:
         parts.append(f"{len(outcome.renamed)} renamed ({renames_of(outcome.renamed)})")
-    edges = edge_counts(outcome.edges)
+    edges = edge_counts(outcome.edges, unresolved)
     return ", ".join(parts) + (("; " if parts else "") + edges if edges else "")
 
 
@@ -56,11 +56,12 @@ def renames_of(renamed: Mapping[str, str]) -> str:
     return some_of([f"{old} -> {new}" for old, new in renamed.items()], _RENAMES)
 
 
-def edge_counts(edges: EdgeCounts) -> str:
-    """Return how many edges were made, changed and removed, or nothing."""
+def edge_counts(edges: EdgeCounts, unresolved: int = 0) -> str:
+    """Return how many edges were made, so many of them ``unresolved``, changed and removed, or nothing."""
+    created = f"created ({unresolved} unresolved)" if unresolved else "created"
     found = [
         f"{number} {verb}"
-        for verb, number in (("created", edges.created), ("updated", edges.updated), ("deleted", edges.deleted))
+        for verb, number in ((created, edges.created), ("updated", edges.updated), ("deleted", edges.deleted))
         if number
     ]
     return f"edges: {', '.join(found)}" if found else ""

@@ -19,7 +19,7 @@ def sync_line(answer: SyncAnswer) -> str:
     """Return what a sync did or would do."""
     outcome = answer.outcome
     where = f"{outcome.branch} at seq {outcome.seq}"
-    changes = changes_of(outcome)
+    changes = changes_of(outcome, answer.unresolved_created)
     if not changes and not answer.changed and not answer.removed:
         return escape_controls(f"{where}: up to date with {pluralize(answer.scanned, 'file')}.")
     done = f"{changes or 'no entity or edge changed,'} {_from(answer)}"

@@ -174,7 +174,7 @@ def _synced(event: Following | Synced) -> Iterator[MarkedLine]:
     outcome = answer.outcome
     where = f"{_time(event.at)} {outcome.branch} at seq {outcome.seq}: "
     if isinstance(event, Following):
-        changes = changes_of(outcome)
+        changes = changes_of(outcome, answer.unresolved_created)
         said = f"following {pluralize(answer.scanned, 'file')}{f'; {changes}' if changes else ''}."
         yield MarkedLine(escaped_sentence(f"{where}{said}{f' {event.notice}' if event.notice else ''}"))
     else:
@@ -207,7 +207,9 @@ def _what(answer: SyncAnswer) -> str:
     edges = outcome.edges.created + outcome.edges.updated + outcome.edges.deleted
     if 0 < count <= _NAMED:
         return ", ".join(named) + (f"; {pluralize(edges, 'edge')} changed" if edges else "")
-    return changes_of(outcome) or (_of_files(answer) if outcome.applied else "nothing changed")
+    return changes_of(outcome, answer.unresolved_created) or (
+        _of_files(answer) if outcome.applied else "nothing changed"
+    )
 
 
 def _of_files(answer: SyncAnswer) -> str:

@@ -18,7 +18,7 @@ from kbcore.model.claims.change import SUFFIX, Change, Claim
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
-    from kbcore.text.secrets import Secret
+    from kbcore.secrets import Secret
 
 NAME: Final = "changes"
 FOLDER: Final = ".kb/changes"
@@ -86,7 +86,7 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
 
 def change_secrets(part: str | Claim) -> Iterator[Secret]:
     """Yield what looks like a secret in the message of a change, or in the values of a claim."""
-    from kbcore.text.secrets import secrets_in  # noqa: PLC0415 - as above
+    from kbcore.secrets import secrets_in  # noqa: PLC0415 - as above
 
     if isinstance(part, str):
         yield from secrets_in(part)

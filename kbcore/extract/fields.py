@@ -7,7 +7,7 @@ valid is a problem with its line, and is left out; everything else is kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -15,11 +15,13 @@ from kbcore import limits
 from kbcore.extract.facts import StatedEntity
 from kbcore.extract.links import LinkReader, Manner, targets_in
 from kbcore.model import schema
+from kbcore.model.graph import SECRET_VALUE
 from kbcore.model.values import field_problem, is_short, meaning_problem, normal_time, value_problem
+from kbcore.secrets import secrets_in
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, Severity
 from kbcore.text.tree import TextTree
-from kbcore.text.wording import in_lines
+from kbcore.text.wording import in_lines, shortened
 
 CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
 """The names of edges, unless a caller passes the names of the schema in force (``edgeNames``)."""
@@ -27,6 +29,7 @@ CORE_EDGES: Final = frozenset(edge.name for edge in schema.CORE_EDGES)
 _IDENTITY: Final = frozenset({"id", "type"})
 _TEXT_ONLY: Final = {str}
 _SUPERSEDING: Final = re.compile(r"(super[sc]edes|super[sc]eded[ _-]by)\b[ :]*(\S.*)", re.IGNORECASE | re.DOTALL)
+_REVOKE: Final = "Take it out of the file. If it is real, revoke it."
 _SHAPES: Final[Mapping[type[Any], str]] = {list: "a list", dict: "a mapping", str: "text"}
 
 
@@ -46,11 +49,14 @@ class Sheet:
         for key, value in values.items():
             if value is None or key in _IDENTITY:
                 continue
+            found = len(self.problems) + len(self.links.problems)
             reader = _READERS.get(key)
             if reader is not None:
                 reader(self, key, value, lines[key])
             else:
                 self._other(key, value, lines[key])
+            if len(self.problems) + len(self.links.problems) > found:
+                self.problems += rejected_secrets(key, value, lines[key])
         if self.links.urls:
             self.put("links", self.links.urls, lines.get("links", 0))
 
@@ -90,7 +96,7 @@ class Sheet:
         if not self._is_harmless(key, value) or len(key) > limits.MAX_NAME_CHARS:
             fault = value_problem({key: value})
             if fault:
-                self.fault(line, fault.code, f"`{key[:60]}` {fault.message}", fault.hint)
+                self.fault(line, fault.code, f"`{shortened(key, 60)}` {fault.message}", fault.hint)
                 return
         self.put(f"{prefix}.{key}", value, line)
 
@@ -129,7 +135,7 @@ class Sheet:
         moment = normal_time(value)
         if moment is None:
             hint = "Write RFC 3339, for example 2026-01-31 or 2026-01-31T12:00:00Z."
-            self.fault(line, "bad_time", f"`{key}` is no time: {in_quotes(value[:40])}", hint)
+            self.fault(line, "bad_time", f"`{key}` is no time: {in_quotes(shortened(value, 40))}", hint)
         else:
             self.put(key, moment, line)
 
@@ -182,6 +188,16 @@ class Sheet:
         for name, member in value.items():
             if member is not None:
                 self.member(key, name, member, self.tree.line(value, name) or line)
+
+
+def rejected_secrets(name: str, value: Any, line: int, entity_id: str = "") -> Iterator[FileProblem]:
+    """Yield a problem for each text that looks like a secret in the value of a field which is not recorded as it is.
+
+    Nothing that looks at records finds it there.
+    """
+    for found in secrets_in(value, name, name):
+        message = f"`{found.place}` {found.looks}"
+        yield FileProblem(line, SECRET_VALUE, message, _REVOKE, "warning", id=entity_id)
 
 
 def fold_keys(tree: TextTree, values: dict[str, Any]) -> None:

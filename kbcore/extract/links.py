@@ -21,6 +21,7 @@ from kbcore.model.values import field_problem, is_url, value_problem
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree
+from kbcore.text.wording import shortened
 
 RELATES_TO: Final = "relates_to"
 DEFAULT_KIND: Final = "link"
@@ -100,7 +101,9 @@ class LinkReader:
         """Take in one link to one target, as typed."""
         target = parse_target(word, self.path)
         if target.fault:
-            self._fault(line, f"{in_quotes(word[:80])} is no target of a link: {target.fault}", "Correct the target.")
+            self._fault(
+                line, f"{in_quotes(shortened(word, 80))} is no target of a link: {target.fault}", "Correct the target."
+            )
             return
         if target.is_url:
             self._url(target.text, line, manner)
@@ -115,10 +118,10 @@ class LinkReader:
 
     def _url(self, url: str, line: int, manner: Manner) -> None:
         if manner.edge is not None:
-            message = f"an edge ({manner.edge}) cannot lead to a URL: {url[:80]}"
+            message = f"an edge ({manner.edge}) cannot lead to a URL: {shortened(url, 80)}"
             self._fault(line, message, "Put URLs under `links`, without a type.")
         elif not is_url(url):
-            message = f"{in_quotes(url[:80])} is no URL that may be followed; it is left out"
+            message = f"{in_quotes(shortened(url, 80))} is no URL that may be followed; it is left out"
             self.problems.append(FileProblem(line, "bad_url", message, "Remove it.", "warning"))
         elif url not in self.urls:
             self.urls.append(url)
@@ -140,7 +143,7 @@ class LinkReader:
         if isinstance(ends, str) and _URL.fullmatch(ends):
             self.add(ends, line)
         elif len(key) > limits.MAX_NAME_CHARS:
-            self._fault(line, f"{in_quotes(key[:40])}… is no name of an edge: it is too long", "Shorten it.")
+            self._fault(line, f"{in_quotes(shortened(key, 40))} is no name of an edge: it is too long", "Shorten it.")
         else:
             self.read(ends, line, self.edge(key) or key)
 
@@ -186,7 +189,7 @@ class LinkReader:
             for name, member in members.items():
                 fault = value_problem({name: member})
                 if fault:
-                    self._fault(line, f"`{name[:40]}` of a link {fault.message}", fault.hint)
+                    self._fault(line, f"`{shortened(name, 40)}` of a link {fault.message}", fault.hint)
                 elif member is not None:
                     fields[prefix + name] = member
         return fields

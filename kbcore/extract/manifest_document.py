@@ -24,7 +24,7 @@ from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
 from kbcore.text.suggest import nearest
 from kbcore.text.tree import DUPLICATE_KEY, TextTree
-from kbcore.text.wording import in_lines
+from kbcore.text.wording import in_lines, shortened
 
 _LIST: Final = "symbols"
 _DEFAULT_TYPE: Final = "symbol"
@@ -134,7 +134,7 @@ class _Manifest:
         for key in root:
             if key not in _QUIET_KEYS:
                 near = f"Did you mean `{_LIST}`?" if nearest(key, [_LIST]) else "Remove it."
-                message = f"`{key[:60]}` is no key of a manifest; what is under it was not read"
+                message = f"`{shortened(key, 60)}` is no key of a manifest; what is under it was not read"
                 self.problems.append(FileProblem(self.tree.line(root, key), "unknown_key", message, near, "warning"))
         listed = root.get(_LIST)
         if isinstance(listed, list):
@@ -150,7 +150,7 @@ class _Manifest:
         symbol_id = item.get("id")
         if not isinstance(symbol_id, str) or not symbol_id:
             title = item.get("title") or item.get("name")
-            named = f" ({in_quotes(title[:60])})" if isinstance(title, str) else ""
+            named = f" ({in_quotes(shortened(title, 60))})" if isinstance(title, str) else ""
             code = "missing_id" if symbol_id is None or symbol_id == "" else "wrong_shape"
             self._fault(line, code, f"the symbol in line {line}{named} has no id that is text", "Add `id: …` to it.")
             self.unidentified[_title(item)] = None
@@ -159,7 +159,10 @@ class _Manifest:
         fault = check_id(symbol_id)
         if fault:
             self._fault(
-                id_line, "bad_id", f"the id {in_quotes(symbol_id[:60])} cannot be used: {fault}", "Choose another id."
+                id_line,
+                "bad_id",
+                f"the id {in_quotes(shortened(symbol_id, 60))} cannot be used: {fault}",
+                "Choose another id.",
             )
             self.unidentified[_title(item)] = None
             return

@@ -22,6 +22,7 @@ from kbcore.text.decoding import decode
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, at_most
 from kbcore.text.tree import TextTree, mapping
+from kbcore.text.wording import shortened
 
 _SKIPPED: Final = re.compile(r"(?:readme|_?index|_?(?:(?:adr|0+)[-_])?template)\.(?:md|markdown)", re.IGNORECASE)
 _ECHOES: Final = frozenset({"missing_id", "missing_type", "missing_title", "unclosed_front_matter"})
@@ -144,7 +145,12 @@ def _identity(draft: _Draft) -> tuple[str, int]:
     if isinstance(value, str) and value:
         fault = check_id(value)
         if fault:
-            draft.fault(line, "bad_id", f"the id {in_quotes(value[:60])} cannot be used: {fault}", "Choose another id.")
+            draft.fault(
+                line,
+                "bad_id",
+                f"the id {in_quotes(shortened(value, 60))} cannot be used: {fault}",
+                "Choose another id.",
+            )
         return ("" if fault else value), line
     if value:
         draft.fault(line, "wrong_shape", "`id` must be text", "Write one id: `id: REQ-1`.")
@@ -165,7 +171,7 @@ def _identity(draft: _Draft) -> tuple[str, int]:
     where = "its front matter" if draft.document.front is not None else "front matter at its beginning"
     hint = (
         f"Add a line `id: …` to {where}, or set `extractors.markdown.idFromFilename` to true in"
-        f" .kb/config.json (the id would be {in_quotes(stem[:60])})."
+        f" .kb/config.json (the id would be {in_quotes(shortened(stem, 60))})."
     )
     draft.fault(1, "missing_id", "the document states no id", hint)
     return "", 1

@@ -166,7 +166,13 @@ class NoteOnFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 UNKNOWN_STATUS: Final = "unknown-status"
 """The rule on statuses, which a sync looks at as well."""
-NOTES_OF_RULES: Final = {"unknown_status": UNKNOWN_STATUS, "unresolved_path": "unresolved-reference"}
+SECRET_VALUE: Final = "secret_value"  # noqa: S105 - a code
+"""The code of the problem that a file gives a value which looks like a secret and is not recorded."""
+NOTES_OF_RULES: Final = {
+    "unknown_status": UNKNOWN_STATUS,
+    "unresolved_path": "unresolved-reference",
+    SECRET_VALUE: "secret",
+}
 """By the code of a problem of a file: the rule that reports it, as what it is about is in the state."""
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.model.graph import CORE_FIELDS
+from kbcore.text.wording import shortened
 
 _TIME: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)?)?")
 _URL: Final = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*)://|mailto:)\S+", re.IGNORECASE)
@@ -77,7 +78,9 @@ def _container_problem(value: dict[Any, Any] | list[Any], depth: int) -> ValueFa
         for key in value:
             if not isinstance(key, str) or not key or len(key) > limits.MAX_NAME_CHARS:
                 hint = f"Use text of 1 to {limits.MAX_NAME_CHARS} characters."
-                return ValueFault("bad_name", f"has a member whose name cannot be used: {str(key)[:40]!r}", hint)
+                return ValueFault(
+                    "bad_name", f"has a member whose name cannot be used: {shortened(str(key), 40)!r}", hint
+                )
     for member in members:
         fault = value_problem(member, depth + 1)
         if fault:
@@ -99,7 +102,9 @@ def field_problem(name: str, value: Any) -> ValueFault | None:
     if not isinstance(value, str):
         return ValueFault("wrong_type", "must be text", "Put it in quotes.")
     if kind == "time" and normal_time(value) is None:
-        return ValueFault("bad_time", f"is no time: {value[:40]!r}", "Use RFC 3339, e.g. 2026-01-31T12:00:00Z.")
+        return ValueFault(
+            "bad_time", f"is no time: {shortened(value, 40)!r}", "Use RFC 3339, e.g. 2026-01-31T12:00:00Z."
+        )
     if name in {"type", "title", "status", "name"} and not value.strip():
         return ValueFault("missing_field", "is empty", "Give it a value.")
     return text_problem(value)
@@ -124,14 +129,14 @@ def meaning_problem(name: str, value: Any) -> ValueFault | None:
         twice = (
             next((tag for at, tag in enumerate(value) if tag in value[:at]), "") if len({*value}) < len(value) else ""
         )
-        return ValueFault("duplicate", f"holds {twice[:40]!r} twice", "Keep one.") if twice else None
+        return ValueFault("duplicate", f"holds {shortened(twice, 40)!r} twice", "Keep one.") if twice else None
     if name == "links":
         wrong = next((url for url in value if not is_url(url)), None)
         hint = "For example https://example.org/a. An entity is linked by an edge, a document by `text_ref`."
-        return None if wrong is None else ValueFault("bad_url", f"holds what is no URL: {wrong[:80]!r}", hint)
+        return None if wrong is None else ValueFault("bad_url", f"holds what is no URL: {shortened(wrong, 80)!r}", hint)
     if name == "text_ref" and (_ROOTED.match(value) or ".." in re.split(r"[/\\]", value.partition("#")[0])):
         hint = "Name a file from the top of the repository, such as docs/login.md#errors."
-        return ValueFault("bad_path", f"leads out of the repository: {value[:80]!r}", hint)
+        return ValueFault("bad_path", f"leads out of the repository: {shortened(value, 80)!r}", hint)
     return None
 
 

@@ -20,6 +20,7 @@ from kbcore.model.rule_settings import Suppression
 from kbcore.remedies import kb
 from kbcore.rules import CheckReport, Violation
 from kbcore.rules.registry import RULES, is_ok
+from kbcore.secrets import mask_fields, masked
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import matches
 from kbcore.text.suggest import did_you_mean
@@ -54,7 +55,10 @@ def stated_reasons(node: Node) -> StatedReasons | None:
 
 
 class BaselineEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A violation as the baseline has it, and how many there are of it."""
+    """A violation as the baseline has it, and how many there are of it. What looks like a secret is masked.
+
+    A digest in its place would let whoever has the file try out secrets; two of one kind in one place count as one.
+    """
 
     rule: str
     id: str = ""
@@ -62,6 +66,10 @@ class BaselineEntry(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unkn
     field: str = ""
     values: tuple[str, ...] = ()
     count: int = 1
+
+    def __post_init__(self) -> None:
+        """Mask what looks like a secret."""
+        mask_fields(self, "id", "field", "values")
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +193,7 @@ class AcceptedFaults:
         """Return whether this is accepted; each entry of the baseline accepts as many as it counts."""
         if _has_reason(rule, key, self._reasons) or _is_in_settings(rule, key, source, self._suppressions):
             return True
-        entry = (rule, key, code, (target,) if target else ())
+        entry = (rule, masked(key), code, (masked(target),) if target else ())
         self._left[entry] -= 1
         return self._left[entry] >= 0
 

@@ -12,6 +12,7 @@ from kbcore.extract.changes import OF_CHANGES
 from kbcore.model.claims.fold import DELETED
 from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
+from kbcore.secrets import masked_in
 from kbcore.text.escaping import json_text
 from kbcore.text.wording import shortened
 
@@ -56,15 +57,16 @@ def _finding(row: tuple[Any, ...], field: str, values: list[dict[str, Any]]) -> 
         remedy = f"Decide: {kb('resolve', key, field, '--take', 'keep')}, or {kb('delete', key)}."
     else:
         what = "The id" if field == "id" else f"`{field}`"
-        message = f"{what} of {name} is contested: {'; '.join(map(_said, values))}."
+        said = "; ".join(_said(value, field) for value in values)
+        message = f"{what} of {name} is contested: {said}."
         remedy = f"Decide: {kb('resolve', key, field, '--take', '1')} takes the first value."
     file = min((str(one["file"]) for one in changes if "file" in one), default="")
     concerns = frozenset({other} - {""})
     return Finding(subject, message, remedy, file, concerns, field=field, values=(name,))
 
 
-def _said(value: dict[str, Any]) -> str:
-    shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "no value"
+def _said(value: dict[str, Any], field: str) -> str:
+    shown = shortened(json_text(masked_in(value["value"], field)), _VALUE_CHARS) if "value" in value else "no value"
     who = ", ".join(dict.fromkeys(str(one["actor"]) for one in value["changes"]))
     return f"{shown} by {who}"
 

@@ -29,7 +29,7 @@ _KNOWN: Final = [
 
 
 _HAS: Final = f"""select exists (from link where is_resolved and not {IS_MENTION}),
-  exists (from link where is_resolved)
+  exists (from link where is_resolved), exists (from link)
 """
 """Links in texts do not show that a project links its entities: they are written for readers."""
 _HAD: Final = f"select exists (from link_history where is_resolved and not {IS_MENTION})"
@@ -37,12 +37,13 @@ _HAD: Final = f"select exists (from link_history where is_resolved and not {IS_M
 
 def why_it_waits(rows: Rows) -> str:
     """Return why the rule does not judge a branch: before the first edge every entity is alone."""
-    [(has_edges, has_mentions)] = rows(_HAS, [])
+    [(has_edges, has_mentions, has_any)] = rows(_HAS, [])
     if has_edges or had_edges(rows):
         return ""
     if has_mentions:
         return "The branch has no edge yet but links in texts; the rule is run from the first other one on."
-    return "The branch has no edge yet; the rule is run from the first one on."
+    kind = "resolved edge" if has_any else "edge"
+    return f"The branch has no {kind} yet; the rule is run from the first one on."
 
 
 def had_edges(rows: Rows) -> bool:

@@ -39,6 +39,7 @@ from kbcore.rules import (
 )
 from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, NotApplicable, OtherSide, Rule, RuleContext, Severity, in_order
+from kbcore.secrets import mask_fields, masked
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean
 
@@ -79,7 +80,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``code``, ``field``, ``values``, ``names_id`` and ``other`` are those of ``Finding``; with the rule and the id the
     first three are the same as long as the same thing is wrong, whatever the message says of it. ``line`` is the line
-    of ``source``, 0 while it is unknown.
+    of ``source``, 0 while it is unknown. What looks like a secret is masked; ``subject`` is the id as it is shown.
     """
 
     rule: str
@@ -95,6 +96,15 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     names_id: bool = True
     other: OtherSide | None = None
 
+    def __post_init__(self) -> None:
+        """Mask what looks like a secret, but in the id, by which the entity is found."""
+        mask_fields(self, "message", "remedy", "field", "values")
+
+    @property
+    def subject(self) -> str:
+        """Return the id as it is shown."""
+        return masked(self.id)
+
     @property
     def hint(self) -> str:
         """Return the remedy in the words of the command line."""
@@ -102,11 +112,9 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values; what is empty is left out, but for the hint and the source."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
+        found: dict[str, Any] = msgspec.to_builtins(self) | {"id": self.subject, "remedy": self.hint}
         found.pop("names_id", None)
-        return {
-            ("hint" if name == "remedy" else name): value for name, value in (found | {"remedy": self.hint}).items()
-        }
+        return {("hint" if name == "remedy" else name): value for name, value in found.items()}
 
     @property
     def kind(self) -> tuple[str, ...]:
@@ -116,7 +124,7 @@ class Violation(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def sentence(self) -> str:
         """Return the message, with the id that it is about before it unless it names that."""
-        return self.message if self.names_id or not self.id else f"{self.id}: {self.message}"
+        return self.message if self.names_id or not self.id else f"{self.subject}: {self.message}"
 
     @property
     def beside_file(self) -> str:

@@ -1,4 +1,4 @@
-"""Rule ``secret``: nothing that is stored looks like a key, a token or a password.
+"""Rule ``secret``: nothing that is stored, and no value of a file that is not recorded, looks like a key or a token.
 
 The database looks for the marks of the formats, which is fast; only what has one is looked at closely.
 """
@@ -10,14 +10,16 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.model.graph import SECRET_VALUE, NoteOnFile
 from kbcore.remedies import kb
 from kbcore.rules.rule import Finding, Rule, RuleContext, edge_remedy, first_file
-from kbcore.text.secrets import MARKS, Secret, secrets_in
+from kbcore.secrets import MARKS, Secret, secrets_in
 
 _OBJECTS: Final = ("attributes", "metadata")
 _NODE_TEXTS: Final = ("id", "name", "title", "status", "source", "owner", "priority", "severity", "text_ref")
 _NODE_LISTS: Final = ("tags", "links")
-_LINK_TEXTS: Final = ("kind", "created_by", "source")
+_ENDS: Final = ("from_id", "to_id")
+_LINK_TEXTS: Final = ("kind", *_ENDS, "created_by", "source")
 
 
 def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...] = ()) -> str:
@@ -30,12 +32,14 @@ def _asked(table: str, names: str, texts: tuple[str, ...], lists: tuple[str, ...
 
 
 _NODES: Final = _asked("node", "id, path", _NODE_TEXTS, _NODE_LISTS)
-_LINKS: Final = _asked("link", "from_id, type, to_id, files", _LINK_TEXTS)
+_LINKS: Final = _asked("link", "from_id, type, to_id, files, is_resolved", _LINK_TEXTS)
+_NOTED: Final = f"select path, problems from source where problems::varchar like '%\"{SECRET_VALUE}\"%'"  # noqa: S608 - a constant
 _object = msgspec.json.Decoder(dict[str, Any])
+_notes = msgspec.json.Decoder(tuple[NoteOnFile, ...])
 
 
 def _run(context: RuleContext) -> list[Finding]:
-    return [*_in_entities(context), *_in_edges(context)]
+    return [*_in_entities(context), *_in_edges(context), *_in_files(context)]
 
 
 def _in_entities(context: RuleContext) -> Iterator[Finding]:
@@ -55,16 +59,32 @@ def _in_entities(context: RuleContext) -> Iterator[Finding]:
 
 
 def _in_edges(context: RuleContext) -> Iterator[Finding]:
-    for from_id, type_, to_id, files, owners, *values in context.near(_LINKS, [MARKS]):
+    for from_id, type_, to_id, files, is_resolved, owners, *values in context.near(_LINKS, [MARKS]):
         for field, found in _found(dict(zip((*_LINK_TEXTS, *_OBJECTS), values, strict=True))):
-            where = f"`{found.place}` of {from_id} {type_ or 'links to'} {to_id}"
-            source = first_file(files) if field == "kind" else _object.decode(owners).get(field, "")
+            if field in _ENDS and is_resolved:  # the id of an entity, which is looked at by itself
+                continue
+            edge = f"{from_id} {type_ or 'links to'} {to_id}"
+            where = f"An id in {edge}" if field in _ENDS else f"`{found.place}` of {edge}"
+            source = first_file(files) if field in {"kind", *_ENDS} else _object.decode(owners).get(field, "")
             remedy = f"Write the edge again without it, with {kb('apply')}."
+            id_, other = (to_id, from_id) if field == "from_id" else (from_id, to_id)
             if field == "kind":
                 away = edge_remedy((from_id, type_, to_id), source)
                 remedy = f"State the edge again with another kind, and {away}."
-            one = _finding(from_id, f"{where} {found.looks}", source, remedy, frozenset({to_id}))
-            yield msgspec.structs.replace(one, field=found.place, values=(type_, to_id))
+            elif field in _ENDS:
+                remedy = f"Remove the edge: {kb('show', id_)} lists it."
+            one = _finding(id_, f"{where} {found.looks}", source, remedy, frozenset({other}))
+            yield msgspec.structs.replace(one, field=found.place, values=(type_, other))
+
+
+def _in_files(context: RuleContext) -> Iterator[Finding]:
+    for path, problems in context.near(_NOTED, []):
+        for note in _notes.decode(problems):
+            if note.code == SECRET_VALUE:
+                values = (note.id,) if note.id else ()
+                yield Finding(
+                    path, note.message, note.hint, path, code=note.code, values=values, line=note.line, names_id=False
+                )
 
 
 def _found(cells: Mapping[str, Any]) -> Iterator[tuple[str, Secret]]:
@@ -85,7 +105,8 @@ def _finding(key: str, message: str, source: str, remedy: str, concerns: frozens
 RULE: Final = Rule(
     "secret",
     "warning",
-    "Nothing that is stored looks like a key, a token or a password. As an error, it also refuses changesets with one.",
+    "Nothing that is stored looks like a key, a token or a password, and no value of a document that is not recorded "
+    "because it does not fit. As an error, it also refuses changesets with one.",
     _run,
     example="`attributes.token` of SYM-2 looks like a GitHub token (ghp_…, 44 characters).",
     remedy="Take it out where it is stated, and revoke it: history keeps it.",

@@ -10,6 +10,7 @@ import msgspec
 from kbcore.model.renames import joined
 from kbcore.model.state import Change, Changes
 from kbcore.remedies import for_shell
+from kbcore.secrets import mask_fields
 from kbcore.view.tables import WHOLE
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
     Such an entity is not among the others, and an edge is not counted where it only names the new id.
     """
+
+    def __post_init__(self) -> None:
+        """Mask what looks like a secret in the warnings."""
+        mask_fields(self, "warnings")
 
     @classmethod
     def unchanged_at(cls, branch: str, seq: int, *, dry_run: bool) -> Outcome:

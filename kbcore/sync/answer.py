@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.remedies import for_shell
+from kbcore.secrets import masked
 from kbcore.store.answers import Outcome
 from kbcore.sync.paths import is_named
 from kbcore.text.globs import parents
@@ -50,9 +51,10 @@ class UnresolvedLink(msgspec.Struct, frozen=True):
         return self.target if self.id == self.from_id else self.from_id
 
     def as_json(self) -> dict[str, str]:
-        """Return it in the shape of the contract."""
+        """Return it in the shape of the contract; what looks like a secret is masked."""
         kind = {"kind": self.kind} if self.kind else {}
-        return {"from": self.from_id, "type": self.type, **kind, "target": self.target, "source": self.source}
+        shown = {"from": self.from_id, "type": self.type, **kind, "target": self.target}
+        return {**{name: masked(one) for name, one in shown.items()}, "source": self.source}
 
 
 def unresolved_words(link: Mapping[str, str]) -> str:
@@ -99,6 +101,8 @@ class SyncAnswer(msgspec.Struct, frozen=True):
     """Numbers of files in document folders that no extractor wants, by ending; of a sync of all files."""
     waiting_mentions: int = 0
     """Of the edges that it created, links in texts to pages that are no entity."""
+    unresolved_created: int = 0
+    """Of the edges that it created, the others that are unresolved."""
 
     @property
     def is_idle(self) -> bool:

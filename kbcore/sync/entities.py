@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.facts import StatedEntity
+from kbcore.extract.fields import rejected_secrets
 from kbcore.ids import check_id
 from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.folding import apply
@@ -346,6 +347,9 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
         more = allowed_values_hint(definition, name, entity.fields[name])
         hint = f"Correct it; until then the last known value is kept. {more}".rstrip()
         case.wrong(name, "bad_value", f"`{name}` {fault}.", hint)
+        line = entity.lines.get(name, entity.line)
+        secrets = rejected_secrets(name, entity.fields[name], line, entity.id)
+        case.plan.problems += [(path, one) for one in secrets]
     _leave_out_claimed(case, wanted)
     known = _shown(node)
     owners = node.owners if node else {}

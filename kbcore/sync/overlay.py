@@ -361,17 +361,18 @@ class WorktreeFiles:
         files = {*(one.path for one in pending.changed), *pending.gone}
         is_all_recorded = not files and not pending.again
         if not is_all_recorded:
-            from kbcore.sync.planned import FilePlan, unchanged_files  # noqa: PLC0415 - seldom is there a difference
+            from kbcore.sync.planned import FilePlan  # noqa: PLC0415 - seldom is there a difference
 
             plan = FilePlan(place, workspace.schema, pending, now_ns, claims=workspace.store(settings[0]).claims)
             last = plan.on(view, stamp).last
             changes = last.changes
-            same = unchanged_files(changes)
+            same = plan.unchanged(view, stamp, changes)
             files -= same
             if len(changes.sources) > len(same) or changes.nodes or changes.links:
                 files |= {change.key for change in changes.sources}
                 mark = _mark_of(view, pending)
-                state, overlay = FileState("overlay", len(files), mark=mark), Overlay(mark, stamp, changes, last.ops)
+                state = FileState("overlay", len(files - same), mark=mark)
+                overlay = Overlay(mark, stamp, changes, last.ops)
         try:
             checkout.guard()
         except MustAskGit as unknown:

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from kbcore.model.graph import Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
-from kbcore.model.state import Changes, Stamp
+from kbcore.model.state import Change, Changes, Stamp
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import PendingFiles, ScanScope, find
 from kbcore.sync.scan import FoundFile, read_facts
+from kbcore.view.tables import files_of
 from kbcore.view.view import View
 
 if TYPE_CHECKING:
@@ -48,7 +50,24 @@ class FilePlan:
 
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
+        return self._compared(view, stamp, self._pending)
+
+    def unchanged(self, view: View, stamp: Stamp, whole: Changes | None = None) -> frozenset[str]:
+        """Return the pending files that say what the records have of them, and are read by other settings now.
+
+        They are compared without the others, whose changes may resolve their links. ``whole`` are the changes of all.
+        """
         pending = self._pending
+        recorded = {one.path: one.hash for one in view.sources(sorted(one.path for one in pending.changed))}
+        same = tuple(one for one in pending.changed if recorded.get(one.path) == one.hash)
+        if not same:
+            return frozenset()
+        if whole and len(same) == len(pending.changed) and not pending.gone:
+            return unchanged_files(whole)
+        alone = msgspec.structs.replace(pending, changed=same, gone=())
+        return unchanged_files(self._compared(view, stamp, alone).last.changes)
+
+    def _compared(self, view: View, stamp: Stamp, pending: PendingFiles) -> Compared:
         ways = FileSources(
             view.schema(self._schema),
             pending.gone,
@@ -83,17 +102,19 @@ class FilePlan:
 def unchanged_files(changes: Changes) -> frozenset[str]:
     """Return the files that other settings or another extractor read now, and that state what the records have of them.
 
-    None where an entity or an edge changes: it is not worked out which file changes it.
+    One that states an entity or an edge which changes is none of them.
     """
-    if changes.nodes or changes.links:
-        return frozenset()
-    return frozenset(
+    same = {
         one.key
         for one in changes.sources
         if one.before
         and one.after
         and msgspec.structs.replace(one.before, extractor=one.after.extractor, version=one.after.version) == one.after
-    )
+    }
+    changed: tuple[Change[Node] | Change[Link], ...] = (*changes.nodes, *changes.links)
+    for change in changed:
+        same -= {file for element in (change.before, change.after) if element for file in files_of(element)}
+    return frozenset(same)
 
 
 def differing(
@@ -105,12 +126,7 @@ def differing(
     *,
     claims: Callable[[View], ClaimIndex],
 ) -> PendingFiles:
-    """Return pending files without those that say the same by other settings. They are read only where all may."""
-    if pending.gone or not pending.changed:
-        return pending
-    recorded = {one.path: one.hash for one in view.sources(sorted(one.path for one in pending.changed))}
-    if any(recorded.get(one.path) != one.hash for one in pending.changed):
-        return pending
+    """Return pending files without those that say the same by other settings. Files are read only where one may."""
     stamp = Stamp(view.seq + 1, view.basis.at, "kb", SYNC)
-    same = unchanged_files(FilePlan(place, schema, pending, now_ns, claims=claims).on(view, stamp).last.changes)
+    same = FilePlan(place, schema, pending, now_ns, claims=claims).unchanged(view, stamp)
     return msgspec.structs.replace(pending, changed=tuple(one for one in pending.changed if one.path not in same))

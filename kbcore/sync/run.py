@@ -238,9 +238,10 @@ class _Attempt:
             self._find(view, self.pending.scan.stamps)
         self.found = self.plan.on(view, stamp)
         last = self.found.last
-        same = unchanged_files(last.changes)
-        if same and len(same) == len(last.changes.sources) and not last.has_changes:
-            self._note_same(last.changes)
+        changes = last.changes
+        same = unchanged_files(changes)
+        if same and len(same) == len(changes.sources) and not (changes.nodes or changes.links or last.has_changes):
+            self._note_same(changes)
             return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)
         return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
 
@@ -294,6 +295,8 @@ class _Attempt:
         unread |= {path for path, problem in found if problem.severity == "error"}
         stale = {path for path in left.stale if path not in read and path not in pending.gone}
         unresolved = tuple(one for one in left.unresolved if is_named(one.source, named))
+        links = self.found.last.changes.links
+        waiting = [one.after for one in links if one.before is None and one.after and not one.after.is_resolved]
         return SyncAnswer(
             outcome=outcome,
             scanned=pending.scanned,
@@ -309,8 +312,6 @@ class _Attempt:
             doubted=pending.doubted,
             noted=tuple(change.key for change in self.found.last.changes.sources),
             not_read=scan.not_read,
-            waiting_mentions=sum(
-                change.before is None and change.after is not None and is_link_to_page(change.after)
-                for change in self.found.last.changes.links
-            ),
+            waiting_mentions=sum(map(is_link_to_page, waiting)),
+            unresolved_created=sum(not is_link_to_page(link) for link in waiting),
         )

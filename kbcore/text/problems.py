@@ -9,6 +9,7 @@ from typing import Final, Literal, Protocol, TypeVar
 import msgspec
 
 from kbcore import limits
+from kbcore.secrets import mask_fields
 from kbcore.text.wording import pluralize
 
 MORE: Final = "more_problems"
@@ -24,7 +25,7 @@ class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Something about one file that its author should know. ``line`` counts from 1; 0 is the whole file.
 
     ``id`` is the entity that it is about, and no other one of the file; "" where it may be about several. ``values``
-    say without words what is wrong, where the same may be wrong with several.
+    say without words what is wrong, where the same may be wrong with several. What looks like a secret is masked.
     """
 
     line: int
@@ -35,6 +36,10 @@ class FileProblem(msgspec.Struct, frozen=True, omit_defaults=True):
     column: int = 0
     id: str = ""
     values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Mask what looks like a secret."""
+        mask_fields(self, "message", "hint", "values")
 
 
 class Noted(Protocol):

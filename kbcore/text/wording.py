@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from kbcore.secrets import masked
 from kbcore.text.escaping import in_quotes
 
 _TO_IES: Final = re.compile(r"(?<=[^aeiou])y$")
@@ -59,9 +60,10 @@ def more_without_effect(number: int, *, is_more: bool = True) -> str:
 def shortened(text: str, most_chars: int) -> str:
     """Return the beginning of a text that has more characters than these, with an ellipsis for the rest.
 
-    For sentences; what is to fit columns of a terminal is cut where lines are laid out.
+    For sentences; what is to fit columns of a terminal is cut where lines are laid out. A secret is masked before the
+    cut, after which nothing recognizes it.
     """
-    return text if len(text) <= most_chars else f"{text[:most_chars]}…"
+    return text if len(text) <= most_chars else f"{masked(text)[:most_chars]}…"
 
 
 def in_lines(first: int, second: int) -> str:

@@ -19,6 +19,7 @@ from kbcore.text import conflict_markers, yaml_faults, yaml_text
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem
 from kbcore.text.tree import TextTree, duplicate_key, mapping
+from kbcore.text.wording import shortened
 
 _ODD_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
 _CONTINUES: Final = re.compile(r"[ \t#\]},]|-(?:[ \t]|$)|$")
@@ -225,7 +226,9 @@ def _as_typed(text: str) -> str:
 
 
 def _kept(fault: FileProblem, text: str) -> FileProblem:
-    return msgspec.structs.replace(fault, hint=f"{fault.hint} The text was kept as typed: {in_quotes(text[:60])}.")
+    return msgspec.structs.replace(
+        fault, hint=f"{fault.hint} The text was kept as typed: {in_quotes(shortened(text, 60))}."
+    )
 
 
 def _read_list(text: str, first_line: int, key: str, anchors: yaml_text.Anchors) -> TextTree:

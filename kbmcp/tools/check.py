@@ -261,7 +261,7 @@ def _grouped(call: Call, view: View, report: CheckReport, shown: Payload) -> str
 
 def _place_json(one: Violation) -> Payload:
     """Return which entity a violation is about and where, without what its entry says already."""
-    place: Payload = {"id": one.id}
+    place: Payload = {"id": one.subject}
     place |= {"source": one.source} if one.source not in {"", one.id} else {}
     return place | ({"line": one.line} if one.line else {})
 

@@ -175,13 +175,8 @@ def misfits(asked: HistoryArguments) -> Iterator[Problem]:
     if asked.seq is None and action not in _WITHOUT_SEQ and not (begins or selects):
         hint = f"{kb('log')} finds it, then action {action} takes it as `seq`."
         yield Problem("$.seq", "missing_argument", f"The action {action} needs `seq`, the number of a record.", hint)
-    if isinstance(asked.seq, str) and action in {"show", "revert"}:
-        hint = (
-            f"Write {asked.seq} without quotes."
-            if asked.seq.isdecimal()
-            else of_tools("{kb_history} with action log finds it.")
-        )
-        yield wrong_kind("$.seq", ("a whole number",), asked.seq, hint)
+    if isinstance(asked.seq, str) and asked.seq.strip().isdecimal() and action in {"show", "revert"}:
+        yield wrong_kind("$.seq", ("a whole number",), asked.seq, f"Write {asked.seq.strip()} without quotes.")
     if asked.to is None and action == "rollback":
         hint = "A seq, a time such as 2026-01-31, or a revision of git; 0 is the beginning."
         yield Problem("$.to", "missing_argument", "The action rollback needs `to`, the point to go back to.", hint)

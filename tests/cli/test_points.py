@@ -55,6 +55,19 @@ def test_every_command_takes_a_point_and_says_which_record_it_is(kb, grew, point
 
 
 @pytest.mark.sliced
+def test_a_revert_takes_a_commit_or_a_tag_and_says_which_record_it_is(kb, grew):
+    apply(kb, "CLIENT")
+    git(grew, "commit", "--quiet", "--allow-empty", "-m", "c4")
+    git(grew, "tag", "v4")
+    for point in ("HEAD", "v4"):
+        ran = kb("revert", point, "--dry-run", "--json")
+        assert (ran.status, ran.json["deleted"]) == (0, ["CLIENT"])
+        assert "seq 4 is the last record" in ran.json["points"][0]
+    ran = kb("revert", "nowhere")
+    assert (ran.status, "git knows no such commit" in ran.err) == (2, True)
+    assert "seq 4 is the last record" in kb("revert", "v4").err
+
+
 def test_a_record_is_shown_by_a_point_unless_an_entity_has_that_name(kb, grew):
     assert kb("show", "v1").out.startswith("record 2\n")
     assert kb("show", "HEAD~2", "--json").json["seq"] == 1

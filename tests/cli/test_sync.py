@@ -269,6 +269,22 @@ def test_status_writes_nothing_at_all(kb, synced, has_cache):
     assert everything(synced) == before
 
 
+def test_a_sync_says_how_many_of_the_created_edges_are_unresolved(kb, ready):
+    text = "---\nid: {}\ntitle: T\nstatus: open\nlinks: [{}]\n---\n"
+    write(ready, {f"docs/requirements/{one}.md": text.format(one, "GONE") for one in ("A", "B")})
+    assert kb("sync").out == "main at seq 1: 2 created; edges: 2 created (2 unresolved) from 2 of 2 files.\n"
+    assert "The branch has no resolved edge yet;" in kb("check").err
+    write(ready, {"docs/requirements/C.md": text.format("C", "A")})
+    assert "edges: 1 created from 1 of 3 files" in kb("sync").out
+
+
+def test_status_lists_the_new_document_alone_after_a_type_was_defined(kb, synced):
+    kb("kip", "-", stdin='UPSERT {CONCEPT ?t {{type: "$ConceptType", name: "Idea"} SET ATTRIBUTES {description: "d"}}}')
+    assert kb("status", "--json").json["files"]["changed"] == []
+    write(synced, {"docs/requirements/new.md": "---\nid: NEW-1\ntitle: New\nstatus: open\n---\n"})
+    assert kb("status", "--json").json["files"]["changed"] == ["docs/requirements/new.md"]
+
+
 def test_status_of_a_branch_without_a_store_compares_with_what_it_will_copy(kb, synced):
     git(synced, "switch", "-q", "-c", "feature")
     found = kb("status", "--json").json

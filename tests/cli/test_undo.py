@@ -95,7 +95,7 @@ def test_what_an_actor_wrote_is_not_undone_where_later_work_of_others_rests_on_i
     [
         (["--actor", "bott"], 64, "Did you mean 'bot'?"),
         (["--actor", "bot", "--since", "6"], 64, "No record of a client is selected"),
-        ([], 2, "Name the records by their seqs, or by --actor or --session"),
+        ([], 2, "Name the records by their seqs or points, or by --actor or --session"),
         (["2", "--actor", "bot"], 2, "and not by both"),
         (["2", "--since", "1"], 2, "--since and --until go with --actor and --session"),
         (["--actor", ""], 2, "--actor is empty"),

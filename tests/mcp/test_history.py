@@ -221,6 +221,17 @@ def test_a_difference_takes_points_of_time_and_of_git(project):
         assert found.refused("kb_history", action="diff", seq="nowhere")["details"][0]["path"] == "$.seq"
 
 
+def test_a_record_is_shown_and_reverted_by_a_commit(project):
+    project.apply(entities=[entity("A")])
+    git(project.root, "commit", "-qm", "one", "--allow-empty")
+    with agent(project.root) as found:
+        for action in ("show", "revert"):
+            answer = found.call("kb_history", action=action, seq="HEAD")
+            assert "seq 1 is the last record" in json.dumps(answer)
+            assert found.refused("kb_history", action=action, seq="nowhere")["details"][0]["path"] == "$.seq"
+        assert answer["deleted"] == ["A"]
+
+
 def test_the_steps_are_named_that_undo_a_record_with_a_rename_and_more(project):
     path = "docs/requirements/a.md"
     text = "---\nid: {}\ntitle: {}\nstatus: open\n---\n"

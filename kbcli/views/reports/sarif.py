@@ -112,7 +112,7 @@ def _place(path: str, line: int) -> dict[str, Any]:
 def _location(one: Violation) -> dict[str, Any]:
     location: dict[str, Any] = {"physicalLocation": _place(one.source or _NO_FILE, one.line)}
     if one.id:
-        location["logicalLocations"] = [{"name": escape_controls(one.id)}]
+        location["logicalLocations"] = [{"name": escape_controls(one.subject)}]
     return location
 
 

@@ -59,11 +59,11 @@ def _alike(alike: Alike) -> str:
     """Return how many violations of the same kind there are, with some of their ids."""
     if not alike.others:
         return ""
-    names = [one for one in dict.fromkeys(one.id for one in alike.elsewhere) if one != alike.first.id]
+    names = [one for one in dict.fromkeys(one.subject for one in alike.elsewhere) if one != alike.first.subject]
     listed = (
         f": {', '.join(names[:_NAMED])}{', …' if len(names) > _NAMED else '.'}"
         if names
-        else f" about {alike.first.id}."
+        else f" about {alike.first.subject}."
     )
     shared = f" ({alike.shared})" if alike.shared else ""
     return f" {len(alike.others):,} more of this kind{shared}{listed}"

@@ -38,6 +38,7 @@ from kbcore.model.graph import FORMER_KEY, Link
 from kbcore.remedies import kb
 from kbcore.rules import CheckReport, Finding, Rule, RuleRun, against
 from kbcore.rules.rule import OtherSide, edge_name
+from kbcore.secrets import masked_in
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
 from kbcore.text.suggest import did_you_mean, nearest
@@ -181,7 +182,7 @@ def _finding(one: Conflict, ref: str) -> Finding:
 def _contested(one: ContestedField, ref: str) -> Finding:
     """Return a field that the merge would leave contested as a finding."""
     element = one.element
-    said = "; ".join(_claimed(value) for value in one.values)
+    said = "; ".join(_claimed(value, one.field) for value in one.values)
     name = element.id
     if isinstance(element, Link):
         name = f"{element.from_id} {edge_name(element.type, element.kind)} {element.to_id}"
@@ -192,7 +193,7 @@ def _contested(one: ContestedField, ref: str) -> Finding:
         one.here,
         code="contested",
         field=one.field,
-        values=(name, *(_text(value.get("value", ABSENT)) for value in one.values)),
+        values=(name, *(_text(value.get("value", ABSENT), one.field) for value in one.values)),
         other=OtherSide(ref, one.there, 0),
     )
 
@@ -228,17 +229,17 @@ def _packed(one: DeletedChanges, ref: str) -> Finding:
     return Finding(one.file, message, remedy, here, code="packed", values=one.changes, other=other)
 
 
-def _claimed(value: Mapping[str, Any]) -> str:
+def _claimed(value: Mapping[str, Any], field: str) -> str:
     by = ", ".join(dict.fromkeys(str(change["actor"]) for change in value.get("changes", [value])))
     if "changes" not in value:
         return f"deleted by {by}"
-    return f"{in_quotes(_text(value.get('value', ABSENT))[:_VALUE_CHARS])} by {by}"
+    return f"{in_quotes(_text(value.get('value', ABSENT), field)[:_VALUE_CHARS])} by {by}"
 
 
 def _values(one: Conflict) -> tuple[str, ...]:
     if one.edge is not None:
         return one.edge.from_id, edge_name(one.edge.type, one.edge.kind), one.edge.to_id
-    return _text(one.ours.value), _text(one.theirs.value)
+    return _text(one.ours.value, one.field), _text(one.theirs.value, one.field)
 
 
 def _ends(edge: Edge | None) -> tuple[str, ...]:
@@ -273,12 +274,14 @@ def _words(one: Conflict, ref: str) -> tuple[str, str]:
 def _words_of_field(one: Conflict, ref: str) -> tuple[str, str]:
     ours, theirs = one.ours, one.theirs
     if not ours.id:
-        message = f"{one.id} was deleted here, and {ref} changed its `{one.field}` to {_said(theirs)}."
+        message = f"{one.id} was deleted here, and {ref} changed its `{one.field}` to {_said(theirs, one.field)}."
         return message, "Bring the entity back, or agree with those who changed it that it goes."
     if not theirs.id:
-        message = f"{ref} deleted {one.id}{_at(theirs.place)}, and its `{one.field}` was changed here to {_said(ours)}."
+        changed = f"its `{one.field}` was changed here to {_said(ours, one.field)}"
+        message = f"{ref} deleted {one.id}{_at(theirs.place)}, and {changed}."
         return message, "Take the change back, or have the entity brought back there."
-    message = f"`{one.field}` of {one.id} was changed here to {_said(ours)}, and in {ref} to {_said(theirs)}."
+    here, there = _said(ours, one.field), _said(theirs, one.field)
+    message = f"`{one.field}` of {one.id} was changed here to {here}, and in {ref} to {there}."
     return message, "Agree on one value, and state it here before the merge."
 
 
@@ -302,8 +305,8 @@ def _unread(one: Unread) -> Finding:
     return Finding(one.path, message, fault.hint, one.path, code=UNREAD, line=0 if one.where else line)
 
 
-def _said(side: Side) -> str:
-    value = "no value" if side.value is ABSENT else in_quotes(_text(side.value)[:_VALUE_CHARS])
+def _said(side: Side, field: str) -> str:
+    value = "no value" if side.value is ABSENT else in_quotes(_text(side.value, field)[:_VALUE_CHARS])
     return f"{value}{_at(side.place)}"
 
 
@@ -318,8 +321,9 @@ def _at(place: Place) -> str:
     return f" ({place.path}:{place.line})" if place.line else f" ({place.path})"
 
 
-def _text(value: Any) -> str:
-    """Return a value as text: JSON where it is none, "" where there is no value."""
+def _text(value: Any, field: str = "") -> str:
+    """Return a value of a field as text: JSON where it is none, "" where there is no value; secrets are masked."""
     if value is ABSENT:
         return ""
+    value = masked_in(value, field)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

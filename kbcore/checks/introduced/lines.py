@@ -12,6 +12,7 @@ import msgspec
 
 from kbcore.extract.facts import Facts
 from kbcore.rules import Violation
+from kbcore.secrets import masked
 
 _MAX_FILES: Final = 1000
 """The most files read for line numbers."""
@@ -42,15 +43,17 @@ class _Stated:
     def __init__(self, facts: Facts) -> None:
         self.entities = {one.id: one for one in reversed(facts.entities)}
         self.links: dict[str, dict[str, tuple[int, int]]] = {}
-        """By subject and target: the place of the first such link in the file, and its line."""
+        """By subject and target, as values of violations have them: the place of the first such link in the file, and
+        its line."""
         for place, link in enumerate(facts.links):
             if link.line:
-                self.links.setdefault(link.subject, {}).setdefault(link.target, (place, link.line))
+                targets = self.links.setdefault(masked(link.subject), {})
+                targets.setdefault(masked(link.target), (place, link.line))
 
 
 def _stated(one: Violation, known: _Stated) -> int:
     """Return the line of a link between the ids of a violation, else of its field, else of its entity."""
-    ids = {one.id, *one.values}
+    ids = {one.subject, *one.values}
     ends = (known.links[subject] for subject in ids if subject in known.links)
     links = [targets[id_] for targets in ends for id_ in ids if id_ in targets]
     if links:
@@ -58,4 +61,5 @@ def _stated(one: Violation, known: _Stated) -> int:
     entity = known.entities.get(one.id)
     if entity is None:
         return 0
-    return entity.lines.get(one.field) or entity.line
+    inside = (name for name in entity.lines if one.field == name or one.field.startswith((f"{name}.", f"{name}[")))
+    return entity.lines.get(max(inside, key=len, default="")) or entity.line

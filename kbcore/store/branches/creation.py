@@ -136,6 +136,10 @@ def suspicion(workspace: Workspace, branch: str) -> Suspicion | None:
     Raises: ``GitUnusable``.
     """
     verdict = workspace.verdict_on(branch)
+    if verdict == "made_again" and (heir := find_renamed(workspace, branch)):
+        message = f"git renamed {branch} to {heir} and made {branch} again since its store was last used."
+        remedy = f"The next command that writes, or a hook of git, gives this store to {heir}, and {branch} a new one."
+        return Suspicion(message, remedy, is_doubted=False)
     if verdict == "made_again":
         message = f"git deleted {branch} and made it again since its store was last used."
         remedy = (
@@ -170,7 +174,7 @@ def _made_again(workspace: Workspace, branch: str, *, follows_head: bool) -> Ens
         seen = workspace.ref_seen(heir)
         moved = _made(workspace, heir, follows_head=False, accepts_loss=False)
         gitref.write(workspace.machine.fs, workspace.folders.directory_of(heir), seen)
-        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=False)
+        made = _made(workspace, branch, follows_head=follows_head, accepts_loss=False, is_in_place=True)
         return msgspec.structs.replace(made, notice=f"{moved.notice} {_begins(made)} {made.notice}".rstrip())
     origin = origin_of(workspace, branch, follows_head=follows_head)
     if origin is None:
@@ -194,8 +198,13 @@ def _begins(made: Ensured) -> str:
     return f"{made.branch} has a new store, {contents}."
 
 
-def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool) -> Ensured:
-    """Make the store of a branch that has none. The caller holds the repository lock."""
+def _made(
+    workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss: bool, is_in_place: bool = False
+) -> Ensured:
+    """Make the store of a branch that has none. The caller holds the repository lock.
+
+    With ``is_in_place`` it takes the place of one that went to another branch, and the caller says so.
+    """
     origin = origin_of(workspace, branch, follows_head=follows_head)
     if origin is None:
         if not accepts_loss:
@@ -214,8 +223,9 @@ def _made(workspace: Workspace, branch: str, *, follows_head: bool, accepts_loss
         notice = origin.notice
     else:
         _copy(workspace, source, branch, view_of=origin.branch)
-        said = " ".join(filter(None, [origin.notice, trash.remembered(workspace, branch)]))
-        notice = said and f"{branch} has a store now, copied from {origin.branch}. {said}"
+        notice = origin.notice
+        if not is_in_place and (said := " ".join(filter(None, [notice, trash.remembered(workspace, branch)]))):
+            notice = f"{branch} has a store now, copied from {origin.branch}. {said}"
     return Ensured(branch, is_new=True, copied_from=origin.branch, notice=notice)
 
 

@@ -28,8 +28,8 @@ from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
 from kbcore.remedies import kb
+from kbcore.secrets import secrets_in
 from kbcore.text.escaping import in_quotes, json_text
-from kbcore.text.secrets import secrets_in
 from kbcore.text.wording import pluralize, shortened, some_of
 
 _PROVENANCE: Final = ("metadata.created_at", "metadata.created_by", "metadata.updated_at")

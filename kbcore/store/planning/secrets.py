@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Final
 
 from kbcore.model.changeset import Changeset, EdgeWrite, EntityWrite
+from kbcore.secrets import Secret, secrets_in
 from kbcore.store.planning.findings import PlanBuilder
-from kbcore.text.secrets import Secret, secrets_in
 
 CODE: Final = "secret"
 """The code of the problem, and the name of the rule that the configuration sets."""

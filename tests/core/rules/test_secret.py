@@ -64,10 +64,22 @@ def test_an_edge_is_looked_at_and_shown_for_either_end():
     assert "`attributes.token` of A depends_on B" in attribute.message
 
 
-def test_the_graph_is_asked_twice_however_large_it_is():
+def test_the_graph_is_asked_three_times_however_large_it_is():
     graph = graph_of([node(f"R{number}", attributes__password=json.dumps(number)) for number in range(50)])
     assert violations(graph, RULE) == []
-    assert len(graph.asked) == 2
+    assert len(graph.asked) == 3
+
+
+def test_a_target_that_does_not_exist_is_looked_at_and_one_that_exists_is_reported_once():
+    there = [link("A", "depends_on", TOKEN, files=["docs/a.md"])]
+    [found] = violations(graph_of([node("A"), node(TOKEN, title="x")], there), RULE)
+    assert (found.id, found.field) == (TOKEN, "id")
+    for edge, end in ((("A", f"NOPE-{TOKEN}"), "to_id"), ((f"NOPE-{TOKEN}", "A"), "from_id")):
+        missing = [link(edge[0], "depends_on", edge[1], is_resolved=False, files=["docs/a.md"])]
+        [found] = violations(graph_of([node("A")], missing), RULE)
+        assert (found.id, found.field, found.source) == ("A", end, "docs/a.md")
+        assert found.values == ("depends_on", "NOPE-ghp_…")
+        assert TOKEN not in f"{found}"
 
 
 def test_an_agent_can_follow_the_remedy():

@@ -157,6 +157,27 @@ def test_a_type_that_a_record_defines_has_the_files_read_by_it(project, files):
     assert state.freshness == "overlay"
 
 
+def test_files_that_say_the_same_after_a_record_defines_a_type_do_not_count_as_pending(project, files):
+    third = "docs/requirements/3.md"
+    project.sync({FIRST: req("REQ-1", title="One", links="[REQ-3]"), SECOND: req("REQ-2", depends_on="[REQ-3]")})
+    project.apply(entities=[{"id": "$ConceptType:Idea", "type": "$ConceptType", "name": "Idea", "title": "Idea"}])
+    assert ask(project, files)[1].pending_files == 0
+    project.write({third: req("REQ-3", title="Three")})
+    for one in (files, WorktreeFiles()):
+        found, state = ask(project, one, lambda view: view.rows("select count(*) from link where is_resolved"))
+        assert (found, state.freshness, state.pending_files) == ([(2,)], "overlay", 1)
+
+
+def test_a_file_that_says_something_else_after_a_record_defines_a_type_counts_as_pending(project, files):
+    project.sync({FIRST: req("REQ-1", title="One", feeds="[REQ-2]"), SECOND: req("REQ-2", title="Two")})
+    project.apply(
+        entities=[{"id": "$PropositionType:feeds", "type": "$PropositionType", "name": "feeds", "title": "feeds"}]
+    )
+    assert ask(project, files)[1].pending_files == 1
+    project.write({SECOND: req("REQ-2", title="Other")})
+    assert ask(project, files)[1].pending_files == 2
+
+
 def test_a_file_of_which_an_entity_of_a_client_keeps_a_part_back_is_read_again_without_it(project, files):
     project.apply(entities=[{"id": "T-1", "type": "req", "title": "Test", "status": "open"}])
     project.sync({FIRST: req("REQ-1", title="One", former_ids="[T-1]")})

@@ -64,8 +64,13 @@ def test_a_branch_that_was_renamed_there_and_back_has_what_was_written_meanwhile
 def test_a_renamed_branch_keeps_its_store_where_git_made_its_former_name_again(topic: Project, first: str) -> None:
     git(topic.root, "branch", "-m", "topic", "new")
     git(topic.root, "branch", "topic", env=git_env({"GIT_COMMITTER_DATE": "2099-01-01 10:00:00 +0000"}))
+    suspected = branches.suspicion(topic.workspace(), "topic")
+    assert suspected is not None
+    assert "git renamed topic to new" in suspected.message
     used = branches.open_branch(topic.workspace(), first)[2]
     assert "git renamed topic to new" in used.notice
+    if first == "topic":
+        assert used.notice.endswith("has that name now. topic has a new store, copied from main.")
     assert topic.view("new").nodes(["MINE"])
     assert not topic.view("topic").nodes(["MINE"])
     assert trashed(topic) == ["topic"]

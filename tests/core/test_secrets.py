@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from kbcore.limits import MAX_TEXT_BYTES
-from kbcore.text.secrets import FORMATS, MARKS, RANDOM_IN_FIELD, secret_in, secrets_in
+from kbcore.secrets import FORMATS, MARKS, RANDOM_IN_FIELD, masked, masked_in, secret_in, secrets_in
 from tests.support.views.graph import Graph
 
 MIXED = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -177,3 +177,29 @@ def test_the_database_finds_whatever_is_found_here() -> None:
     for name in NAMES:
         assert graph.rows("select regexp_matches($1, $2)", [f'{{"my_{name}_1":"x"}}', MARKS]) == [(True,)], name
     assert graph.rows("select regexp_matches($1, $2)", ['{"note":"a token: of REQ-1"}', MARKS]) == [(False,)]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_masked_text_holds_no_secret_and_keeps_the_rest(sample: str) -> None:
+    shown = masked(f"`x` is ('{sample}')")
+    assert sample not in shown
+    assert shown.startswith("`x` is ('")
+    assert secret_in(shown) is None
+    assert masked(shown) == shown
+    if "PRIVATE KEY" not in sample and "PuTTY" not in sample:
+        assert shown.endswith("')")
+
+
+def test_what_follows_the_header_of_a_private_key_is_masked_with_it() -> None:
+    header = "-----BEGIN OPENSSH " + "PRIVATE KEY-----"
+    assert masked(f"It is {header}\nb3BlbnNzaC1rZXktdjEAAAAA") == "It is ----…"
+
+
+def test_a_random_value_is_masked_in_a_field_for_secrets_alone() -> None:
+    value = {"note": "kX9-vR2_pL7qW4zN", "client_secret": ["kX9-vR2_pL7qW4zN"], "seq": 7}
+    assert masked_in(value) == {"note": "kX9-vR2_pL7qW4zN", "client_secret": ["kX9-…"], "seq": 7}
+
+
+def test_ordinary_text_is_left_as_it_is() -> None:
+    text = "REQ-1 depends_on NOPE, but there is no NOPE. Did you mean 'npm_config_cache'? See https://example.org/a:b."
+    assert masked(text) is text

@@ -1,7 +1,7 @@
 """Recognition of keys and tokens in text: formats that issuers document, and random values in fields for secrets.
 
 Invariant: linear in the length of the text, whatever it holds, and never more of a value is shown than its first
-characters. Pure.
+characters. Errors, problems of files and violations mask what they say with ``masked`` when they are made. Pure.
 """
 
 from __future__ import annotations
@@ -43,10 +43,12 @@ class Format(msgspec.Struct, frozen=True):
     kind: str
     marks: tuple[str, ...]
     pattern: str
+    is_header: bool = False
+    """The pattern matches the header of a secret, and what follows in the text belongs to it."""
 
 
-def _format(kind: str, marks: str, pattern: str) -> Format:
-    return Format(kind, tuple(marks.split()), pattern)
+def _format(kind: str, marks: str, pattern: str, *, is_header: bool = False) -> Format:
+    return Format(kind, tuple(marks.split()), pattern, is_header)
 
 
 _WORD: Final = r"(?<![A-Za-z0-9_])"
@@ -68,9 +70,14 @@ FORMATS: Final = (
     _format("an Anthropic key", "sk-ant-", _WORD + r"sk-ant-[a-z]{2,10}[0-9]{2}-[A-Za-z0-9_-]{20,300}+"),
     _format("an OpenAI key", "sk-proj-", _WORD + r"sk-proj-[A-Za-z0-9_-]{20,300}+"),
     # RFC 7468 section 10 and 11, RFC 4880 section 6.2, OpenSSH PROTOCOL.key; headers of keys that are not public
-    _format("a private key", "-----BEGIN", r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
+    _format(
+        "a private key",
+        "-----BEGIN",
+        r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----",
+        is_header=True,
+    ),
     # PuTTY manual, appendix C, "PPK file format"
-    _format("a private key", "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[0-9]:"),
+    _format("a private key", "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[0-9]:", is_header=True),
     # age-encryption.org/v1, "The X25519 recipient type": Bech32 with the prefix AGE-SECRET-KEY-
     _format("an age key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     # RFC 7519 section 3, in the compact form of RFC 7515 section 7.1: both JSON objects begin with eyJ
@@ -155,6 +162,34 @@ def secrets_in(value: Any, name: str = "", place: str = "") -> Iterator[Secret]:
     elif isinstance(value, list | tuple):
         for at, member in enumerate(value):
             yield from secrets_in(member, name, f"{place}[{at}]")
+
+
+def masked(text: str, name: str = "") -> str:
+    """Return a text of the field ``name`` in which only the first characters of each secret are left."""
+    for mark, known in _BY_MARK:
+        if mark in text:
+            rest = r"[\s\S]*" if known.is_header else ""
+            text = re.sub(known.pattern + rest, lambda found: _beginning(found[0]), text)
+    return _beginning(text) if name and _is_named(name) and _is_random(text) else text
+
+
+def masked_in(value: Any, name: str = "") -> Any:
+    """Return a JSON value of the field ``name`` with ``masked`` texts; the names of members stay."""
+    if isinstance(value, str):
+        return masked(value, name)
+    if isinstance(value, dict):
+        return {key: masked_in(member, key) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(masked_in(member, name) for member in value)
+    return value
+
+
+def mask_fields(struct: msgspec.Struct, *names: str) -> None:
+    """Mask these fields of a new struct, texts or lists of texts; one without a secret stays as it is."""
+    for name in names:
+        value = getattr(struct, name)
+        if value and (other := masked_in(value)) != value:
+            msgspec.structs.force_setattr(struct, name, other)
 
 
 def _secret(kind: str, text: str) -> Secret:
