@@ -121,14 +121,10 @@ handle(alike(Texts), object(["status"-"ok", "ids"-Ids])) :-
 handle(unload(Ids), Reply) :-
     forall(member(Id, Ids), unload(Id)),
     ok(Reply).
-handle(check(Text), Reply) :-           % the query that is open is not touched
-    query_term(Text, Goal, Names),
-    checked_with_names(Names, checked_goal(Goal, _)),
-    ok(Reply).
 handle(query(Text, Mode), object(["status"-"ok"])) :-
     close_query,
     query_term(Text, Goal0, Names),
-    checked_goal(Goal0, Goal),
+    checked_with_names(Names, checked_goal(Goal0, Goal)),
     open_goal(Mode, Goal, Names).
 handle(next, Reply) :-
     (   open_query(Query)
