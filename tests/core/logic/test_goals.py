@@ -181,7 +181,7 @@ def test_a_constraint_shows_the_data_and_the_goals_of_the_user(
 
 def test_a_clause_shows_the_data_and_the_goals_of_the_user(logic: LogicProject) -> None:
     logic.add("p(X) :- call(X), q(workspace:a), findall(Y, X, Y), format('~w', kb_guard:run(b)).")
-    body = "(A, q(workspace:a), findall(B, A, B), format('~w', kb_guard:run(b)))"
+    body = "(call(A), q(workspace:a), findall(B, A, B), format('~w', kb_guard:run(b)))"
     assert logic.values("clause(p(A), (_, _, findall(B, _, _), _)), clause(p(A), Body)", "Body") == [
         body.replace("findall(B, A, B)", "findall(_A, A, _A)")
     ]

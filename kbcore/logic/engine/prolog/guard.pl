@@ -13,7 +13,10 @@
 */
 :- module(kb_guard,
           [ checked_goal/2,             % +Goal, -Rewritten
-            checked_clause/3,           % +Clause, -Rewritten, -Name/Arity
+            checked_clause/3,           % +Clause, -Checked, -Name/Arity
+            add_clause/2,               % +Checked, -Reference
+            remove_clause/1,            % +Reference
+            forget_typed/0,
             original/2,                 % +Rewritten, -Goal
             while_loading/1,            % :Goal
             while_adding/2,             % +Names, :Goal
@@ -58,6 +61,7 @@
            added/2,                     % Name, Arity
            output_part/1,               % String
            raised/1,                    % Error
+           typed/2,                     % Reference of a clause, that of the same as it was typed
            limit_reached/1,             % Error
            thrown/1,                    % Error
            max_inferences/1,            % of a goal
@@ -66,17 +70,47 @@
 
 %   Clauses
 
+%!  checked_clause(+Clause, -Checked, -Name/Arity)
+%
+%   Check a clause and rewrite its body: checked(Head, Body, Rewritten).
+
 checked_clause(Clause, _, _) :-
     var(Clause), !,
     throw(error(instantiation_error, _)).
-checked_clause((Head --> Body), Rewritten, Name) :- !,
-    dcg_translate_rule((Head --> Body), Plain),
-    checked_clause(Plain, Rewritten, Name).
-checked_clause((Head :- Body), (Own :- Rewritten), Name) :- !,
+checked_clause((Head --> Body), Checked, Name) :- !,
+    dcg_translate_rule((Head --> Body), Clause),
+    checked_clause(Clause, Checked, Name).
+checked_clause((Head :- Body), checked(Own, Body, Rewritten), Name) :- !,
     own_head(Head, Own, Name),
     body(Body, Rewritten).
-checked_clause(Head, (Own :- true), Name) :-
+checked_clause(Head, checked(Own, true, true), Name) :-
     own_head(Head, Own, Name).
+
+%!  add_clause(+Checked, -Reference)
+%
+%   Add a clause to the workspace. One that was rewritten is kept as it was typed as well, for clause/2: in the module
+%   kb_typed, where nothing calls it.
+
+add_clause(checked(Head, Body, Rewritten), Reference) :-
+    assertz(workspace:(Head :- Rewritten), Reference),
+    (   Rewritten == Body
+    ->  true
+    ;   assertz(kb_typed:(Head :- Body), Typed),
+        assertz(typed(Reference, Typed))
+    ).
+
+remove_clause(Reference) :-
+    erase(Reference),
+    forget_typed(Reference).
+
+%!  forget_typed
+%
+%   Forget what was typed, of all clauses: they are gone.
+
+forget_typed :- forget_typed(_).
+
+forget_typed(Reference) :-
+    forall(retract(typed(Reference, Typed)), erase(Typed)).
 
 own_head(Head, _, _) :-
     var(Head), !,
@@ -694,8 +728,11 @@ clause_(Head, Body) :-
     ;   throw(error(type_error(callable, Own), _))
     ),
     (   is_of_workspace(Own)
-    ->  clause(workspace:Own, Rewritten),
-        original(Rewritten, Plain),
+    ->  clause(workspace:Own, Rewritten, Reference),
+        (   typed(Reference, Typed)
+        ->  clause(kb_typed:Own, Plain, Typed)
+        ;   Plain = Rewritten
+        ),
         Body = Plain
     ;   refusal_of_clause(Own)
     ).

@@ -26,7 +26,7 @@
 prepare(Libraries) :-
     set_prolog_flag(autoload, explicit),
     set_prolog_flag(verbose, silent),
-    forall(member(Module, [workspace, kb_guarded, kb_edges]), set_module(Module:base(system))),
+    forall(member(Module, [workspace, kb_typed, kb_guarded, kb_edges]), set_module(Module:base(system))),
     set_prolog_flag(workspace:unknown, error),
     allow_builtins,
     set_preloaded(Libraries),
@@ -407,10 +407,10 @@ load_term(Id, Kind, Name, Term) :-
         check_name(Name, Defined),
         do_directive(Directive),
         assertz(loaded_directive(Id, Directive))
-    ;   checked_clause(Term, Clause, Indicator),
+    ;   checked_clause(Term, Checked, Indicator),
         quoted_text(Indicator, Defined),
         check_name(Name, Defined),
-        assertz(workspace:Clause, Reference),
+        add_clause(Checked, Reference),
         assertz(loaded_clause(Id, Reference, Indicator))
     ).
 
@@ -435,7 +435,7 @@ like_loaded(Text, Id) :-
     (   Term = (:- Directive)
     ->  loaded_directive(Id, Loaded),
         Loaded =@= Directive
-    ;   catch(while_loading(checked_clause(Term, (Head :- _), _)), _, fail),
+    ;   catch(while_loading(checked_clause(Term, checked(Head, _, _), _)), _, fail),
         copy_term(Head, Like),
         clause(workspace:Like, _, Reference),
         clause(workspace:Loaded, _, Reference),
@@ -451,7 +451,7 @@ do_directive(dynamic(Names)) :-
 
 unload(Id) :-
     (   retract(loaded_clause(Id, Reference, Indicator))
-    ->  erase(Reference),
+    ->  remove_clause(Reference),
         tidy(Indicator)
     ;   retract(loaded_directive(Id, Directive)),
         ( Directive = dynamic(Names) -> indicators(Names, List), forall(member(PI, List), tidy(PI)) ; true )
