@@ -316,7 +316,8 @@ plain_goal(Goal, [Goal]).
 %   The members of a reply that tells of an error: kind, message, and for some kinds others. What a term says in a message is
 %   always a part: a goal may throw any term, and a message of the system would show it as it is.
 
-error_members(Error, ["kind"-Kind, "message"-Message|More]) :-
+error_members(Thrown, ["kind"-Kind, "message"-Message|More]) :-
+    own_error(Thrown, Error),
     kind(Error, Kind, More),
     message(Error, Message).
 

@@ -30,6 +30,7 @@
             graph_name/1,               % ?Name/Arity
             known_name/1,               % ?Name/Arity
             raise/1,                    % +Formal
+            own_error/2,                % +Thrown, -Error
             is_raised/1,                % +Error
             checked_with_names/2,       % +Names, :Goal
             name_of/2,                  % +Variable, -Name
@@ -221,7 +222,7 @@ goal(Goal, Name, Arity, kb_guard:T) :-
     wrapped(Name, Arity, Wrapper), !,
     Goal =.. [_|Arguments],
     T =.. [Wrapper|Arguments].
-goal(catch(Goal, Catcher, Recovery), _, _, catch(TG, Catcher, kb_guard:recover(Catcher, TR))) :- !,
+goal(catch(Goal, Catcher, Recovery), _, _, kb_guard:catch_(TG, Catcher, TR)) :- !,
     argument(0, Goal, TG),
     argument(0, Recovery, TR).
 goal(Goal, Name, Arity, T) :-
@@ -511,20 +512,46 @@ run(C, A, B, D, E, F, H) :- extended(C, [A, B, D, E, F, H], G), run(G).
 run(C, A, B, D, E, F, H, I) :- extended(C, [A, B, D, E, F, H, I], G), run(G).
 run(C, A, B, D, E, F, H, I, J) :- extended(C, [A, B, D, E, F, H, I, J], G), run(G).
 
+catch_(Goal, Catcher, Recovery) :-
+    catch(workspace:Goal, Thrown, recover(Thrown, Catcher, Recovery)).
+
 %   A limit ends the step whatever the goal catches: otherwise it would be gone for what the goal does then. The error of a
 %   cleanup may have replaced that of the limit.
 
-recover(Error, Goal) :-
-    (   is_limit(Error)
-    ->  throw(Error)
+recover(Thrown, Catcher, Recovery) :-
+    (   is_limit(Thrown)
+    ->  throw(Thrown)
     ;   limit_reached(Limit)
     ->  throw(Limit)
     ;   inferences_used(Used),
         max_inferences(Most),
         Used > Most
     ->  raise(kb_limit(inference))
-    ;   call(workspace:Goal)
+    ;   own_error(Thrown, Error),
+        (   Catcher = Error
+        ->  call(workspace:Recovery)
+        ;   throw(Error)
+        )
     ).
+
+%!  own_error(+Thrown, -Error)
+%
+%   An error without the modules that the system names since the goals of a user are not in the module `user`, and without
+%   what was rewritten.
+
+own_error(Thrown, Error) :-
+    subsumes_term(error(existence_error(procedure, workspace:_), _), Thrown), !,
+    Thrown = error(existence_error(Type, _:Own), Context),
+    Error = error(existence_error(Type, Own), Context).
+own_error(Thrown, Error) :-
+    subsumes_term(error(existence_error(matching_rule, _:_), _), Thrown),
+    Thrown = error(existence_error(Type, Module:Goal), Context),
+    compound(Goal), !,
+    Goal =.. [Name|Arguments],
+    maplist(plain, Arguments, Plains),
+    Own =.. [Name|Plains],
+    Error = error(existence_error(Type, Module:Own), Context).
+own_error(Error, Error).
 
 %!  begin_goal
 %
@@ -826,9 +853,10 @@ plain(kb_guard:Goal, Plain) :-
     ;   Name == run_with
     ->  Arguments = [Closure, Extra],
         Plain =.. [call, Closure|Extra]
-    ;   Name == recover
-    ->  Arguments = [_, Recovery],
-        plain(Recovery, Plain)
+    ;   Name == catch_
+    ->  Arguments = [Called, Catcher, Recovery],
+        maplist(plain, [Called, Recovery], [PlainCalled, PlainRecovery]),
+        Plain = catch(PlainCalled, Catcher, PlainRecovery)
     ;   memberchk(Name, [nonterminal, run_bound])
     ->  Arguments = [Plain|_]
     ;   wrapped(Original, _, Name)
