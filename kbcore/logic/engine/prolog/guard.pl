@@ -164,6 +164,30 @@ own_module(Module, Term) :-
     ;   refuse(Module:Term, module)
     ).
 
+%!  callable_module(+Module, +Closure, +More)
+%
+%   Refuse a closure that is called with so many further arguments and that names a module, unless it is the workspace or the
+%   library from which the workspace has this predicate. The caller leaves the module away, and checks what is left: goals
+%   of copy_term/3 name the library of a constraint.
+
+callable_module(Module, _, _) :-
+    Module == workspace, !.
+callable_module(Module, Closure, More) :-
+    atom(Module),
+    \+ memberchk(Module, [system, kb_guarded]),
+    (   atom(Closure)
+    ->  Name = Closure,
+        Arguments = 0
+    ;   compound(Closure),
+        compound_name_arity(Closure, Name, Arguments)
+    ),
+    Arity is Arguments + More,
+    allowed(Name, Arity),
+    functor(Head, Name, Arity),
+    '$get_predicate_attribute'(workspace:Head, imported, Module), !.
+callable_module(Module, Closure, _) :-
+    refuse(Module:Closure, module).
+
 %   Goals
 
 checked_goal(Goal, Rewritten) :-
@@ -192,7 +216,7 @@ body(!, !) :- !.
 body(_^Goal, T) :- !,
     body(Goal, T).
 body(Module:Goal, T) :- !,
-    own_module(Module, Goal),
+    callable_module(Module, Goal, 0),
     body(Goal, T).
 body(Goal, _) :-
     compound(Goal),
@@ -443,7 +467,7 @@ closure(0, Goal, T) :- !,
 closure(_, Closure, kb_guard:run(Closure)) :-
     var(Closure), !.
 closure(More, Module:Closure, T) :- !,
-    own_module(Module, Closure),
+    callable_module(Module, Closure, More),
     closure(More, Closure, T).
 closure(More, Closure, T) :-
     length(Extra, More),
@@ -463,7 +487,8 @@ extended(Closure, _, _) :-
     var(Closure), !,
     throw(error(instantiation_error, _)).
 extended(Module:Closure, Extra, Goal) :- !,
-    own_module(Module, Closure),
+    length(Extra, More),
+    callable_module(Module, Closure, More),
     extended(Closure, Extra, Goal).
 extended(Closure, Extra, Goal) :-
     callable(Closure), !,
