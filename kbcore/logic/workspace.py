@@ -26,8 +26,10 @@ from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
 from kbcore.logic.source import Source
+from kbcore.model.request_reader import kind_of
 from kbcore.remedies import by_front_end, kb
 from kbcore.text.escaping import escape_controls
+from kbcore.text.prolog_tokens import without_script_line
 
 Mode = Literal["engine", "standard"]
 Checks = Literal["checked", "unchecked"]
@@ -38,6 +40,9 @@ _UNCLEAN: Final = (
     f"The query that was open did not finish its cleanup within {_CLOSE_LIMIT_S:g} seconds, and its engine was ended."
     " The next call starts another one. No clause was lost."
 )
+_NONE_OPEN: Final = "No query is open."
+_REFUSED: Final = "No query is open: the last one was refused when it was started."
+_FAILED: Final = "No query is open: the last one ended with an error."
 _SHOWN: Final = 50
 
 
@@ -100,6 +105,8 @@ class PrologWorkspace:
         """The query that is open has no further answer."""
         self._lost = ""
         """The reason that the open query was lost; "" when none was."""
+        self._without_query = _NONE_OPEN
+        """The sentence that says why no query is open."""
         self.is_last = False
         """The engine knows that the last answer has none after it."""
         self.notices = self._engine.notices
@@ -236,7 +243,7 @@ class PrologWorkspace:
 
         Raises: ``PrologUnavailable``; ``PrologFailed``.
         """
-        items = self.parse(source, text, "checked")
+        items = self.parse(source, without_script_line(text), "checked")
         errors = tuple((one.line, one.error) for one in items if one.error)
         return [_new(one, file=file) for one in items if not one.error], errors
 
@@ -258,17 +265,17 @@ class PrologWorkspace:
     # Queries
 
     def start_query(self, source: Source, text: str, mode: Mode) -> None:
-        """Open a query, and close the one that was open; one that is refused leaves that one as it is.
+        """Close the query that is open, and open another one.
 
-        Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused.
+        Raises: ``PrologUnavailable``; ``PrologFailed`` for a text that is no query, or one that is refused: no query is
+        open then.
         """
         with self._gate:
+            self.close_query(_REFUSED)  # by a request of its own: its cleanup has not the time of this query
+            self._is_done = False
             if len(text) > MAX_CLAUSE_CHARS:
                 message = f"The query has {len(text):,} characters; {MAX_CLAUSE_CHARS:,} are allowed."
                 raise PrologFailed(message, data={"kind": "too_long"})
-            self._request(source, f"check({string(text)}).\n")
-            self.close_query()  # by a request of its own: what it has to clean up has not the time of this query
-            self._is_done = False
             self._request(source, f"query({string(text)}, {mode}).\n")
             self._has_query = True
 
@@ -281,7 +288,7 @@ class PrologWorkspace:
         with self._gate:
             if not (self._has_query or self._lost):
                 hint = "Start one with query_start."
-                raise PrologFailed("No query is open.", hint=hint, data={"kind": "no_active_session"})
+                raise PrologFailed(self._without_query, hint=hint, data={"kind": "no_active_session"})
             limit_s = source.time_limit_s
             if self._is_done and self._has_query:
                 return {"status": "done"}
@@ -291,23 +298,24 @@ class PrologWorkspace:
             except EngineEnded as ended:
                 self._engine.drop("the engine was killed")
                 if ended.is_loading or ended.reason != "killed":
-                    self._lost = ""
+                    self._lost, self._without_query = "", _FAILED
                     raise _ended(ended, limit_s, source.time_limit_by) from ended
             if self._lost:
                 why, self._lost = self._lost, ""
                 hint = "Start it again with query_start."
                 raise PrologFailed(f"The query was lost: {why}.", hint=hint, data={"kind": "query_lost"})
             if reply["status"] == "error":
-                self._has_query = False
+                self._has_query, self._without_query = False, _FAILED
                 raise self._error(source, reply)
             self._is_done = reply["status"] == "done"
             self.is_last = self._is_done or reply.pop("is_last")
             return reply
 
-    def close_query(self) -> bool:
-        """Close the open query; tell whether there was one."""
+    def close_query(self, because: str = "") -> bool:
+        """Close the open query; tell whether there was one. ``because`` says why none is open then."""
         with self._gate:
             had, self._has_query, self._lost = self._has_query or bool(self._lost), False, ""
+            self._without_query = because or _NONE_OPEN
             if had and (process := self._engine.process) is not None:
                 try:
                     process.ask("close.\n", time_limit_s=_CLOSE_LIMIT_S)
@@ -388,7 +396,8 @@ class PrologWorkspace:
 def _unusable(text: Any) -> list[ParsedClause]:
     """Return an item with an error for what is no clause; none for a text that may hold one."""
     if not isinstance(text, str):
-        return [ParsedClause(repr(text)[:_SHOWN], 1, error=f"A clause is a text, not {type(text).__name__}.")]
+        error = f"A clause is a text, not {kind_of(text)}."
+        return [ParsedClause(msgspec.json.encode(text).decode()[:_SHOWN], 1, error=error)]
     return [] if text.strip() else [_no_clause(text)]
 
 

@@ -41,8 +41,8 @@ them; list shows the imported files, and which of them changed since. The direct
 listed library are honoured, any other is refused, and the rest of the file goes in.
 - workspace(operation): snapshot is the source of all clauses, list_symbols their predicates and the declared ones, \
 reset removes everything.
-- query_start(query, use_engine), query_next(), query_close(): one query is open at a time. One that is refused \
-leaves the open one as it is. query_next gives one \
+- query_start(query, use_engine), query_next(), query_close(): one query is open at a time. query_start \
+closes it, also where the new one is refused. query_next gives one \
 solution (bindings, residual constraints, output), then status done. It starts a query again from the clauses of then.
 - help(topic): overview, tools, prompts, modes, security, examples; without a topic all of them.
 

@@ -190,6 +190,13 @@ def test_after_done_a_query_is_done_and_a_closed_one_is_none(logic: LogicProject
     assert caught.value.data["kind"] == "no_active_session"
 
 
+def test_after_an_error_no_query_is_open_and_the_next_answer_says_why(logic: LogicProject) -> None:
+    assert logic.failure("X is foo + 1").data["kind"] == "type_error"
+    with pytest.raises(PrologFailed, match=r"No query is open: the last one ended with an error\.") as caught:
+        logic.next()
+    assert caught.value.data["kind"] == "no_active_session"
+
+
 def test_a_query_that_is_closed_by_the_server_says_why(logic: LogicProject) -> None:
     logic.add("p(1). p(2).")
     logic.first("p(X)")

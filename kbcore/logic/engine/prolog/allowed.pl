@@ -13,7 +13,7 @@ builtin([(=)/2, (\=)/2, (==)/2, (\==)/2, (@<)/2, (@=<)/2, (@>)/2, (@>=)/2, compa
          unify_with_occurs_check/2, unifiable/3, subsumes_term/2, term_subsumer/3]).
 builtin([var/1, nonvar/1, atom/1, number/1, integer/1, float/1, rational/1, rational/3, atomic/1, compound/1, callable/1,
          string/1, is_list/1, ground/1, nonground/2, cyclic_term/1, acyclic_term/1, blob/2, attvar/1, is_dict/1,
-         is_dict/2, is_assoc/1]).
+         is_dict/2]).
 builtin([(is)/2, (<)/2, (>)/2, (=<)/2, (>=)/2, (=:=)/2, (=\=)/2, succ/2, plus/3, between/3,
          nth_integer_root_and_remainder/4]).
 builtin([functor/3, functor/4, arg/3, (=..)/2, compound_name_arity/3, compound_name_arguments/3, copy_term/2,
@@ -25,7 +25,7 @@ builtin([atom_codes/2, atom_chars/2, char_code/2, atom_length/2, atom_concat/3, 
          atomic_list_concat/3, term_to_atom/2, atom_to_term/3, atom_string/2, number_string/2, term_string/2,
          string_chars/2, string_codes/2, string_code/3, string_concat/3, string_length/2, string_lower/2,
          string_upper/2, sub_string/5, sub_atom_icasechk/3, split_string/4, normalize_space/2, char_type/2, code_type/2,
-         text_to_string/2, text_concat/3]).
+         text_to_string/2]).
 builtin([dict_create/3, dict_pairs/3, get_dict/3, get_dict/5, put_dict/3, put_dict/4, del_dict/4, select_dict/3,
          (:<)/2, (>:<)/2]).
 builtin([current_op/3, get_time/1, stamp_date_time/3, date_time_stamp/2, statistics/2]).
@@ -53,9 +53,7 @@ judged(phrase/3, rewritten_argument).
 judged(freeze/2, rewritten_argument).
 judged((\=@=)/2, pure).
 judged(term_subsumer/3, pure).
-judged(is_assoc/1, pure).
 judged(text_to_string/2, pure).
-judged(text_concat/3, pure).
 judged(current_op/3, reads_operators).
 judged(tab/1, captured_output).
 
@@ -150,7 +148,7 @@ not_everywhere(
      message_queue_set/2, mode/1, mutex_create/1, mutex_create/2, mutex_destroy/1, mutex_lock/1, mutex_property/2,
      mutex_statistics/0, mutex_trylock/1, mutex_unlock/1, mutex_unlock_all/0, open_shared_object/2, open_shared_object/3,
      open_xterm/5, profiler/2, prolog_alert_signal/2, prolog_skip_frame/1, reset_profiler/0, set_malloc/1, sig_pending/1,
-     sig_remove/2, thread_affinity/3, thread_alias/1, thread_create/3, thread_detach/1, thread_exit/1,
+     sig_remove/2, text_concat/3, thread_affinity/3, thread_alias/1, thread_create/3, thread_detach/1, thread_exit/1,
      thread_get_message/1, thread_get_message/2, thread_get_message/3, thread_join/2, thread_peek_message/1,
      thread_peek_message/2, thread_send_message/2, thread_send_message/3, thread_setconcurrency/2, thread_signal/2,
      thread_statistics/3, thread_update/2, thread_wait/2, tty_get_capability/3, tty_goto/2, tty_put/2,

@@ -13,7 +13,10 @@
 */
 :- module(kb_guard,
           [ checked_goal/2,             % +Goal, -Rewritten
-            checked_clause/3,           % +Clause, -Rewritten, -Name/Arity
+            checked_clause/3,           % +Clause, -Checked, -Name/Arity
+            add_clause/2,               % +Checked, -Reference
+            remove_clause/1,            % +Reference
+            forget_typed/0,
             original/2,                 % +Rewritten, -Goal
             while_loading/1,            % :Goal
             while_adding/2,             % +Names, :Goal
@@ -27,6 +30,7 @@
             graph_name/1,               % ?Name/Arity
             known_name/1,               % ?Name/Arity
             raise/1,                    % +Formal
+            own_error/2,                % +Thrown, -Error
             is_raised/1,                % +Error
             checked_with_names/2,       % +Names, :Goal
             name_of/2,                  % +Variable, -Name
@@ -58,6 +62,7 @@
            added/2,                     % Name, Arity
            output_part/1,               % String
            raised/1,                    % Error
+           typed/2,                     % Reference of a clause, that of the same as it was typed
            limit_reached/1,             % Error
            thrown/1,                    % Error
            max_inferences/1,            % of a goal
@@ -66,17 +71,47 @@
 
 %   Clauses
 
+%!  checked_clause(+Clause, -Checked, -Name/Arity)
+%
+%   Check a clause and rewrite its body: checked(Head, Body, Rewritten).
+
 checked_clause(Clause, _, _) :-
     var(Clause), !,
     throw(error(instantiation_error, _)).
-checked_clause((Head --> Body), Rewritten, Name) :- !,
-    dcg_translate_rule((Head --> Body), Plain),
-    checked_clause(Plain, Rewritten, Name).
-checked_clause((Head :- Body), (Own :- Rewritten), Name) :- !,
+checked_clause((Head --> Body), Checked, Name) :- !,
+    dcg_translate_rule((Head --> Body), Clause),
+    checked_clause(Clause, Checked, Name).
+checked_clause((Head :- Body), checked(Own, Body, Rewritten), Name) :- !,
     own_head(Head, Own, Name),
     body(Body, Rewritten).
-checked_clause(Head, (Own :- true), Name) :-
+checked_clause(Head, checked(Own, true, true), Name) :-
     own_head(Head, Own, Name).
+
+%!  add_clause(+Checked, -Reference)
+%
+%   Add a clause to the workspace. One that was rewritten is kept as it was typed as well, for clause/2: in the module
+%   kb_typed, where nothing calls it.
+
+add_clause(checked(Head, Body, Rewritten), Reference) :-
+    assertz(workspace:(Head :- Rewritten), Reference),
+    (   Rewritten == Body
+    ->  true
+    ;   assertz(kb_typed:(Head :- Body), Typed),
+        assertz(typed(Reference, Typed))
+    ).
+
+remove_clause(Reference) :-
+    erase(Reference),
+    forget_typed(Reference).
+
+%!  forget_typed
+%
+%   Forget what was typed, of all clauses: they are gone.
+
+forget_typed :- forget_typed(_).
+
+forget_typed(Reference) :-
+    forall(retract(typed(Reference, Typed)), erase(Typed)).
 
 own_head(Head, _, _) :-
     var(Head), !,
@@ -95,10 +130,12 @@ own_head(Head, Head, Name/Arity) :-
 own_head(Head, _, _) :-
     throw(error(type_error(callable, Head), _)).
 
+refused_head(_, Name, _, system_name) :-
+    sub_atom(Name, 0, _, _, $), !.
 refused_head(_, Name, Arity, hook) :-
-    (   hook_name(Name, Arity)
-    ;   sub_atom(Name, 0, _, _, $)
-    ), !.
+    hook_name(Name, Arity), !.
+refused_head(_, Name, 2, match_rule) :-
+    memberchk(Name, [(=>), (?=>)]), !.
 refused_head(_, Name, Arity, graph_head) :-
     graph_predicate(Name, Arity), !.
 refused_head(Head, Name, Arity, head) :-
@@ -129,6 +166,30 @@ own_module(Module, Term) :-
     ;   refuse(Module:Term, module)
     ).
 
+%!  callable_module(+Module, +Closure, +More)
+%
+%   Refuse a closure that is called with so many further arguments and that names a module, unless it is the workspace or the
+%   library from which the workspace has this predicate. The caller leaves the module away, and checks what is left: goals
+%   of copy_term/3 name the library of a constraint.
+
+callable_module(Module, _, _) :-
+    Module == workspace, !.
+callable_module(Module, Closure, More) :-
+    atom(Module),
+    \+ memberchk(Module, [system, kb_guarded]),
+    (   atom(Closure)
+    ->  Name = Closure,
+        Arguments = 0
+    ;   compound(Closure),
+        compound_name_arity(Closure, Name, Arguments)
+    ),
+    Arity is Arguments + More,
+    allowed(Name, Arity),
+    functor(Head, Name, Arity),
+    '$get_predicate_attribute'(workspace:Head, imported, Module), !.
+callable_module(Module, Closure, _) :-
+    refuse(Module:Closure, module).
+
 %   Goals
 
 checked_goal(Goal, Rewritten) :-
@@ -157,7 +218,7 @@ body(!, !) :- !.
 body(_^Goal, T) :- !,
     body(Goal, T).
 body(Module:Goal, T) :- !,
-    own_module(Module, Goal),
+    callable_module(Module, Goal, 0),
     body(Goal, T).
 body(Goal, _) :-
     compound(Goal),
@@ -187,7 +248,7 @@ goal(Goal, Name, Arity, kb_guard:T) :-
     wrapped(Name, Arity, Wrapper), !,
     Goal =.. [_|Arguments],
     T =.. [Wrapper|Arguments].
-goal(catch(Goal, Catcher, Recovery), _, _, catch(TG, Catcher, kb_guard:recover(Catcher, TR))) :- !,
+goal(catch(Goal, Catcher, Recovery), _, _, kb_guard:catch_(TG, Catcher, TR)) :- !,
     argument(0, Goal, TG),
     argument(0, Recovery, TR).
 goal(Goal, Name, Arity, T) :-
@@ -408,7 +469,7 @@ closure(0, Goal, T) :- !,
 closure(_, Closure, kb_guard:run(Closure)) :-
     var(Closure), !.
 closure(More, Module:Closure, T) :- !,
-    own_module(Module, Closure),
+    callable_module(Module, Closure, More),
     closure(More, Closure, T).
 closure(More, Closure, T) :-
     length(Extra, More),
@@ -428,7 +489,8 @@ extended(Closure, _, _) :-
     var(Closure), !,
     throw(error(instantiation_error, _)).
 extended(Module:Closure, Extra, Goal) :- !,
-    own_module(Module, Closure),
+    length(Extra, More),
+    callable_module(Module, Closure, More),
     extended(Closure, Extra, Goal).
 extended(Closure, Extra, Goal) :-
     callable(Closure), !,
@@ -477,20 +539,46 @@ run(C, A, B, D, E, F, H) :- extended(C, [A, B, D, E, F, H], G), run(G).
 run(C, A, B, D, E, F, H, I) :- extended(C, [A, B, D, E, F, H, I], G), run(G).
 run(C, A, B, D, E, F, H, I, J) :- extended(C, [A, B, D, E, F, H, I, J], G), run(G).
 
+catch_(Goal, Catcher, Recovery) :-
+    catch(workspace:Goal, Thrown, recover(Thrown, Catcher, Recovery)).
+
 %   A limit ends the step whatever the goal catches: otherwise it would be gone for what the goal does then. The error of a
 %   cleanup may have replaced that of the limit.
 
-recover(Error, Goal) :-
-    (   is_limit(Error)
-    ->  throw(Error)
+recover(Thrown, Catcher, Recovery) :-
+    (   is_limit(Thrown)
+    ->  throw(Thrown)
     ;   limit_reached(Limit)
     ->  throw(Limit)
     ;   inferences_used(Used),
         max_inferences(Most),
         Used > Most
     ->  raise(kb_limit(inference))
-    ;   call(workspace:Goal)
+    ;   own_error(Thrown, Error),
+        (   Catcher = Error
+        ->  call(workspace:Recovery)
+        ;   throw(Error)
+        )
     ).
+
+%!  own_error(+Thrown, -Error)
+%
+%   An error without the modules that the system names since the goals of a user are not in the module `user`, and without
+%   what was rewritten.
+
+own_error(Thrown, Error) :-
+    subsumes_term(error(existence_error(procedure, workspace:_), _), Thrown), !,
+    Thrown = error(existence_error(Type, _:Own), Context),
+    Error = error(existence_error(Type, Own), Context).
+own_error(Thrown, Error) :-
+    subsumes_term(error(existence_error(matching_rule, _:_), _), Thrown),
+    Thrown = error(existence_error(Type, Module:Goal), Context),
+    compound(Goal), !,
+    Goal =.. [Name|Arguments],
+    maplist(plain, Arguments, Plains),
+    Own =.. [Name|Plains],
+    Error = error(existence_error(Type, Module:Own), Context).
+own_error(Error, Error).
 
 %!  begin_goal
 %
@@ -694,8 +782,11 @@ clause_(Head, Body) :-
     ;   throw(error(type_error(callable, Own), _))
     ),
     (   is_of_workspace(Own)
-    ->  clause(workspace:Own, Rewritten),
-        original(Rewritten, Plain),
+    ->  clause(workspace:Own, Rewritten, Reference),
+        (   typed(Reference, Typed)
+        ->  clause(kb_typed:Own, Plain, Typed)
+        ;   Plain = Rewritten
+        ),
         Body = Plain
     ;   refusal_of_clause(Own)
     ).
@@ -789,9 +880,10 @@ plain(kb_guard:Goal, Plain) :-
     ;   Name == run_with
     ->  Arguments = [Closure, Extra],
         Plain =.. [call, Closure|Extra]
-    ;   Name == recover
-    ->  Arguments = [_, Recovery],
-        plain(Recovery, Plain)
+    ;   Name == catch_
+    ->  Arguments = [Called, Catcher, Recovery],
+        maplist(plain, [Called, Recovery], [PlainCalled, PlainRecovery]),
+        Plain = catch(PlainCalled, Catcher, PlainRecovery)
     ;   memberchk(Name, [nonterminal, run_bound])
     ->  Arguments = [Plain|_]
     ;   wrapped(Original, _, Name)

@@ -42,7 +42,8 @@ forget_clauses :-
                 \+ '$get_predicate_attribute'(workspace:Head, imported, _)
             ),
             Own),
-    forall(member(Indicator, Own), abolish(workspace:Indicator)).
+    forall(member(Indicator, Own), abolish(workspace:Indicator)),
+    forget_typed.
 
 loaded(unread(_, _, Line, Error)-_, failed(object(["line"-Line|Members]))) :-
     error_members(Error, Members).
@@ -65,12 +66,9 @@ load(Term, "", Line, rule(Object)) :-
     stated_rule(Term, Rule), !,
     named(Rule, Line, Object).
 load(Term, "", Line, Outcome) :-
-    once(checked_clause(Term, Clause, Name/Arity)),
-    assertz(workspace:Clause),
-    (   Clause = (Head :- _)
-    ->  true
-    ;   Head = Clause
-    ),
+    once(checked_clause(Term, Checked, Name/Arity)),
+    add_clause(Checked, _),
+    arg(1, Checked, Head),
     described(Name, Arity, Line, Head, Outcome).
 
 %   rule/2 and rule/3 are predicates of SWI-Prolog: the facts that state rules are read and not loaded.

@@ -26,7 +26,7 @@
 prepare(Libraries) :-
     set_prolog_flag(autoload, explicit),
     set_prolog_flag(verbose, silent),
-    forall(member(Module, [workspace, kb_guarded, kb_edges]), set_module(Module:base(system))),
+    forall(member(Module, [workspace, kb_typed, kb_guarded, kb_edges]), set_module(Module:base(system))),
     set_prolog_flag(workspace:unknown, error),
     allow_builtins,
     set_preloaded(Libraries),
@@ -121,14 +121,10 @@ handle(alike(Texts), object(["status"-"ok", "ids"-Ids])) :-
 handle(unload(Ids), Reply) :-
     forall(member(Id, Ids), unload(Id)),
     ok(Reply).
-handle(check(Text), Reply) :-           % the query that is open is not touched
-    query_term(Text, Goal, Names),
-    checked_with_names(Names, checked_goal(Goal, _)),
-    ok(Reply).
 handle(query(Text, Mode), object(["status"-"ok"])) :-
     close_query,
     query_term(Text, Goal0, Names),
-    checked_goal(Goal0, Goal),
+    checked_with_names(Names, checked_goal(Goal0, Goal)),
     open_goal(Mode, Goal, Names).
 handle(next, Reply) :-
     (   open_query(Query)
@@ -411,10 +407,10 @@ load_term(Id, Kind, Name, Term) :-
         check_name(Name, Defined),
         do_directive(Directive),
         assertz(loaded_directive(Id, Directive))
-    ;   checked_clause(Term, Clause, Indicator),
+    ;   checked_clause(Term, Checked, Indicator),
         quoted_text(Indicator, Defined),
         check_name(Name, Defined),
-        assertz(workspace:Clause, Reference),
+        add_clause(Checked, Reference),
         assertz(loaded_clause(Id, Reference, Indicator))
     ).
 
@@ -439,7 +435,7 @@ like_loaded(Text, Id) :-
     (   Term = (:- Directive)
     ->  loaded_directive(Id, Loaded),
         Loaded =@= Directive
-    ;   catch(while_loading(checked_clause(Term, (Head :- _), _)), _, fail),
+    ;   catch(while_loading(checked_clause(Term, checked(Head, _, _), _)), _, fail),
         copy_term(Head, Like),
         clause(workspace:Like, _, Reference),
         clause(workspace:Loaded, _, Reference),
@@ -455,7 +451,7 @@ do_directive(dynamic(Names)) :-
 
 unload(Id) :-
     (   retract(loaded_clause(Id, Reference, Indicator))
-    ->  erase(Reference),
+    ->  remove_clause(Reference),
         tidy(Indicator)
     ;   retract(loaded_directive(Id, Directive)),
         ( Directive = dynamic(Names) -> indicators(Names, List), forall(member(PI, List), tidy(PI)) ; true )
