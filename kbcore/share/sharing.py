@@ -30,7 +30,7 @@ from kbcore.share.unshared import (
     is_too_large,
     without_earlier_values,
 )
-from kbcore.store.change_files import beside, locked, write_beside, write_file
+from kbcore.store.change_files import ATTRIBUTES, beside, locked, write_beside, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import HeldChange
