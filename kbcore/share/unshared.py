@@ -66,8 +66,8 @@ def find_unshared(
     """Return the changes of a branch that no file of HEAD holds, in the order of their records.
 
     They were never in a committed file; or they were, and are in a file of the worktree that HEAD lacks, as after
-    ``git reset HEAD~1``. A new pack replaces files of HEAD: what these hold is not listed. Changes that are withdrawn
-    are left out, but for those in ``again``.
+    ``git reset HEAD~1``. A new pack replaces files of HEAD: what these hold is not listed, unless it is redacted.
+    Changes that are withdrawn are left out, but for those in ``again``.
 
     Of the actors in ``released``, changes are shared that were private when they were written and are not any more. So
     is such a change that a file of the worktree holds already. DuckDB is needed only where `share.types` asks for the
@@ -82,6 +82,9 @@ def find_unshared(
     written = {change.id: path for path, changes in new.uncommitted.items() for change in changes}
     others = {change.id: change for changes in new.uncommitted.values() for change in changes}
 
+    def is_news(change: Change) -> bool:
+        return change.is_redacted or not is_pack(written[change.id])
+
     def find(index: ClaimIndex, seq: int) -> list[HeldChange]:
         found = {one.change.id: one for one in (*index.unshared(seq), *again)}
         seqs = index.seqs_of_known(others.keys() - found.keys(), seq)
@@ -89,7 +92,7 @@ def find_unshared(
         found |= {
             key: HeldChange(others[key], number, ())
             for key, number in seqs.items()
-            if files.get(key, set()).isdisjoint(new.head if is_pack(written[key]) else new.here)
+            if files.get(key, set()).isdisjoint(new.here if is_news(others[key]) else new.head)
         }
         return [one for key, one in found.items() if key not in committed]
 
