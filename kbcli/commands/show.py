@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kbcore.rules import CheckReport
     from kbcore.sync.overlay import FileState
     from kbcore.view.view import View
+
+_TIMES: Final = ("created_at", "updated_at")
 
 
 def run(
@@ -163,7 +165,8 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     former = called(view, [subject])
     opened.session.show_called(former)
     subject = former.get(subject, subject)
-    nodes = view.as_recorded(view.nodes([subject]))
+    present = view.nodes([subject])
+    nodes = view.as_recorded(present)
     if not nodes and is_seq(subject):
         return record_json(opened.store, view, int(subject))
     if not nodes:
@@ -172,12 +175,20 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     edges = sorted((link for link in touching if not is_link_to_page(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
     return {
-        "entity": entity_json(nodes[0]) | ({"stale": True, "stale_files": unread} if unread else {}),
+        "entity": _as_stated(view, present[0], entity_json(nodes[0]))
+        | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],
         "history": log(view, id=subject),
         **not_listed(view).as_json(),
         **(_body(opened, view, nodes) if with_body else {}),
     }
+
+
+def _as_stated(view: View, node: Node, shown: dict[str, Any]) -> dict[str, Any]:
+    """Return an entity as JSON without the times that its first record will give it, where it is in none yet."""
+    if node.created_seq <= view.recorded_seq:
+        return shown
+    return {name: value for name, value in shown.items() if name not in _TIMES or name in node.owners}
 
 
 def _body(opened: Opened, view: View, nodes: Sequence[Node]) -> dict[str, str | None]:

@@ -134,6 +134,8 @@ def _violations(output: Output, report: CheckReport | None) -> Iterator[str]:
 def _history(output: Output, key: str, found: Json, around: Around) -> Iterator[str]:
     history = found["history"]
     yield from _section(output, "History", len(history))
+    if not (history or around.not_listed):
+        yield f"{_INDENT}none: no record has it yet"
     for record in history[:RECORDS]:
         who = escape_controls(f"{record['actor']} through {record['source']}")
         seq = output.styled(str(record["seq"]), "yellow")

@@ -44,6 +44,8 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     output.is_paged = format_ == "table"
     if format_ == "tsv":
         output.stream(f"{line}\n" for line in tables.tab_separated(_TSV_HEAD, _tsv_rows(found, limit)))
+        if _is_nothing(found):
+            output.note(escape_controls(_sentence(found, found.start.id)))
         _show_limits(session, found, depth=depth, limit=limit)
         return
     start = found.start
@@ -60,10 +62,15 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
     _show_limits(session, found, depth=depth, limit=limit)
 
 
-def _sentence(found: Impact) -> str:
+def _is_nothing(found: Impact) -> bool:
+    """Return whether a change affects nothing, and no test is to be run."""
+    return not (found.direct or found.transitive or found.tests)
+
+
+def _sentence(found: Impact, subject: str = "it") -> str:
+    if _is_nothing(found):
+        return f"A change of {subject} affects nothing that KB knows."
     affected = len(found.direct) + len(found.transitive)
-    if not affected and not found.tests:
-        return "A change of it affects nothing that KB knows."
     entities = pluralize(affected, "entity") if affected else "nothing else"
     tests = pluralize(len(found.tests), "test") if found.tests else "no test"
     return f"A change of it affects {entities}; {tests} to run."
@@ -121,7 +128,7 @@ def _show_limits(session: Session, found: Impact, *, depth: int, limit: int) -> 
         output.note_always(cut_at(limit, most))
     if found.goes_on:
         output.note(f"More is affected than is shown (--depth {depth}).")
-    if not (found.direct or found.transitive or found.tests):
+    if _is_nothing(found):
         output.note(
             escape_controls(f"`kb show {found.start.id}` shows its edges; `kb schema` says which end a change affects.")
         )

@@ -32,6 +32,9 @@ _NO_CONFIG: Final = Problem(
     f"Commit the project's own, or {kb('init', lead='run')} to write one.",
 )
 
+AT_ITS_FILE: Final = {MISSING_CONFIG: "the file is missing, so KB's defaults apply."}
+"""The message of a fault, by its code, where the name of the file is in front of it."""
+
 
 def wanted(workspace: Workspace) -> tuple[ActiveExtractor, ...]:
     """Return the extractors in force with their settings. Raises ``InvalidConfig``."""

@@ -21,7 +21,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace, moved
 from kbcore.store.write_request import Author, Request
 from kbcore.sync import noop_cache
-from kbcore.sync.active_extractors import MISSING_CONFIG, SETTINGS
+from kbcore.sync.active_extractors import AT_ITS_FILE, MISSING_CONFIG, SETTINGS
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
@@ -256,10 +256,11 @@ class _Attempt:
         changed = tuple(one for one in self.pending.changed if one.path not in marks)
         self.pending = msgspec.structs.replace(self.pending, changed=changed)
 
-    def _not_read(self, fault: Problem) -> str:
-        """Return the files, new or changed, that a fault keeps from being read."""
+    def _said(self, fault: Problem) -> str:
+        """Return the message of a fault, with the files, new or changed, that it keeps from being read."""
+        message = AT_ITS_FILE.get(fault.code, fault.message)
         paths = [one.path for one in self.pending.changed if one.wanted.fault and one.wanted.fault.path == fault.path]
-        return f" Not read: {some_of(sorted(paths), _NAMED)}." if paths else ""
+        return f"{message} Not read: {some_of(sorted(paths), _NAMED)}." if paths else message
 
     def _answer(self, outcome: Outcome) -> SyncAnswer:
         pending, named, readings = self.pending, frozenset(self.options.paths), self.found.readings
@@ -285,8 +286,7 @@ class _Attempt:
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
         settings = [
-            (SETTINGS, FileProblem(0, one.code, one.message + self._not_read(one), one.hint, "warning"))
-            for one in self._faults()
+            (SETTINGS, FileProblem(0, one.code, self._said(one), one.hint, "warning")) for one in self._faults()
         ]
         cut = self.workspace.cut_values()
         settings += [(one.source, FileProblem(one.line, one.code, one.message, one.hint, "warning")) for one in cut]

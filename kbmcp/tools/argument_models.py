@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from kbcore import limits
 from kbcore.errors import Problem
 from kbcore.model.changeset import Mode
+from kbcore.remedies import kb
 from kbcore.text.suggest import nearest
 from kbcore.text.wording import one_of
 from kbmcp.tools.refusals import allowed_names, must_be, wrong_kind
@@ -260,6 +261,11 @@ _EXPECTED: Final = {
     "dict_type": "an object",
 }
 
+_OF_OTHERS: Final = {
+    "sync": f"{kb('sync', lead='Run')} to record what the files say. ",
+}
+"""The hint for an argument that only another tool has, by its name."""
+
 
 def read(model: type[M], given: Mapping[str, Any]) -> tuple[M | None, list[Problem]]:
     """Return the arguments, and everything that is wrong with them. A null means an absent argument.
@@ -322,7 +328,7 @@ def _problem(model: type[BaseModel], path: str, value: Any, fault: Any) -> Probl
     name, allowed = path[2:], allowed_names(names_of(model))
     if fault["type"] == "extra_forbidden":
         near = nearest(name, names_of(model))
-        hint = f"Did you mean {near!r}? " if near else ""
+        hint = _OF_OTHERS.get(name) or (f"Did you mean {near!r}? " if near else "")
         return Problem(path, "unknown_argument", f"There is no argument {name!r}.", hint + allowed)
     if fault["type"] == "missing":
         values = one_of(model.model_json_schema(by_alias=True)["properties"][name].get("enum", [""]))

@@ -35,6 +35,12 @@ def test_what_affects_nothing_says_where_to_look(kb, synced):
     assert "`kb show TEST-1`" in ran.err
 
 
+def test_in_a_pipe_it_is_said_that_nothing_is_affected(kb, synced):
+    ran = kb("impact", "TEST-1")
+    assert ran.out.startswith("PART\t")
+    assert ran.err.count("A change of TEST-1 affects nothing that KB knows.") == 1
+
+
 def test_limits_are_reported(kb, synced):
     edges = [{"type": "depends_on", "from": f"REQ-{number}", "to": "REQ-2"} for number in (5, 6, 7)]
     nodes = [{"id": f"REQ-{number}", "type": "req", "title": "T", "status": "open"} for number in (5, 6, 7)]

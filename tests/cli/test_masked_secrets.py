@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from tests.mcp.agents import direct
 from tests.support.processes.cli import write
+from tests.support.repository.repos import commit_files, git
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 KEY = "AKIA" + "IOSFODNN7EXAMPLQ"
@@ -77,3 +79,41 @@ def test_the_baseline_matches_what_it_masks(kb, leaking):
     assert json.loads(ran.out)["violations"] == []
     again = kb("sync", "--rebuild")
     assert "unresolved" not in again.out + again.err
+
+
+def test_values_that_both_sides_changed_are_masked_also_where_only_the_name_of_the_field_tells(kb, synced):
+    text = "---\nid: REQ-1\ntitle: {}\nstatus: open\ndb_password: {}\n---\n"
+    path = "docs/requirements/login.md"
+    git(synced, "add", ".")
+    git(synced, "commit", "-q", "-m", "all")
+    git(synced, "switch", "-q", "-c", "other")
+    commit_files(synced, {path: text.format(f"other {TOKEN}", "kX9-vR2_pL7qW4zN")})
+    git(synced, "switch", "-q", "-")
+    commit_files(synced, {path: text.format(f"main {TOKEN}", "mX9-vR2_pL7qW4zN")})
+    ran = kb("check", "--against", "other", "--json")
+    fields = {one["field"]: one["values"] for one in ran.json["violations"] if one["rule"] == "against-field"}
+    assert fields["title"] == ["main ghp_…", "other ghp_…"]
+    assert fields["attributes.db_password"] == ["mX9-…", "kX9-…"]
+    assert (TOKEN in ran.out, "vR2_pL7" in ran.out) == (False, False)
+
+
+def test_an_agent_sees_no_secret_in_checks_and_refusals(kb, leaking):
+    kb("sync")
+    edge = {"type": "relates_to", "kind": TOKEN, "from": "REQ-2", "to": "REQ-1"}
+    with direct(leaking) as agent:
+        said = [agent.answer("kb_upsert", edges=[edge])]
+        said.append(agent.answer("kb_upsert", entities=[{"id": "REQ-1", "title": "Changed"}]))
+        said += [agent.answer("kb_check"), agent.answer("kb_check", rules=["unresolved-reference"], limit=5)]
+        said.append(agent.answer("kb_upsert", edges=[edge | {"to": f"NOPE-{TOKEN}"}]))
+    assert TOKEN not in json.dumps(said)
+    assert "NOPE-ghp_…" in json.dumps(said, ensure_ascii=False)
+
+
+def test_the_kind_of_a_suspect_edge_is_masked(kb, synced):
+    entities = [{"id": key, "type": "req", "title": key, "status": "open"} for key in ("A-1", "A-2")]
+    edge = {"type": "relates_to", "kind": TOKEN, "from": "A-1", "to": "A-2"}
+    kb("apply", "-", stdin=json.dumps({"entities": entities, "edges": [edge]}))
+    warned = kb("apply", "-", stdin=json.dumps({"entities": [{"id": "A-2", "title": "Changed"}]}))
+    ran = kb("check", "--rule", "suspect-edge", "--json")
+    assert [one["values"] for one in ran.json["violations"]] == [["relates_to:ghp_…", "A-2"]]
+    assert TOKEN not in ran.out + warned.out + warned.err

@@ -518,3 +518,17 @@ def test_what_is_only_shown_of_an_entity_is_said_where_it_is_compared_or_sorted_
         ran = kb("query", "req", *asked)
         assert ran.status == 2
         assert "It is only shown. Run `kb check --rule unreadable-source`, which lists those files." in ran.err
+
+
+def test_an_entity_that_is_in_no_record_yet_has_no_times_and_no_history(kb, synced):
+    text = "---\nid: NEW-1\ntitle: New\nstatus: open\n{}---\n"
+    write(synced, {"docs/requirements/new.md": text.format("")})
+    page, shown = kb("show", "NEW-1").out, kb("show", "NEW-1", "--json").json
+    assert "none: no record has it yet" in page
+    assert "created_at" not in page
+    assert {"created_at", "updated_at"}.isdisjoint(shown["entity"])
+    assert shown["entity"]["source"] == "docs/requirements/new.md"
+    write(synced, {"docs/requirements/new.md": text.format("created_at: 2020-02-03\n")})
+    assert kb("show", "NEW-1", "--json").json["entity"]["created_at"].startswith("2020-02-03")
+    kb("sync")
+    assert "updated_at" in kb("show", "NEW-1", "--json").json["entity"]

@@ -269,6 +269,14 @@ def test_status_writes_nothing_at_all(kb, synced, has_cache):
     assert everything(synced) == before
 
 
+def test_a_sync_names_a_missing_configuration_once(kb, ready):
+    (ready / ".kb/config.json").unlink()
+    write(ready, DOCUMENTS)
+    warning = kb("sync").err.splitlines()[0]
+    assert warning.startswith("warning: .kb/config.json: the file is missing, so KB's defaults apply.")
+    assert warning.count("config.json") == 1
+
+
 def test_a_sync_says_how_many_of_the_created_edges_are_unresolved(kb, ready):
     text = "---\nid: {}\ntitle: T\nstatus: open\nlinks: [{}]\n---\n"
     write(ready, {f"docs/requirements/{one}.md": text.format(one, "GONE") for one in ("A", "B")})

@@ -250,3 +250,8 @@ def test_the_published_items_are_what_the_core_takes():
     keys = argument_models.published(argument_models.DeleteArguments, NAMES)["properties"]
     assert set(keys["entities"]["items"]["required"]) == {"id", "expected_version"}
     assert parse_deletion({"edges": [dict.fromkeys(keys["edges"]["items"]["properties"], "x")]})
+
+
+def test_an_argument_of_kb_upsert_alone_is_refused_with_the_call_that_takes_it(kb):
+    hint = kb.refused("kb_check", sync=True)["hint"]
+    assert hint.startswith("Call kb_upsert with `sync` true to record what the files say. Allowed: ")

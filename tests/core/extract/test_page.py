@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kbcore.extract import manifest, markdown, settings
 from kbcore.extract.facts import SourceFile
+from kbcore.model.graph import SECRET_VALUE
 from kbcore.text import conflict_markers, json_reader, problems, yaml_faults, yaml_text
 
 ROOT = Path(__file__).parents[3]
@@ -23,7 +24,7 @@ def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
     makers = {"FileProblem", "fault", "_fault"}
     found = {yaml_faults.CODE, json_reader.CODE, conflict_markers.CODE, problems.MORE, problems.REPEATED_ID}
-    found |= {yaml_text.CUT_VALUE}
+    found |= {yaml_text.CUT_VALUE, SECRET_VALUE}
     for path in [*(ROOT / "kbcore" / "extract").glob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
