@@ -14,6 +14,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from kbcore.secrets import masked
+
 Lead = Literal["", "Run", "run", "See", "see"]
 
 _BEGIN: Final = "\x02"
@@ -82,8 +84,8 @@ _decoders: Final[dict[str, Callable[[str], Command | Wording | Referral]]] = {
 
 
 def kb(name: str, *args: str | int, lead: Lead = "") -> str:
-    """Return the mark of a command."""
-    return _mark(Command(name, tuple(map(str, args)), lead))
+    """Return the mark of a command. What looks like a secret in its words is masked."""
+    return _mark(Command(name, tuple([masked(str(one)) for one in args]), lead))
 
 
 def _mark(one: Part | Referral) -> str:

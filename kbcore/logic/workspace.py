@@ -27,7 +27,7 @@ from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
 from kbcore.logic.source import Source
 from kbcore.model.request_reader import kind_of
-from kbcore.remedies import by_front_end, kb
+from kbcore.remedies import by_front_end, kb, shell
 from kbcore.text.escaping import escape_controls
 from kbcore.text.prolog_tokens import without_script_line
 
@@ -415,7 +415,8 @@ _HINTS: Final = {
 }
 _LOADING_HINT: Final = (
     by_front_end(
-        "`kb prolog -g ':unimport FILE'` removes the clauses of a file, and `kb prolog -g :reset` all",
+        f"{shell('prolog', '-g', ':unimport FILE')} removes the clauses of a file,"
+        f" and {shell('prolog', '-g', ':reset')} all",
         "The tool `files` with the operation unimport removes the clauses of a file, and `workspace` with reset all",
     )
     + f". {kb('query', 'clause')} lists the ids of clauses: {kb('delete', '…')} with one removes that clause."

@@ -98,7 +98,7 @@ class WithdrawLink(_Op, frozen=True, tag="unlink", rename={"from_id": "from", "t
 class ConfirmLink(_Op, frozen=True, tag="confirm", rename={"from_id": "from", "to_id": "to"}):
     """Note that an edge was looked at and still holds: its version moves, and nothing else.
 
-    ``seen`` says what its target was (``stale_edges.confirmed_content``), for other clones; "" where that is not known.
+    ``seen`` says what its target was (``content.confirmed_content``), for other clones; "" where that is not known.
     """
 
     type: str

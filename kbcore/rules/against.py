@@ -25,7 +25,7 @@ ID: Final = _rule(
     "id",
     "No id was made on both sides of a merge for something else, and no entity was renamed to another id on each.",
     "REQ-8 was made here (docs/requirements/login.md:2) and in origin/main (docs/requirements/logout.md:2).",
-    "Give the entity of this side another id (`kb rename`), and take the old one out of its `former_ids`.",
+    f"Give the entity of this side another id ({shell('rename')}), and take the old one out of its `former_ids`.",
 )
 FIELD: Final = _rule(
     "field",

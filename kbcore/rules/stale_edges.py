@@ -11,22 +11,18 @@ a move of the file that states an edge. Pure.
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from kbcore.model.claims.derived import SETS
 from kbcore.model.concepts import IN_DOMAIN
-from kbcore.model.graph import FORMER_IDS, STAMPS, Node, is_contested_note
-from kbcore.model.record import SLEEP, SYNC, Operation, PutNode
+from kbcore.model.record import SLEEP, SYNC
 from kbcore.model.schema import MENTIONS
 from kbcore.view.gaps import gaps_in
 from kbcore.view.tables import Rows
 
-_encode = msgspec.json.Encoder(order="sorted").encode
 _CONTENT: Final = """{
   'type': type, 'name': nullif(name, id), 'title': title, 'status': status, 'tags': tags, 'owner': owner,
   'priority': priority, 'severity': severity, 'links': links, 'metadata': metadata, 'attributes': json_merge_patch(
@@ -35,15 +31,9 @@ _CONTENT: Final = """{
     then substr(text_ref, length(path) + 2) else text_ref end
 }"""
 # With split_part, DuckDB 2.0.0 fails to plan this for a single entity that has a path and no text_ref.
-_PASSING: Final = frozenset(
-    {"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at", FORMER_IDS}
-)
-"""Fields that ``_CONTENT`` leaves out, as nodes have them."""
 ORDERING: Final = (IN_DOMAIN, "assigned_to", "created_by", MENTIONS)
 """Edges that put in order, or only name what they lead to: they hold whatever becomes of that."""
 _ORDER: Final = ", ".join(f"'{edge}'" for edge in ORDERING)
-MARKDOWN: Final = "markdown/"
-"""The beginning of the names of what reads documents with text of their own."""
 _NOW: Final = 2**62
 """The seq that ended the present state."""
 
@@ -296,41 +286,6 @@ left join carried c on c.id = l.id and c.since = l.version
 where k.began <= (select begins from history)
   and greatest(coalesce(c.confirmed, l.version), coalesce(f.said, 0)) < k.began
 """  # noqa: S608 - no text from outside
-
-
-def content_of(node: Node) -> bytes:
-    """Return what ``_CONTENT`` does of a node: the same for the same content, and else another."""
-    fields = {key: value for key, value in node.fields.items() if key not in _PASSING and value is not None}
-    ref = fields.get("text_ref")
-    if isinstance(ref, str) and (ref == node.path or ref.startswith(f"{node.path}#")):
-        fields["text_ref"] = ref[len(node.path) + 1 :]
-    return _encode(fields)
-
-
-def confirmed_content(node: Node, ops: Iterable[Operation], text_hash: str) -> str:
-    """Return the SHA-256 of what an entity says after operations on it, and of its document: alike in all clones.
-
-    ``text_hash`` is that of ``text_hash_of``, of the document after the operations.
-    """
-    fields = dict(node.fields)
-    for op in ops:
-        if isinstance(op, PutNode) and op.id == node.id:
-            fields = {key: value for key, value in {**fields, **op.set}.items() if key not in op.unset}
-    said = {
-        key: sorted(value) if key in SETS and isinstance(value, list) else value
-        for key, value in fields.items()
-        if key not in STAMPS and not is_contested_note(key) and not (key == "name" and value == node.id)
-    }
-    content = content_of(msgspec.structs.replace(node, fields=said))
-    return hashlib.sha256(b"%b\n%b" % (text_hash.encode(), content)).hexdigest()
-
-
-def text_hash_of(rows: Rows, path: str) -> str:
-    """Return the SHA-256 of a Markdown document; "" of any other file, whose entities say all in their fields."""
-    found = (
-        rows("select hash from source where path = ? and starts_with(extractor, ?)", [path, MARKDOWN]) if path else []
-    )
-    return found[0][0] if found else ""
 
 
 class StaleEdge(msgspec.Struct, frozen=True, array_like=True):

@@ -17,6 +17,7 @@ from kbcore.errors import InvalidQuery
 from kbcore.model.claims.change import Change
 from kbcore.model.record import MERGE
 from kbcore.model.state import Draft, Stamp
+from kbcore.remedies import kb
 from kbcore.store.answers import Outcome
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace
@@ -66,7 +67,7 @@ def merge(
     Raises: ``InvalidQuery`` for the branch itself; ``UnknownBranch``; as ``BranchStore.commit``.
     """
     if branch == other:
-        raise InvalidQuery(_SAME.format(branch=branch), hint="`kb branch` lists those that have a store.")
+        raise InvalidQuery(_SAME.format(branch=branch), hint=f"{kb('branch')} lists those that have a store.")
     ours, theirs = workspace.store(branch), workspace.store(other)
     return take_over(
         workspace,

@@ -19,7 +19,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Draft, Stamp, State, StateReads
 from kbcore.query.former import successors
 from kbcore.query.known import nearest_id as nearest_known
-from kbcore.rules.stale_edges import stale_edges, text_hash_of
+from kbcore.rules.stale_edges import stale_edges
 from kbcore.store import id_allocation
 from kbcore.store.answers import Outcome
 from kbcore.store.history.authorship import other_setters
@@ -269,7 +269,7 @@ def planner(
                 secrets=level,
                 pruned=view.basis.history_from,
                 suspect=lambda ids: {one.id: one.changed_seq for one in stale_edges(view.rows, ids)},
-                text_hash=partial(text_hash_of, view.rows),
+                sources=view.sources,
                 called=called,
                 users=partial(users, view),
                 writer=partial(maker_of, view),

@@ -15,8 +15,9 @@ from kbcore.model.claims.change import DOCUMENT, Change, fields_redacted, union
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
 from kbcore.model.claims.subjects import Subjects
+from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
-from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, contested_note, former_ids, is_contested_note
+from kbcore.model.graph import CLIENT, FORMER_IDS, Link, Node, SourceFile, contested_note, former_ids, is_contested_note
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.record import (
     ChangeOperation,
@@ -32,7 +33,6 @@ from kbcore.model.record import (
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
-from kbcore.rules.stale_edges import MARKDOWN, confirmed_content, text_hash_of
 from kbcore.view.claim_index import ClaimIndex, Origin
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
@@ -219,7 +219,7 @@ class SharedChanges:
                 link = next(iter(self._view.links([key])), None)
             new = seen - was.confirmed.get(key, frozenset())
             target = self._target(link, after) if link and new else None
-            if link and target and confirmed_content(target, ops, self._text_hash(target.path, after)) in new:
+            if link and target and confirmed_content(target, ops, self._source(target.path, after)) in new:
                 yield ConfirmLink(link.type, link.from_id, link.to_id, link.version, link.kind)
 
     def _target(self, link: Link, state: State) -> Node | None:
@@ -228,11 +228,8 @@ class SharedChanges:
             target = next(iter(self._view.nodes([link.to_id])), None)
         return target
 
-    def _text_hash(self, path: str, state: State) -> str:
-        source = state.sources.get(path)
-        if source is None:
-            return text_hash_of(self._view.rows, path) if self._view else ""
-        return source.hash if source.extractor.startswith(MARKDOWN) else ""
+    def _source(self, path: str, state: State) -> SourceFile | None:
+        return state.sources.get(path) or next(iter(self._view.sources([path]) if self._view else ()), None)
 
     def _with_documents(self, before: State, after: State) -> Subjects:
         """Return the elements that are concerned, with those that documents state otherwise than before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kbcore.errors import InvalidChangeset, KBError, Problem, of_problems
+from kbcore.remedies import kb
 from kbcore.rules import Violation
 from kbcore.rules.accepted import key_of, read_baseline
 from kbcore.rules.conflict import RULE as CONFLICT
@@ -67,3 +68,9 @@ def test_a_refused_changeset_shows_no_secret(project: Project) -> None:
         project.apply(entities=given, edges=[{"type": "depends_on", "from": "A", "to": TOKEN}])
     assert TOKEN not in f"{refused.value}{refused.value.as_json()}"
     assert "ghp_…" in f"{refused.value.as_json()}"
+
+
+def test_a_secret_in_a_command_of_a_remedy_is_masked_and_the_remedy_stays_whole() -> None:
+    name = "PuTTY-User-Key-File-2: ssh-rsa"
+    one = Problem("$", "gone", "It is gone.", f"Run {kb('show', name, TOKEN)} first.")
+    assert one.hint == "Run `kb show PuTT… ghp_…` first."

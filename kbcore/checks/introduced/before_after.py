@@ -10,13 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
+from kbcore.model.content import content_of
 from kbcore.model.graph import Link, Node, SourceFile
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
 from kbcore.rules import orphans
 from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.stale_edges import ORDERING, StaleEdge, content_of, earlier_rows, possibly_carried, stale_edges
+from kbcore.rules.stale_edges import ORDERING, StaleEdge, earlier_rows, possibly_carried, stale_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import IS_MENTION, Likeness

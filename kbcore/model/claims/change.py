@@ -37,7 +37,7 @@ DOCUMENT: Final = CLIENT
 
 CONFIRMED: Final = "confirmed"
 """The set of an edge whose members say what its target was each time that somebody confirmed it
-(``stale_edges.confirmed_content``)."""
+(``content.confirmed_content``)."""
 
 REDACTED: Final = "[redacted]"
 """Shown in the place of a value that was taken out."""

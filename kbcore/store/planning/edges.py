@@ -8,13 +8,13 @@ from typing import Any
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeWrite
 from kbcore.model.concepts import ORIGIN, PREDICATE, how_to_add
+from kbcore.model.content import confirmed_content
 from kbcore.model.graph import CLIENT, STAMPS, Link
 from kbcore.model.record import ConfirmLink, PutNode, StateLink
 from kbcore.model.schema import LINK
 from kbcore.model.state import Changes
 from kbcore.model.values import is_same, normal_time
 from kbcore.remedies import kb
-from kbcore.rules.stale_edges import confirmed_content
 from kbcore.store.planning.conflicts import choose, settle
 from kbcore.store.planning.findings import PlanBuilder, edge_words, members_wanted
 from kbcore.text.escaping import in_quotes
@@ -91,7 +91,9 @@ def plan_repeated(found: PlanBuilder, changeset: Changeset) -> None:
 def _seen(found: PlanBuilder, link: Link) -> str:
     """Return what the target of an edge is after the changeset; "" where it is an edge."""
     target = found.state.nodes.get(link.to_id)
-    return confirmed_content(target, found.ops, found.around.text_hash(target.path)) if target else ""
+    if target is None:
+        return ""
+    return confirmed_content(target, found.ops, next(iter(found.around.sources([target.path])), None))
 
 
 def _is_defined(found: PlanBuilder, item: EdgeWrite) -> bool:

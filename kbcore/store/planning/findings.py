@@ -23,7 +23,7 @@ from kbcore.errors import (
 )
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import LEAVE_OUT, SET_BY_KB, Changeset, EdgeWrite, EntityWrite
-from kbcore.model.graph import OBJECT_FIELDS, Link, Node, contested_note, is_contested_note
+from kbcore.model.graph import OBJECT_FIELDS, Link, Node, SourceFile, contested_note, is_contested_note
 from kbcore.model.record import Operation
 from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp, State
@@ -126,8 +126,8 @@ class PlanContext(msgspec.Struct, frozen=True):
     pruned: int = 0
     suspect: Callable[[Sequence[str]], Mapping[str, int]] = lambda _: {}
     """Returns those of these edges, by id, whose target has changed since they were last confirmed; with the seq."""
-    text_hash: Callable[[str], str] = lambda _: ""
-    """Returns the SHA-256 of the document of a path, "" of another file (``stale_edges.text_hash_of``)."""
+    sources: Callable[[Sequence[str]], Sequence[SourceFile]] = lambda _: ()
+    """Returns what is known of the files of these paths."""
     called: Callable[[str], str] = str
     """Returns what the client calls a type."""
     former: Mapping[str, str] = {}

@@ -15,6 +15,7 @@ from kbcore.ids import link_id
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, redacted
 from kbcore.model.claims.fold import ABSENT, NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
 from kbcore.model.graph import CLIENT, CONTESTED, FORMER_IDS, STAMPS, Link, Node, former_ids
 from kbcore.model.record import (
@@ -31,7 +32,6 @@ from kbcore.model.record import (
 )
 from kbcore.model.renames import rename_ops
 from kbcore.model.state import Stamp, State
-from kbcore.rules.stale_edges import confirmed_content
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges
 from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.fold import FoldedRecord
@@ -401,7 +401,7 @@ def _edge_operations(what: str, state: State, choices: Sequence[int]) -> list[Op
         return [*_withdrawals(state, link.id), _withdrawal(link)]
     if what == "confirm":
         target = state.nodes.get(link.to_id)
-        seen = confirmed_content(target, (), "") if target else ""
+        seen = confirmed_content(target, (), None) if target else ""
         return [ConfirmLink(link.type, link.from_id, link.to_id, link.version, link.kind, seen)]
     if what == "set_edge":
         value = (0.1, 0.9)[second % 2]
