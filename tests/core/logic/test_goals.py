@@ -348,3 +348,100 @@ def test_a_predicate_of_a_user_may_have_the_name_of_one_of_a_library_that_anothe
 def test_a_format_predicate_that_is_refused_is_named_and_is_not_suggested(logic: LogicProject) -> None:
     assert logic.failure("sformat(X, a, b)").data["name"] == "sformat/3"
     assert "sformat" not in logic.failure("sformat(a)").hint
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("goal", "name"),
+    [
+        ("nothere(1)", "nothere/1"),
+        ("maplist(nothere, [1])", "nothere/1"),
+        ("catch(nothere, foo, true)", "nothere/0"),
+        ("phrase(nothere, [a])", "nothere/2"),
+        ("findall(X, nothere(X), _)", "nothere/1"),
+    ],
+)
+def test_the_error_of_an_unknown_predicate_names_no_module(logic: LogicProject, goal: str, name: str) -> None:
+    assert logic.values(f"catch({goal}, error(existence_error(procedure, Name), _), true)", "Name") == [name]
+
+
+def test_an_exception_that_is_caught_binds_as_one_of_the_bare_engine(logic: LogicProject) -> None:
+    assert logic.values("catch(catch(throw(a(B)), b(B), true), a(1), X = B)", "X") == ["B"]
+    assert logic.values("catch(member(X, [1, 2]), _, true)", "X") == ["1", "2"]
+    assert logic.values("bagof(X, catch(member(X-Y, [1-a, 2-b]), _, true), L)", "L") == ["[1]", "[2]"]
+    assert logic.failure("catch(throw(mine), other, true)").message == "Uncaught exception: `mine`."
+
+
+@pytest.mark.sliced
+def test_the_goals_of_copy_term_can_be_called(logic: LogicProject) -> None:
+    goal = "X in 1..3, copy_term(X, Y, Goals), maplist(call, Goals), fd_dom(Y, Domain)"
+    assert logic.values(goal, "Domain") == ["1..3"]
+    logic.add("like(X, Y) :- copy_term(X, Y, Goals), solve(Goals).", "solve([]).", "solve([G|Gs]) :- G, solve(Gs).")
+    assert logic.values("X #> Y, Y #> 3, like(X, Z), fd_inf(Z, Least)", "Least") == ["5"]
+
+
+@pytest.mark.parametrize("goal", ["lists:append([a], [b], L)", "call(lists:append([a]), [b], L)"])
+def test_a_goal_with_the_library_of_an_allowed_predicate_is_that_predicate(logic: LogicProject, goal: str) -> None:
+    assert logic.values(goal, "L") == ["[a, b]"]
+
+
+@pytest.mark.sliced
+def test_a_goal_with_a_library_that_has_not_this_predicate_is_refused(logic: LogicProject) -> None:
+    logic.add("own(1).")
+    for goal in ("lists:own(X)", "assoc:list_to_assoc([], X)", "lists:maplist(X, [])", "G = lists:shell(ls), call(G)"):
+        assert logic.failure(goal).data["reason"] == "module"
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("clause", "body"),
+    [
+        ("h(G) :- call(G), true.", "(call(A), true)"),
+        ("h(_) :- call(foo, 1).", "call(foo, 1)"),
+        ("h(X) :- catch(X, E, print(E)), \\+ writeln(a).", "(catch(A, _A, print(_A)), \\+writeln(a))"),
+        ("h(X) :- workspace:g(X), lists:append(X, [], []).", "(workspace:g(A), lists:append(A, [], []))"),
+    ],
+)
+def test_clause_gives_the_body_that_was_asserted(logic: LogicProject, clause: str, body: str) -> None:
+    logic.add(clause)
+    assert logic.values("clause(h(A), B)", "B") == [body]
+
+
+def test_clause_gives_the_body_of_a_grammar_rule_as_it_is_translated(logic: LogicProject) -> None:
+    logic.add("h([A]) --> call(A), !.")
+    assert logic.values("clause(h([A], B, C), Body)", "Body") == ["(call(A, B, _A), !, C=_A)"]
+
+
+def test_clause_reads_the_clauses_of_now_in_their_order(logic: LogicProject) -> None:
+    clauses = ["h(1) :- write(a).", "h(2).", "h(3) :- call(b)."]
+    logic.add(*clauses)
+    assert logic.values("clause(h(_), B)", "B") == ["write(a)", "true", "call(b)"]
+    logic.remove(clauses[0])
+    logic.add(clauses[0])
+    assert logic.values("clause(h(X), B)", "B") == ["true", "call(b)", "write(a)"]
+    assert logic.values("clause(h(X), call(B))", "X") == ["3"]
+
+
+@pytest.mark.sliced
+def test_an_answer_with_more_variables_than_can_be_shown_is_cut_before_they_are_named(logic: LogicProject) -> None:
+    for goal in ("length(L, 1000000), N = 1", "length(L0, 1000000), L =.. [f|L0], L0 = [_|_], N = 1"):
+        [answer] = logic.answers(goal)
+        assert (answer["truncated"], answer["bindings"]["N"]) == (True, "1")
+        assert answer["bindings"]["L"][:8] in {"[_A, _B,", "f(A, _B,", "f(_A, _B"}
+
+
+@pytest.mark.sliced
+def test_a_predicate_of_a_library_that_another_engine_loads_by_itself_needs_the_library(logic: LogicProject) -> None:
+    assert "needs library(assoc)" in logic.failure("is_assoc(t)").message
+    logic.add(":- use_module(library(assoc)).")
+    assert logic.answers("is_assoc(t)") == [{"bindings": {}}]
+
+
+@pytest.mark.sliced
+def test_every_name_that_can_be_called_is_defined(logic: LogicProject) -> None:
+    known = logic.prolog.known_names(logic.source())
+    called = "functor(G, Name, Arity), catch(call_with_depth_limit(G, 50, _), E, true)"
+    failed = f"once(({called})), nonvar(E), subsumes_term(error(existence_error(procedure, _), _), E)"
+    for start in range(0, len(known), 100):
+        names = ", ".join(known[start : start + 100])
+        assert logic.values(f"member(Name/Arity, [{names}]), {failed}", "Name") == []

@@ -111,23 +111,82 @@ put_char_code(Stream, Code) :-
 
 bindings(Names, Most, Pairs, Residual, IsTruncated) :-
     values(Names, Values),
-    copy_term(Values, Copies0, Goals0),
+    without_attributes(Values, Copies0, Goals0),
     maplist(original, Goals0, Goals1),
-    without_cycles(Copies0-Goals1, Copies-Goals, Cycles0),
-    renamed(Names, Copies, Own),
-    shown_names(Own, Copies-Goals-Cycles0, Shown),
-    partition(has_pair(Shown), Cycles0, Cycles, Others),
-    length(Own, Count),
+    without_cycles(Copies0-Goals1, Copies1-Goals2, Cycles0),
+    plain_goals(Goals2, Goals3),
+    length(Names, Count),
     Share is max(1000, Most // max(1, Count)),
-    maplist(pair(Shown, Share, Cycles), Own, Pairs0, Cut0),
+    maplist(bounded(Share, Count), Copies1, Copies, Cut0),
+    maplist(bounded(Most, Count), Goals3, Goals, Cut1),
+    maplist(bounded(Most, Count), Cycles0, Cycles1, Cut2),
+    renamed(Names, Copies, Own),
+    shown_names(Own, Copies-Goals-Cycles1, Shown),
+    partition(has_pair(Shown), Cycles1, Cycles, Others),
+    maplist(pair(Shown, Share, Cycles), Own, Pairs0, Cut3),
     exclude(==(none), Pairs0, Pairs),
-    plain_goals(Goals, Plain0),
-    append(Plain0, Others, Plain),
-    maplist(shown(Shown, Most, 999), Plain, Residual, Cut1),
-    append(Cut0, Cut1, Cuts),
+    append(Goals, Others, Plain),
+    maplist(shown(Shown, Most, 999), Plain, Residual, Cut4),
+    append([Cut0, Cut1, Cut2, Cut3, Cut4], Cuts),
     (   memberchk(true, Cuts)
     ->  IsTruncated = true
     ;   IsTruncated = false
+    ).
+
+%   A copy takes room, and only constraints need one.
+
+without_attributes(Values, Copies, Goals) :-
+    (   term_attvars(Values, [])
+    ->  Copies = Values,
+        Goals = []
+    ;   copy_term(Values, Copies, Goals)
+    ).
+
+%   bounded(+Most, +Count, +Term, -Part, -IsCut)
+%
+%   The part of a term of which anything is shown. One with more variables than so many characters can hold is cut before its
+%   variables get names, which takes long. Of the names that shown_names/3 makes, 26 have 2 characters, 234 have 3, 2,340 have
+%   4, 23,400 have 5, and all others have more; each is followed by another character. Count variables may have other names.
+
+bounded(Most, Count, Term, Part, IsCut) :-
+    term_variables(Term, Variables),
+    length(Variables, Number),
+    Limit is (Most + 28_886) // 7 + Count,
+    (   Number > Limit
+    ->  part_of(Term, 110, Limit, _, Part),     % somewhat deeper than what is shown of a cut term
+        IsCut = true
+    ;   Part = Term,
+        IsCut = false
+    ).
+
+%   part_of(+Term, +Depth, +Left0, -Left, -Part): Left counts the parts that may follow.
+
+part_of(Term, _, Left0, Left, Term) :-
+    \+ compound(Term), !,
+    Left is Left0 - 1.
+part_of(Term, Depth, Left0, Left, Part) :-
+    (   Depth > 0,
+        \+ is_dict(Term)
+    ->  compound_name_arity(Term, Name, Arity),
+        parts_of(1, Arity, Term, Depth, Left0, Left, Parts),
+        compound_name_arguments(Part, Name, Parts)
+    ;   Part = '...',
+        Left = Left0
+    ).
+
+parts_of(At, Arity, Term, Depth, Left0, Left, Parts) :-
+    (   At > Arity
+    ->  Parts = [],
+        Left = Left0
+    ;   Left0 =< 0
+    ->  Parts = ['...'],
+        Left = Left0
+    ;   arg(At, Term, Argument),
+        Deeper is Depth - 1,
+        part_of(Argument, Deeper, Left0, Left1, Part),
+        Parts = [Part|More],
+        Next is At + 1,
+        parts_of(Next, Arity, Term, Depth, Left1, Left, More)
     ).
 
 %   Cycles are Variable=Term, where Term contains the variable.
@@ -151,8 +210,7 @@ only_cycles([One|More], Cycles) :-
     only_cycles(More, Rest).
 
 has_pair(Shown, Variable=_) :-
-    member(Name=Other, Shown),
-    Other == Variable, !,
+    name_shown(Shown, Variable, Name), !,
     \+ sub_atom(Name, 0, _, _, '_').
 
 values([], []).
@@ -161,7 +219,8 @@ values([_=Value|More], [Value|Values]) :- values(More, Values).
 renamed([], [], []).
 renamed([Name=_|More], [Value|Values], [Name=Value|Own]) :- renamed(More, Values, Own).
 
-%   Each variable is shown by the first name that it has; one without a name is called _A, _B, ..., _A1, ...
+%   Each variable is shown by the first name that it has; one without a name is called _A, _B, ..., _A1, ...: there may be
+%   many of them. Shown is shown(Names, Others): the names in Others have characters that are not of ASCII.
 
 shown_names(Own, Terms, Shown) :-
     first_names(Own, [], Named),
@@ -169,7 +228,17 @@ shown_names(Own, Terms, Shown) :-
     without_name(Variables, Named, Anonymous),
     pairs_names(Own, Taken),
     fresh_names(Anonymous, 0, Taken, Fresh),
-    append(Named, Fresh, Shown).
+    ascii_first(Named, Fresh, Shown).
+
+ascii_first(Named, Fresh, shown(Names, Others)) :-
+    partition(is_ascii_name, Named, Plain, Others),
+    append(Plain, Fresh, Names).
+
+name_shown(shown(Names, Others), Variable, Name) :-
+    (   member(Name=Other, Others)
+    ;   member(Name=Other, Names)
+    ),
+    Other == Variable, !.
 
 pairs_names([], []).
 pairs_names([Name=_|More], [Name|Names]) :- pairs_names(More, Names).
@@ -211,8 +280,7 @@ pair(Shown, Most, Cycles, Name=Value, Pair, IsCut) :-
     ->  Pair = none,
         IsCut = false
     ;   var(Value),
-        member(First=Other, Shown),
-        Other == Value
+        name_shown(Shown, Value, First)
     ->  (   First \== Name
         ->  Pair = Name-First,
             IsCut = false
@@ -254,13 +322,16 @@ shown(Shown0, Most, Priority, Term0, Text, IsCut) :-
 %   The names and the term to be written with them. Where a name has characters that are not of ASCII, its variable is a term
 %   that has the Mark, which is `none` otherwise.
 
-with_names(Names0, Term0, Mark, Names, Term) :-
-    partition(is_ascii_name, Names0, Plain, Other),
-    (   Other == []
+with_names(shown(Names0, Others), Term0, Mark, Names, Term) :-
+    (   ground(Term0)
     ->  Term = Term0,
-        Names = Plain,
+        Names = [],
         Mark = none
-    ;   copy_term_nat(Term0-Plain-Other, Term-Names-Named),
+    ;   Others == []
+    ->  Term = Term0,
+        Names = Names0,
+        Mark = none
+    ;   copy_term_nat(Term0-Names0-Others, Term-Names-Named),
         Random is random(1 << 62),
         atom_concat('$kb_name_', Random, Mark),
         maplist(name_variable(Mark), Named)
@@ -465,8 +536,8 @@ max_part(300).
 
 part(Term0, Part) :-
     max_part(Most),
-    own_names(Term0, Own),
-    with_names(Own, Term0, Mark, Named, Term),
+    own_names(Term0, Shown),
+    with_names(Shown, Term0, Mark, Named, Term),
     (   Mark == none                    % the goal is called for references alone then
     ->  Options0 = [blobs(portray)]
     ;   Options0 = []
@@ -486,13 +557,13 @@ part(Term0, Part) :-
 
 %   The variables of a term with their names: those that they carry, and _A, _B, ... for others.
 
-own_names(Term, Names) :-
+own_names(Term, Shown) :-
     term_variables(Term, Variables),
     partition(carries_name, Variables, Carriers, Others),
     carried_names(Carriers, Carried),
     pairs_names(Carried, Taken),
     fresh_names(Others, 0, Taken, Fresh),
-    append(Carried, Fresh, Names).
+    ascii_first(Carried, Fresh, Shown).
 
 carries_name(Variable) :- name_of(Variable, _).
 
