@@ -50,8 +50,10 @@ next_item(Stream, Text, Next, Names) :-
     ;   Error = error(syntax_error(end_of_file), _),
         rest(Text, From, Rest0),
         without_layout(Rest0, Rest),
-        completed(Rest, Term1, Names, Stop)
+        completed(Rest, Term1, Names, Stop, Offset, Lines)
     ->  string_length(Rest, Length),
+        Start is From + Offset,
+        Line is FromLine + Lines,
         End is From + Length,
         (   Stop == " .",
             string_concat(_, ".", Rest)
@@ -96,16 +98,30 @@ without_layout(Text, Plain) :-
 %   The last clause without its full stop, and what completes it: the space ends a symbol, the line break a comment. A full
 %   stop that was typed and belongs to a symbol is no part of the clause that was meant.
 
-completed(Rest, Term, Names, Stop) :-
+completed(Rest, Term, Names, Stop, Offset, Lines) :-
     member(Stop, [".", " .", "\n."]),
     string_concat(Rest, Stop, Full),
-    catch(term_of(Full, Term, Names), _, fail), !.
+    catch(term_of(Full, Term, Names, Position), _, fail), !,
+    stream_position_data(char_count, Position, Offset),
+    stream_position_data(line_count, Position, Line),
+    Lines is Line - 1.
+
+%   A term with more than one full stop: they are one symbol, and end nothing.
+
+has_further_stop(Text) :-
+    string_concat(Before, ".", Text),
+    (   catch(term_of(Before, _, _), _, fail)
+    ->  true
+    ;   has_further_stop(Before)
+    ).
 
 %!  term_of(+Text, -Term, -Names)
 %
 %   Read exactly one term that ends with a full stop.
 
-term_of(Text, Term, Names) :-
+term_of(Text, Term, Names) :- term_of(Text, Term, Names, _).
+
+term_of(Text, Term, Names, Position) :-
     setup_call_cleanup(
         open_string(Text, Stream),
         (   read_term(Stream, Term, [module(workspace), variable_names(Names), syntax_errors(error)]),
