@@ -21,6 +21,7 @@ from kbcore.remedies import for_shell
 from kbcore.rules.prolog_file import EXAMPLE
 from kbcore.rules.rule import PrologFile, PrologViolation
 from kbcore.text.escaping import escape_controls, in_quotes
+from kbcore.text.prolog_tokens import without_script_line
 from kbcore.text.suggest import did_you_mean
 from kbcore.view.sandbox import TimeLeft, Times
 
@@ -103,11 +104,12 @@ class RulesEngine:
             return
         if self._has_library:  # its predicates would be there for this file as well
             self._drop()
-        deep = deep_clauses(file.text)
+        text = without_script_line(file.text)
+        deep = deep_clauses(text)
         if deep:
             fault = self._faults[file.path] = f"{file.path}:{deep[0].line}: {TOO_DEEP}"
             raise InvalidQuery(fault)
-        request = f"rules({string(file.text)}, {self._edge_types}).\n"
+        request = f"rules({string(text)}, {self._edge_types}).\n"
         reply = self._ask(request, self._limit_s, at)
         if reply["status"] == "error":
             raise _refused(at, reason(reply))

@@ -28,6 +28,7 @@ from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
 from kbcore.logic.source import Source
 from kbcore.remedies import by_front_end, kb
 from kbcore.text.escaping import escape_controls
+from kbcore.text.prolog_tokens import without_script_line
 
 Mode = Literal["engine", "standard"]
 Checks = Literal["checked", "unchecked"]
@@ -241,7 +242,7 @@ class PrologWorkspace:
 
         Raises: ``PrologUnavailable``; ``PrologFailed``.
         """
-        items = self.parse(source, text, "checked")
+        items = self.parse(source, without_script_line(text), "checked")
         errors = tuple((one.line, one.error) for one in items if one.error)
         return [_new(one, file=file) for one in items if not one.error], errors
 

@@ -17,7 +17,7 @@ from kbcore.errors import InvalidQuery, Problem
 from kbcore.rules.project import NO_RULE_ID, RULE_ID_HINT, ProjectRule, TextPlace, finding, is_rule_id
 from kbcore.rules.rule import Finding, PrologFile, RuleContext, Severity, in_order
 from kbcore.text.escaping import in_quotes
-from kbcore.text.prolog_tokens import block_comments
+from kbcore.text.prolog_tokens import block_comments, without_script_line
 
 SUFFIX: Final = ".pl"
 _STRING: Final = r'"([^"\\\n]*)"'
@@ -41,7 +41,7 @@ def read_prolog_rules(path: str, text: str, problems: list[Problem]) -> Iterator
     """Yield the rules that the text of a file states, each with what reports a problem of it."""
     text = text.removeprefix("\ufeff")
     file = PrologFile(path, text, {})
-    comments = block_comments(text)
+    comments = block_comments(without_script_line(text))
     begins = [at for at in (found.start() for found in _BEGIN.finditer(text)) if not _is_within(at, comments)]
     if not begins:
         problems.append(Problem("$", "missing_field", "The file states no rule.", EXAMPLE, path, 1))

@@ -19,6 +19,11 @@ OPAQUE: Final = rf"""
 _OPAQUE: Final = re.compile(OPAQUE, re.VERBOSE | re.DOTALL)
 
 
+def without_script_line(text: str) -> str:
+    """Return the text of a file with a comment in place of a first line that names a program (``#!``)."""
+    return f"%{text[1:]}" if text.startswith("#!") else text
+
+
 def block_comments(text: str) -> list[tuple[int, int]]:
     """Return the first character of each block comment that has an end, and the one after it, in their order."""
     if "/*" not in text:

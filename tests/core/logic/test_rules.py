@@ -242,6 +242,12 @@ def test_a_fault_of_a_file_is_reported_with_its_line_and_none_of_its_rules_runs(
     assert [one[: len(said)] for one, said in zip(found, expected, strict=True)] == expected
 
 
+@pytest.mark.sliced
+def test_a_first_line_that_names_a_program_is_skipped(graph, engine):
+    line = "#!/usr/bin/env -S swipl -g 'it is /* no comment\n"
+    assert found(graph, engine, "violation(mine, 'A', \"m\").\n", stated=line + RULE) == [("A", "m")]
+
+
 def test_of_several_faults_the_first_is_named_and_the_others_are_counted(graph, engine):
     text = "violation(mine, 'A', \"m\").\np :- assertz(q).\nfoo(.\nviolation(mime, a, b).\n"
     said = reason(graph, engine, text)
