@@ -22,6 +22,8 @@ _REASONS: Final = {
     "head": "`{name}` is refused as the head of a clause: it is built in, or of a library. Choose another name.",
     "graph_head": "`{name}` is refused as the head of a clause: it is a predicate of KB's graph. Choose another name.",
     "hook": "`{name}` is refused: it is a hook that the system calls by itself.",
+    "system_name": "`{name}` is refused as the head of a clause: names that begin with `$` are of the system.",
+    "match_rule": "A rule with `{name}` is refused: a clause is a fact, or a rule with `:-` or `-->`.",
     "directive": "The directive `{name}` is refused: only `dynamic` and `use_module` of a listed library are known.",
     "not_listed": "`{name}` is refused: it is not in the list of libraries.",
     "import": "`{name}` is refused in `use_module`: a library is loaded whole, and its predicates keep their names.",
@@ -33,6 +35,7 @@ _REASONS: Final = {
     "exception": "`{name}` is refused for this exception: the system itself ends goals and engines by it.",
     "clause": "`{name}` is refused for clause/2: only clauses of the workspace can be read.",
 }
+_NO_LOCAL: Final = "Of library(yall), `>>` and `/` are known: write `[X]>>Goal` in place of `\\X^Goal`."
 _RECORD_SHOWN: Final = 300
 """The most characters of what a record says that a message has."""
 _OF_LISTS: Final = by_front_end(
@@ -140,6 +143,8 @@ def near_predicates(name: str, known: Mapping[str, Sequence[str]]) -> str:
     the same name come before those of another one.
     """
     base = name.rpartition("/")[0]
+    if base == "(\\)" and not any(one.startswith("(\\)/") for one in known["own"]):
+        return _NO_LOCAL
     own, others = (_by_name(known[which]) for which in ("own", "others"))
     for names in (own, others):
         if base in names:

@@ -26,6 +26,7 @@ from kbcore.logic.findings import NEST_LESS, near_predicates, reason, remedy
 from kbcore.logic.loaded_engine import LOAD_LIMIT_S, LoadedEngine, is_library
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses, without
 from kbcore.logic.source import Source
+from kbcore.model.request_reader import kind_of
 from kbcore.remedies import by_front_end, kb
 from kbcore.text.escaping import escape_controls
 from kbcore.text.prolog_tokens import without_script_line
@@ -395,7 +396,8 @@ class PrologWorkspace:
 def _unusable(text: Any) -> list[ParsedClause]:
     """Return an item with an error for what is no clause; none for a text that may hold one."""
     if not isinstance(text, str):
-        return [ParsedClause(repr(text)[:_SHOWN], 1, error=f"A clause is a text, not {type(text).__name__}.")]
+        error = f"A clause is a text, not {kind_of(text)}."
+        return [ParsedClause(msgspec.json.encode(text).decode()[:_SHOWN], 1, error=error)]
     return [] if text.strip() else [_no_clause(text)]
 
 

@@ -96,6 +96,9 @@ def test_a_message_has_no_path_and_no_module_of_kb(logic: LogicProject, ball: st
         ("X = 'a", "Syntax error: end of file in an atom."),
         ('X = "a', "Syntax error: end of file in a text in double quotes."),
         ('X = "\\q"', "Syntax error: unknown character escape in quoted text: `\\q`."),
+        ("throw(error(type_error(T, a), _))", "Type error: _A expected, found `a` (an atom)."),
+        ("throw(error(existence_error(T, a), _))", "There is no _A `a`."),
+        ("max_member(p, 1, 1)", "There is no `matching_rule` `lists:max_member(p,1,1)`."),
         ("throw(mine(a))", "Uncaught exception: `mine(a)`."),
     ],
 )
@@ -123,6 +126,34 @@ def test_a_text_that_has_only_a_comment_is_an_error_as_an_empty_one_is(logic: Lo
     for done in (logic.add(text), logic.remove(text)):
         [outcome] = done.outcomes
         assert (outcome.status, outcome.message) == ("error", "There is no clause in this text.")
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize(
+    ("clause", "message"),
+    [
+        ("'$foo'(1).", "`'$foo'/1` is refused as the head of a clause: names that begin with `$` are of the system."),
+        ("a(X) => b(X).", "A rule with `(=>)/2` is refused: a clause is a fact, or a rule with `:-` or `-->`."),
+        ("a, b => c.", "A rule with `(=>)/2` is refused: a clause is a fact, or a rule with `:-` or `-->`."),
+        (None, "A clause is a text, not null."),
+        (1, "A clause is a text, not a number."),
+        ({"a": 1}, "A clause is a text, not an object."),
+        (True, "A clause is a text, not true or false."),
+    ],
+)
+def test_what_cannot_be_a_clause_has_a_reason_of_its_own(logic: LogicProject, clause: object, message: str) -> None:
+    assert logic.add(clause).outcomes[0].message == message
+
+
+def test_what_is_no_text_is_shown_as_json(logic: LogicProject) -> None:
+    assert [one.clause for one in logic.add(None, {"a": True}).outcomes] == ["null", '{"a":true}']
+
+
+def test_an_unknown_lambda_names_the_ones_that_are_known(logic: LogicProject) -> None:
+    error = logic.failure("maplist(\\X^atom(X), [a])")
+    assert (error.data["kind"], "[X]>>Goal" in error.remedy) == ("unknown_predicate", True)
+    logic.add("\\(X) :- atom(X).")
+    assert logic.answers("\\ a") == [{"bindings": {}}]
 
 
 def test_a_text_in_the_reply_of_an_engine_is_shown_on_one_line() -> None:

@@ -52,3 +52,30 @@ def test_end_of_file_as_a_clause_ends_the_text(logic: LogicProject, operation: s
         assert [one.message for one in done.outcomes] == ["There is no clause in this text."]
     assert logic.failure("end_of_file.").data["kind"] == "syntax_error"
     assert logic.values("X = end_of_file", "X") == ["end_of_file"]
+
+
+@pytest.mark.sliced(2)
+@pytest.mark.parametrize("stop", [".", ""])
+@pytest.mark.parametrize(
+    ("text", "clause", "line"),
+    [("%c\nz(1)", "z(1).", 2), ("z(5). % t\n/* b */\nz(6)", "z(6).", 3), ("a.\n/* b\n*/ z /* in */", "z /* in */.", 3)],
+)
+def test_a_comment_before_a_clause_is_left_out_with_and_without_the_full_stop(
+    logic: LogicProject, text: str, clause: str, line: int, stop: str
+) -> None:
+    outcome = logic.add(text + stop).outcomes[-1]
+    assert (outcome.clause, outcome.line) == (clause, line)
+
+
+@pytest.mark.sliced(1)
+@pytest.mark.parametrize("line", ["#!/usr/bin/env swipl", "#!/usr/bin/swipl -q 'it is \" /* not read"])
+def test_a_first_line_that_names_a_program_is_skipped(logic: LogicProject, line: str) -> None:
+    done = logic.prolog.import_file(logic.source(), "script.pl", f"{line}\na(1).\nb(.\n")
+    assert (done.status, [at for at, _ in done.errors]) == ("partial", [3])
+    assert (logic.snapshot(), logic.values("a(X)", "X")) == ("a(1).", ["1"])
+
+
+@pytest.mark.parametrize("text", ["a(X)..", "a(X)...", "X = 1 .. "])
+def test_full_stops_in_a_row_are_named_as_the_fault(logic: LogicProject, text: str) -> None:
+    assert "a single one ends a clause" in logic.add(text).outcomes[0].message
+    assert "a single one ends a clause" in logic.failure(text).message

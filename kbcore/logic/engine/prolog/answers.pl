@@ -403,7 +403,8 @@ kind(Error, Kind, []) :-
     Error = error(kb_limit(Limit), _),
     is_raised(Error), !,
     format(string(Kind), "~w_limit", [Limit]).
-kind(error(existence_error(procedure, PI), _), "unknown_predicate", ["name"-Name]) :- !,
+kind(error(existence_error(Type, PI), _), "unknown_predicate", ["name"-Name]) :-
+    Type == procedure, !,
     own_part(PI, Name).
 kind(Error, Kind, More) :-
     Error = error(resource_error(What), _), !,
@@ -465,12 +466,12 @@ without_context(Error, Error).
 
 formal_message(instantiation_error, "arguments are not sufficiently instantiated", []).
 formal_message(uninstantiation_error(Term), "an unbound argument is expected, found ~w", [Term]).
-formal_message(type_error(evaluable, Name), "arithmetic: ~w is not a function", [Name]) :- !.
+formal_message(type_error(Type, Name), "arithmetic: ~w is not a function", [Name]) :- Type == evaluable, !.
 formal_message(type_error(Type, Term), Format, [Type, Term]) :-
     sort_of(Term, Sort),
     format(string(Format), "type error: ~~w expected, found ~~w (~w)", [Sort]).
 formal_message(domain_error(Domain, Term), "domain error: ~w expected, found ~w", [Domain, Term]).
-formal_message(existence_error(procedure, Name), "unknown predicate ~w", [unquoted(Name)]) :- !.
+formal_message(existence_error(Type, Name), "unknown predicate ~w", [unquoted(Name)]) :- Type == procedure, !.
 formal_message(existence_error(Type, Term), "there is no ~w ~w", [Type, Term]).
 formal_message(existence_error(Type, Term, In), "there is no ~w ~w in ~w", [Type, Term, In]).
 formal_message(permission_error(Action, Type, Term), "no permission to ~w ~w ~w", [Action, Type, Term]).
@@ -494,6 +495,7 @@ syntax_message(one_query_expected, "one query is expected, and there are several
 syntax_message(one_term_expected, "one clause is expected, and there are several").
 syntax_message(text_ends, "the text ends before the term does").
 syntax_message(glued_full_stop, "the full stop is a part of the symbol before it; put a space between them").
+syntax_message(further_full_stop, "full stops without a space between them are one symbol; a single one ends a clause or a query").
 syntax_message(functional_notation, "a full stop needs a space or the end of the line after it, and the functional notation of dicts is not evaluated; use get_dict/3").
 syntax_message(What, Message) :-
     atom(What),

@@ -130,10 +130,12 @@ own_head(Head, Head, Name/Arity) :-
 own_head(Head, _, _) :-
     throw(error(type_error(callable, Head), _)).
 
+refused_head(_, Name, _, system_name) :-
+    sub_atom(Name, 0, _, _, $), !.
 refused_head(_, Name, Arity, hook) :-
-    (   hook_name(Name, Arity)
-    ;   sub_atom(Name, 0, _, _, $)
-    ), !.
+    hook_name(Name, Arity), !.
+refused_head(_, Name, 2, match_rule) :-
+    memberchk(Name, [(=>), (?=>)]), !.
 refused_head(_, Name, Arity, graph_head) :-
     graph_predicate(Name, Arity), !.
 refused_head(Head, Name, Arity, head) :-

@@ -57,10 +57,16 @@ next_item(Stream, Text, Next, Names) :-
         End is From + Length,
         (   Stop == " .",
             string_concat(_, ".", Rest)
-        ->  Next = last(unread(From, End, FromLine, error(syntax_error(glued_full_stop), _)))
-        ;   item(From, End, FromLine, Term1, Stop, Item),
+        ->  Next = last(unread(Start, End, Line, error(syntax_error(glued_full_stop), _)))
+        ;   item(Start, End, Line, Term1, Stop, Item),
             Next = last(Item)
         )
+    ;   Error = error(syntax_error(end_of_file), _),
+        rest(Text, From, Rest0),
+        without_layout(Rest0, Rest),
+        has_further_stop(Rest)
+    ->  string_length(Text, End),
+        Next = last(unread(From, End, FromLine, error(syntax_error(further_full_stop), _)))
     ;   (   Error = error(syntax_error(end_of_file_in_block_comment), _)
         ->  comment_line(Text, From, FromLine, Line)
         ;   error_line(Error, FromLine, Line)
@@ -95,8 +101,8 @@ without_layout(Text, Plain) :-
     ;   Plain = Text
     ).
 
-%   The last clause without its full stop, and what completes it: the space ends a symbol, the line break a comment. A full
-%   stop that was typed and belongs to a symbol is no part of the clause that was meant.
+%   The last clause without its full stop, what completes it, and its place: the space ends a symbol, the line break a
+%   comment. A full stop that was typed and belongs to a symbol is no part of the clause that was meant.
 
 completed(Rest, Term, Names, Stop, Offset, Lines) :-
     member(Stop, [".", " .", "\n."]),
@@ -124,7 +130,8 @@ term_of(Text, Term, Names) :- term_of(Text, Term, Names, _).
 term_of(Text, Term, Names, Position) :-
     setup_call_cleanup(
         open_string(Text, Stream),
-        (   read_term(Stream, Term, [module(workspace), variable_names(Names), syntax_errors(error)]),
+        (   read_term(Stream, Term,
+                      [module(workspace), variable_names(Names), term_position(Position), syntax_errors(error)]),
             (   at_end_of_stream(Stream)
             ->  true
             ;   read_term(Stream, Next, [module(workspace), syntax_errors(error)]),
