@@ -1,7 +1,7 @@
 """Files of Prolog that may be imported: which folders they lie in, how they are named, and their text.
 
 Invariant: a file is read only below the working tree or a folder that the user named, by its real path, and never in a
-folder of the system such as /etc. No setting of a repository adds a folder.
+folder of the system such as /etc, nor in a ``.git`` below such a folder. No setting of a repository adds a folder.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def name_of(roots: Roots, given: str) -> tuple[str, Path]:
     base = roots.worktree or Path("/")
     path = Path(os.path.realpath(base / given))
     root = next((one for one in roots.folders if path.is_relative_to(one)), None)
-    if root is None or _is_of_system(path, root):
+    if root is None or _is_of_system(path, root) or _is_of_git(path, root):
         hint = f"Import a file below the working tree, or below a folder that `{ROOTS_VARIABLE}` or --kb-roots names."
         message = f"{_shown(given)} is outside of the folders whose files may be read."
         raise _failed("file_path_violation", message, hint)
@@ -131,6 +131,10 @@ def _is_of_system(path: Path, root: Path) -> bool:
     if any(path.is_relative_to(one) for one in _NEVER):
         return True
     return any(path.is_relative_to(one) and one not in root.parents for one in _SYSTEM)
+
+
+def _is_of_git(path: Path, root: Path) -> bool:
+    return any(part.casefold() == ".git" for part in path.relative_to(root).parts)
 
 
 def _unreadable(given: str, error: OSError) -> PrologFailed:

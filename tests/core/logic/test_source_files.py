@@ -59,3 +59,14 @@ def test_an_empty_list_allows_no_file(tmp_path: Path) -> None:
     (tmp_path / "a.pl").write_text(FACTS, encoding="utf-8")
     with pytest.raises(PrologFailed):
         read_file(roots_of(tmp_path, {"KB_LOGIC_ROOTS": ""}), "a.pl")
+
+
+@pytest.mark.parametrize("file", [".git/config", ".git", "sub/.git/hooks/a.pl", ".GIT/config", "link.pl"])
+def test_a_file_of_git_is_not_read(tmp_path: Path, file: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(FACTS, encoding="utf-8")
+    (tmp_path / "link.pl").symlink_to(".git/config")
+    with pytest.raises(PrologFailed) as caught:
+        read_file(roots_of(tmp_path, {}), file)
+    assert caught.value.data["kind"] == "file_path_violation"
+    assert name_of(roots_of(tmp_path, {}), ".github/a.pl")[0] == ".github/a.pl"
