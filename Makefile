@@ -20,7 +20,7 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $(READY)
 
-prolog: $(READY) ## install the WebAssembly engine of Prolog for the tests, in .venv
+prolog: $(READY) ## install the WebAssembly engine of Prolog for the tests, in .venv; `kb prolog install` does for you
 	@$(BIN)/python -m tests.support.logic.engines
 
 demo: $(READY) ## set up and run the main job on an example project

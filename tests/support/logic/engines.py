@@ -70,7 +70,8 @@ def main() -> int:
         print(missing or "The tests of the Prolog workspace use `swipl` alone.", file=sys.stderr)
         return 1 if missing else 0
     if done == "installed":
-        print(f"Installed the WebAssembly engine of Prolog in {folder}")
+        print(f"Installed the WebAssembly engine of Prolog for the tests, in {folder}")
+        print("`.venv/bin/kb prolog install` installs one for `kb prolog`.")
     return 0
 
 
