@@ -15,6 +15,7 @@
 
 :- dynamic loaded_clause/3,             % Id, Reference, Name/Arity
            noted/3,                     % Name, Arity, `defined`, `taken` or `library`: of the clauses of a request
+           accepted/3,                  % Name, Arity, their text: of heads of the clauses of a request
            loaded_directive/2,          % Id, Directive
            open_query/1,                % query(Mode, Engine or Number, Goal, Names)
            protocol/2.                  % In, Out
@@ -204,6 +205,7 @@ describe_texts(Texts, Checks, Names) :-
     protocol(_, Out),
     send_start(Out),
     retractall(noted(_, _, _)),
+    retractall(accepted(_, _, _)),
     while_adding(Names,
                  forall(( nth0(At, Texts, Text), text_item(Text, Item, Variables) ),
                         ( described(Checks, Item, Variables, Described), send_part(Out, At, Described), note(Item, Described) ))).
@@ -299,13 +301,27 @@ described_term(unchecked, Term, "clause", Key, "") :- !,
     clause_key(Term, Key).
 described_term(checked, Term, "clause", Key, Name) :-
     Term \= (:- _), !,
-    checked_clause(Term, _, Indicator),
-    quoted_text(Indicator, Name),
+    (   callable(Term),
+        functor(Term, Functor, Arity),
+        accepted(Functor, Arity, Name)
+    ->  true
+    ;   checked_clause(Term, _, Own/OwnArity),
+        quoted_text(Own/OwnArity, Name),
+        note_accepted(Own, OwnArity, Name)
+    ),
     clause_key(Term, Key).
 described_term(checked, (:- Directive), "directive", Key, Name) :-
     honoured(Directive, Kind),
     format(string(Name), "~w", [Kind]),
     clause_key((:- Directive), Key).
+
+%   The head of a fact is checked once for its predicate.
+
+note_accepted(Name, Arity, Text) :-
+    (   accepted(Name, Arity, _)
+    ->  true
+    ;   assertz(accepted(Name, Arity, Text))
+    ).
 
 is_use_module(Directive) :-
     catch(honoured(Directive, use_module), _, fail).
