@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from kbcore.errors import ClockUnusable
@@ -134,6 +135,7 @@ def is_before(at: str, epoch_s: int) -> bool:
     return _parsed(at).timestamp() < epoch_s
 
 
+@lru_cache(maxsize=256)  # the clauses of one record have the same
 def epoch_ms(at: str) -> int:
     """Return a time of a record in milliseconds since 1970."""
     return (_parsed(at) - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)

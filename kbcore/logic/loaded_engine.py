@@ -13,7 +13,7 @@ from kbcore.limits import MAX_CLAUSE_CHARS
 from kbcore.logic.clauses import Clause, Clauses, NewClause
 from kbcore.logic.engine import EngineEnded, EngineProcess, Launch
 from kbcore.logic.engine.libraries import Libraries, names_term
-from kbcore.logic.engine.terms import atom, listed, string
+from kbcore.logic.engine.terms import atom, listed
 from kbcore.logic.findings import reason
 from kbcore.logic.graph_facts import GraphChange, GraphState, all_facts, changed_facts, state_of
 from kbcore.logic.nesting import TOO_DEEP, deep_clauses
@@ -130,10 +130,12 @@ class LoadedEngine:
         held_back = {one.id: TOO_DEEP for one in new if len(one.text) > MAX_CLAUSE_CHARS and deep_clauses(one.text)}
         loadable = [one for one in new if one.id not in held_back]
         for part in _parts(sorted(loadable, key=_libraries_first), _PART):
-            terms = (f"c({atom(one.id)},{one.kind},{atom(one.name)},{string(one.text)}).\n" for one in part)
-            reply = engine.command([f"load({len(part)}).\n", *terms], time_limit_s=LOAD_LIMIT_S)
-            names = {one.id: one.name for one in part} if reply["failed"] else {}
-            held_back |= {one["id"]: reason(one | {"record": names[one["id"]]}) for one in reply["failed"]}
+            names = {name: atom(name) for name in {one.name for one in part}}
+            items = listed(f"c({atom(one.id)},{one.kind},{names[one.name]},{len(one.text)})" for one in part)
+            text = "".join(f"{one.text}\n" for one in part)
+            reply = engine.command(f"load({items},{len(text)}).\n:{text}", time_limit_s=LOAD_LIMIT_S)
+            recorded = {one.id: one.name for one in part} if reply["failed"] else {}
+            held_back |= {one["id"]: reason(one | {"record": recorded[one["id"]]}) for one in reply["failed"]}
         self.notices += _notices_of(held_back)
         for one in gone:
             del self._loaded[one.id]

@@ -400,15 +400,16 @@ def test_a_goal_with_a_library_that_has_not_this_predicate_is_refused(logic: Log
         ("h(_) :- call(foo, 1).", "call(foo, 1)"),
         ("h(X) :- catch(X, E, print(E)), \\+ writeln(a).", "(catch(A, _A, print(_A)), \\+writeln(a))"),
         ("h(X) :- workspace:g(X), lists:append(X, [], []).", "(workspace:g(A), lists:append(A, [], []))"),
-        ("h([A]) --> call(A), !.", ""),
     ],
 )
 def test_clause_gives_the_body_that_was_asserted(logic: LogicProject, clause: str, body: str) -> None:
     logic.add(clause)
-    if body:
-        assert logic.values("clause(h(A), B)", "B") == [body]
-    else:
-        assert logic.values("clause(h(A, B, C), (call(D, E, F), _))", "D") == ["D"]
+    assert logic.values("clause(h(A), B)", "B") == [body]
+
+
+def test_clause_gives_the_body_of_a_grammar_rule_as_it_is_translated(logic: LogicProject) -> None:
+    logic.add("h([A]) --> call(A), !.")
+    assert logic.values("clause(h([A], B, C), Body)", "Body") == ["(call(A, B, _A), !, C=_A)"]
 
 
 def test_clause_reads_the_clauses_of_now_in_their_order(logic: LogicProject) -> None:

@@ -100,6 +100,38 @@ def test_clauses_that_no_engine_has_checked_are_held_back_with_the_reason(logic:
     assert logic.prolog.held_back == {}
 
 
+WRONG = ["x(1", "). x(2).", "x(3). /*", "*/ x(4).", "x(5)", ".", "x :- q = *.", "", "x(6). x(7).", "x(8). % more", "'"]
+"""Texts that are no single clause with its full stop each, but for the ninth, and of which two may look like one."""
+
+
+@pytest.mark.sliced
+def test_each_record_is_read_by_itself_whatever_stands_before_and_after_it(logic: LogicProject) -> None:
+    good = ['p(1, "é 😀").', "p(2, a\r) :-\n    true.", "/* c */ p(3, 'it''s').", "p(4, X) :- X = 0'. ."]
+    texts = [one for text in WRONG for one in (text, *good)] + [*WRONG]
+    records = [new(text, name="p/2" if text in good else "x/1") for text in texts]
+    changed = logic.source().clauses.change(lambda _: ClauseChange(records))
+    for _ in ("the engine that loads them", "another one"):
+        assert logic.values("p(N, _)", "N") == ["1", "2", "3", "4"] * len(WRONG)
+        assert logic.values("x(N)", "N") == ["8", "8"]
+        assert logic.values("p(1, X), !", "X") == ['"é 😀"']
+        held_back = {one["id"] for one in logic.prolog.held_back["held_back"]["clauses"]}
+        wrong = {key for key, text in zip(changed.ids, texts, strict=True) if text in WRONG and text != WRONG[9]}
+        assert held_back == wrong
+        logic.prolog.notices.clear()
+        logic.prolog.close()
+
+
+@pytest.mark.sliced
+def test_a_head_is_checked_for_each_predicate_and_record(logic: LogicProject) -> None:
+    texts = {"p(1).": "p/1", "p(2).": "p/1", "append(1, 2, 3).": "p/1", "p(3).": "q/1", "q(4).": "q/1", "p(5).": "p/1"}
+    records = [new(text, name=name) for text, name in texts.items()]
+    logic.source().clauses.change(lambda _: ClauseChange(records))
+    assert logic.values("p(X)", "X") == ["1", "2", "5"]
+    assert logic.values("q(X)", "X") == ["4"]
+    assert logic.prolog.held_back["held_back"]["count"] == 2
+    logic.prolog.notices.clear()
+
+
 def test_a_record_that_names_another_predicate_than_its_text_is_held_back(logic: LogicProject) -> None:
     records = [new("p(2).", name="zzz/9"), new("", name="e/0"), new("p(1).")]
     changed = logic.source().clauses.change(lambda _: ClauseChange(records))

@@ -98,7 +98,6 @@ def test_a_message_has_no_path_and_no_module_of_kb(logic: LogicProject, ball: st
         ('X = "\\q"', "Syntax error: unknown character escape in quoted text: `\\q`."),
         ("throw(error(type_error(T, a), _))", "Type error: _A expected, found `a` (an atom)."),
         ("throw(error(existence_error(T, a), _))", "There is no _A `a`."),
-        ("max_member(p, 1, 1)", "There is no `matching_rule` `lists:max_member(p,1,1)`."),
         ("throw(mine(a))", "Uncaught exception: `mine(a)`."),
     ],
 )
@@ -143,6 +142,12 @@ def test_a_text_that_has_only_a_comment_is_an_error_as_an_empty_one_is(logic: Lo
 )
 def test_what_cannot_be_a_clause_has_a_reason_of_its_own(logic: LogicProject, clause: object, message: str) -> None:
     assert logic.add(clause).outcomes[0].message == message
+
+
+def test_the_error_of_a_library_names_its_goal_as_it_was_typed(logic: LogicProject) -> None:
+    for goal in ("max_member(p, 1, 1)", "max_member(_, 1, 1)", "min_member([X]>>p, 1, 1)"):
+        errors = logic.values(f"catch({goal}, E, true) ; E = none", "E")
+        assert not any("workspace:" in one or "kb_guard:" in one for one in errors)
 
 
 def test_what_is_no_text_is_shown_as_json(logic: LogicProject) -> None:

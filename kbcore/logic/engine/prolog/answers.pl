@@ -29,6 +29,12 @@ send_start(Stream) :-
 %
 %   Write a part of the reply that follows; At is the number of the text that it is about, from 0.
 
+send_part(Stream, At, clause(Start, End, Line, Kind, Key, Name, "")) :-
+    is_plain(Key),
+    is_plain(Name), !,
+    format(Stream,
+           '{"status":"part","at":~d,"clause":{"start":~d,"end":~d,"line":~d,"kind":"~w","key":"~w","name":"~w","stop":""}}\n',
+           [At, Start, End, Line, Kind, Key, Name]).
 send_part(Stream, At, Value) :-
     format(Stream, '{"status":"part","at":~d,"clause":', [At]),
     json(Stream, Value),
@@ -55,15 +61,20 @@ json(Stream, List) :- is_list(List), !,
 json(Stream, Number) :- integer(Number), !,
     write(Stream, Number).
 json(Stream, Text) :-
-    (   % split_string/4 looks at no separator after a NUL, and takes a NUL away from both ends of a text.
-        split_string(Text, "\"\\\n\r\t\b\f\v\u0001\u0002\u0003\u0004\u0005\u0006\u0007\u000e\u000f\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f\u2028\u2029", "", [_]),
-        \+ sub_string(Text, _, 1, _, "\u0000")
+    (   is_plain(Text)
     ->  format(Stream, '"~w"', [Text])
     ;   string_codes(Text, Codes),
         put_char(Stream, '"'),
         maplist(escaped(Stream), Codes),
         put_char(Stream, '"')
     ).
+
+%   No character of a text has to be escaped. split_string/4 looks at no separator after a NUL, and takes a NUL away from both
+%   ends of a text.
+
+is_plain(Text) :-
+    split_string(Text, "\"\\\n\r\t\b\f\v\u0001\u0002\u0003\u0004\u0005\u0006\u0007\u000e\u000f\u0010\u0011\u0012\u0013\u0014\u0015\u0016\u0017\u0018\u0019\u001a\u001b\u001c\u001d\u001e\u001f\u2028\u2029", "", [_]),
+    \+ sub_string(Text, _, 1, _, "\u0000").
 
 members([], _).
 members([Name-Value|More], Stream) :-

@@ -93,10 +93,10 @@ checked_clause(Head, checked(Own, true, true), Name) :-
 %   kb_typed, where nothing calls it.
 
 add_clause(checked(Head, Body, Rewritten), Reference) :-
-    assertz(workspace:(Head :- Rewritten), Reference),
     (   Rewritten == Body
-    ->  true
+    ->  assertz(workspace:(Head :- Rewritten), Reference)
     ;   assertz(kb_typed:(Head :- Body), Typed),
+        assertz(workspace:(Head :- Rewritten), Reference),
         assertz(typed(Reference, Typed))
     ).
 
