@@ -15,7 +15,7 @@ from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
-from kbcore.share.state import find_state, has_change_files
+from kbcore.share.state import find_state, has_changes_folder
 from kbcore.share.unshared import change_files_wanted, change_paths
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
@@ -35,7 +35,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
 
     Raises: ``GitUnusable``; ``InvalidConfig``; as ``find_state``.
     """
-    if workspace.config.share.mode == "off" and not has_change_files(workspace):
+    if workspace.config.share.mode == "off" and not has_changes_folder(workspace):
         return
     if workspace.repo.has_worktree:
         yield from _attributes(workspace)
