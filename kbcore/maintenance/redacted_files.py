@@ -27,7 +27,7 @@ from kbcore.remedies import shell
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import beside, locked, write_beside, write_file
+from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace
 
 _MOST_BYTES: Final = 16 * limits.MIB
@@ -186,8 +186,8 @@ def _stage(workspace: Workspace, root: Path, new: Mapping[str, bytes], gone: set
         repo, env = find_repository(root), {name: value for name, value in env.items() if name != _INDEX}
     tracked = gone & blobs.staged_below(repo, env, FOLDER).keys()
     if tracked:
-        others = beside(tracked)
-        write_beside(root, others)
+        others = companion_files(tracked)
+        write_companion_files(root, others)
         blobs.stage(repo, env, others)
         blobs.replace_staged(repo, env, new, tracked)
     return bool(tracked)
