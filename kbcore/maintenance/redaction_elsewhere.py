@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kbcore import limits
 from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
@@ -15,8 +14,6 @@ from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import some_of
 
-CHANGES: Final = "changes"
-_MOST_BYTES: Final = 16 * limits.MIB
 _SHOWN: Final = 10
 _SETTINGS: Final = (f"{KB}/config.json",)
 _GIT: Final = (
