@@ -40,7 +40,7 @@ CONFIRMED: Final = "confirmed"
 (``stale_edges.confirmed_content``)."""
 
 REDACTED: Final = "[redacted]"
-"""Shown in the place of a value that was taken out."""
+"""Shown in the place of a value that was taken out, and written in the place of a text that was."""
 
 NO_TEXT: Final = frozenset({"confidence", *(name for name, kind in CORE_FIELDS.items() if kind == "time")})
 """The fields that hold no text, and so no secret."""

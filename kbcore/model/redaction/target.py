@@ -13,10 +13,8 @@ from kbcore.errors import InvalidQuery
 from kbcore.model.claims.change import NO_TEXT, REDACTED
 from kbcore.model.graph import FORMER_IDS, STAMPS
 
-MARK: Final = REDACTED
-"""Written in the place of a text that was taken out, and of a value that was."""
 NAME: Final = "redacted"
-"""The same within an id or a path."""
+"""Written in the place of what was taken out of an id or a path; elsewhere it is ``REDACTED``."""
 MIN_CHARS: Final = 4
 """A shorter literal occurs in nearly every record: it would take out much that is no secret."""
 
@@ -62,8 +60,8 @@ def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
         if found.search("") or any(found.fullmatch(one) for one in ("a", "e", "0", "1", " ")):
             message = "The pattern matches an empty text or a single character: it would take out nearly everything."
             raise InvalidQuery(message, hint="Give a regular expression that matches the secret alone.")
-    if found.search(MARK) or found.search(NAME):
-        message = f"The pattern matches {MARK!r}, which is written in the place of what is taken out."
+    if found.search(REDACTED) or found.search(NAME):
+        message = f"The pattern matches {REDACTED!r}, which is written in the place of what is taken out."
         raise InvalidQuery(message, hint="Name the record or the entity that holds the secret.")
     return found
 
