@@ -46,6 +46,13 @@ def _refs(workspace: Workspace) -> Iterator[str]:
     """Yield a sentence on each ref of a remote that holds changes of this clone, and one on what such a ref leaves."""
     refs = backup_refs.noted(workspace)
     for one in refs:
+        if one == backup_refs.UNKNOWN:
+            yield (
+                "Refs of remotes may hold it, and which ones is not known, because the note of them was damaged:"
+                f" `git ls-remote REMOTE 'refs/kb/*'` lists those of a remote, and {shell('push')} takes out there what"
+                " is redacted here."
+            )
+            continue
         of = f"{one.ref} of {one.remote or 'a remote that was named by its address'}"
         if workspace.folders.has_store(one.branch):
             push = Command("push", tuple(filter(None, [one.remote])), branch=one.branch).shown()

@@ -111,10 +111,10 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
     repo, env = workspace.repo, workspace.machine.env
     first: RefContent | None = None
     replaces = True
-    if not dry_run:
-        backup_refs.note(workspace, remote, branch, ref)
     for _ in range(_ATTEMPTS):
         there = read_ref(workspace, remote, ref)
+        if not dry_run:
+            backup_refs.note(workspace, remote, branch, ref)
         first = first or there
         known = _recorded(workspace, branch, there.changes)
         changes = union([*there.changes.values(), *known.values(), *ours])

@@ -15,6 +15,7 @@ from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.storage.lock import held
+from kbcore.store import backup_refs
 from tests.support.disk.secrets import files_with
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.places import caches_at, stores_at
@@ -433,6 +434,16 @@ def test_no_address_of_a_remote_is_noted(ann: Clone, up: Path) -> None:
     answer = redact(ann)
     assert "refs/kb/main of a remote that was named by its address may hold it" in " ".join(answer.elsewhere)
     assert up.name not in "".join(path.read_text() for path in stores_at(ann.root).parent.glob("*.json"))
+
+
+def test_a_damaged_note_of_refs_keeps_the_ids_of_changes_and_is_named(ann: Clone, up: Path) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    push(ann)
+    (ann.workspace().folders.data_dir / backup_refs.NOTED).write_text("{")
+    answer = redact(ann)
+    assert "which ones is not known" in " ".join(answer.elsewhere)
+    assert push(ann).redacted
+    assert SECRET not in refs_only(up)
 
 
 # Digests of what held it
