@@ -19,7 +19,8 @@ from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.claims.change import ID_CHARS
+from kbcore.model.claims.change import ID_CHARS, MESSAGE
+from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
@@ -156,7 +157,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
         wanted = self.wanted
-        fields = frozenset(_names_of_fields(wanted.fields))
+        fields = _names_of_fields(wanted)
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
         if wanted.kind == "entity":
@@ -173,7 +174,7 @@ class _Wanted(msgspec.Struct, frozen=True):
         wanted = self.wanted
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
-        fields = frozenset(_names_of_fields(wanted.fields))
+        fields = _names_of_fields(wanted)
         return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
 
 
@@ -337,9 +338,14 @@ def _branch_of(workspace: Workspace, path: Path, name: str) -> str:
     return layout.branch_of(path.with_name(name))
 
 
-def _names_of_fields(fields: Iterable[str]) -> Iterator[str]:
-    for one in fields:
-        yield from (one, f"attributes.{one}", f"metadata.{one}")
+def _names_of_fields(wanted: Wanted) -> frozenset[str]:
+    """Return the names that claims have for fields; of a change, a name that another clone gave means just that."""
+    found = set(wanted.fields)
+    for one in wanted.fields:
+        is_full = one in {MESSAGE, *CORE_FIELDS} or one.partition(".")[0] in OBJECT_FIELDS
+        if wanted.kind != "change" or not is_full:
+            found |= {f"{prefix}.{one}" for prefix in OBJECT_FIELDS}
+    return frozenset(found)
 
 
 def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:

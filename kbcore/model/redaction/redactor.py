@@ -170,7 +170,7 @@ class Redactor:
     # The members of a record
 
     def _frame(self, said: Json) -> None:
-        is_whole = self._seq in self._target.seqs and not self._target.fields
+        is_whole = self._seq in self._target.seqs and self._target.takes_message
         if said["source"] not in _RESERVED:
             self._text(said, "source", "")
         for name in ("actor", "tool", "session", "repair"):

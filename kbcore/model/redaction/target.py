@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.model.claims.change import NO_TEXT, REDACTED
+from kbcore.model.claims.change import MESSAGE, NO_TEXT, REDACTED
 from kbcore.model.graph import FORMER_IDS, STAMPS
 
 NAME: Final = "redacted"
@@ -36,6 +36,11 @@ class Target(msgspec.Struct, frozen=True):
     """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
     holders: frozenset[str] = frozenset()
     """Entities that held it anywhere. What confirmations of edges say of them goes: a digest of all their values."""
+
+    @property
+    def takes_message(self) -> bool:
+        """True where the message of a record or a change goes, if that is to lose its values."""
+        return not self.fields or MESSAGE in self.fields
 
     def is_meant(self, key: str, field: str) -> bool:
         """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""
