@@ -45,6 +45,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
         yield from _doubled(workspace)
     if workspace.folders.has_store(branch):
         yield from _left(workspace, branch)
+        yield from _whole_here(workspace, branch)
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
@@ -159,3 +160,11 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     if not number and not state.refused:
         message = f"Every change that is to be shared is in a file; `share.mode` is {state.mode}."
         yield DoctorFinding(_CHECK, "ok", "changes_shared", message, "", branch)
+
+
+def _whole_here(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    for one, fields in workspace.changes(branch).read(lambda index, _: index.redacted_since()):
+        message = f"A change of {one.actor} was redacted by others, and earlier records have what was taken out."
+        command = shell("redact", one.id, *(f"--field={field}" for field in fields))
+        remedy = f"{command} shows where, and with --yes takes it out."
+        yield DoctorFinding(_CHECK, "warning", "redacted_by_others", message, remedy, branch)

@@ -307,12 +307,7 @@ def refused(do: Callable[[], object], kind: type[KBError], match: str) -> None:
 def state_of(clone: Clone, up: Path) -> tuple[object, ...]:
     refs = [git(root, "for-each-ref") for root in (up, clone.root)]
     config = (clone.root / ".git/config").read_text()
-    return (
-        *refs,
-        config,
-        clone.facts(),
-        (clone.root / ".git/FETCH_HEAD").exists(),
-    )
+    return (*refs, config, clone.facts(), (clone.root / ".git/FETCH_HEAD").exists())
 
 
 def test_a_wrong_or_unreachable_remote_and_a_missing_ref_are_errors_that_change_nothing(

@@ -10,10 +10,12 @@ import pytest
 
 from kbcore.errors import NotFound
 from kbcore.maintenance import redaction
+from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
+from kbcore.share.health import sharing_findings
 from kbcore.storage.lock import held
 from kbcore.store import backup_refs
 from tests.support.disk.secrets import files_with
@@ -206,6 +208,68 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     assert not bob.sync().outcome.warnings
     hold(bob)
     assert not ann.sync().outcome.warnings
+
+
+def test_a_clone_takes_out_no_more_of_a_change_than_the_other_one_did(ann: Clone, bob: Clone) -> None:
+    fields = {"title": "Kept", "attributes": {"title": "Kept too", "message": "And this", "k": "Gone"}}
+    ann.apply(message=f"as {SECRET} says", entities=[{"id": "FACT-1", **fields}])
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    before = bob.facts()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    [warning] = bob.sync().outcome.warnings
+    [[change, places]] = bob.workspace().changes("main").read(lambda index, _: index.redacted_since())
+    assert places == ("message",)
+    assert f'"redact",["{change.id}","--field=message"]' in warning
+    redact(bob, Wanted("change", change.id, fields=places))
+    assert holds(bob) == []
+    assert bob.facts() == before
+    redact(bob, Wanted("change", change.id, fields=("title",)))
+    shown = bob.state().nodes["FACT-1"].fields
+    assert (shown["title"], shown["attributes.title"]) == ("[redacted]", "Kept too")
+    redact(bob, Wanted("change", change.id, fields=("k",)))
+    assert bob.state().nodes["FACT-1"].fields["attributes.k"] == "[redacted]"
+
+
+def test_the_message_of_a_record_is_redacted_by_its_name_alone(ann: Clone) -> None:
+    ann.apply(message=SECRET, entities=[{"id": "FACT-1", "title": "Kept"}])
+    ann.commit()
+    redact(ann, Wanted("record", seq=ann.view().seq - 1, fields=("message",)))
+    assert holds(ann) == []
+    assert ann.titles()["FACT-1"] == "Kept"
+
+
+def test_changes_that_others_redacted_are_counted_by_the_sync_and_all_named_by_the_doctor(
+    ann: Clone, bob: Clone
+) -> None:
+    for number in range(12):
+        ann.fact(f"FACT-{number + 10}", f"Use {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    warnings = bob.sync().outcome.warnings
+    assert len(warnings) == 11
+    assert "2 more changes" in warnings[-1]
+
+    def listed() -> list[DoctorFinding]:
+        return [one for one in sharing_findings(bob.workspace(), "main") if one.code == "redacted_by_others"]
+
+    assert not bob.sync().outcome.warnings
+    assert len(listed()) == 12
+    assert all("--field=title" in one.remedy for one in listed())
+    redact(bob)
+    assert listed() == []
+    assert holds(bob) == []
 
 
 def test_a_conflict_keeps_its_form_where_an_entity_or_a_record_is_redacted(ann: Clone, bob: Clone) -> None:
