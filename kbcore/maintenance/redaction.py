@@ -35,8 +35,9 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 
 BEGUN: Final = "redacting.json"
-"""Lies next to the stores while a redaction goes from one to the next; it does not say what is taken out."""
-
+"""Is next to the stores until a redaction is finished; it says what could not be done, and not what is taken out."""
+_MOST_BYTES: Final = 64 * 1024
+_MOST_SENTENCES: Final = 20
 
 _CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
@@ -178,6 +179,11 @@ class _Wanted(msgspec.Struct, frozen=True):
         return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
 
 
+class _Begun(msgspec.Struct, frozen=True, tag_field="kb", tag="redacting"):
+    at: str
+    failed: tuple[str, ...] = ()
+
+
 class _Stamps(msgspec.Struct, frozen=True):
     at: str
     epoch: str = ""
@@ -259,7 +265,8 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
         asked, is_shared = _look_through(workspace, asked)
-        files.publish_file(fs, begun, msgspec.json.encode({"kb": "redacting", "at": workspace.machine.clock.now()}))
+        note = _Begun(workspace.machine.clock.now())
+        files.publish_file(fs, begun, msgspec.json.encode(note))
         for store in _stores(workspace):
             try:
                 one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
@@ -270,10 +277,17 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 done.append(one)
         shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
         left = _forget_caches(workspace)
-        if not shared.failed and not any(one.error for one in done):
+        failed = (*(f"{one.branch}: {one.error}" for one in done if one.error), *shared.failed)
+        if failed:
+            note = msgspec.structs.replace(note, failed=failed[:_MOST_SENTENCES])
+            with contextlib.suppress(KBError):  # the note of the beginning stays
+                files.publish_file(fs, begun, msgspec.json.encode(note))
+        else:
             files.remove_quietly(fs, begun)
     if not done and not shared.paths and not shared.failed:
-        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
+        raise NotFound(
+            f"Nothing in the stores of this clone holds {wanted.words()}.", hint=" ".join([SPLIT, *shared.left])
+        )
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
     return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, (*left, *shared.left, *outside))
 
@@ -283,14 +297,15 @@ SPLIT: Final = (
 )
 
 
-def begun_at(workspace: Workspace) -> str:
-    """Return when a redaction began that did not go through all stores, "" for none."""
-    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, 1024)
+def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
+    """Return when a redaction began that is not finished, and sentences on what could not be done; None for none."""
+    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, _MOST_BYTES)
     if data is None:
-        return ""
+        return None
     with contextlib.suppress(msgspec.DecodeError, UnicodeError):
-        return msgspec.json.decode(data, type=_Stamps).at
-    return "at an unknown time"
+        found = msgspec.json.decode(data, type=_Begun)
+        return found.at, found.failed
+    return "at an unknown time", ()
 
 
 def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from kbcore.errors import NotFound
 from kbcore.maintenance import redaction
+from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
@@ -86,13 +88,68 @@ def test_a_redaction_while_another_process_has_the_index_says_what_stages_it(ann
     assert not answer.is_whole
     assert not answer.staged
     assert re.search("index.*kb share pack", " ".join(answer.failed))
-    assert redaction.begun_at(ann.workspace())
+    assert redaction.unfinished(ann.workspace())
     assert holds(ann) == []
     lock.unlink()
     ann.pack("")
     assert SECRET not in staged(ann.root)
     ann.git("commit", "--quiet", "-m", "redact")
     hold(ann)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_same_redaction_again_stages_what_it_could_not_before(ann: Clone, is_packed: bool) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    if is_packed:
+        ann.pack()
+        ann.commit("pack")
+    lock = ann.root / ".git/index.lock"
+    lock.touch()
+    redact(ann)
+    [finding] = [one for one in diagnose(ann.workspace()).findings if one.code == "redaction_unfinished"]
+    assert "index.lock" in finding.message
+    assert not redact(ann).is_whole
+    assert redaction.unfinished(ann.workspace())
+    lock.unlink()
+    assert redaction.preview(ann.workspace(), "main", WANTED).change_files
+    answer = redact(ann)
+    assert answer.is_whole
+    assert [*answer.staged] == [*answer.change_files] != []
+    assert SECRET not in staged(ann.root)
+    assert redaction.unfinished(ann.workspace()) is None
+    ann.git("commit", "--quiet", "-m", "redact")
+    assert not ann.git("status", "--porcelain")
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+    with pytest.raises(NotFound):
+        redact(ann)
+
+
+def test_a_change_that_only_the_index_holds_is_redacted_there_and_brought_back_nowhere(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    for path in ann.git("diff", "--cached", "--name-only").split():
+        (ann.root / path).unlink()
+    before = ann.changes()
+    assert redact(ann).is_whole
+    assert SECRET not in staged(ann.root)
+    assert "FACT-1" in staged(ann.root)
+    assert ann.changes() == before
+
+
+def test_a_change_file_that_cannot_be_read_is_named_and_keeps_no_redaction_from_its_end(ann: Clone) -> None:
+    path = ann.root / ".kb/changes/2026-01/large.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b"x" * (17 << 20))
+    with pytest.raises(NotFound) as caught:
+        redact(ann)
+    assert str(path) in caught.value.hint
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    answer = redact(ann)
+    assert answer.is_whole
+    assert str(path) in " ".join(answer.elsewhere)
+    assert redaction.unfinished(ann.workspace()) is None
 
 
 def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone) -> None:
@@ -109,6 +166,25 @@ def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone
         assert not git(root, "status", "--porcelain")
     git(ann.root, "merge", "--quiet", "--no-edit", "other")
     hold(ann)
+
+
+def test_worktrees_of_a_bare_repository_are_redacted_and_one_that_is_gone_is_passed_over(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    bare = ann.root.with_name("bare.git")
+    ann.git("clone", "--quiet", "--bare", ann.root, bare)
+    trees = [ann.root.with_name(name) for name in ("tree", "gone")]
+    for root in trees:
+        git(bare, "worktree", "add", "--quiet", "-b", root.name, root)
+    shutil.rmtree(trees[1])
+    tree = Clone(trees[0], "bob")
+    tree.sync()
+    answer = redact(tree)
+    assert answer.failed == ()
+    assert answer.is_whole
+    assert answer.staged
+    assert SECRET not in staged(tree.root)
+    tree.close()
 
 
 def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
