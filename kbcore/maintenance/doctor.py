@@ -45,7 +45,7 @@ from kbcore.maintenance.findings import (
 )
 from kbcore.maintenance.mounts import MOUNTS, network_mount
 from kbcore.maintenance.proof import intact_seq
-from kbcore.maintenance.redaction import begun_at
+from kbcore.maintenance.redaction import unfinished
 from kbcore.maintenance.speed import speed_findings
 from kbcore.remedies import for_shell, shell
 from kbcore.storage import files, frame, journal, layout, verify
@@ -238,9 +238,13 @@ def _speed(workspace: Workspace, probe: Fs | None) -> Iterator[DoctorFinding]:
 
 
 def _redacting(workspace: Workspace) -> Iterator[DoctorFinding]:
-    """Say so where a redaction did not go through all stores."""
-    if at := begun_at(workspace):
-        message = f"A redaction that began {at} did not go through all stores: some may hold what it was to take out."
+    """Say so where a redaction is not finished, and what could not be done."""
+    if begun := unfinished(workspace):
+        at, failed = begun
+        message = (
+            f"A redaction that began {at} is not finished: stores or change files may hold what it was to take out."
+        )
+        message = " ".join([message, *failed])
         remedy = f"Give the same {shell('redact')} again: it goes through all of them."
         yield DoctorFinding("stores", "warning", "redaction_unfinished", message, remedy)
 

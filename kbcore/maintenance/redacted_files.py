@@ -7,28 +7,29 @@ as well, and a whole copy that a merge brings back is one of which a pack holds 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from kbcore import git, limits
-from kbcore.errors import KBError, StorageError
-from kbcore.extract.changes import FOLDER, is_pack
+from kbcore.errors import KBError
+from kbcore.extract.changes import FOLDER, is_change_file, is_pack
 from kbcore.git import blobs
-from kbcore.git.repository import find_repository
+from kbcore.git.repository import Repository, find_repository
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import SUFFIX, Change
+from kbcore.model.claims.change import Change
+from kbcore.model.claims.change_file import ReadChanges
 from kbcore.model.redaction.changes import holders_in, without_claims
 from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import texts_of
 from kbcore.remedies import shell
 from kbcore.storage import files
-from kbcore.storage.fs import Fs
 from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import beside, locked, write_beside, write_file
+from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace
+from kbcore.sync import scan
 
 _MOST_BYTES: Final = 16 * limits.MIB
 _INDEX: Final = "GIT_INDEX_FILE"
@@ -53,37 +54,49 @@ class RedactedFiles(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """The files of a worktree that hold it, by path, with their changes without it, and sentences on the others."""
+    """The files that hold it, of a worktree and of its index, by path with their changes without it.
+
+    ``places`` says which file of the worktree has a change, by its id; ``left`` and ``failed`` are as in
+    ``RedactedFiles``.
+    """
 
     redacted: dict[str, tuple[Change, ...]]
+    staged: dict[str, tuple[Change, ...]]
+    places: dict[str, str]
     left: tuple[str, ...]
     failed: tuple[str, ...]
+
+
+_File = tuple[str, bytes | str]
+"""A change file: its path, and its content, or why it cannot be read."""
 
 
 def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     """Return the change files that hold it, and what cannot be taken out of them. Writes nothing."""
     found = RedactedFiles()
     for root in _roots(workspace):
-        one = _look(workspace.machine.fs, root, target)
-        found += RedactedFiles(tuple(str(root / path) for path in one.redacted), (), one.left, one.failed)
+        one = _look(workspace, root, target)
+        paths = dict.fromkeys([*one.redacted, *one.staged])
+        found += RedactedFiles(tuple(str(root / path) for path in paths), (), one.left, one.failed)
     return found
 
 
 def find_holders(workspace: Workspace, target: Target) -> set[str]:
     """Return the entities of which change files state a value that is taken out."""
-    fs, found = workspace.machine.fs, set[str]()
+    found = set[str]()
     for root in _roots(workspace):
-        for path in _change_files(fs, root):
-            with contextlib.suppress(KBError, OSError):  # it is named when it is to be written again
-                read = change_file.decode(_read(fs, root, path), path.removeprefix(f"{FOLDER}/"))
-                found = found.union(*(holders_in(change, target) for change in read.changes))
+        with contextlib.suppress(KBError):  # an index that cannot be read is named when it is to be written
+            for path, data in (*_files(workspace, root), *_staged_files(workspace, root)):
+                for change in _changes_in(path, data).changes:
+                    found |= holders_in(change, target)
     return found
 
 
 def redact_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
-    """Write packs in the place of the change files that hold it, and stage that where the old files are in the index.
+    """Write packs in the place of the change files that hold it, and stage that where the index has such files.
 
-    What cannot be done is named. Each step can be repeated: old files go last.
+    What cannot be done is named. Each step can be repeated: old files go last, and an index that has them still, after
+    they are gone, gets what is in their place.
     """
     roots = _roots(workspace)
     if not has_change_files(workspace):
@@ -92,15 +105,18 @@ def redact_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     try:
         with locked(workspace, roots, command="kb redact"):
             for root in roots:
-                found += _redact(workspace, root, _look(workspace.machine.fs, root, target))
+                found += _redact(workspace, root, _look(workspace, root, target))
     except KBError as error:
         found += RedactedFiles(failed=(f"Change files were not written again: {error.message}",))
     return found
 
 
 def has_change_files(workspace: Workspace) -> bool:
-    """Tell whether a worktree has change files."""
-    return any(True for root in _roots(workspace) for _ in _change_files(workspace.machine.fs, root))
+    """Tell whether a worktree or its index has change files; so it counts where an index cannot be read."""
+    try:
+        return any(scan.change_paths(root) or _staged_names(workspace, root) for root in _roots(workspace))
+    except KBError:
+        return True
 
 
 def _roots(workspace: Workspace) -> list[Path]:
@@ -108,89 +124,135 @@ def _roots(workspace: Workspace) -> list[Path]:
     return [*dict.fromkeys([workspace.repo.worktree, *(one.path for one in heads)])]
 
 
-def _change_files(fs: Fs, root: Path) -> Iterator[str]:
-    """Yield the paths of the change files of a worktree; nothing where a link is in the place of a folder."""
-    with contextlib.suppress(StorageError):
-        if not files.is_directory(fs, root / FOLDER):
-            return
-        for month in sorted(fs.listdir(root / FOLDER)):
-            if is_pack(f"{FOLDER}/{month}"):
-                yield f"{FOLDER}/{month}"
-                continue
-            with contextlib.suppress(StorageError):
-                if files.is_directory(fs, root / FOLDER / month):
-                    names = sorted(fs.listdir(root / FOLDER / month))
-                    yield from (f"{FOLDER}/{month}/{name}" for name in names if name.endswith(SUFFIX))
-
-
-def _read(fs: Fs, root: Path, path: str) -> bytes:
-    return files.read_file(fs, root / path, _MOST_BYTES) or b""
-
-
-def _look(fs: Fs, root: Path, target: Target) -> _Found:
-    found = _Found({}, (), ())
-    redacted, left, failed = found.redacted, list[str](), list[str]()
-    for path in _change_files(fs, root):
+def _files(workspace: Workspace, root: Path) -> Iterator[_File]:
+    """Yield the change files of a worktree."""
+    for path in sorted(scan.change_paths(root)):
         try:
-            data = _read(fs, root, path)
+            yield path, files.read_file(workspace.machine.fs, root / path, _MOST_BYTES) or b""
         except (KBError, OSError) as error:
-            failed.append(f"{root / path} was not looked at: {error}.")
+            yield path, str(error)
+
+
+def _staged_files(workspace: Workspace, root: Path) -> Iterator[_File]:
+    """Yield the change files of the index of a worktree. Raises: ``GitUnusable``."""
+    paths: dict[str, list[str]] = {}
+    for path, name in _staged_names(workspace, root).items():
+        paths.setdefault(name, []).append(path)
+    if not paths:
+        return
+    for name, data in blobs.contents(*_git_at(workspace, root), paths):
+        yield from ((path, "it is too large" if data is None else data) for path in paths[name])
+
+
+def _staged_names(workspace: Workspace, root: Path) -> dict[str, str]:
+    """Return the names of the contents of the change files of an index by path. Raises: ``GitUnusable``."""
+    if not root.is_dir():
+        return {}
+    repo, env = _git_at(workspace, root)
+    found = blobs.staged_below(repo, env, FOLDER) if repo.has_worktree else {}
+    return {path: name for path, name in found.items() if is_change_file(path)}
+
+
+def _git_at(workspace: Workspace, root: Path) -> tuple[Repository, Mapping[str, str]]:
+    """Return what git is asked with about the index of a worktree."""
+    repo, env = workspace.repo, workspace.machine.env
+    if root == repo.worktree:
+        return repo, env
+    return find_repository(root), {name: value for name, value in env.items() if name != _INDEX}
+
+
+def _changes_in(path: str, data: bytes | str) -> ReadChanges:
+    return change_file.decode(data, path.removeprefix(f"{FOLDER}/")) if isinstance(data, bytes) else ReadChanges()
+
+
+def _look(workspace: Workspace, root: Path, target: Target) -> _Found:
+    redacted, places, left = _without(_files(workspace, root), target)
+    staged, staged_left, failed = dict[str, tuple[Change, ...]](), dict[str, str](), tuple[str, ...]()
+    try:
+        staged, _, staged_left = _without(_staged_files(workspace, root), target)
+    except KBError as error:
+        failed = (f"The index of {root} was not looked at: {error.message}",)
+    said = [f"{root / path} {sentence}" for path, sentence in left.items()]
+    said += [f"{path} in the index of {root} {staged_left[path]}" for path in staged_left.keys() - left.keys()]
+    return _Found(redacted, staged, places, tuple(said), failed)
+
+
+def _without(
+    held: Iterable[_File], target: Target
+) -> tuple[dict[str, tuple[Change, ...]], dict[str, str], dict[str, str]]:
+    """Return the files that hold it with their changes without it, which file has a change, and what stays, by path."""
+    redacted, places, left = dict[str, tuple[Change, ...]](), dict[str, str](), dict[str, str]()
+    for path, data in held:
+        if isinstance(data, str):
+            left[path] = f"was not looked at: {data}."
             continue
-        read = change_file.decode(data, path.removeprefix(f"{FOLDER}/"))
+        read = _changes_in(path, data)
         if read.problem is not None:
             if _is_in(target, data.decode(errors="replace")):
-                left.append(f"{root / path} holds it, and is not readable: {read.problem.message}")
+                left[path] = f"holds it, and is not readable: {read.problem.message}"
             continue
         changes = tuple(without_claims(change, target) for change in read.changes)
         if any(_keeps(change, target) for change in changes):
-            left.append(
-                f"{root / path} holds it in an id, a name or an author, of which the id of the change is taken."
-            )
+            left[path] = "holds it in an id, a name or an author, of which the id of the change is taken."
         if changes != read.changes:
             redacted[path] = changes
-    return _Found(redacted, tuple(left), tuple(failed))
+        else:
+            places |= {change.id: path for change in changes}
+    return redacted, places, left
 
 
 def _redact(workspace: Workspace, root: Path, found: _Found) -> RedactedFiles:
-    loose = [one for path, changes in found.redacted.items() if not is_pack(path) for one in changes]
-    packs = change_file.packs(loose)
-    for path, changes in found.redacted.items():
-        if is_pack(path):  # one by one: another clone that takes out the same has the same
-            packs |= change_file.packs(changes)
-    new = {f"{FOLDER}/{name}": data for name, data in packs.items()}
-    gone = found.redacted.keys() - new.keys()
+    new, failed, staged = _packs(found.redacted), [*found.failed], list[str]()
     try:
         for path, data in new.items():
             write_file(root, path, data)
-        failed = [*found.failed]
-        is_staged = False
-        if new:
-            try:
-                is_staged = _stage(workspace, root, new, gone)
-            except KBError as error:
-                failed.append(
-                    f"The index of {root} may hold the old change files: {error.message} {shell('share', 'pack')} there"
-                    " stages what is in their place."
-                )
-        remove_files(root / path for path in gone)
+        try:
+            staged = _stage(workspace, root, found, new)
+        except KBError as error:
+            failed.append(
+                f"The index of {root} may hold the old change files: {error.message} The same command again, or"
+                f" {shell('share', 'pack')} there, stages what is in their place."
+            )
+        remove_files(root / path for path in found.redacted.keys() - new.keys())
     except (KBError, OSError) as error:
         return RedactedFiles(left=found.left, failed=(*found.failed, f"{root} has change files that hold it: {error}."))
-    paths = tuple(str(root / path) for path in new)
-    return RedactedFiles(paths, paths if is_staged else (), found.left, tuple(failed))
+    paths = tuple(str(root / path) for path in dict.fromkeys([*new, *staged]))
+    return RedactedFiles(paths, tuple(str(root / path) for path in staged), found.left, tuple(failed))
 
 
-def _stage(workspace: Workspace, root: Path, new: Mapping[str, bytes], gone: set[str]) -> bool:
-    """Have the index of a worktree hold new files in the place of old ones, where it has any; return whether it has."""
-    repo, env = workspace.repo, workspace.machine.env
-    if root != repo.worktree:
-        repo, env = find_repository(root), {name: value for name, value in env.items() if name != _INDEX}
-    tracked = gone & blobs.staged_below(repo, env, FOLDER).keys()
-    if tracked:
-        others = beside(tracked)
-        write_beside(root, others)
-        blobs.stage(repo, env, others)
-        blobs.replace_staged(repo, env, new, tracked)
-    return bool(tracked)
+def _packs(redacted: Mapping[str, tuple[Change, ...]]) -> dict[str, bytes]:
+    """Return the packs in the place of files, by path, from the top of the worktree."""
+    packs = change_file.packs(one for path, changes in redacted.items() if not is_pack(path) for one in changes)
+    for path, changes in redacted.items():
+        if is_pack(path):  # one by one: another clone that takes out the same has the same
+            packs |= change_file.packs(changes)
+    return {f"{FOLDER}/{name}": data for name, data in packs.items()}
+
+
+def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, bytes]) -> list[str]:
+    """Have the index of a worktree hold other files in the place of those that hold it; return their paths.
+
+    These are the files of the worktree that have the same changes; where it has none, packs that it does not get.
+    Raises: ``GitUnusable``, ``StorageError``.
+    """
+    if not found.staged:
+        return []
+    places = dict(found.places)
+    for path, data in new.items():
+        places |= {change.id: path for change in _changes_in(path, data).changes}
+    changed = {one.id for changes in found.staged.values() for one in changes}
+    rest = {path: tuple(one for one in kept if one.id not in places) for path, kept in found.staged.items()}
+    contents = _packs(rest)
+    for path in {places[one] for one in changed & places.keys()}:
+        data = new.get(path) or files.read_file(workspace.machine.fs, root / path, _MOST_BYTES) or b""
+        contents[path] = data.replace(b"\r\n", b"\n")  # as ``change_file.decode`` reads it
+    repo, env = _git_at(workspace, root)
+    gone = found.staged.keys() - contents.keys()
+    others = companion_files(gone)
+    write_companion_files(root, others)
+    blobs.stage(repo, env, others)
+    blobs.replace_staged(repo, env, contents, gone)
+    return sorted(contents)
 
 
 def _keeps(change: Change, target: Target) -> bool:

@@ -16,11 +16,11 @@ import msgspec
 
 from kbcore.maintenance.epochs import NoteContent, append_note, ending
 from kbcore.model import canonical
-from kbcore.model.claims.change import Change
+from kbcore.model.claims.change import REDACTED, Change
 from kbcore.model.claims.derived import may_be_change
 from kbcore.model.record import REDACTION, RedactedRecord, Redaction
 from kbcore.model.redaction.redactor import Place, Redactor
-from kbcore.model.redaction.target import MARK, Target
+from kbcore.model.redaction.target import Target
 from kbcore.model.state import State
 from kbcore.storage import files, quarantine, redacting, scan, snapshot
 from kbcore.storage.fs import Fs
@@ -99,7 +99,7 @@ class Survey:
 
     def also_in(self) -> tuple[int, ...]:
         """Return the records that hold a text of a value that would be taken out as a whole, and would stay."""
-        texts = sorted(one for one in self.redactor.removed if len(one) >= _LEAST_CHARS and MARK not in one)
+        texts = sorted(one for one in self.redactor.removed if len(one) >= _LEAST_CHARS and REDACTED not in one)
         spelled = [msgspec.json.encode(one)[1:-1] for one in texts]
         entries = scan.scan(self._fs, self._directory, self._of) if spelled else ()
         others = (entry.frame for entry in entries if entry.frame.seq not in self.records)

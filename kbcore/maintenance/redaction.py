@@ -19,7 +19,8 @@ from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.claims.change import ID_CHARS
+from kbcore.model.claims.change import ID_CHARS, MESSAGE
+from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
@@ -34,8 +35,9 @@ from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 
 BEGUN: Final = "redacting.json"
-"""Lies next to the stores while a redaction goes from one to the next; it does not say what is taken out."""
-
+"""Is next to the stores until a redaction is finished; it says what could not be done, and not what is taken out."""
+_MOST_BYTES: Final = 64 * 1024
+_MOST_SENTENCES: Final = 20
 
 _CHANGE: Final = re.compile(rf"[0-9a-f]{{{ID_CHARS}}}")
 
@@ -156,7 +158,7 @@ class _Wanted(msgspec.Struct, frozen=True):
     def target_in(self, fs: Fs, directory: Path, of: Head) -> Target:
         """Return what is to be taken out of one store."""
         wanted = self.wanted
-        fields = frozenset(_names_of_fields(wanted.fields))
+        fields = _names_of_fields(wanted)
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
         if wanted.kind == "entity":
@@ -173,8 +175,13 @@ class _Wanted(msgspec.Struct, frozen=True):
         wanted = self.wanted
         if wanted.kind == "pattern":
             return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
-        fields = frozenset(_names_of_fields(wanted.fields))
+        fields = _names_of_fields(wanted)
         return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
+
+
+class _Begun(msgspec.Struct, frozen=True, tag_field="kb", tag="redacting"):
+    at: str
+    failed: tuple[str, ...] = ()
 
 
 class _Stamps(msgspec.Struct, frozen=True):
@@ -258,7 +265,8 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
         asked, is_shared = _look_through(workspace, asked)
-        files.publish_file(fs, begun, msgspec.json.encode({"kb": "redacting", "at": workspace.machine.clock.now()}))
+        note = _Begun(workspace.machine.clock.now())
+        files.publish_file(fs, begun, msgspec.json.encode(note))
         for store in _stores(workspace):
             try:
                 one = _redact_store(workspace, store, asked, author, sources, is_shared=is_shared)
@@ -269,10 +277,17 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 done.append(one)
         shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
         left = _forget_caches(workspace)
-        if not shared.failed and not any(one.error for one in done):
+        failed = (*(f"{one.branch}: {one.error}" for one in done if one.error), *shared.failed)
+        if failed:
+            note = msgspec.structs.replace(note, failed=failed[:_MOST_SENTENCES])
+            with contextlib.suppress(KBError):  # the note of the beginning stays
+                files.publish_file(fs, begun, msgspec.json.encode(note))
+        else:
             files.remove_quietly(fs, begun)
     if not done and not shared.paths and not shared.failed:
-        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=SPLIT)
+        raise NotFound(
+            f"Nothing in the stores of this clone holds {wanted.words()}.", hint=" ".join([SPLIT, *shared.left])
+        )
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
     return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, (*left, *shared.left, *outside))
 
@@ -282,14 +297,15 @@ SPLIT: Final = (
 )
 
 
-def begun_at(workspace: Workspace) -> str:
-    """Return when a redaction began that did not go through all stores, "" for none."""
-    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, 1024)
+def unfinished(workspace: Workspace) -> tuple[str, tuple[str, ...]] | None:
+    """Return when a redaction began that is not finished, and sentences on what could not be done; None for none."""
+    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / BEGUN, _MOST_BYTES)
     if data is None:
-        return ""
+        return None
     with contextlib.suppress(msgspec.DecodeError, UnicodeError):
-        return msgspec.json.decode(data, type=_Stamps).at
-    return "at an unknown time"
+        found = msgspec.json.decode(data, type=_Begun)
+        return found.at, found.failed
+    return "at an unknown time", ()
 
 
 def _asked(workspace: Workspace, branch: str, wanted: Wanted) -> _Wanted:
@@ -337,9 +353,14 @@ def _branch_of(workspace: Workspace, path: Path, name: str) -> str:
     return layout.branch_of(path.with_name(name))
 
 
-def _names_of_fields(fields: Iterable[str]) -> Iterator[str]:
-    for one in fields:
-        yield from (one, f"attributes.{one}", f"metadata.{one}")
+def _names_of_fields(wanted: Wanted) -> frozenset[str]:
+    """Return the names that claims have for fields; of a change, a name that another clone gave means just that."""
+    found = set(wanted.fields)
+    for one in wanted.fields:
+        is_full = one in {MESSAGE, *CORE_FIELDS} or one.partition(".")[0] in OBJECT_FIELDS
+        if wanted.kind != "change" or not is_full:
+            found |= {f"{prefix}.{one}" for prefix in OBJECT_FIELDS}
+    return frozenset(found)
 
 
 def _survey(fs: Fs, directory: Path, of: Head, asked: _Wanted) -> Survey:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kbcore import limits
 from kbcore.extract.changes import is_change_file
 from kbcore.git import worktree_content
 from kbcore.model.redaction.target import Target
@@ -15,8 +14,6 @@ from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import some_of
 
-CHANGES: Final = "changes"
-_MOST_BYTES: Final = 16 * limits.MIB
 _SHOWN: Final = 10
 _SETTINGS: Final = (f"{KB}/config.json",)
 _GIT: Final = (
@@ -49,6 +46,13 @@ def _refs(workspace: Workspace) -> Iterator[str]:
     """Yield a sentence on each ref of a remote that holds changes of this clone, and one on what such a ref leaves."""
     refs = backup_refs.noted(workspace)
     for one in refs:
+        if one == backup_refs.UNKNOWN:
+            yield (
+                "Refs of remotes may hold it, and which ones is not known, because the note of them was damaged:"
+                f" `git ls-remote REMOTE 'refs/kb/*'` lists those of a remote, and {shell('push')} takes out there what"
+                " is redacted here."
+            )
+            continue
         of = f"{one.ref} of {one.remote or 'a remote that was named by its address'}"
         if workspace.folders.has_store(one.branch):
             push = Command("push", tuple(filter(None, [one.remote])), branch=one.branch).shown()

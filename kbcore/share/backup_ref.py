@@ -85,7 +85,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class RedactedThere(msgspec.Struct, frozen=True):
-    """A change of which others have redacted fields, none named where they have redacted its message as well."""
+    """A change of which others have redacted fields, or its message (``MESSAGE``)."""
 
     change: str
     actor: str
@@ -111,10 +111,10 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
     repo, env = workspace.repo, workspace.machine.env
     first: RefContent | None = None
     replaces = True
-    if not dry_run:
-        backup_refs.note(workspace, remote, branch, ref)
     for _ in range(_ATTEMPTS):
         there = read_ref(workspace, remote, ref)
+        if not dry_run:
+            backup_refs.note(workspace, remote, branch, ref)
         first = first or there
         known = _recorded(workspace, branch, there.changes)
         changes = union([*there.changes.values(), *known.values(), *ours])
@@ -173,7 +173,7 @@ def fetch(workspace: Workspace, branch: str, remote: str, author: Author, *, dry
         backup_refs.note(workspace, remote, branch, ref)
     mine = store.claims().bodies(there.changes)
     found = [(one, fields_redacted(one, there.changes[key])) for key, one in mine.items()]
-    redacted = tuple(RedactedThere(one.id, one.actor, fields) for one, fields in found if fields is not None)
+    redacted = tuple(RedactedThere(one.id, one.actor, fields) for one, fields in found if fields)
     return Fetched(ref, merged, len(there.changes), len(there.withdrawn & there.changes.keys()), redacted)
 
 

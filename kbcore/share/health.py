@@ -15,7 +15,7 @@ from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
-from kbcore.share.state import find_state, has_change_files
+from kbcore.share.state import find_state, has_changes_folder
 from kbcore.share.unshared import change_files_wanted, change_paths
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
@@ -35,7 +35,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
 
     Raises: ``GitUnusable``; ``InvalidConfig``; as ``find_state``.
     """
-    if workspace.config.share.mode == "off" and not has_change_files(workspace):
+    if workspace.config.share.mode == "off" and not has_changes_folder(workspace):
         return
     if workspace.repo.has_worktree:
         yield from _attributes(workspace)
@@ -45,6 +45,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
         yield from _doubled(workspace)
     if workspace.folders.has_store(branch):
         yield from _left(workspace, branch)
+        yield from _whole_here(workspace, branch)
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
@@ -159,3 +160,11 @@ def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     if not number and not state.refused:
         message = f"Every change that is to be shared is in a file; `share.mode` is {state.mode}."
         yield DoctorFinding(_CHECK, "ok", "changes_shared", message, "", branch)
+
+
+def _whole_here(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    for one, fields in workspace.changes(branch).read(lambda index, _: index.redacted_since()):
+        message = f"A change of {one.actor} was redacted by others, and earlier records have what was taken out."
+        command = shell("redact", one.id, *(f"--field={field}" for field in fields))
+        remedy = f"{command} shows where, and with --yes takes it out."
+        yield DoctorFinding(_CHECK, "warning", "redacted_by_others", message, remedy, branch)

@@ -22,7 +22,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
 from kbcore.share.unshared import change_paths, changes_in, content_of
 from kbcore.storage.replacing import remove_files
-from kbcore.store.change_files import beside, locked, write_beside, write_file
+from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
 from kbcore.text.escaping import in_quotes
@@ -185,8 +185,8 @@ def _carry_out(workspace: Workspace, plan: _Plan) -> None:
     repo, env = workspace.repo, workspace.machine.env
     for path, data in plan.packs.items():
         write_file(repo.worktree, path, data)
-    others = beside(plan.removed) if plan.removed else []
-    write_beside(repo.worktree, others)
+    others = companion_files(plan.removed) if plan.removed else []
+    write_companion_files(repo.worktree, others)
     blobs.stage(repo, env, [*plan.packs, *plan.unstaged, *others])
     try:
         remove_files(repo.worktree / path for path in plan.removed)

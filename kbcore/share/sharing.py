@@ -30,7 +30,7 @@ from kbcore.share.unshared import (
     is_too_large,
     without_earlier_values,
 )
-from kbcore.store.change_files import ATTRIBUTES, beside, locked, write_beside, write_file
+from kbcore.store.change_files import ATTRIBUTES, companion_files, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
 from kbcore.view.claim_index import HeldChange
@@ -84,8 +84,8 @@ def share(
         if staged and not dry_run:
             for path, (content, _) in files.items():
                 write_file(workspace.repo.worktree, path, content)
-            others = beside(staged)
-            write_beside(workspace.repo.worktree, others)
+            others = companion_files(staged)
+            write_companion_files(workspace.repo.worktree, others)
             blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))

@@ -59,8 +59,8 @@ class SharingState(msgspec.Struct, frozen=True):
         return said
 
 
-def has_change_files(workspace: Workspace) -> bool:
-    """Tell whether the worktree has, or had, change files."""
+def has_changes_folder(workspace: Workspace) -> bool:
+    """Tell whether the worktree has the folder of change files, which may be empty."""
     return workspace.repo.has_worktree and (workspace.repo.worktree / FOLDER).is_dir()
 
 
@@ -93,7 +93,7 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
 
 
 def _is_shared(workspace: Workspace) -> bool:
-    return workspace.config.share.mode != "off" or has_change_files(workspace)
+    return workspace.config.share.mode != "off" or has_changes_folder(workspace)
 
 
 def _them(number: int) -> str:

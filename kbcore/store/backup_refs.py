@@ -5,7 +5,6 @@ The ids of changes that a ref holds are known to others, so a redaction keeps th
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import Final
 
@@ -28,22 +27,27 @@ class BackupRef(msgspec.Struct, frozen=True):
     ref: str
 
 
+UNKNOWN: Final = BackupRef("", "", "")
+"""In the place of refs whose note is damaged."""
+
 _decode = msgspec.json.Decoder(tuple[BackupRef, ...]).decode
 
 
 def note(workspace: Workspace, remote: str, branch: str, ref: str) -> None:
     """Note that a ref holds changes of this clone, or will. Raises: ``LockTimeout``, ``StorageError``."""
     one = BackupRef(remote if _NAME.fullmatch(remote) else "", branch, ref)
-    if one in noted(workspace):
-        return
-    with repository_lock(workspace):
-        data = msgspec.json.encode([*noted(workspace), one])
-        files.publish_file(workspace.machine.fs, workspace.folders.data_dir / NOTED, data)
+    if one not in noted(workspace):
+        with repository_lock(workspace):
+            data = msgspec.json.encode([*dict.fromkeys([*noted(workspace), one])])
+            files.publish_file(workspace.machine.fs, workspace.folders.data_dir / NOTED, data)
 
 
 def noted(workspace: Workspace) -> tuple[BackupRef, ...]:
-    """Return the refs that were noted; none where that cannot be read."""
-    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / NOTED, _MOST_BYTES) or b"[]"
-    with contextlib.suppress(msgspec.DecodeError, UnicodeError):
+    """Return the refs that were noted, or ``UNKNOWN`` where the note is damaged. Raises: ``StorageError``."""
+    data = files.read_file(workspace.machine.fs, workspace.folders.data_dir / NOTED, _MOST_BYTES)
+    if data is None:
+        return ()
+    try:
         return _decode(data)
-    return ()
+    except (msgspec.DecodeError, UnicodeError):
+        return (UNKNOWN,)

@@ -60,13 +60,13 @@ def write_file(root: Path, path: str, content: bytes) -> None:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
 
 
-def beside(paths: Iterable[str]) -> list[str]:
+def companion_files(paths: Iterable[str]) -> list[str]:
     """Return the paths that are committed with change files: the attributes, and an empty file for each month."""
     folders = {path.rpartition("/")[0] for path in paths} - {FOLDER}  # that has the packs, and never goes
     return [ATTRIBUTES, *(f"{folder}/{_KEEP}" for folder in sorted(folders))]
 
 
-def write_beside(root: Path, paths: Iterable[str]) -> None:
+def write_companion_files(root: Path, paths: Iterable[str]) -> None:
     """Write the attributes and the empty file of each month, where they are not there. Raises: ``StorageError``."""
     for path in paths:
         text = ATTRIBUTES_LINE if path == ATTRIBUTES else ""

@@ -77,10 +77,6 @@ class _Layout:
             files.publish_file(self.fs, path, text.encode())
         self._note("created" if old is None else "kept" if old == text else "updated", path)
 
-    def keep(self, path: Path) -> None:
-        """Note that a file of the project stays as it is."""
-        self._note("kept", path)
-
     def name(self, path: Path) -> str:
         """Return how messages name a path."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
@@ -145,14 +141,14 @@ def _make_own_folder(layout: _Layout, kb_dir: Path) -> None:
 def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | None) -> None:
     path = workspace.settings_dir / CONFIG
     text = layout.text(path)
-    if text is None and (text := workspace.config_text()) is not None:  # the index has it
-        files.publish_file(layout.fs, path, text.encode())
+    if text is None:
+        text = workspace.config_text()  # of git's index
     if text is None:
         layout.file(path, default_config_text(default_branch or _fitting_branch(workspace)))
         return
     stated = parse_config(text, f"{KB}/{CONFIG}").default_branch
     if default_branch is None or stated == default_branch:
-        layout.keep(path)
+        layout.file(path, text)
     elif text == default_config_text(stated):
         layout.file(path, default_config_text(default_branch))
     else:

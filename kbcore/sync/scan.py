@@ -16,6 +16,7 @@ import msgspec
 
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
+from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import size_limit
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
@@ -228,6 +229,12 @@ def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str]
     starts = {fixed_part(glob) for want in wants for glob, _ in want.globs}
     counted = {fixed_part(glob) for want in wants for glob, _ in want.globs if means_endings(glob)} - {""}
     return FolderWalk(root, known, starts, lambda path: is_wanted(wants, path), counted)
+
+
+def change_paths(root: Path) -> set[str]:
+    """Return the paths of the change files of a worktree that a sync reads."""
+    wants = wanted([CHANGES], {}, {}, b"")
+    return {path for path, *_ in candidates(walk_of(root, wants), wants)}
 
 
 def candidates(

@@ -33,6 +33,7 @@ from kbcore.model.record import (
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
+from kbcore.text.wording import pluralize
 from kbcore.view.claim_index import ClaimIndex, Origin
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
@@ -118,14 +119,21 @@ class SharedChanges:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence on each of some changes that came redacted and that earlier records have whole."""
+        """Return a sentence on each of some changes that came redacted and that earlier records have whole.
+
+        The last one says how many more there are.
+        """
         taken = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
         found = [(one, fields_redacted(self._recorded[one.id], one)) for one in taken if one.id in self._recorded]
-        return tuple(
+        whole = [(one, fields) for one, fields in found if fields]
+        said = [
             f"A change of {one.actor} is redacted in its file, and earlier records of this clone have what was taken"
             f" out: {kb('redact', one.id, *(f'--field={field}' for field in fields))} shows where."
-            for one, fields in [(one, fields) for one, fields in found if fields is not None][:_SHOWN]
-        )
+            for one, fields in whole[:_SHOWN]
+        ]
+        if left := len(whole) - len(said):
+            said.append(f"So have they of {pluralize(left, 'more change')}: {kb('doctor')} lists all of them.")
+        return tuple(said)
 
     @property
     def reads(self) -> ReadSet:

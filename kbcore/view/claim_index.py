@@ -30,6 +30,7 @@ from kbcore.model.claims.change import (
     Keep,
     Rename,
     creation_of,
+    fields_redacted,
     named_by,
 )
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
@@ -51,7 +52,7 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 5
+CLAIM_FORMAT: Final = 6
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
@@ -76,6 +77,7 @@ create index change_by_seq on change (seq);
 create table held (change text, file text, since integer, until integer, is_committed integer);
 create index held_by_change on held (change);
 create index held_by_file on held (file);
+create table redacted (change text, field text, primary key (change, field)) without rowid;
 create table subject (key text, is_end integer, change text, primary key (key, is_end, change)) without rowid;
 create table deleted (key text primary key) without rowid;
 create table name (id text, creation text, primary key (id, creation)) without rowid;
@@ -86,10 +88,11 @@ create table seen (seq integer primary key, sum text, file text, ends integer);
 create table stamp (format integer, store text);
 """
 """``change.seq`` is that of the record that is the change, or took it over from another branch; 0 where only a file
-has it. ``head`` and ``restores`` are as in ``Origin``. ``subject`` has the creations that a change has claims on, and,
-with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each id that
-changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former`` the ids
-that entities had before by what documents say."""
+has it. ``head`` and ``restores`` are as in ``Origin``. ``redacted`` has the fields of changes that a record has whole
+and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on, and,
+with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each id
+that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former`` the
+ids that entities had before by what documents say."""
 
 _OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
 _IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
@@ -262,6 +265,14 @@ class ClaimIndex:
     def bodies(self, ids: Iterable[str]) -> dict[str, Change]:
         """Return changes by id, present or not."""
         return {row[0]: _decode(row[1]) for row in self._by_keys("select id, body from change where id in ({})", ids)}
+
+    def redacted_since(self) -> list[tuple[Change, tuple[str, ...]]]:
+        """Return the changes that a record has whole and a later one redacted, with the fields that are redacted."""
+        found: dict[str, list[str]] = {}
+        for change, field in self.rows("select change, field from redacted order by change, field"):
+            found.setdefault(change, []).append(field)
+        bodies = self.bodies(found)
+        return [(bodies[key], tuple(fields)) for key, fields in found.items()]
 
     def own_since(self, seq: int) -> dict[int, Change]:
         """Return the changes that the records from a seq on are, or took over, by their seqs."""
@@ -551,6 +562,9 @@ class ClaimIndex:
         }
         sql = "select id, seq, head, restores from change where id in ({}) and seq"
         own = {key: (number, Origin(*origin)) for key, number, *origin in self._by_keys(sql, bodies)}
+        before = self.bodies(key for key, (change, *_) in bodies.items() if change.is_redacted or change.message_hash)
+        fields = {key: fields_redacted(one, bodies[key][0]) for key, one in before.items()}
+        self._add("redacted", [(key, field) for key, names in fields.items() for field in names])
         self._insert([(change, *own.get(key, new)) for key, (change, *new) in bodies.items()])
         held = {(op.id, op.file): op.is_committed for op in ops if op.file}
         self._leave(held, seq)

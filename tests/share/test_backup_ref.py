@@ -19,7 +19,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, identified, redacted
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed, RefContent, read_ref
-from kbcore.store import branches
+from kbcore.store import backup_refs, branches
 from tests.support.processes.cli import environment
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.places import caches_at, stores_at
@@ -324,6 +324,7 @@ def test_a_wrong_or_unreachable_remote_and_a_missing_ref_are_errors_that_change_
         refused(lambda do=do: do(writing), GitUnusable, "origin could not be read")  # type: ignore[misc]
     shutil.move(up.with_name("gone.git"), up)
     assert state_of(writing, up) == before
+    assert backup_refs.noted(writing.workspace()) == ()
 
 
 @pytest.mark.parametrize("how", ["cut", "edited", "renamed", "foreign", "folder", "withdrawn", "secret", "newer"])

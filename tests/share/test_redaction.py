@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,11 +11,15 @@ import pytest
 
 from kbcore.errors import NotFound
 from kbcore.maintenance import redaction
+from kbcore.maintenance.doctor import diagnose
+from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
+from kbcore.share.health import sharing_findings
 from kbcore.storage.lock import held
+from kbcore.store import backup_refs
 from tests.support.disk.secrets import files_with
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.places import caches_at, stores_at
@@ -83,13 +88,68 @@ def test_a_redaction_while_another_process_has_the_index_says_what_stages_it(ann
     assert not answer.is_whole
     assert not answer.staged
     assert re.search("index.*kb share pack", " ".join(answer.failed))
-    assert redaction.begun_at(ann.workspace())
+    assert redaction.unfinished(ann.workspace())
     assert holds(ann) == []
     lock.unlink()
     ann.pack("")
     assert SECRET not in staged(ann.root)
     ann.git("commit", "--quiet", "-m", "redact")
     hold(ann)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_the_same_redaction_again_stages_what_it_could_not_before(ann: Clone, is_packed: bool) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    if is_packed:
+        ann.pack()
+        ann.commit("pack")
+    lock = ann.root / ".git/index.lock"
+    lock.touch()
+    redact(ann)
+    [finding] = [one for one in diagnose(ann.workspace()).findings if one.code == "redaction_unfinished"]
+    assert "index.lock" in finding.message
+    assert not redact(ann).is_whole
+    assert redaction.unfinished(ann.workspace())
+    lock.unlink()
+    assert redaction.preview(ann.workspace(), "main", WANTED).change_files
+    answer = redact(ann)
+    assert answer.is_whole
+    assert [*answer.staged] == [*answer.change_files] != []
+    assert SECRET not in staged(ann.root)
+    assert redaction.unfinished(ann.workspace()) is None
+    ann.git("commit", "--quiet", "-m", "redact")
+    assert not ann.git("status", "--porcelain")
+    hold(ann)
+    assert ann.titles()["FACT-1"] == "[redacted]"
+    with pytest.raises(NotFound):
+        redact(ann)
+
+
+def test_a_change_that_only_the_index_holds_is_redacted_there_and_brought_back_nowhere(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.share()
+    for path in ann.git("diff", "--cached", "--name-only").split():
+        (ann.root / path).unlink()
+    before = ann.changes()
+    assert redact(ann).is_whole
+    assert SECRET not in staged(ann.root)
+    assert "FACT-1" in staged(ann.root)
+    assert ann.changes() == before
+
+
+def test_a_change_file_that_cannot_be_read_is_named_and_keeps_no_redaction_from_its_end(ann: Clone) -> None:
+    path = ann.root / ".kb/changes/2026-01/large.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(b"x" * (17 << 20))
+    with pytest.raises(NotFound) as caught:
+        redact(ann)
+    assert str(path) in caught.value.hint
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    answer = redact(ann)
+    assert answer.is_whole
+    assert str(path) in " ".join(answer.elsewhere)
+    assert redaction.unfinished(ann.workspace()) is None
 
 
 def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone) -> None:
@@ -106,6 +166,25 @@ def test_change_files_of_another_worktree_are_staged_in_its_own_index(ann: Clone
         assert not git(root, "status", "--porcelain")
     git(ann.root, "merge", "--quiet", "--no-edit", "other")
     hold(ann)
+
+
+def test_worktrees_of_a_bare_repository_are_redacted_and_one_that_is_gone_is_passed_over(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    bare = ann.root.with_name("bare.git")
+    ann.git("clone", "--quiet", "--bare", ann.root, bare)
+    trees = [ann.root.with_name(name) for name in ("tree", "gone")]
+    for root in trees:
+        git(bare, "worktree", "add", "--quiet", "-b", root.name, root)
+    shutil.rmtree(trees[1])
+    tree = Clone(trees[0], "bob")
+    tree.sync()
+    answer = redact(tree)
+    assert answer.failed == ()
+    assert answer.is_whole
+    assert answer.staged
+    assert SECRET not in staged(tree.root)
+    tree.close()
 
 
 def test_files_that_git_does_not_know_are_not_staged(ann: Clone) -> None:
@@ -205,6 +284,68 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     assert not bob.sync().outcome.warnings
     hold(bob)
     assert not ann.sync().outcome.warnings
+
+
+def test_a_clone_takes_out_no_more_of_a_change_than_the_other_one_did(ann: Clone, bob: Clone) -> None:
+    fields = {"title": "Kept", "attributes": {"title": "Kept too", "message": "And this", "k": "Gone"}}
+    ann.apply(message=f"as {SECRET} says", entities=[{"id": "FACT-1", **fields}])
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    before = bob.facts()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    [warning] = bob.sync().outcome.warnings
+    [[change, places]] = bob.workspace().changes("main").read(lambda index, _: index.redacted_since())
+    assert places == ("message",)
+    assert f'"redact",["{change.id}","--field=message"]' in warning
+    redact(bob, Wanted("change", change.id, fields=places))
+    assert holds(bob) == []
+    assert bob.facts() == before
+    redact(bob, Wanted("change", change.id, fields=("title",)))
+    shown = bob.state().nodes["FACT-1"].fields
+    assert (shown["title"], shown["attributes.title"]) == ("[redacted]", "Kept too")
+    redact(bob, Wanted("change", change.id, fields=("k",)))
+    assert bob.state().nodes["FACT-1"].fields["attributes.k"] == "[redacted]"
+
+
+def test_the_message_of_a_record_is_redacted_by_its_name_alone(ann: Clone) -> None:
+    ann.apply(message=SECRET, entities=[{"id": "FACT-1", "title": "Kept"}])
+    ann.commit()
+    redact(ann, Wanted("record", seq=ann.view().seq - 1, fields=("message",)))
+    assert holds(ann) == []
+    assert ann.titles()["FACT-1"] == "Kept"
+
+
+def test_changes_that_others_redacted_are_counted_by_the_sync_and_all_named_by_the_doctor(
+    ann: Clone, bob: Clone
+) -> None:
+    for number in range(12):
+        ann.fact(f"FACT-{number + 10}", f"Use {SECRET}")
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    ann.redact(SECRET)
+    ann.commit()
+    ann.push()
+    bob.pull()
+    warnings = bob.sync().outcome.warnings
+    assert len(warnings) == 11
+    assert "2 more changes" in warnings[-1]
+
+    def listed() -> list[DoctorFinding]:
+        return [one for one in sharing_findings(bob.workspace(), "main") if one.code == "redacted_by_others"]
+
+    assert not bob.sync().outcome.warnings
+    assert len(listed()) == 12
+    assert all("--field=title" in one.remedy for one in listed())
+    redact(bob)
+    assert listed() == []
+    assert holds(bob) == []
 
 
 def test_a_conflict_keeps_its_form_where_an_entity_or_a_record_is_redacted(ann: Clone, bob: Clone) -> None:
@@ -433,6 +574,16 @@ def test_no_address_of_a_remote_is_noted(ann: Clone, up: Path) -> None:
     answer = redact(ann)
     assert "refs/kb/main of a remote that was named by its address may hold it" in " ".join(answer.elsewhere)
     assert up.name not in "".join(path.read_text() for path in stores_at(ann.root).parent.glob("*.json"))
+
+
+def test_a_damaged_note_of_refs_keeps_the_ids_of_changes_and_is_named(ann: Clone, up: Path) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    push(ann)
+    (ann.workspace().folders.data_dir / backup_refs.NOTED).write_text("{")
+    answer = redact(ann)
+    assert "which ones is not known" in " ".join(answer.elsewhere)
+    assert push(ann).redacted
+    assert SECRET not in refs_only(up)
 
 
 # Digests of what held it

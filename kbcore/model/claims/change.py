@@ -40,7 +40,10 @@ CONFIRMED: Final = "confirmed"
 (``content.confirmed_content``)."""
 
 REDACTED: Final = "[redacted]"
-"""Shown in the place of a value that was taken out."""
+"""Shown in the place of a value that was taken out, and written in the place of a text that was."""
+
+MESSAGE: Final = "message"
+"""Names the message of a change or a record where fields are named; no claim is on a field of this name."""
 
 NO_TEXT: Final = frozenset({"confidence", *(name for name, kind in CORE_FIELDS.items() if kind == "time")})
 """The fields that hold no text, and so no secret."""
@@ -231,16 +234,15 @@ def is_redacted(claim: Claim) -> TypeGuard[SetField | AddMember | RemoveMember]:
     return isinstance(claim, _VALUED) and claim.is_redacted
 
 
-def fields_redacted(mine: Change, other: Change) -> tuple[str, ...] | None:
-    """Return the fields that another copy of a change has redacted and this one has not, None where there is nothing.
+def fields_redacted(mine: Change, other: Change) -> tuple[str, ...]:
+    """Return the fields that another copy of a change has redacted and this one has not, ``MESSAGE`` among them.
 
-    None of them is named where its message is redacted as well: then all of the change is to go.
+    Confirmations are left out: they go with the values of the entity that they are of.
     """
     pairs = zip(mine.claims, other.claims, strict=True)
     fields = {theirs.field for one, theirs in pairs if is_redacted(theirs) and not is_redacted(one)}
-    if other.message_hash and not mine.message_hash:
-        return ()
-    return tuple(sorted(fields)) or None
+    is_message = bool(other.message_hash) and not mine.message_hash
+    return tuple(sorted(fields - {CONFIRMED})) + (MESSAGE,) * is_message
 
 
 def redacted_value(field: str) -> Any:

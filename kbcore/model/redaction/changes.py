@@ -32,7 +32,7 @@ def without_claims(change: Change, target: Target) -> Change:
         for claim in change.claims
     )
     is_in = change.id in target.changes or (target.matches is not None and bool(target.matches.search(change.message)))
-    is_message = bool(change.message) and is_in and not target.fields
+    is_message = bool(change.message) and is_in and target.takes_message
     if not hidden and not is_message and claims == change.claims:
         return change
     return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)

@@ -16,13 +16,13 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
-from kbcore.model.claims.change import NO_TEXT, AddMember, Change, EntityRef, Ref, SetField, redacted_value
+from kbcore.model.claims.change import NO_TEXT, REDACTED, AddMember, Change, EntityRef, Ref, SetField, redacted_value
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ID
 from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
 from kbcore.model.record import EPOCH, IMPORT, REDACTION, REPAIR, SALVAGE, SYNC, UNPROVEN
 from kbcore.model.redaction.changes import is_taken, without_claims
-from kbcore.model.redaction.target import CLAUSE, MARK, NAME, Target, names_of
+from kbcore.model.redaction.target import CLAUSE, NAME, Target, names_of
 from kbcore.model.redaction.texts import Texts, is_hashed_name, texts_of
 
 _RESERVED: Final = frozenset({SYNC, IMPORT, REPAIR, EPOCH, SALVAGE, UNPROVEN, REDACTION})
@@ -170,7 +170,7 @@ class Redactor:
     # The members of a record
 
     def _frame(self, said: Json) -> None:
-        is_whole = self._seq in self._target.seqs and not self._target.fields
+        is_whole = self._seq in self._target.seqs and self._target.takes_message
         if said["source"] not in _RESERVED:
             self._text(said, "source", "")
         for name in ("actor", "tool", "session", "repair"):
@@ -335,8 +335,8 @@ class Redactor:
             self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
             if owners and owners.get(name):
                 self.paths.setdefault(owners[name], self._seq)
-        if len(self.places) > before and own.startswith(CLAUSE) and fields.get(_KEY_OF_CLAUSE, MARK) != MARK:
-            fields[_KEY_OF_CLAUSE] = MARK  # a digest of the text
+        if len(self.places) > before and own.startswith(CLAUSE) and fields.get(_KEY_OF_CLAUSE, REDACTED) != REDACTED:
+            fields[_KEY_OF_CLAUSE] = REDACTED  # a digest of the text
             self._place(f"{path}.{_KEY_OF_CLAUSE}", f"{own} {_KEY_OF_CLAUSE}")
         if owners:
             for name in owners:
@@ -363,7 +363,7 @@ class Redactor:
             return redacted_value(name)
         if target.is_meant(own, name) and any(one in came for one in _members(value)):
             self._note_removed(own, name, value, [one for one in value if one in came])
-            return [*dict.fromkeys(MARK if one in came else one for one in value)]
+            return [*dict.fromkeys(REDACTED if one in came else one for one in value)]
         return self._value(name, value, path, is_claimed=is_claimed)
 
     def _note_removed(self, key: str, name: str, value: Any, texts: Iterable[str]) -> None:
@@ -382,14 +382,14 @@ class Redactor:
         if new == value or not is_claimed:
             return new
         if name in SETS:
-            return [*dict.fromkeys(one if self._clean.cleared(one) == one else MARK for one in value)]
+            return [*dict.fromkeys(one if self._clean.cleared(one) == one else REDACTED for one in value)]
         return redacted_value(name)
 
     def _text(self, holder: Json, name: str, path: str, *, is_whole: bool = False) -> None:
         value = holder.get(name)
         if not value:
             return
-        new = MARK if is_whole else self._clean.without(value)
+        new = REDACTED if is_whole else self._clean.without(value)
         if new != value:
             holder[name] = new
             self._place(".".join(filter(None, [path, name])), name)
@@ -398,7 +398,7 @@ class Redactor:
         values = holder.get(name)
         if not values:
             return
-        new = [MARK] * len(values) if is_whole else [self._clean.without(one) for one in values]
+        new = [REDACTED] * len(values) if is_whole else [self._clean.without(one) for one in values]
         if new != values:
             holder[name] = new
             self._place(name, name)

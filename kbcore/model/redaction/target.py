@@ -10,13 +10,11 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.model.claims.change import NO_TEXT, REDACTED
+from kbcore.model.claims.change import MESSAGE, NO_TEXT, REDACTED
 from kbcore.model.graph import FORMER_IDS, STAMPS
 
-MARK: Final = REDACTED
-"""Written in the place of a text that was taken out, and of a value that was."""
 NAME: Final = "redacted"
-"""The same within an id or a path."""
+"""Written in the place of what was taken out of an id or a path; elsewhere it is ``REDACTED``."""
 MIN_CHARS: Final = 4
 """A shorter literal occurs in nearly every record: it would take out much that is no secret."""
 
@@ -38,6 +36,11 @@ class Target(msgspec.Struct, frozen=True):
     """The ids of the changes that came with the records: other stores and change files know these by nothing else."""
     holders: frozenset[str] = frozenset()
     """Entities that held it anywhere. What confirmations of edges say of them goes: a digest of all their values."""
+
+    @property
+    def takes_message(self) -> bool:
+        """True where the message of a record or a change goes, if that is to lose its values."""
+        return not self.fields or MESSAGE in self.fields
 
     def is_meant(self, key: str, field: str) -> bool:
         """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""
@@ -62,8 +65,8 @@ def pattern_of(text: str, *, is_regex: bool = False) -> re.Pattern[str]:
         if found.search("") or any(found.fullmatch(one) for one in ("a", "e", "0", "1", " ")):
             message = "The pattern matches an empty text or a single character: it would take out nearly everything."
             raise InvalidQuery(message, hint="Give a regular expression that matches the secret alone.")
-    if found.search(MARK) or found.search(NAME):
-        message = f"The pattern matches {MARK!r}, which is written in the place of what is taken out."
+    if found.search(REDACTED) or found.search(NAME):
+        message = f"The pattern matches {REDACTED!r}, which is written in the place of what is taken out."
         raise InvalidQuery(message, hint="Name the record or the entity that holds the secret.")
     return found
 

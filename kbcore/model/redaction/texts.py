@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.model.redaction.target import MARK, NAME
+from kbcore.model.claims.change import REDACTED
+from kbcore.model.redaction.target import NAME
 
 _HASHED_NAME: Final = re.compile(r"(.+):~[0-9a-f]{32}")
 """The id of an entity of KIP whose name cannot be part of an id: it has a digest of the name."""
@@ -33,7 +34,7 @@ class Texts:
         """Tell whether the pattern is in a text."""
         return self._pattern is not None and self._pattern.search(text) is not None
 
-    def without(self, text: str, mark: str = MARK) -> str:
+    def without(self, text: str, mark: str = REDACTED) -> str:
         """Return a text without the pattern: also where what is left would match."""
         if text in self.new_ids or self._pattern is None or not self.holds(text):
             return self.new_ids.get(text, text)
@@ -51,7 +52,7 @@ class Texts:
             return value if new == value else [one for at, one in enumerate(new) if one not in new[:at]]
         if isinstance(value, dict):
             return {self.without(key): self.cleared(one) for key, one in value.items()}
-        return MARK if self.holds(_encode(value).decode()) else value
+        return REDACTED if self.holds(_encode(value).decode()) else value
 
     def new_id(self, id_: str) -> str:
         """Return the id that an entity or an edge has now; another one where the pattern is part of it."""

@@ -602,7 +602,7 @@ def test_a_damaged_store_is_named_and_the_others_are_redacted(filled: Project) -
     answer = redaction.redact(filled.workspace(), "main", pattern(), AUTHOR)
     assert {one.branch: bool(one.error) for one in answer.stores} == {"main": False, "other": True}
     assert not answer.is_whole
-    assert redaction.begun_at(filled.workspace())
+    assert redaction.unfinished(filled.workspace())
 
 
 # Repairs of a redacted store

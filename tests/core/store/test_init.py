@@ -14,7 +14,7 @@ from kbcore.storage.fs import RealFs
 from kbcore.store.init import lay_out
 from kbcore.store.pool import Machine, StorePool
 from kbcore.store.workspace import open_workspace
-from tests.support.repository.repos import git_env, make_repository
+from tests.support.repository.repos import git, git_env, make_repository
 
 
 @pytest.fixture
@@ -77,3 +77,14 @@ def test_an_ignore_file_that_is_no_text_is_refused(root):
     (root / ".kb/.gitignore").write_bytes(b"\xff")
     with pytest.raises(InvalidConfig, match="not UTF-8"):
         laid(root)
+
+
+@pytest.mark.parametrize("default_branch", [None, "trunk"])
+def test_a_configuration_that_only_the_index_of_git_has_is_written_and_named_as_created(root, default_branch):
+    laid(root)
+    git(root, "add", ".kb")
+    (root / ".kb/config.json").unlink()
+    again = laid(root, default_branch=default_branch)
+    assert (root / ".kb/config.json").read_text() == default_config_text(default_branch)
+    assert again.created == (".kb/config.json",)
+    assert ".kb/config.json" not in again.kept

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kbcore.model.claims.change import (
+    MESSAGE,
     SELF,
     Change,
     Create,
@@ -17,6 +18,7 @@ from kbcore.model.claims.change import (
     EntityRef,
     SetField,
     UnsetField,
+    fields_redacted,
     identified,
     named_by,
     redacted,
@@ -75,6 +77,15 @@ def test_a_redacted_copy_has_neither_value_nor_salt_and_the_same_id() -> None:
     text = msgspec.json.encode(hidden).decode()
     assert not any(word in text for word in ('"Pay"', '"Buy"', '"why"', '"s0"', '"s1"'))
     assert redacted(hidden, message=True, claims=[0, 1]) == hidden
+
+
+def test_what_another_copy_redacted_is_named_each_by_its_place() -> None:
+    assert fields_redacted(CHANGE, CHANGE) == ()
+    assert fields_redacted(CHANGE, redacted(CHANGE, message=True)) == (MESSAGE,)
+    hidden = redacted(CHANGE, message=True, claims=[1])
+    assert fields_redacted(CHANGE, hidden) == ("title", MESSAGE)
+    assert fields_redacted(redacted(CHANGE, message=True), hidden) == ("title",)
+    assert fields_redacted(hidden, CHANGE) == ()
 
 
 def test_what_either_copy_redacted_is_redacted() -> None:
