@@ -43,7 +43,7 @@ Fact = tuple[Hashable, ...]
 
 
 class WrittenChange(msgspec.Struct, frozen=True):
-    """A change, and whether it puts values of earlier records back (``claim_index.Origin``)."""
+    """A change, and whether it puts values of earlier records back (``claim_index.WrittenAt``)."""
 
     change: Change
     restores: bool

@@ -43,9 +43,6 @@ the change says what private changes alone stated (``private_origins``).
 FAULTS: Final[frozenset[Withheld]] = frozenset({"secret", "unsafe_text", "too_large"})
 """Reasons that the writer of a change can do something about."""
 
-BY_ORIGIN: Final[frozenset[Withheld]] = frozenset({"private_restored", "private_origin"})
-"""Reasons that are no matter of actor and type."""
-
 
 class Unshared(msgspec.Struct, frozen=True):
     """A change that no committed file holds. ``file`` is the file of the worktree that holds it, "" for none.
@@ -184,9 +181,9 @@ def _private_by_settings(
         for one in changes
         if not (one.change.id in reasons or one.change.id in written or one.change.actor in released)
     ]
-    then = _settings_at(workspace, {one.origin.commit for one in kept} - {""})
+    then = _settings_at(workspace, {one.written_at.commit for one in kept} - {""})
     for one in kept:
-        settings = then.get(one.origin.commit, DEFAULT.share)
+        settings = then.get(one.written_at.commit, DEFAULT.share)
         if reason := _private_by(one.change, settings, types):
             reasons[one.change.id] = "private_when_written", reason[1]
     return reasons
@@ -229,7 +226,7 @@ def _private_by_origin(
     What else says it, in files that were committed and in documents, is looked up where a change would be private.
     """
     private = [one.change for one in changes if one.change.id in reasons]
-    others = [WrittenChange(one.change, one.origin.restores) for one in changes if one.change.id not in reasons]
+    others = [WrittenChange(one.change, one.written_at.restores) for one in changes if one.change.id not in reasons]
     found = private_origins(others, private, committed)
     if found:
         ids = {key for one in others if one.change.id in found for key in ids_in(one.change)}
