@@ -16,7 +16,7 @@ from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, has_change_files
-from kbcore.share.unshared import change_files_wanted, change_paths
+from kbcore.share.worktree_changes import change_files_wanted, change_paths
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan

@@ -20,7 +20,7 @@ from kbcore.git import blobs
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
-from kbcore.share.unshared import change_paths, changes_in, content_of
+from kbcore.share.worktree_changes import change_paths, changes_in, content_of
 from kbcore.storage.replacing import remove_files
 from kbcore.store.change_files import beside, locked, write_beside, write_file
 from kbcore.store.history.when import when_of

@@ -21,15 +21,8 @@ from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.remedies import kb
-from kbcore.share.unshared import (
-    FAULTS,
-    Unshared,
-    fault_in,
-    find_unshared,
-    find_withdrawn,
-    is_too_large,
-    without_earlier_values,
-)
+from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
+from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
 from kbcore.store.change_files import ATTRIBUTES, beside, locked, write_beside, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes

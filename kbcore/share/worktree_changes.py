@@ -1,0 +1,77 @@
+"""The change files of a worktree: their paths, contents and changes, and which of them HEAD has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE
+from kbcore.git import blobs
+from kbcore.git.worktree_content import Unfit, read
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change
+from kbcore.store.workspace import Workspace
+from kbcore.sync import scan
+from kbcore.sync.scan import ActiveExtractor
+
+
+class NewFiles(msgspec.Struct, frozen=True):
+    """The change files of a worktree that are not known as committed, with their changes as far as they are whole.
+
+    HEAD has those in ``committed``: a sync will note it. It lacks those in ``uncommitted``. ``head`` are the paths of
+    all change files of HEAD, ``here`` those of them that the worktree has.
+    """
+
+    committed: dict[str, Sequence[Change]] = {}
+    uncommitted: dict[str, Sequence[Change]] = {}
+    head: set[str] = set()
+    here: set[str] = set()
+
+    def committed_changes(self) -> list[Change]:
+        """Return the changes that HEAD has and that no sync has noted."""
+        return [change for changes in self.committed.values() for change in changes]
+
+
+def new_files(workspace: Workspace, branch: str) -> NewFiles:
+    """Return the new change files of the worktree; none for a branch that is not checked out there.
+
+    Raises: ``GitUnusable``; what reading the journal raises.
+    """
+    head = workspace.head()
+    paths = change_paths(workspace) if workspace.repo.has_worktree and branch == head.branch else set[str]()
+    if not paths:
+        return NewFiles()
+    known = workspace.changes(branch).read(lambda index, seq: index.committed_files(seq))
+    env, commit = workspace.machine.env, head.commit
+    there = blobs.paths_below(workspace.repo, env, commit, FOLDER) if commit else set[str]()
+
+    def read_all(some: Iterable[str]) -> dict[str, Sequence[Change]]:
+        return {path: changes_in(path, content_of(workspace, path)) for path in sorted(some)}
+
+    here = there & paths
+    return NewFiles(read_all(here - known), read_all(paths - there), there, here)
+
+
+def change_files_wanted() -> list[ActiveExtractor]:
+    """Return what reads change files."""
+    return scan.wanted([EXTRACTOR], {}, {}, b"")
+
+
+def change_paths(workspace: Workspace) -> set[str]:
+    """Return the paths of the change files of the worktree."""
+    wants = change_files_wanted()
+    return {path for path, *_ in scan.candidates(scan.walk_of(workspace.repo.worktree, wants), wants)}
+
+
+def content_of(workspace: Workspace, path: str) -> bytes:
+    """Return the content of a change file of the worktree; nothing of one that cannot be read."""
+    try:
+        return read(str(workspace.repo.worktree / path), SIZE)[0]
+    except (Unfit, OSError):
+        return b""
+
+
+def changes_in(path: str, data: bytes) -> Sequence[Change]:
+    """Return the changes of a file by its path and content; none of one that is refused, which a sync reports."""
+    return change_file.decode(data, path.removeprefix(f"{FOLDER}/")).changes
