@@ -1,20 +1,22 @@
 """The changes of a branch that are private: by settings, or by what other changes state (``private_origins``).
 
-Settings are those in force and those of the commit that a change was written at.
+Settings are those in force and those of the commit that a change was written at. What is not known of the latter is
+never taken for a permission.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Final, Literal
 
-from kbcore.config.settings import DEFAULT, ShareSettings
+from kbcore.config.settings import DEFAULT, ShareSettings, read_config
 from kbcore.git import blobs
 from kbcore.model.claims.change import Change, EdgeRef, SetField
 from kbcore.share.private_origins import WrittenChange, ids_in, private_origins
 from kbcore.store.kb_folder import KB
-from kbcore.store.settings_files import CONFIG, settings_of
+from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace
 from kbcore.view.claim_index import HeldChange
 
@@ -29,6 +31,8 @@ Reason = tuple[Privacy, str]
 """The reason why a change is private, and the place in it."""
 
 _SETTINGS: Final = f"{KB}/{CONFIG}"
+_NOBODY: Final = ShareSettings(actors=())
+"""In place of settings that are not known: they share the changes of nobody."""
 
 
 def private_changes(
@@ -59,8 +63,8 @@ def _private_by_settings(
     kept = [one for one in changes if not (one.change.id in reasons or released(one.change))]
     then = _settings_at(workspace, {one.written_at.commit for one in kept} - {""})
     for one in kept:
-        settings = then.get(one.written_at.commit, DEFAULT.share)
-        if reason := _private_by(one.change, settings, types):
+        judged = (_private_by(one.change, settings, types) for settings in then.get(one.written_at.commit, ()))
+        if reason := next(filter(None, judged), None):
             reasons[one.change.id] = "private_when_written", reason[1]
     return reasons
 
@@ -77,17 +81,44 @@ def _private_by(change: Change, settings: ShareSettings, types: Callable[[str], 
     return None
 
 
-def _settings_at(workspace: Workspace, commits: Collection[str]) -> Mapping[str, ShareSettings]:
-    """Return the settings of sharing at commits; the defaults for one that has none, or is not in this clone.
+def _settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, Collection[ShareSettings]]:
+    """Return the settings of sharing that what was written at commits is judged by, by commit; none where it has none.
 
-    One git process is started for the commits that this process has not looked at.
+    For a commit that is not in this clone these are all those of the history that is. Raises: ``GitUnusable``.
     """
-    known, path = workspace.pool.share_settings, _SETTINGS
-    new = {one for one in commits if one not in known}
-    texts = blobs.content_at(workspace.repo, workspace.machine.env, new, path)
-    known |= dict.fromkeys(new, DEFAULT.share)
-    known |= {one: settings_of(text.decode("utf-8", "replace"), path).config.share for one, text in texts.items()}
-    return known
+    read = _read_settings_at(workspace, commits)
+    found: dict[str, Collection[ShareSettings]] = {one: {settings} for one, settings in read.items() if settings}
+    if gone := {*commits} - read.keys():
+        changing = blobs.commits_changing(workspace.repo, workspace.machine.env, _SETTINGS)
+        ever = _read_settings_at(workspace, changing).values() if changing is not None else [_NOBODY]
+        found |= {one: {*filter(None, ever)} for one in gone}
+    return found
+
+
+def _read_settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, ShareSettings | None]:
+    """Return the settings of sharing at commits of this clone, None at one that has none.
+
+    At most two git processes are started for the commits that this process has not looked at. Raises: ``GitUnusable``.
+    """
+    repo, env, known = workspace.repo, workspace.machine.env, workspace.pool.share_settings
+    new = {*commits} - known.keys()
+    texts = blobs.content_at(repo, env, new, _SETTINGS)
+    without = new - texts.keys()
+    read: dict[str, ShareSettings | None] = dict.fromkeys(without - blobs.absent(repo, env, without))
+    read |= {one: _share_settings(text) for one, text in texts.items()}
+    known.update(read)
+    return {one: known[one] for one in commits if one in known}
+
+
+@lru_cache(maxsize=64)
+def _share_settings(text: bytes | None) -> ShareSettings:
+    """Return the settings of sharing that a configuration states; ``_NOBODY`` where it cannot be read."""
+    try:
+        reading = read_config((text or b"").decode(), _SETTINGS)
+    except UnicodeDecodeError:
+        return _NOBODY
+    is_read = not any(one.path == "$" or one.path.startswith("$.share") for one in reading.problems)
+    return reading.config.share if is_read else _NOBODY
 
 
 def _private_by_origin(
