@@ -25,8 +25,8 @@ class NewFiles(msgspec.Struct, frozen=True):
 
     committed: dict[str, Sequence[Change]] = {}
     uncommitted: dict[str, Sequence[Change]] = {}
-    head: set[str] = set()
-    here: set[str] = set()
+    head: frozenset[str] = frozenset()
+    here: frozenset[str] = frozenset()
 
     def committed_changes(self) -> list[Change]:
         """Return the changes that HEAD has and that no sync has noted."""
@@ -43,14 +43,23 @@ def new_files(workspace: Workspace, branch: str) -> NewFiles:
     if not paths:
         return NewFiles()
     known = workspace.changes(branch).read(lambda index, seq: index.committed_files(seq))
-    env, commit = workspace.machine.env, head.commit
-    there = blobs.paths_below(workspace.repo, env, commit, FOLDER) if commit else set[str]()
+    there = _paths_at(workspace, head.commit) if head.commit else frozenset[str]()
 
     def read_all(some: Iterable[str]) -> dict[str, Sequence[Change]]:
         return {path: changes_in(path, content_of(workspace, path)) for path in sorted(some)}
 
     here = there & paths
     return NewFiles(read_all(here - known), read_all(paths - there), there, here)
+
+
+def _paths_at(workspace: Workspace, commit: str) -> frozenset[str]:
+    """Return the paths of the change files of a commit; those of the last commit that was asked for are kept."""
+    cache, key = workspace.pool.change_paths, workspace.repo.common_dir
+    kept = cache.get(key)
+    if kept is None or kept[0] != commit:
+        found = blobs.paths_below(workspace.repo, workspace.machine.env, commit, FOLDER)
+        kept = cache[key] = commit, frozenset(found)
+    return kept[1]
 
 
 def change_files_wanted() -> list[ActiveExtractor]:

@@ -76,6 +76,8 @@ class StorePool:
         self.births: BirthCache = {}
         self.share_settings: dict[str, ShareSettings | None] = {}
         """The settings of sharing at commits, None at one that has none."""
+        self.change_paths: dict[Path, tuple[str, frozenset[str]]] = {}
+        """By repository: the last commit whose change files were listed, and their paths."""
         self.staged_settings: dict[Path, tuple[object, dict[str, str]]] = {}
         """By the index of a worktree: how it looked from outside, and the settings files in it."""
         self._ids = IdCache()
