@@ -116,13 +116,19 @@ def _files(
 def stage_committed(workspace: Workspace) -> None:
     """Stage change files that a commit has taken from an index of its own, as ``git commit -- PATH`` does.
 
-    These are the ones of HEAD that the worktree has and its index lacks. Raises: ``GitUnusable``.
+    These are the ones that HEAD added, that the worktree has, and that its index lacks. Raises: ``GitUnusable``.
     """
     repo, env = workspace.repo, workspace.machine.env
-    asked = ["diff-index", "--cached", "--name-only", "--diff-filter=D", "--no-renames", "-z", "HEAD", "--"]
-    answer = run_git(repo, env, [*asked, ATTRIBUTES, FOLDER])
-    missing = [path_text(name) for name in answer.output.split(b"\0") if name]
-    there = [path for path in missing if (repo.worktree / path).is_file()]
+
+    def listed(*words: str) -> set[str]:
+        answer = run_git(repo, env, [*words, "--name-only", "--no-renames", "-z", "HEAD", "--", ATTRIBUTES, FOLDER])
+        return {path_text(name) for name in answer.output.split(b"\0") if name}
+
+    lacking = listed("diff-index", "--cached", "--diff-filter=D")
+    if not lacking:
+        return
+    added = listed("diff-tree", "-r", "--root", "--no-commit-id", "--diff-filter=A")
+    there = sorted(path for path in lacking & added if (repo.worktree / path).is_file())
     if there:
         run_git(repo, env, ["add", "--force", "--", *there])
 
