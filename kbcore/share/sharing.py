@@ -23,6 +23,7 @@ from kbcore.model.claims.change import Change, Claim
 from kbcore.remedies import kb
 from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
+from kbcore.share.worktree_changes import new_files
 from kbcore.store.change_files import ATTRIBUTES, beside, locked, write_beside, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
@@ -89,7 +90,7 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
 
     No file may hold what changes state that are not shared, and what looks like a secret.
 
-    Raises: what reading the journal raises.
+    Raises: ``GitUnusable``; what reading the journal raises.
     """
     shown = {one.change.id for one in found if not one.withheld}
     earlier = {
@@ -97,6 +98,7 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
     } - shown
     if earlier:
         shown |= workspace.changes(branch).read(lambda index, seq: index.handed_over(earlier, seq))
+        shown |= {one.id for one in new_files(workspace, branch).committed_changes()}
     return [_for_review(one.change, shown) for one in found if not one.withheld]
 
 
