@@ -18,7 +18,7 @@ def run(ctx: typer.Context, remote: Remote = "origin", *, dry_run: DryRun = Fals
     from kbcli.invocation import exits
     from kbcli.messages import shared
     from kbcore.share.backup_ref import push
-    from kbcore.share.unshared import FAULTS
+    from kbcore.share.faults import FAULTS
 
     session = session_of(ctx)
     opened = session.open(dry_run=dry_run)

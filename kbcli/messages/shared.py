@@ -27,7 +27,7 @@ _MODES: Final = {
 _REASONS: Final = {
     "private_actor": "whose actor is not in `share.actors`",
     "private_type": "with an entity whose type is not in `share.types`",
-    "private_when_written": "written at a commit whose settings do not share {them}: `kb share --actor NAME` does",
+    "private_when_written": "written at a commit whose settings may not share {them}: `kb share --actor NAME` does",
     "private_restored": "with a value put back that private changes alone stated",
     "private_origin": "with a name that private changes alone stated",
 }
@@ -171,7 +171,7 @@ def private_lines(found: Sequence[Unshared]) -> Iterator[str]:
     for actor, number in sorted(Counter(one.change.actor for one in found if one.withheld == _WHEN_WRITTEN).items()):
         were, them = ("was", "it") if number == 1 else ("were", "them")
         command = f"`kb share --actor {shlex.quote(actor)}`"
-        said = f"{pluralize(number, 'change')} of {actor} {were} private when written, and now {is_or_are(number)} not"
+        said = f"{pluralize(number, 'change')} of {actor} {were}, or may have been, private when written"
         yield escape_controls(f"{said}: {command} shares {them}.")
     for one in found:
         if one.withheld in _ORIGINS:

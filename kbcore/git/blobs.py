@@ -351,30 +351,59 @@ def contents(repo: Repository, env: Mapping[str, str], names: Collection[str]) -
         yield from _read(repo, env, group)
 
 
-def content_at(repo: Repository, env: Mapping[str, str], commits: Collection[str], path: str) -> dict[str, bytes]:
-    """Return the content of a file at commits, by commit; nothing of those that lack it or are not in this clone.
+def content_at(
+    repo: Repository, env: Mapping[str, str], commits: Collection[str], path: str
+) -> dict[str, bytes | None]:
+    """Return the content of a file at commits, by commit, None where that is not in this clone.
 
-    Raises: ``GitUnusable``.
+    Commits that lack the file, or are not in this clone themselves, are left out. Raises: ``GitUnusable``.
     """
-    listed = sorted(commits)
-    if not listed:
-        return {}
-    asked = "".join(f"{commit}:{path}\n" for commit in listed).encode()
-    # Where git has left an object with a remote and may not fetch it, it ends there.
-    answer = run_git(repo, env, ["cat-file", "--batch"], allowed=(0, 128), asked=asked, timeout_s=_TIMEOUT_S).output
-    found: dict[str, bytes] = {}
+    found = _objects_at(repo, env, commits, path)
+    folder, _, name = path.rpartition("/")
+    trees = _objects_at(repo, env, {*commits} - found.keys(), folder)
+    entry = f" {name}\0".encode()
+    return found | {commit: None for commit, tree in trees.items() if tree is None or entry in tree}
+
+
+def _objects_at(
+    repo: Repository, env: Mapping[str, str], commits: Collection[str], path: str
+) -> dict[str, bytes | None]:
+    """Return the file or tree that commits have at a path, None where git ends, having left it with a remote."""
+    left = sorted(commits)
+    found: dict[str, bytes | None] = {}
+    while left:
+        asked = "".join(f"{commit}:{path}\n" for commit in left).encode()
+        answer = run_git(repo, env, ["cat-file", "--batch"], allowed=(0, 128), asked=asked, timeout_s=_TIMEOUT_S)
+        answered = [*_answers(answer.output)]
+        found |= {commit: data for commit, data in zip(left, answered, strict=False) if data is not None}
+        left = left[len(answered) :]
+        if left:
+            found[left.pop(0)] = None
+    return found
+
+
+def _answers(output: bytes) -> Iterator[bytes | None]:
+    """Yield the contents that ``cat-file --batch`` writes, None for an object that is missing."""
     at = 0
-    for commit in listed:
-        end = answer.find(b"\n", at)
-        if end < 0:
-            break
-        words = answer[at:end].rsplit(b" ", 2)
+    while (end := output.find(b"\n", at)) >= 0:
+        words = output[at:end].rsplit(b" ", 2)
         at = end + 1
         if len(words) > 2 and words[2].isdigit():  # noqa: PLR2004 - name, kind, length
             length_bytes = int(words[2])
-            found[commit] = answer[at : at + length_bytes]
+            yield output[at : at + length_bytes]
             at += length_bytes + 1
-    return found
+        else:
+            yield None
+
+
+def commits_changing(repo: Repository, env: Mapping[str, str], path: str) -> list[str] | None:
+    """Return the commits at which a file was changed, of all that refs and reflogs lead to in this clone.
+
+    None where git cannot tell, since a part of the history is not in this clone. Raises: ``GitUnusable``.
+    """
+    asked = ["rev-list", "--all", "--reflog", "--full-history", "--", path]
+    answer = run_git(repo, env, asked, allowed=(0, 128), timeout_s=_TIMEOUT_S)
+    return None if answer.status else answer.output.decode("ascii", "replace").split()
 
 
 def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:

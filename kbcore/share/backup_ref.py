@@ -117,9 +117,10 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
             backup_refs.note(workspace, remote, branch, ref)
         first = first or there
         known = _recorded(workspace, branch, there.changes)
-        changes = union([*there.changes.values(), *known.values(), *ours])
-        redacted = tuple(key for key, one in first.changes.items() if one != changes[key])
-        is_news = any(one != changes[key] for key, one in there.changes.items())
+        kept = union([*there.changes.values(), *known.values()])
+        changes = kept | {one.id: one for one in ours if one.id not in kept}
+        redacted = tuple(key for key, one in first.changes.items() if one != kept.get(key, one))
+        is_news = any(one != kept[key] for key, one in there.changes.items())
         files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
         if files == there.files or dry_run:
             added = tuple(key for key in changes if key not in first.changes)

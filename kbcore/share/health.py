@@ -16,7 +16,6 @@ from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, has_changes_folder
-from kbcore.share.unshared import change_files_wanted, change_paths
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
@@ -110,8 +109,8 @@ def _not_checked_out(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _refused(workspace: Workspace) -> Iterator[DoctorFinding]:
     """Read every change file, and name those that no sync takes."""
-    paths = sorted(change_paths(workspace))
-    wants = change_files_wanted()
+    paths = sorted(scan.change_paths(workspace.repo.worktree))
+    wants = scan.change_files_wanted()
     for path in paths:
         found = scan.found_at(workspace.repo.worktree, wants, path)
         for problem in found.facts.problems if found and found.facts else ():

@@ -23,7 +23,7 @@ from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author, Request
 from kbcore.sync.shared_changes import ChangesInFiles, SharedChanges, newly_contested, plan_changes
-from kbcore.view.claim_index import Origin
+from kbcore.view.claim_index import WrittenAt
 from kbcore.view.view import View
 
 _SAME: Final = "Name another branch: {branch} has all that it has."
@@ -74,7 +74,7 @@ def merge(
         branch,
         msgspec.structs.replace(author, source=MERGE),
         lambda _, __: missing(ours, theirs),
-        origins_of=lambda found: theirs.claims().origins(one.id for one in found),
+        origins_of=lambda found: theirs.claims().written_at(one.id for one in found),
         digest=hashlib.sha256(other.encode()).hexdigest(),
         message=message or f"merge {other}",
         dry_run=dry_run,
@@ -87,7 +87,7 @@ def take_over(
     author: Author,
     find: Callable[[View, Stamp], Sequence[Change]],
     *,
-    origins_of: Callable[[Sequence[Change]], Mapping[str, Origin]] = lambda _: {},
+    origins_of: Callable[[Sequence[Change]], Mapping[str, WrittenAt]] = lambda _: {},
     digest: str,
     message: str,
     dry_run: bool,

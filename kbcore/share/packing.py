@@ -20,11 +20,12 @@ from kbcore.git import blobs
 from kbcore.git.operations import operation_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, union
-from kbcore.share.unshared import change_paths, changes_in, content_of
+from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.storage.replacing import remove_files
 from kbcore.store.change_files import companion_files, locked, write_companion_files, write_file
 from kbcore.store.history.when import when_of
 from kbcore.store.workspace import Workspace
+from kbcore.sync import scan
 from kbcore.text.escaping import in_quotes
 from kbcore.text.wording import is_or_are, some_of
 
@@ -94,7 +95,7 @@ def find_doubled(workspace: Workspace) -> list[str]:
     Raises: ``GitUnusable``.
     """
     commit = workspace.head().commit
-    paths = change_paths(workspace)
+    paths = scan.change_paths(workspace.repo.worktree)
     packs = {path for path in paths if is_pack(path)}
     if not commit or not packs:
         return []
@@ -125,7 +126,7 @@ def _plan(workspace: Workspace, before: str) -> _Plan:
     texts = dict(blobs.contents(repo, env, [blob.id for blob in loose.values()]))
     contents = {path: texts[blob.id] or b"" for path, blob in loose.items()}
     read = {path: changes_in(path, data) for path, data in contents.items()}
-    there = change_paths(workspace)
+    there = scan.change_paths(workspace.repo.worktree)
     packs = sorted(path for path in there if is_pack(path))
     held = _held(workspace, packs)
     doubled = {path for path, changes in read.items() if _is_held(changes, held)}

@@ -6,6 +6,7 @@ entity, an edge, a field or a member of a set that private changes alone stated,
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
@@ -43,7 +44,7 @@ Fact = tuple[Hashable, ...]
 
 
 class WrittenChange(msgspec.Struct, frozen=True):
-    """A change, and whether it puts values of earlier records back (``claim_index.Origin``)."""
+    """A change, and whether it puts values of earlier records back (``claim_index.WrittenAt``)."""
 
     change: Change
     restores: bool
@@ -76,17 +77,23 @@ def private_origins(
         return {}
     shared = [*shared]
     elements = _Elements(chain(private, shared, (one.change for one in others)))
-    known = {fact for change in shared for fact in elements.stated(change)} | {(_ID, key) for key in documented}
+    public = Counter(fact for change in shared for fact in elements.stated(change))
+    public.update((_ID, key) for key in documented)
+    own = {one.change.id: [*elements.stated_itself(one)] for one in others}
+    public.update(chain.from_iterable(own.values()))
+    facts = PrivateFacts(elements, public)
+    concerned: dict[Hashable, list[WrittenChange]] = defaultdict(list)
+    for one in others:
+        for key in facts.looked_up(one):
+            concerned[key].append(one)
     found: dict[str, PrivateOrigin] = {}
-    judge = _Judge(elements)
     hidden = private
     while hidden:
-        judge.hide(hidden)
-        left = [one for one in others if one.change.id not in found]
-        judge.public = known | {fact for one in left for fact in elements.stated_anew(one)}
-        reasons = {one.change.id: reason for one in left if (reason := judge.reason(one))}
+        new = facts.add(hidden, chain.from_iterable(own.get(one.id, ()) for one in hidden))
+        asked = {one.change.id: one for key in new for one in concerned.get(key, ()) if one.change.id not in found}
+        reasons = {key: reason for key, one in asked.items() if (reason := facts.reason(one))}
         found |= reasons
-        hidden = [one.change for one in left if one.change.id in reasons]
+        hidden = [asked[key].change for key in reasons]
     return found
 
 
@@ -140,7 +147,7 @@ class _Elements:
         """Yield the facts that a change states, with who made its edges."""
         return self._stated(change, change.claims)
 
-    def stated_anew(self, one: WrittenChange) -> Iterator[Fact]:
+    def stated_itself(self, one: WrittenChange) -> Iterator[Fact]:
         """Yield the facts that a change states itself; none where values may be those of others."""
         claims = () if one.moves_values else [claim for claim in one.change.claims if not _is_repeated(claim)]
         return self._stated(one.change, claims)
@@ -151,7 +158,7 @@ class _Elements:
             if isinstance(claim, AddEdge):
                 yield ("value", self.of(claim), _CREATED_BY, value_key(change.actor))
             elif isinstance(claim, SetField):
-                yield ("field", self.of(claim), claim.field)
+                yield self.field_fact(claim)
 
     def facts(self, claim: Claim) -> list[Fact]:
         """Return the fact that a claim states; none for one that takes something away, or whose value is redacted."""
@@ -168,28 +175,54 @@ class _Elements:
                 return [("value", self.of(claim), claim.field, value_key(claim.now))]
         return []
 
+    def field_fact(self, claim: SetField | UnsetField) -> Fact:
+        """Return the fact that a field has a value."""
+        return ("field", self.of(claim), claim.field)
+
     def edge_fact(self, ref: EdgeRef) -> Fact:
         """Return the fact that an edge is there."""
         return ("edge", self.key(ref), ref.type, ref.kind)
 
 
-class _Judge:
-    """Tells why a change is private, by what private changes and others state."""
+class PrivateFacts:
+    """The facts that private changes state, and how many changes that are not private state each fact."""
 
-    def __init__(self, elements: _Elements) -> None:
-        self.public: AbstractSet[Fact] = set()
+    def __init__(self, elements: _Elements, public: Counter[Fact]) -> None:
         self._elements = elements
+        self._public = public
         self._ids = set[str]()
         self._facts = set[Fact]()
         self._anywhere = set[Fact]()
         """The facts without their elements: a value may be put back on another one."""
 
-    def hide(self, changes: Collection[Change]) -> None:
-        """Take in what private changes state."""
-        facts = {fact for change in changes for fact in self._elements.stated(change)}
-        self._ids |= {one.id for one in changes}
+    def add(self, changes: Collection[Change], withdrawn: Iterable[Fact]) -> set[Hashable]:
+        """Take in private changes, whose ``withdrawn`` facts were public, and return the keys that this concerns.
+
+        A change whose ``looked_up`` keys are none of these is judged as before.
+        """
+        self._public.subtract(withdrawn_facts := [*withdrawn])
+        ended = {fact for fact in withdrawn_facts if not self._public[fact]}
+        facts = {fact for change in changes for fact in self._elements.stated(change)} - self._facts
+        anywhere = {_without_element(fact) for fact in facts} - self._anywhere
+        self._ids |= (ids := {one.id for one in changes})
         self._facts |= facts
-        self._anywhere |= {_without_element(fact) for fact in facts}
+        self._anywhere |= anywhere
+        return {*ids, *facts, *ended, *anywhere, *map(_without_element, ended)}
+
+    def looked_up(self, one: WrittenChange) -> set[Hashable]:
+        """Return the keys that the reason of a change depends on: facts, also without elements, and ids of changes."""
+        found = set[Hashable]()
+        for claim in one.change.claims:
+            if not isinstance(claim, Create):
+                found |= {(_ID, entity.id) for entity in entities_in(claim.on)}
+                found |= {self._elements.edge_fact(edge) for edge in _edges_in(claim.on)}
+            if isinstance(claim, UnsetField):
+                found.add(self._elements.field_fact(claim))
+            if isinstance(claim, RemoveEdge | RemoveMember):
+                found |= {name[:ID_CHARS] for name in claim.removes}
+            if one.moves_values or _is_repeated(claim):
+                found |= {_without_element(fact) for fact in self._elements.facts(claim)}
+        return found
 
     def reason(self, one: WrittenChange) -> PrivateOrigin | None:
         """Return why a change is private, None where it is not."""
@@ -220,13 +253,13 @@ class _Judge:
             or any(
                 self._elements.key(one) not in added and self._is_hidden(self._elements.edge_fact(one)) for one in edges
             )
-            or (isinstance(claim, UnsetField) and self._is_hidden(("field", self._elements.of(claim), claim.field)))
+            or (isinstance(claim, UnsetField) and self._is_hidden(self._elements.field_fact(claim)))
         )
         return place_of(claim) if is_named else ""
 
     def _is_hidden(self, fact: Fact) -> bool:
         """Tell whether private changes alone state a fact."""
-        return fact in self._facts and fact not in self.public
+        return fact in self._facts and not self._public[fact]
 
     def _is_all_hidden(self, names: Collection[str]) -> bool:
         """Tell whether all of some claims (``claim_name``), if any, are of private changes."""
@@ -236,7 +269,7 @@ class _Judge:
         """Tell whether a claim states what private changes state, and no other one of an element of the change."""
         for kind, *rest in {_without_element(fact) for fact in self._elements.facts(claim)} & self._anywhere:
             same = {(kind, *rest)} if kind == _ID else {(kind, key, *rest) for key in elements}
-            if same.isdisjoint(self.public):
+            if not any(self._public[fact] for fact in same):
                 return True
         return False
 

@@ -22,7 +22,7 @@ from kbcore.store.answers import Outcome
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
 from kbcore.text.escaping import in_quotes
-from kbcore.view.claim_index import ClaimIndex, Origin
+from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
 
 MARK: Final = "@"
@@ -70,7 +70,7 @@ def separate(
         branch,
         author,
         find,
-        origins_of=lambda found: {one.id: Origin(commit()) for one in found},
+        origins_of=lambda found: {one.id: WrittenAt(commit()) for one in found},
         digest=digest,
         message=message,
         dry_run=dry_run,

@@ -21,15 +21,9 @@ from kbcore.ids import path_text
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.remedies import kb
-from kbcore.share.unshared import (
-    FAULTS,
-    Unshared,
-    fault_in,
-    find_unshared,
-    find_withdrawn,
-    is_too_large,
-    without_earlier_values,
-)
+from kbcore.share.faults import FAULTS, fault_in, is_too_large, without_earlier_values
+from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
+from kbcore.share.worktree_changes import new_files
 from kbcore.store.change_files import ATTRIBUTES, companion_files, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
@@ -96,7 +90,7 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
 
     No file may hold what changes state that are not shared, and what looks like a secret.
 
-    Raises: what reading the journal raises.
+    Raises: ``GitUnusable``; what reading the journal raises.
     """
     shown = {one.change.id for one in found if not one.withheld}
     earlier = {
@@ -104,6 +98,7 @@ def for_review(workspace: Workspace, branch: str, found: Sequence[Unshared]) -> 
     } - shown
     if earlier:
         shown |= workspace.changes(branch).read(lambda index, seq: index.handed_over(earlier, seq))
+        shown |= {one.id for one in new_files(workspace, branch).committed_changes()}
     return [_for_review(one.change, shown) for one in found if not one.withheld]
 
 
@@ -123,13 +118,19 @@ def _files(
 def stage_committed(workspace: Workspace) -> None:
     """Stage change files that a commit has taken from an index of its own, as ``git commit -- PATH`` does.
 
-    These are the ones of HEAD that the worktree has and its index lacks. Raises: ``GitUnusable``.
+    These are the ones that HEAD added, that the worktree has, and that its index lacks. Raises: ``GitUnusable``.
     """
     repo, env = workspace.repo, workspace.machine.env
-    asked = ["diff-index", "--cached", "--name-only", "--diff-filter=D", "--no-renames", "-z", "HEAD", "--"]
-    answer = run_git(repo, env, [*asked, ATTRIBUTES, FOLDER])
-    missing = [path_text(name) for name in answer.output.split(b"\0") if name]
-    there = [path for path in missing if (repo.worktree / path).is_file()]
+
+    def listed(*words: str) -> set[str]:
+        answer = run_git(repo, env, [*words, "--name-only", "--no-renames", "-z", "HEAD", "--", ATTRIBUTES, FOLDER])
+        return {path_text(name) for name in answer.output.split(b"\0") if name}
+
+    lacking = listed("diff-index", "--cached", "--diff-filter=D")
+    if not lacking:
+        return
+    added = listed("diff-tree", "-r", "--root", "--no-commit-id", "--diff-filter=A")
+    there = sorted(path for path in lacking & added if (repo.worktree / path).is_file())
     if there:
         run_git(repo, env, ["add", "--force", "--", *there])
 

@@ -12,7 +12,8 @@ import msgspec
 
 from kbcore.extract.changes import FOLDER
 from kbcore.remedies import by_front_end, kb
-from kbcore.share.unshared import FAULTS, find_unshared, find_withdrawn
+from kbcore.share.faults import FAULTS
+from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.store.workspace import Workspace
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view.view import View

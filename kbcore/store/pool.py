@@ -74,8 +74,10 @@ class StorePool:
         self.pointed: set[tuple[Path, str]] = set()
         """What `.kb/branches` was and is to stay like, for ``relocation``; git is asked once."""
         self.births: BirthCache = {}
-        self.share_settings: dict[str, ShareSettings] = {}
-        """The settings of sharing at commits."""
+        self.share_settings: dict[str, ShareSettings | None] = {}
+        """The settings of sharing at commits, None at one that has none."""
+        self.change_paths: dict[Path, tuple[str, frozenset[str]]] = {}
+        """By repository: the last commit whose change files were listed, and their paths."""
         self.staged_settings: dict[Path, tuple[object, dict[str, str]]] = {}
         """By the index of a worktree: how it looked from outside, and the settings files in it."""
         self._ids = IdCache()

@@ -231,9 +231,14 @@ def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str]
     return FolderWalk(root, known, starts, lambda path: is_wanted(wants, path), counted)
 
 
+def change_files_wanted() -> list[ActiveExtractor]:
+    """Return what reads change files, and nothing else."""
+    return wanted([CHANGES], {}, {}, b"")
+
+
 def change_paths(root: Path) -> set[str]:
     """Return the paths of the change files of a worktree that a sync reads."""
-    wants = wanted([CHANGES], {}, {}, b"")
+    wants = change_files_wanted()
     return {path for path, *_ in candidates(walk_of(root, wants), wants)}
 
 

@@ -34,7 +34,7 @@ from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
 from kbcore.text.wording import pluralize
-from kbcore.view.claim_index import ClaimIndex, Origin
+from kbcore.view.claim_index import ClaimIndex, WrittenAt
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -53,7 +53,7 @@ class ChangesInFiles(msgspec.Struct, frozen=True):
     gone: Collection[str]
     committed: Collection[str] = ()
     taken_over: Collection[Change] = ()
-    origins: Mapping[str, Origin] = {}
+    origins: Mapping[str, WrittenAt] = {}
 
     def __bool__(self) -> bool:
         """Tell whether there are any."""

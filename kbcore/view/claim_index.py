@@ -88,11 +88,11 @@ create table seen (seq integer primary key, sum text, file text, ends integer);
 create table stamp (format integer, store text);
 """
 """``change.seq`` is that of the record that is the change, or took it over from another branch; 0 where only a file
-has it. ``head`` and ``restores`` are as in ``Origin``. ``redacted`` has the fields of changes that a record has whole
-and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on, and,
-with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each id
-that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former`` the
-ids that entities had before by what documents say."""
+has it. ``head`` and ``restores`` are as in ``WrittenAt``. ``redacted`` has the fields of changes that a record has
+whole and a later record redacted (``fields_redacted``). ``subject`` has the creations that a change has claims on,
+and, with ``is_end``, those that are ends of its edges; ``deleted`` has those that some change deletes, ``name`` each
+id that changes give to a creation or know it by, ``edge`` the ends of each edge that a client stated, and ``former``
+the ids that entities had before by what documents say."""
 
 _OF_DOCUMENT: Final = creation_of(DOCUMENT, "")
 _IS_HANDED_OVER: Final = "exists (select 1 from held h where h.change = c.id and h.is_committed and h.since <= :seq)"
@@ -115,7 +115,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Change).decode
 
 
-class Origin(NamedTuple):
+class WrittenAt(NamedTuple):
     """The commit of git that a change was written at, "" where that is not known; and whether it puts values back.
 
     Such are a revert, a rollback, and the settlement of a conflict: its values may be those of others.
@@ -131,7 +131,7 @@ class HeldChange(msgspec.Struct, frozen=True):
     change: Change
     seq: int
     files: tuple[str, ...]
-    origin: Origin = Origin()
+    written_at: WrittenAt = WrittenAt()
 
 
 class _Known(NamedTuple):
@@ -306,14 +306,14 @@ class ClaimIndex:
         found = [(_decode(body), *more) for body, *more in self.rows(sql, seq=seq)]
         files = self.files_of([change.id for change, *_ in found], seq)
         return [
-            HeldChange(change, number, tuple(sorted(files.get(change.id, ()))), Origin(head, bool(restores)))
+            HeldChange(change, number, tuple(sorted(files.get(change.id, ()))), WrittenAt(head, bool(restores)))
             for change, number, head, restores in found
         ]
 
-    def origins(self, ids: Iterable[str]) -> dict[str, Origin]:
+    def written_at(self, ids: Iterable[str]) -> dict[str, WrittenAt]:
         """Return where changes of this journal were written."""
         found = self._by_keys("select id, head, restores from change where id in ({}) and seq", ids)
-        return {key: Origin(head, bool(restores)) for key, head, restores in found}
+        return {key: WrittenAt(head, bool(restores)) for key, head, restores in found}
 
     def handed_over_on(self, ids: Collection[str], seq: int) -> list[Change]:
         """Return the changes that a committed file held at a seq or before, with claims on entities of these ids.
@@ -538,7 +538,7 @@ class ClaimIndex:
             change = record.change or derived.derived(record, entry.sum, self._before(entry))
             if change is not None:
                 restores = record.restores or any(map(derived.settles, record.ops))
-                self._insert([(change, entry.seq, Origin(record.commit, restores))])
+                self._insert([(change, entry.seq, WrittenAt(record.commit, restores))])
 
     def _follow(self, ops: Iterable[Operation], seq: int) -> None:
         """Take in what operations of a record say that is in no change."""
@@ -556,12 +556,12 @@ class ClaimIndex:
     def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
         """Take in changes that come with a record, or that a file holds from it on."""
         bodies = {
-            op.id: (op.change, 0 if op.file else seq, Origin(op.commit, op.restores))
+            op.id: (op.change, 0 if op.file else seq, WrittenAt(op.commit, op.restores))
             for op in ops
             if op.change is not None
         }
         sql = "select id, seq, head, restores from change where id in ({}) and seq"
-        own = {key: (number, Origin(*origin)) for key, number, *origin in self._by_keys(sql, bodies)}
+        own = {key: (number, WrittenAt(*origin)) for key, number, *origin in self._by_keys(sql, bodies)}
         before = self.bodies(key for key, (change, *_) in bodies.items() if change.is_redacted or change.message_hash)
         fields = {key: fields_redacted(one, bodies[key][0]) for key, one in before.items()}
         self._add("redacted", [(key, field) for key, names in fields.items() for field in names])
@@ -575,8 +575,8 @@ class ClaimIndex:
         sql = "update held set until = ? where change = ? and file = ? and until > ?"
         self._run_many(sql, [(seq, change, file, seq) for change, file in pairs])
 
-    def _insert(self, changes: Sequence[tuple[Change, int, Origin]]) -> None:
-        """Add changes, each with the seq of its record and its origin, in place of other copies of them."""
+    def _insert(self, changes: Sequence[tuple[Change, int, WrittenAt]]) -> None:
+        """Add changes, each with the seq of its record and where it was written, in place of other copies of them."""
         rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one), *origin) for one, seq, origin in changes]
         self._run_many("insert or replace into change values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
         self._add("subject", [(key, is_end, one.id) for one, *_ in changes for key, is_end in claimed_keys(one)])

@@ -54,7 +54,6 @@ def test_every_command_takes_a_point_and_says_which_record_it_is(kb, grew, point
     assert kb("kip", query % point).status == 0
 
 
-@pytest.mark.sliced
 def test_a_revert_takes_a_commit_or_a_tag_and_says_which_record_it_is(kb, grew):
     apply(kb, "CLIENT")
     git(grew, "commit", "--quiet", "--allow-empty", "-m", "c4")
@@ -68,6 +67,7 @@ def test_a_revert_takes_a_commit_or_a_tag_and_says_which_record_it_is(kb, grew):
     assert "seq 4 is the last record" in kb("revert", "v4").err
 
 
+@pytest.mark.sliced
 def test_a_record_is_shown_by_a_point_unless_an_entity_has_that_name(kb, grew):
     assert kb("show", "v1").out.startswith("record 2\n")
     assert kb("show", "HEAD~2", "--json").json["seq"] == 1

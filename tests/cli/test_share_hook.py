@@ -148,6 +148,17 @@ def test_a_commit_of_named_paths_after_a_reset_leaves_the_change_files_in_the_in
     assert is_clean(auto)
 
 
+def test_a_commit_of_named_paths_leaves_a_staged_removal_of_a_change_file(kb, auto, hooked):
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto)
+    commit(auto, hooked)
+    [path] = files_in(auto)
+    git(auto, "rm", "-q", "--cached", path)
+    stage(auto, "b.txt")
+    commit(auto, hooked, "--", "b.txt")
+    assert f"D  {path}" in git(auto, "status", "--porcelain", "--untracked-files=all").splitlines()
+
+
 def test_a_commit_that_was_given_up_shares_with_the_next_one(kb, auto, hooked):
     apply(kb, {"id": "S-1", **SYMBOL})
     stage(auto)

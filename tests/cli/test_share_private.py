@@ -133,7 +133,7 @@ def test_what_was_private_on_its_own_branch_stays_private_on_one_without_the_set
     assert not marked_files(synced)
     assert not is_in_objects(up)
     said = kb("share", "--list").out
-    assert "1 change of eve was private when written, and now is not: `kb share --actor eve` shares it." in said
+    assert "1 change of eve was, or may have been, private when written: `kb share --actor eve` shares it." in said
     assert kb("status", "--json").json["sharing"]["private"] == 1
 
     assert kb("share", "--actor", "eve").status == 0, "to name the actor is to release it"
@@ -157,6 +157,77 @@ def test_a_change_that_another_branch_takes_over_keeps_where_it_was_written(kb, 
     kb("push")
     assert not marked_files(synced)
     assert not is_in_objects(up)
+
+
+def forget_amended(root):
+    """Amend the last commit, and have git remove what was there before."""
+    git(root, "commit", "--quiet", "--amend", "--allow-empty", "-m", "amended")
+    git(root, "reflog", "expire", "--expire=now", "--all")
+    git(root, "gc", "--quiet", "--prune=now")
+
+
+def write_notes(by, *actors):
+    for actor in actors:
+        note = {"id": f"NOTE-{actor}", **SYMBOL, "title": MARKER if actor == "eve" else "A note"}
+        by(actor, "apply", "-", stdin=json.dumps({"entities": [note]}))
+
+
+def test_what_was_written_at_a_commit_that_is_gone_is_judged_by_all_settings_of_the_history(kb, synced, up, by):
+    git(synced, "branch", "before")
+    restrict(synced, kb)
+    write_notes(by, "eve", "ann")
+    forget_amended(synced)
+    git(synced, "switch", "--quiet", "before")
+    kb("config", "set", "share.mode", "ask")
+    kb("branch", "ensure")
+    assert reasons(kb) == {2: "private_when_written", 3: ""}
+    assert kb("share").status == 0
+    assert kb("push").status == 0
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+    kb("share", "--actor", "eve")
+    assert len(marked_files(synced)) == 1, "to name the actor is to release it"
+
+
+def test_a_repository_without_restrictions_shares_what_was_written_at_a_commit_that_is_gone(kb, synced, by):
+    kb("config", "set", "share.mode", "ask")
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "All is shared")
+    write_notes(by, "eve", "ann")
+    forget_amended(synced)
+    assert reasons(kb) == {2: "", 3: ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"{", "private_when_written"),
+        (b'{"share": {"actors": ["\xff"]}}', "private_when_written"),
+        (b'{"share": {"actrs": ["ann"]}}', "private_when_written"),
+        (b'{"anything": {}}', ""),
+    ],
+)
+def test_settings_of_a_commit_that_cannot_be_read_share_nothing_that_was_written_at_it(kb, synced, by, text, reason):
+    (synced / ".kb/config.json").write_bytes(text)
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "Settings")
+    (synced / ".kb/config.json").write_text('{"share": {"mode": "ask"}}')
+    write_notes(by, "eve")
+    assert reasons(kb) == {2: reason}
+
+
+def test_settings_of_a_commit_that_are_not_in_this_clone_share_nothing_and_those_of_others_count(kb, synced, by):
+    blobs = []
+    for number in (1, 2, 3):
+        kb("config", "set", "share.mode", "ask")
+        kb("config", "set", "share.actors", json.dumps(["ann", f"ann-{number}"]))
+        git(synced, "add", "--all")
+        git(synced, "commit", "--quiet", "-m", "Settings")
+        blobs.append(git(synced, "rev-parse", "HEAD:.kb/config.json"))
+        write_notes(by, "eve") if number == 1 else by("eve", "set", "NOTE-eve", f"owner={number}")
+    kb("config", "unset", "share.actors")
+    (synced / ".git/objects" / blobs[1][:2] / blobs[1][2:]).unlink()
+    assert reasons(kb) == dict.fromkeys((2, 3, 4), "private_when_written")
 
 
 EVE_NOTE = ("eve", "apply", {"entities": [{"id": "NOTE-1", **SYMBOL, "title": MARKER}]})

@@ -19,6 +19,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, identified, redacted
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed, RefContent, read_ref
+from kbcore.share.sharing import share
 from kbcore.store import backup_refs, branches
 from tests.support.processes.cli import environment
 from tests.support.repository.clones import Clone, hold
@@ -294,6 +295,38 @@ def test_a_push_that_another_one_came_before_is_made_again_on_top(writing: Clone
     assert push(writing).total == 4
     assert (up / "once").exists()
     assert git(up, "rev-parse", f"{REF}~1") == theirs
+
+
+def test_a_push_after_a_commit_that_no_sync_has_noted_redacts_nothing_and_keeps_values_before(
+    ann: Clone, up: Path
+) -> None:
+    for actor in ("ann", "bot"):
+        ann.actor = actor
+        ann.add("FACT-1", title=f"By {actor}")
+    first = push(ann)
+    share(ann.workspace(), ann.branch, actors=["ann"])
+    ann.git("commit", "--quiet", "-m", "what ann wrote")
+    second = push(ann)
+    assert (second.commit, second.redacted, second.added) == (first.commit, (), ())
+    ann.add("FACT-1", title="Again")
+    third = push(ann)
+    assert (third.redacted, git(up, "rev-parse", f"{REF}~1")) == ((), first.commit)
+    [(path, _)] = share(ann.workspace(), ann.branch).files.items()
+    assert '"was":"By ann"' in (ann.root / path).read_text()
+
+
+def test_a_ref_that_goes_between_two_attempts_of_a_push_is_made_again(writing: Clone, up: Path) -> None:
+    push(writing)
+    writing.commit()
+    writing.add("FACT-2", title="Later")
+    hook = up / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    free = "env -u GIT_QUARANTINE_PATH -u GIT_OBJECT_DIRECTORY"
+    hook.write_text(f"#!/bin/sh\n{free} git update-ref -d {REF} && rm hooks/pre-receive\nexit 1\n")
+    hook.chmod(0o755)
+    pushed = push(writing)
+    assert (len(pushed.added), pushed.total, pushed.redacted) == (1, 1, ())
+    assert pushed.commit == git(up, "rev-parse", REF)
 
 
 def refused(do: Callable[[], object], kind: type[KBError], match: str) -> None:

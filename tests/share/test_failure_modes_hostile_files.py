@@ -13,8 +13,9 @@ from kbcore.checks import run_checks
 from kbcore.extract.changes import FOLDER
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim, SetField, identified
+from kbcore.share.faults import fault_of
 from kbcore.share.sharing import for_review
-from kbcore.share.unshared import fault_of, find_unshared
+from kbcore.share.unshared import find_unshared
 from tests.support.repository.clones import Clone, hold
 
 BIDI = "\u202e"

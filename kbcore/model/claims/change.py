@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import msgspec
 
@@ -91,6 +91,11 @@ Ref = EntityRef | EdgeRef
 
 class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="op"):
     """The base of all claims: the way they are written."""
+
+    @property
+    def is_redacted(self) -> bool:
+        """Tell whether the value was taken away."""
+        return False
 
 
 class _Valued(_Claim, frozen=True):
@@ -201,7 +206,7 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     @property
     def is_redacted(self) -> bool:
         """Tell whether the value of a claim was taken away."""
-        return any(map(is_redacted, self.claims))
+        return any(claim.is_redacted for claim in self.claims)
 
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -229,18 +234,17 @@ def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = (
     return msgspec.structs.replace(change, claims=kept)
 
 
-def is_redacted(claim: Claim) -> TypeGuard[SetField | AddMember | RemoveMember]:
-    """Tell whether the value of a claim was taken away."""
-    return isinstance(claim, _VALUED) and claim.is_redacted
-
-
 def fields_redacted(mine: Change, other: Change) -> tuple[str, ...]:
     """Return the fields that another copy of a change has redacted and this one has not, ``MESSAGE`` among them.
 
     Confirmations are left out: they go with the values of the entity that they are of.
     """
     pairs = zip(mine.claims, other.claims, strict=True)
-    fields = {theirs.field for one, theirs in pairs if is_redacted(theirs) and not is_redacted(one)}
+    fields = {
+        theirs.field
+        for one, theirs in pairs
+        if isinstance(theirs, _VALUED) and theirs.is_redacted and not one.is_redacted
+    }
     is_message = bool(other.message_hash) and not mine.message_hash
     return tuple(sorted(fields - {CONFIRMED})) + (MESSAGE,) * is_message
 
@@ -328,7 +332,7 @@ def _joined(one: Change, other: Change) -> Change:
 
 
 def _joined_claim(one: Claim, other: Claim) -> Claim:
-    kept = other if is_redacted(other) else one
+    kept = other if other.is_redacted else one
     if isinstance(kept, (*_VALUED, UnsetField)):
         values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
         if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):

@@ -16,7 +16,7 @@ from kbcore.store.history import shown
 from kbcore.store.history.log import EVERYTHING, Selection
 from kbcore.store.history.reach import merge_base
 from kbcore.store.history.when import When
-from kbcore.store.history.writers import Writer, origins, written_by
+from kbcore.store.history.writers import Writer, brought_changes, written_by
 from kbcore.view.history import (
     LINKS,
     NODES,
@@ -63,7 +63,7 @@ def diff(view: View, a: int, b: int, *, changed_by: Selection = EVERYTHING) -> d
 
 def add_origins(view: View, found: dict[str, Any], writer: Writer) -> None:
     """Add to the entities and edges of a ``diff`` the changes of a writer by which they came from others."""
-    came = origins(view, min(found["from"], found["to"]), max(found["from"], found["to"]), writer)
+    came = brought_changes(view, min(found["from"], found["to"]), max(found["from"], found["to"]), writer)
     for one in (*found["entities"], *found["edges"]) if came else ():
         names = (
             {one["id"], one.get("was", one["id"])}

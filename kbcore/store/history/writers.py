@@ -98,7 +98,7 @@ def came_with(view: View, seqs: Collection[int]) -> dict[int, list[Change]]:
     return view.claims().came_with(seqs) if view.claims is not None and seqs else {}
 
 
-class Origin(msgspec.Struct, frozen=True):
+class BroughtChange(msgspec.Struct, frozen=True):
     """A change that came with a record: who wrote it and when, and with which record, commit and file it came.
 
     ``commit`` is the one that was checked out, "" where none is known; ``file`` one that holds it now, "" for none.
@@ -112,7 +112,7 @@ class Origin(msgspec.Struct, frozen=True):
     file: str
 
 
-def origins(view: View, low: int, high: int, writer: Writer) -> dict[str, list[Origin]]:
+def brought_changes(view: View, low: int, high: int, writer: Writer) -> dict[str, list[BroughtChange]]:
     """Return the changes of a writer that came with records of others after a seq, up to another one.
 
     They are listed by the ids of the entities and edges that they have claims on, as they know these.
@@ -123,14 +123,15 @@ def origins(view: View, low: int, high: int, writer: Writer) -> dict[str, list[O
     commits = dict(view.rows(sql, [low, high]))
     came = came_with(view, commits)
     files = view.claims().files_of([one.id for changes in came.values() for one in changes], view.recorded_seq)
-    found: dict[str, list[Origin]] = {}
+    found: dict[str, list[BroughtChange]] = {}
     for seq, changes in sorted(came.items()):
         for one in sorted(changes, key=_time):
             if not writer.wrote(one.actor, one.session):
                 continue
-            origin = Origin(one.id, one.actor, one.at, seq, commits[seq] or "", min(files.get(one.id, ()), default=""))
+            file = min(files.get(one.id, ()), default="")
+            brought = BroughtChange(one.id, one.actor, one.at, seq, commits[seq] or "", file)
             for key in {key for claim in one.claims for key in _ids_of(claim)}:
-                found.setdefault(key, []).append(origin)
+                found.setdefault(key, []).append(brought)
     return found
 
 

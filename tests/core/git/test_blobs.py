@@ -87,3 +87,34 @@ def test_a_file_at_commits_is_read_in_one_process_and_left_out_where_there_is_no
     found = blobs.content_at(find_repository(root), ENV, [before, gone, *commits], ".kb/config.json")
     assert found == dict(zip(commits, (b"one\n", b"two\nlines\n", b""), strict=True))
     assert blobs.content_at(find_repository(root), ENV, [], "a") == {}
+
+
+def test_a_file_at_commits_is_none_where_git_has_left_it_with_a_remote_and_the_others_are_read(root, tmp_path):
+    commits = [commit_files(root, {"a": text}) for text in ("one", "two", "three", "four")]
+    git(root, "config", "uploadpack.allowFilter", "true")
+    partial = tmp_path / "partial"
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", root.as_uri(), partial)
+    git(partial, "cat-file", "blob", f"{commits[1]}:a")
+    git(partial, "config", "remote.origin.url", tmp_path / "nowhere")
+    found = blobs.content_at(find_repository(partial), ENV, commits, "a")
+    assert found == dict(zip(commits, (None, b"two", None, b"four"), strict=True))
+
+
+def test_a_file_at_a_commit_is_none_where_its_content_is_missing(root):
+    commits = [commit_files(root, {".kb/config.json": text}) for text in ("one", "two")]
+    blob = git(root, "rev-parse", f"{commits[0]}:.kb/config.json")
+    (root / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    found = blobs.content_at(find_repository(root), ENV, commits, ".kb/config.json")
+    assert found == dict(zip(commits, (None, b"two"), strict=True))
+
+
+def test_the_commits_that_changed_a_file_are_those_of_all_refs_and_reflogs(root):
+    first = commit_files(root, {"a": "one"})
+    git(root, "switch", "--quiet", "-c", "other")
+    second = commit_files(root, {"a": "two"})
+    git(root, "commit", "--quiet", "--amend", "-m", "amended")
+    git(root, "switch", "--quiet", "main")
+    commit_files(root, {"b": "one"})
+    found = blobs.commits_changing(find_repository(root), ENV, "a")
+    assert found is not None
+    assert {*found} == {first, second, git(root, "rev-parse", "other")}

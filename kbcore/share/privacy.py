@@ -1,0 +1,178 @@
+"""The changes of a branch that are private: by settings, or by what other changes state (``private_origins``).
+
+Settings are those in force and those of the commit that a change was written at. What is not known of the latter is
+never taken for a permission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Final, Literal
+
+from kbcore.config.settings import DEFAULT, ShareSettings, read_config
+from kbcore.git import blobs
+from kbcore.model.claims.change import Change, EdgeRef, SetField
+from kbcore.share.private_origins import WrittenChange, ids_in, private_origins
+from kbcore.store.kb_folder import KB
+from kbcore.store.settings_files import CONFIG
+from kbcore.store.workspace import Workspace
+from kbcore.view.claim_index import HeldChange
+
+Privacy = Literal["private_actor", "private_type", "private_when_written", "private_restored", "private_origin"]
+"""The reason why a change is private.
+
+Private is the actor or an entity by the settings in force, or by those of the commit that the change was written at; or
+the change says what private changes alone stated.
+"""
+
+Reason = tuple[Privacy, str]
+"""The reason why a change is private, and the place in it."""
+
+_SETTINGS: Final = f"{KB}/{CONFIG}"
+_NOBODY: Final = ShareSettings(actors=())
+"""In place of settings that are not known: they share the changes of nobody."""
+
+
+def private_changes(
+    workspace: Workspace,
+    branch: str,
+    changes: Sequence[HeldChange],
+    committed: Sequence[Change],
+    released: Callable[[Change], bool],
+) -> dict[str, Reason]:
+    """Return those of some changes of a branch that are private, by id, each with the reason.
+
+    ``committed`` are changes of files of HEAD that no sync has noted. What was private when it was written, and is not
+    any more, is not private where it is ``released``.
+
+    Raises: ``GitUnusable``; what reading the journal and the view raises.
+    """
+    reasons = _private_by_settings(workspace, branch, changes, released)
+    return reasons | _private_by_origin(workspace, branch, changes, reasons, committed)
+
+
+def _private_by_settings(
+    workspace: Workspace, branch: str, changes: Sequence[HeldChange], released: Callable[[Change], bool]
+) -> dict[str, Reason]:
+    """Return the changes that are private by actor or type, now or when they were written, each with the reason."""
+    types = _types_of(workspace, branch, [one.change for one in changes])
+    now = workspace.config.share
+    reasons = {one.change.id: reason for one in changes if (reason := _private_by(one.change, now, types))}
+    kept = [one for one in changes if not (one.change.id in reasons or released(one.change))]
+    then = _settings_at(workspace, {one.written_at.commit for one in kept} - {""})
+    for one in kept:
+        judged = (_private_by(one.change, settings, types) for settings in then.get(one.written_at.commit, ()))
+        if reason := next(filter(None, judged), None):
+            reasons[one.change.id] = "private_when_written", reason[1]
+    return reasons
+
+
+def _private_by(change: Change, settings: ShareSettings, types: Callable[[str], str]) -> Reason | None:
+    """Return the reason why a change is private by some settings, None where it is not."""
+    if not _matches(change.actor, settings.actors):
+        return "private_actor", change.actor
+    if settings.types != DEFAULT.share.types:
+        own = _stated_types(change)
+        for key in sorted(ids_in(change)):
+            if not _matches(own.get(key) or types(key), settings.types):
+                return "private_type", key
+    return None
+
+
+def _settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, Collection[ShareSettings]]:
+    """Return the settings of sharing that what was written at commits is judged by, by commit; none where it has none.
+
+    For a commit that is not in this clone these are all those of the history that is. Raises: ``GitUnusable``.
+    """
+    read = _read_settings_at(workspace, commits)
+    found: dict[str, Collection[ShareSettings]] = {one: {settings} for one, settings in read.items() if settings}
+    if gone := {*commits} - read.keys():
+        changing = blobs.commits_changing(workspace.repo, workspace.machine.env, _SETTINGS)
+        ever = _read_settings_at(workspace, changing).values() if changing is not None else [_NOBODY]
+        found |= {one: {*filter(None, ever)} for one in gone}
+    return found
+
+
+def _read_settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, ShareSettings | None]:
+    """Return the settings of sharing at commits of this clone, None at one that has none.
+
+    At most two git processes are started for the commits that this process has not looked at. Raises: ``GitUnusable``.
+    """
+    repo, env, known = workspace.repo, workspace.machine.env, workspace.pool.share_settings
+    new = {*commits} - known.keys()
+    texts = blobs.content_at(repo, env, new, _SETTINGS)
+    without = new - texts.keys()
+    read: dict[str, ShareSettings | None] = dict.fromkeys(without - blobs.absent(repo, env, without))
+    read |= {one: _share_settings(text) for one, text in texts.items()}
+    known.update(read)
+    return {one: known[one] for one in commits if one in known}
+
+
+@lru_cache(maxsize=64)
+def _share_settings(text: bytes | None) -> ShareSettings:
+    """Return the settings of sharing that a configuration states; ``_NOBODY`` where it cannot be read."""
+    try:
+        reading = read_config((text or b"").decode(), _SETTINGS)
+    except UnicodeDecodeError:
+        return _NOBODY
+    is_read = not any(one.path == "$" or one.path.startswith("$.share") for one in reading.problems)
+    return reading.config.share if is_read else _NOBODY
+
+
+def _private_by_origin(
+    workspace: Workspace,
+    branch: str,
+    changes: Sequence[HeldChange],
+    reasons: Mapping[str, Reason],
+    committed: Sequence[Change],
+) -> dict[str, Reason]:
+    """Return the changes that say what private changes alone stated, each with the reason.
+
+    What else says it, in files that were committed and in documents, is looked up where a change would be private.
+    """
+    private = [one.change for one in changes if one.change.id in reasons]
+    others = [WrittenChange(one.change, one.written_at.restores) for one in changes if one.change.id not in reasons]
+    found = private_origins(others, private, committed)
+    if found:
+        ids = {key for one in others if one.change.id in found for key in ids_in(one.change)}
+        handed_over = workspace.changes(branch).read(lambda index, seq: index.handed_over_on(ids, seq))
+        nodes = workspace.store(branch).read(lambda view: view.nodes(sorted(ids)))
+        documented = [node.id for node in nodes if node.owners]
+        found = private_origins(others, private, [*committed, *handed_over], documented)
+    return {key: (one.kind, one.place) for key, one in found.items()}
+
+
+def _matches(text: str, globs: Collection[str]) -> bool:
+    return any(fnmatchcase(text, glob) for glob in globs)
+
+
+def _stated_types(change: Change) -> dict[str, str]:
+    return {
+        claim.on.id: str(claim.now)
+        for claim in change.claims
+        if isinstance(claim, SetField) and claim.field == "type" and not isinstance(claim.on, EdgeRef)
+    }
+
+
+def _types_of(workspace: Workspace, branch: str, changes: Iterable[Change]) -> Callable[[str], str]:
+    """Return what tells the type of an entity that changes name: as it is, or as some change stated it."""
+    changes = list(changes)
+    ids = sorted({key for change in changes for key in ids_in(change)})
+    found: dict[str, str] = {}
+    for change in changes:
+        found |= _stated_types(change)
+
+    def load() -> dict[str, str]:
+        nodes = workspace.store(branch).read(lambda view: view.nodes(ids))
+        return {node.id: node.type for node in nodes}
+
+    loaded: list[dict[str, str]] = []
+
+    def type_of(key: str) -> str:
+        if not loaded:
+            loaded.append(load())
+        return loaded[0].get(key) or found.get(key, "")
+
+    return type_of
