@@ -13,6 +13,7 @@ from kbcore.kip.elements import CONTESTED_KEY, element_json
 from kbcore.kip.names import type_names
 from kbcore.model.claims.change import Rename
 from kbcore.store import branches
+from tests.support.processes.cli import environment, run_kb
 from tests.support.repository.clones import Clone, hold
 
 SYMBOL = '{type: "Symbol", name: "FACT-1"}'
@@ -142,3 +143,31 @@ def test_a_rename_of_an_entity_whose_id_is_contested_settles_it_in_every_clone(
         for change in changes
     ]
     assert max(map(len, renames)) == 1
+
+
+@pytest.mark.parametrize("choice", ["shown", "other"])
+@pytest.mark.parametrize("by", ["number", "id", "id of another name"])
+def test_the_command_settles_a_contested_id_by_its_number_and_by_the_id(
+    ann: Clone, bob: Clone, choice: str, by: str
+) -> None:
+    rename_in_both(ann, bob)
+    [shown] = {"FACT-A", "FACT-B"} & bob.state().nodes.keys()
+    [other] = {"FACT-A", "FACT-B"} - {shown}
+    wanted, number = (shown, "1") if choice == "shown" else (other, "2")
+    assert f"  kb resolve {shown} id --take N (keeps this id, or renames to it)" in run_kb(bob.root, "resolve").out
+    for wrong in ("0", "3"):
+        assert "There is no id" in run_kb(bob.root, "resolve", shown, "id", "--take", wrong).err
+    named, take = other if by == "id of another name" else shown, number if by == "number" else wanted
+
+    ran = run_kb(bob.root, "resolve", named, "id", "--take", take, env=environment({"KB_ACTOR": "bob"}))
+
+    assert ran.status == 0, ran
+    assert bob.conflicts() == set()
+    assert wanted in bob.state().nodes
+    bob.note_own()
+    bob.commit("settled")
+    bob.push()
+    ann.pull()
+    hold(ann, bob)
+    assert ann.conflicts() == set()
+    assert wanted in ann.state().nodes
