@@ -33,10 +33,12 @@ def run(
 
     A field is contested where changes of people or agents who had not seen each other give it different values. The
     decision is a change after all of them. `--take keep` keeps an entity that a change deletes, or the id that is
-    shown.
+    shown; the number of another id, or another id itself, renames the entity to it, as `kb rename` does.
     """
+    from kbcore.editing.renaming import rename
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.model import changeset
+    from kbcore.model.claims.fold import ID
     from kbcore.query.conflicts import find_conflicts
 
     if (take is None) != (field is None):
@@ -49,7 +51,7 @@ def run(
 
     def find(view: Any) -> list[Conflict]:
         seen.append(view.recorded_seq)
-        return find_conflicts(view, [key] if key else ())
+        return find_conflicts(view, [view.renamed([key]).get(key, key)] if key else ())
 
     found = opened.store.read(find)
     if take is None or field is None:
@@ -60,20 +62,43 @@ def run(
         fields = ", ".join(one.field for one in found)
         hint = f"Contested of it: {fields}." if fields else "`kb resolve` lists what is contested."
         raise NotFound(f"{field} of {key} is not contested.", hint=hint)
-    item = _decision(conflict, take)
     said = message or f"resolve {field} of {conflict.name}"
+    if field == ID and (new := _chosen_id(conflict, take)) != conflict.id:
+        outcome, edits = rename(opened.target, conflict.id, new, message=said, dry_run=dry_run, expected_seq=seen[-1])
+        session.show_outcome(outcome, edits)
+        return
+    item = _decision(conflict, _KEEP if field == ID else take)
     request = {**item, "message": said, "expected_seq": seen[-1], "dry_run": dry_run}
     session.show_outcome(opened.target.apply(changeset.parse(request)))
 
 
-def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
-    """Return the changeset of a decision, but for its frame. Raises: ``InvalidQuery`` for a number of many digits."""
+def _chosen_id(conflict: Conflict, take: str) -> str:
+    """Return the id that a decision gives an entity. Raises: ``InvalidQuery`` for a number that no value has."""
+    from kbcore.errors import InvalidQuery
+
+    if not _is_number(conflict, take):
+        return conflict.id if take == _KEEP else take
+    number, count = int(take), len(conflict.values)
+    if not 1 <= number <= count:
+        hint = f"`kb resolve {conflict.id}` lists them by number."
+        raise InvalidQuery(f"There is no id {number} of {conflict.id}; there are {count}.", hint=hint)
+    return str(conflict.values[number - 1]["value"])
+
+
+def _is_number(conflict: Conflict, take: str) -> bool:
+    """Tell whether a choice is the number of a value. Raises: ``InvalidQuery`` for a number of many digits."""
     from kbcore.errors import InvalidQuery
 
     is_number = take.isdecimal() and take.isascii()
     if is_number and len(take) > _MOST_DIGITS:
         hint = f"`kb resolve {conflict.id}` lists them by number."
         raise InvalidQuery(f"No value has a number of {len(take)} digits.", hint=hint)
+    return is_number
+
+
+def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
+    """Return the changeset of a decision, but for its frame. Raises: ``InvalidQuery`` for a number of many digits."""
+    is_number = _is_number(conflict, take)
     chosen: dict[str, Any]
     if take == _KEEP or is_number:
         chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else int(take)}}

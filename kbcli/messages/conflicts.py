@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kbcore.query.conflicts import Conflict
 
 _DELETED: Final = "deleted"
+_ID: Final = "id"
 _VALUE_CHARS: Final = 100
 
 
@@ -33,7 +34,7 @@ def _lines_of(one: Conflict) -> Iterator[str]:
     for number, value in enumerate(one.values, start=1):
         shown = shortened(json_text(value["value"]), _VALUE_CHARS) if "value" in value else "(no value)"
         yield f"  {number}  {shown}  {'; '.join(_by(change) for change in value['changes'])}"
-    yield f"  {command} N"
+    yield f"  {command} N" + (" (keeps this id, or renames to it)" if one.field == _ID else "")
 
 
 def _by(change: dict[str, Any]) -> str:

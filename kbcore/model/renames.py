@@ -13,7 +13,8 @@ import msgspec
 
 from kbcore.ids import link_id
 from kbcore.model import inverse
-from kbcore.model.graph import Link, Node, former_ids, is_contested_note
+from kbcore.model.claims.fold import ID
+from kbcore.model.graph import CLIENT, Link, Node, contested_note, former_ids, is_contested_note
 from kbcore.model.record import Operation, PutNode, StateLink
 from kbcore.model.state import Change, Changes, State
 
@@ -54,12 +55,17 @@ def _later_id(key: str, links: Mapping[str, Link], ids: Mapping[str, str]) -> st
 def rename_ops(state: State, node: Node, wanted: Node) -> list[Operation]:
     """Return the operations that make an entity another one with another id, with its edges.
 
-    Where an edge waits for the new id already, the two become one; what it states itself is kept.
+    Where an edge waits for the new id already, the two become one; what it states itself is kept. That the id was
+    contested is not noted any more: a rename decides it.
     """
+    made = {op.src: op for op in inverse.node_ops(None, wanted) if isinstance(op, PutNode)}
     notes = _notes(wanted)
-    noted = [PutNode(wanted.id, 0, notes)] if notes else []
+    notes.pop(contested_note(ID), None)
+    if notes:  # with what the client states: each operation that creates the entity would claim its new id
+        own = made.get(CLIENT, PutNode(wanted.id, 0))
+        made[CLIENT] = msgspec.structs.replace(own, set={**own.set, **notes})
     edges = edge_ops(state, node.id, wanted.id)
-    return [*inverse.node_ops(None, wanted), *noted, *edges, *inverse.node_ops(node, None)]
+    return [*made.values(), *edges, *inverse.node_ops(node, None)]
 
 
 def edge_ops(state: State, old: str, new: str) -> list[Operation]:

@@ -9,7 +9,7 @@ import json
 from typing import Any, Final
 
 from kbcore.extract.changes import OF_CHANGES
-from kbcore.model.claims.fold import DELETED
+from kbcore.model.claims.fold import DELETED, ID
 from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
 from kbcore.secrets import masked_in
@@ -56,10 +56,11 @@ def _finding(row: tuple[Any, ...], field: str, values: list[dict[str, Any]]) -> 
         message = f"{name} was deleted by {who}, who had not seen all changes of it."
         remedy = f"Decide: {kb('resolve', key, field, '--take', 'keep')}, or {kb('delete', key)}."
     else:
-        what = "The id" if field == "id" else f"`{field}`"
+        what = "The id" if field == ID else f"`{field}`"
         said = "; ".join(_said(value, field) for value in values)
         message = f"{what} of {name} is contested: {said}."
-        remedy = f"Decide: {kb('resolve', key, field, '--take', '1')} takes the first value."
+        does = "keeps the id that is shown" if field == ID else "takes the first value"
+        remedy = f"Decide: {kb('resolve', key, field, '--take', '1')} {does}."
     file = min((str(one["file"]) for one in changes if "file" in one), default="")
     concerns = frozenset({other} - {""})
     return Finding(subject, message, remedy, file, concerns, field=field, values=(name,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from kbcore.kip import kml
 from kbcore.kip.binding import read
 from kbcore.kip.elements import CONTESTED_KEY, element_json
 from kbcore.kip.names import type_names
+from kbcore.model.claims.change import Rename
 from kbcore.store import branches
+from tests.support.processes.cli import environment, run_kb
 from tests.support.repository.clones import Clone, hold
 
 SYMBOL = '{type: "Symbol", name: "FACT-1"}'
@@ -100,3 +103,71 @@ def test_two_clones_that_settle_apart_and_differ_have_a_conflict_of_their_decisi
 
     values = [one["value"] for one in metadata(bob, "FACT-1")[CONTESTED_KEY]["title"]]
     assert sorted(values) == ["ann decides", "bob decides"]
+
+
+def rename_in_both(ann: Clone, bob: Clone) -> None:
+    """Have two clones that have not seen each other rename one entity, and bob pull what ann did."""
+    for clone, new in ((ann, "FACT-A"), (bob, "FACT-B")):
+        clone.rename("FACT-1", new)
+        clone.commit("rename")
+    ann.push()
+    bob.pull()
+    hold(bob)
+
+
+@pytest.mark.parametrize("has_other_conflict", [False, True])
+def test_a_rename_of_an_entity_whose_id_is_contested_settles_it_in_every_clone(
+    ann: Clone, bob: Clone, clone: Callable[..., Clone], has_other_conflict: bool
+) -> None:
+    if has_other_conflict:
+        for one in (ann, bob):
+            one.add("FACT-1", title=f"By {one.actor}")
+    rename_in_both(ann, bob)
+    [shown] = {"FACT-A", "FACT-B"} & bob.state().nodes.keys()
+    [other] = {"FACT-A", "FACT-B"} - {shown}
+    titles = {(other, "title")} if has_other_conflict else set()
+    assert (shown, "id") in bob.conflicts()
+
+    bob.rename(shown, other)
+
+    assert bob.conflicts() == titles
+    hold(bob)
+    bob.commit("settled")
+    bob.push()
+    ann.pull()
+    hold(ann, bob, cy := clone("cy"))
+    assert ann.conflicts() == bob.conflicts() == cy.conflicts() == titles
+    renames = [
+        [claim for claim in change.claims if isinstance(claim, Rename)]
+        for changes in bob.committed().values()
+        for change in changes
+    ]
+    assert max(map(len, renames)) == 1
+
+
+@pytest.mark.parametrize("choice", ["shown", "other"])
+@pytest.mark.parametrize("by", ["number", "id", "id of another name"])
+def test_the_command_settles_a_contested_id_by_its_number_and_by_the_id(
+    ann: Clone, bob: Clone, choice: str, by: str
+) -> None:
+    rename_in_both(ann, bob)
+    [shown] = {"FACT-A", "FACT-B"} & bob.state().nodes.keys()
+    [other] = {"FACT-A", "FACT-B"} - {shown}
+    wanted, number = (shown, "1") if choice == "shown" else (other, "2")
+    assert f"  kb resolve {shown} id --take N (keeps this id, or renames to it)" in run_kb(bob.root, "resolve").out
+    for wrong in ("0", "3"):
+        assert "There is no id" in run_kb(bob.root, "resolve", shown, "id", "--take", wrong).err
+    named, take = other if by == "id of another name" else shown, number if by == "number" else wanted
+
+    ran = run_kb(bob.root, "resolve", named, "id", "--take", take, env=environment({"KB_ACTOR": "bob"}))
+
+    assert ran.status == 0, ran
+    assert bob.conflicts() == set()
+    assert wanted in bob.state().nodes
+    bob.note_own()
+    bob.commit("settled")
+    bob.push()
+    ann.pull()
+    hold(ann, bob)
+    assert ann.conflicts() == set()
+    assert wanted in ann.state().nodes

@@ -5,7 +5,7 @@ A field is contested where changes that have not seen each other give it differe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kbcore.model.changeset import EdgeWrite, EntityWrite
@@ -63,14 +63,24 @@ def _fault(
         hint = f"Contested are: {listed}." if listed else f"{kb('resolve')} lists what is contested."
         return "not_contested", f"{in_quotes(field)} of {in_quotes(item.id)} is not contested.", hint
     if field in {DELETED, ID}:
-        other = kb("delete", item.id) if field == DELETED else kb("rename", item.id, "NEW")
-        hint = f'Send "keep", or {other}.'
-        return None if choice == KEEP else ("bad_value", f"{in_quotes(field)} can only be kept here.", hint)
+        return None if choice == KEEP else _fault_of_existence(item.id, field, choice, contested[field])
     count = len(contested[field])
     if isinstance(choice, int) and 1 <= choice <= count:
         return None
     message = f"There is no value {choice!r} of {in_quotes(field)} of {in_quotes(item.id)}; there are {count}."
     return "out_of_range", message, f"{kb('resolve', item.id)} lists them by number."
+
+
+def _fault_of_existence(
+    key: str, field: str, choice: int | str, values: Sequence[Mapping[str, Any]]
+) -> tuple[str, str, str] | None:
+    """Return why a choice other than "keep" cannot be made; the number of the id that is shown keeps it as well."""
+    ids = [str(one.get("value")) for one in values] if field == ID else []
+    chosen = ids[choice - 1] if isinstance(choice, int) and 1 <= choice <= len(ids) else "NEW"
+    if chosen == key:
+        return None
+    other = kb("delete", key) if field == DELETED else kb("rename", key, chosen)
+    return "bad_value", f"{in_quotes(field)} can only be kept here.", f'Send "keep", or {other}.'
 
 
 def settle(

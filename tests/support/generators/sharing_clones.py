@@ -368,7 +368,6 @@ def _node_operations(what: str, state: State, node: Node, second: int, third: in
         return []
     new = free[second % len(free)]
     fields = {**node.fields, FORMER_IDS: [*former_ids(node), node.id]}
-    fields.pop(f"{CONTESTED}.id", None)
     wanted = Node(new, fields, {}, node.created_at, node.updated_at, node.source, 0, 0)
     return rename_ops(state, node, wanted)
 
