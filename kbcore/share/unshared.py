@@ -10,11 +10,12 @@ import msgspec
 
 from kbcore import limits
 from kbcore.config.settings import DEFAULT, ShareSettings
-from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE, change_secrets, is_pack
+from kbcore.extract.changes import EXTRACTOR, FOLDER, SIZE, change_secrets, is_pack, parts_of
 from kbcore.git import blobs
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim, EdgeRef, SetField
+from kbcore.secrets import secret_in
 from kbcore.share.private_origins import WrittenChange, ids_in, place_of, private_origins
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, settings_of
@@ -248,14 +249,21 @@ def fault_of(change: Change) -> _Reason:
     change = without_earlier_values(change)
     data = change_file.encode([change])
     is_plain = not change_file.may_be_unsafe(data.decode())
-    for part in (change.message, *change.claims):
+    for part in parts_of(change):
         if fault := fault_in(part, is_plain=is_plain):
-            return fault, "the message" if isinstance(part, str) else place_of(part)
+            return fault, _origin_at_fault(part) if isinstance(part, Change) else place_of(part)
     return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")
 
 
-def fault_in(part: str | Claim, *, is_plain: bool = False) -> Withheld | Literal[""]:
-    """Return why no file may hold the message of a change, or a claim; "" where one may.
+def _origin_at_fault(change: Change) -> str:
+    """Return which member of a change without claims is at fault."""
+    names = ("message", "actor", "session", "tool")
+    texts = {name: getattr(change, name) for name in names}
+    return next((f"the {name}" for name, text in texts.items() if secret_in(text) or has_unsafe(text)), "it")
+
+
+def fault_in(part: Change | Claim, *, is_plain: bool = False) -> Withheld | Literal[""]:
+    """Return why no file may hold a part of a change (``parts_of``); "" where one may.
 
     With ``is_plain`` it is known that all its characters are seen.
     """
