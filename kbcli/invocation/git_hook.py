@@ -83,7 +83,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     try:
         clock.check()
         if words[0] == PRE_COMMIT:
-            if _is_wanted(session):
+            if _is_wanted(session, is_commit=True):
                 _share(session)
         elif _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
             if words[0] == POST_COMMIT:
@@ -110,10 +110,11 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
         session.close()
 
 
-def _is_wanted(session: Session) -> bool:
-    """Return whether there is a KB, and a branch checked out.
+def _is_wanted(session: Session, *, is_commit: bool = False) -> bool:
+    """Return whether there is a KB, and a branch checked out; before a commit, a detached HEAD will do.
 
-    While git walks through history, as in a bisection, a store for each commit would be useless.
+    While git walks through history, as in a bisection, a store for each commit would be useless. What clients wrote on
+    a detached HEAD is in the store of its commit, which a commit leaves.
     """
     from kbcore.errors import NotARepository
 
@@ -123,7 +124,10 @@ def _is_wanted(session: Session) -> bool:
         return False
     repo = workspace.repo
     has_kb = any((root / ".kb").is_dir() for root in (repo.worktree, repo.kb_root))
-    return has_kb and repo.has_worktree and workspace.head().kind in {"branch", "unborn"}
+    if not (has_kb and repo.has_worktree):
+        return False
+    head = workspace.head()
+    return head.kind in {"branch", "unborn"} or (is_commit and head.kind == "detached" and not head.bisect_from)
 
 
 def _share(session: Session) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
+from kbcore.extract.changes import keeps_secret
+from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import is_or_are, pluralize, some_of
 
@@ -52,10 +54,14 @@ _FAULTS: Final = {
     "too_large": "it is larger than a change file may be",
 }
 _REMEDIES: Final = {
-    "secret": "Take the secret out of use, and undo the record with `kb revert {seq}`.",
+    "secret": "Take the secret out of use, and take it out of the record with `kb redact {seq}`: then it is shared.",
     "unsafe_text": "Undo the record with `kb revert {seq}`, and write the value without them.",
     "too_large": "Undo the record with `kb revert {seq}`, and write the same in several changesets.",
 }
+_KEPT: Final = (
+    "Take the secret out of use. It is in a name or an id, which no redaction takes out: this record stays in this"
+    " clone. Write what else it says again, without the secret."
+)
 
 
 def mode_line(mode: str) -> str:
@@ -163,7 +169,7 @@ def unshared_line(number: int) -> str:
 def row(one: Unshared) -> tuple[str, str, str, str, str]:
     """Return the row of a change that is not shared: its state says what keeps it, or where it is written."""
     state = _STATES.get(one.withheld) or ("written, not committed" if one.file else "not shared")
-    return str(one.seq), one.change.at, one.change.actor, state, one.change.message
+    return str(one.seq), one.change.at, masked(one.change.actor), state, masked(one.change.message)
 
 
 def private_lines(found: Sequence[Unshared]) -> Iterator[str]:
@@ -172,11 +178,11 @@ def private_lines(found: Sequence[Unshared]) -> Iterator[str]:
         were, them = ("was", "it") if number == 1 else ("were", "them")
         command = f"`kb share --actor {shlex.quote(actor)}`"
         said = f"{pluralize(number, 'change')} of {actor} {were}, or may have been, private when written"
-        yield escape_controls(f"{said}: {command} shares {them}.")
+        yield escape_controls(masked(f"{said}: {command} shares {them}."))
     for one in found:
         if one.withheld in _ORIGINS:
             said = _ORIGINS[one.withheld].format(place=one.place)
-            yield escape_controls(f"Record {one.seq} {_of(one)} is private: {said}.")
+            yield escape_controls(masked(f"Record {one.seq} {_of(one)} is private: {said}."))
 
 
 def withdrawn_line(number: int) -> str:
@@ -191,8 +197,9 @@ def fault_lines(found: Iterable[Unshared]) -> Iterator[str]:
         if one.withheld not in _FAULTS:
             continue
         said = _FAULTS[one.withheld].format(place=one.place or "it")
-        remedy = _REMEDIES[one.withheld].format(seq=one.seq)
-        yield escape_controls(f"Record {one.seq} {_of(one)} is not shared: {said}. {remedy}")
+        is_kept = one.withheld == "secret" and keeps_secret(one.change)
+        remedy = _KEPT if is_kept else _REMEDIES[one.withheld].format(seq=one.seq)
+        yield escape_controls(masked(f"Record {one.seq} {_of(one)} is not shared: {said}. {remedy}"))
 
 
 def _of(one: Unshared) -> str:

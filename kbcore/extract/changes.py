@@ -14,7 +14,7 @@ import msgspec
 from kbcore import limits
 from kbcore.extract.facts import Facts, PathRule, SourceFile
 from kbcore.git.worktree_content import DOCUMENT, SizeLimit
-from kbcore.model.claims.change import SUFFIX, Change, Claim
+from kbcore.model.claims.change import SUFFIX, Change, Claim, redacted
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
 SIZE: Final = SizeLimit(
     limits.MAX_CHANGE_FILE_BYTES, "KB writes no such file: remove it, or bring back the one that was committed."
 )
-_REDACT: Final = "Take the secret out of use, and have the writer redact the value."
+_REDACT: Final = "Take the secret out of use, and have the writer redact the value, or remove the file if it is none."
 
 
 def is_change_file(path: str) -> bool:
@@ -76,7 +76,7 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
     """Return the problem of the first line that holds what looks like a secret."""
     line = 0
     for number, change in enumerate(changes, start=1):
-        for part in (change.message, *change.claims):
+        for part in parts_of(change):
             line = number if are_packed else line + 1
             found = next(change_secrets(part), None)
             if found is not None:
@@ -84,13 +84,37 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
     return None
 
 
-def change_secrets(part: str | Claim) -> Iterator[Secret]:
-    """Yield what looks like a secret in the message of a change, or in the values of a claim."""
-    from kbcore.secrets import secrets_in  # noqa: PLC0415 - as above
+def parts_of(change: Change) -> list[Change | Claim]:
+    """Return the parts of a change, each of which is a line of its file: the change without its claims, and these."""
+    return [msgspec.structs.replace(change, claims=()), *change.claims]
 
-    if isinstance(part, str):
-        yield from secrets_in(part)
-        return
-    for value in (getattr(part, "now", None), getattr(part, "was", None)):
-        if value is not None and value is not msgspec.UNSET:
-            yield from secrets_in(value, getattr(part, "field", "id"))
+
+def change_secrets(part: Change | Claim) -> Iterator[Secret]:
+    """Yield what looks like a secret in a part of a change: in its values, and in the names, ids and words around."""
+    from kbcore.secrets import secret_in, secrets_in  # noqa: PLC0415 - as above
+
+    members = msgspec.to_builtins(part)
+    for value in (members.pop("now", None), members.pop("was", None)):
+        yield from secrets_in(value, members.get("field", "id"))
+    # No format has a line break, but that of a private key, which begins with its header: one look does for all texts.
+    found = secret_in("\n".join(_texts_in(members)))
+    if found:
+        yield found
+
+
+def keeps_secret(change: Change) -> bool:
+    """Tell whether a change holds what looks like a secret where a redaction cannot take it out: in a name or an id."""
+    left = redacted(change, message=True, claims=range(len(change.claims)))
+    return any(next(change_secrets(part), None) is not None for part in parts_of(left))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts in members of a change; the names of its members are those of the format."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _texts_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts_in(one)

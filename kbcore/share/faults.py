@@ -8,9 +8,10 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.changes import change_secrets
+from kbcore.extract.changes import change_secrets, parts_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
+from kbcore.secrets import secret_in
 from kbcore.share.private_origins import place_of
 from kbcore.text.escaping import has_unsafe
 
@@ -28,14 +29,20 @@ def fault_of(change: Change) -> tuple[Fault | Literal[""], str]:
     change = without_earlier_values(change)
     data = change_file.encode([change])
     is_plain = not change_file.may_be_unsafe(data.decode())
-    for part in (change.message, *change.claims):
+    for part in parts_of(change):
         if fault := fault_in(part, is_plain=is_plain):
-            return fault, "the message" if isinstance(part, str) else place_of(part)
+            return fault, _origin_at_fault(part) if isinstance(part, Change) else place_of(part)
     return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")
 
 
-def fault_in(part: str | Claim, *, is_plain: bool = False) -> Fault | Literal[""]:
-    """Return why no file may hold the message of a change, or a claim; "" where one may.
+def _origin_at_fault(change: Change) -> str:
+    """Return which member of a change without claims is at fault."""
+    texts = {name: getattr(change, name) for name in ("message", "actor", "session", "tool")}
+    return next((f"the {name}" for name, text in texts.items() if secret_in(text) or has_unsafe(text)), "it")
+
+
+def fault_in(part: Change | Claim, *, is_plain: bool = False) -> Fault | Literal[""]:
+    """Return why no file may hold a part of a change (``parts_of``); "" where one may.
 
     With ``is_plain`` it is known that all its characters are seen.
     """

@@ -184,6 +184,48 @@ def test_a_value_that_takes_the_place_of_a_secret_is_shared_without_it(kb, synce
     assert not any(SECRET in (synced / name).read_text() for name in change_files(synced))
 
 
+NAMED = {"id": "S-2", **SYMBOL}
+HOLDERS = {
+    "name of an attribute": {"entities": [{**NAMED, "attributes": {SECRET: 1}}]},
+    "name within an attribute": {"entities": [{**NAMED, "attributes": {"a": {SECRET: 1}}}]},
+    "key of metadata": {"entities": [{**NAMED, "metadata": {SECRET: 1}}]},
+    "id": {"entities": [{**NAMED, "id": SECRET}]},
+    "kind of an edge": {"edges": [{"type": "relates_to", "kind": SECRET, "from": "S-1", "to": "REQ-1"}]},
+    "message": {"entities": [NAMED], "message": SECRET},
+    "actor": {"entities": [NAMED]},
+    "session": {"entities": [NAMED]},
+}
+"""Changesets with a secret, by the place of it."""
+
+
+@pytest.mark.parametrize("where", HOLDERS)
+def test_a_secret_is_refused_wherever_a_change_has_it_and_never_printed(kb, synced, apply, user, where):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    user.setenv("KB_ACTOR", SECRET if where == "actor" else "ann")
+    user.setenv("KB_SESSION", SECRET if where == "session" else "s")
+    assert kb("apply", "-", stdin=json.dumps(HOLDERS[where])).status == 0
+    said = kb("share", "--list")
+    assert "refused: secret" in said.out
+    assert "Record 3 " in said.err
+    assert ("kb redact 3" in said.err) is (where in {"message", "name within an attribute"})
+    assert SECRET not in said.out + said.err
+    ran = kb("share")
+    assert ran.status == 1
+    assert SECRET not in ran.out + ran.err
+    assert len(change_files(synced)) == 1
+    assert not any(SECRET in (synced / name).read_text() for name in change_files(synced))
+
+
+def test_a_secret_that_was_replaced_is_redacted_as_the_warning_says_and_all_is_shared(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL, "owner": SECRET})
+    apply("ann", {"id": "S-1", "owner": "clean"})
+    assert "`kb redact 2`" in kb("share").err
+    assert kb("redact", "2", "--yes").status == 0
+    assert kb("share").status == 0
+    assert listed(kb)[0] == [(2, "ann", "", True), (3, "ann", "", True)]
+    assert not any(SECRET in (synced / name).read_text() for name in change_files(synced))
+
+
 def test_what_a_killed_process_left_beside_the_files_is_removed(kb, synced, apply):
     apply("ann", {"id": "S-1", **SYMBOL})
     kb("share")

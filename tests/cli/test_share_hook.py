@@ -93,6 +93,23 @@ def test_a_commit_takes_along_what_clients_wrote(kb, auto, hooked):
     assert unshared(kb) == []
 
 
+@pytest.mark.parametrize("state", ["detached", "bisecting"])
+def test_a_commit_on_a_detached_head_takes_changes_but_none_while_git_bisects(kb, auto, hooked, state):
+    stage(auto)
+    git(auto, "commit", "-q", "--no-verify", "-m", "first")
+    if state == "bisecting":
+        git(auto, "bisect", "start", "HEAD", "HEAD~1")
+    git(auto, "checkout", "-q", "--detach")
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto, content="changed")
+    commit(auto, hooked)
+    assert len(files_in(auto)) == (state == "detached")
+    if state == "detached":
+        git(auto, "switch", "-q", "main")
+        git(auto, "merge", "-q", "HEAD@{1}")
+        assert kb("show", "S-1").status == 0
+
+
 def test_a_commit_with_nothing_to_share_says_nothing(kb, auto, hooked):
     stage(auto)
     assert commit(auto, hooked) == ""

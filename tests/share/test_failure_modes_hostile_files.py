@@ -121,6 +121,18 @@ def test_a_planted_file_that_hides_text_or_holds_a_secret_is_refused(ann: Clone,
     hold(ann)
 
 
+@pytest.mark.parametrize("member", ["actor", "session", "tool"])
+def test_a_planted_file_whose_writer_is_named_like_a_secret_is_refused(ann: Clone, member: str) -> None:
+    before = ann.facts()
+    change = identified(msgspec.structs.replace(next(iter(ann.committed().values()))[0], **{member: SECRET}))
+    data = change_file.encode([change])
+    path = planted(ann, data, change_file.path_of([change], data))
+    assert [(where, one.code, one.line) for where, one in ann.sync().problems] == [(path, "secret", 1)]
+    assert ann.facts() == before
+    ann.git("rm", "--quiet", path)
+    hold(ann)
+
+
 def test_a_change_that_no_file_may_hold_for_its_size_is_named(ann: Clone) -> None:
     change = next(iter(ann.committed().values()))[0]
     assert fault_of(change) == ("", "")

@@ -71,7 +71,8 @@ class Texts:
         if self.holds(name):
             raise InvalidQuery(
                 f"The pattern is part of the name of {what}: without it the records could not be read.",
-                hint="Give more of the secret, or name the record or the entity that holds it.",
+                hint="No redaction takes it out of there: revoke it if it is the secret, else give more of the secret."
+                " The values that hold it go by the id of the entity or the seq of the record.",
             )
 
 
