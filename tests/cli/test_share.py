@@ -107,6 +107,23 @@ def withdrawn(kb, synced, apply):
     return change
 
 
+def test_each_answer_in_a_sparse_clone_says_that_it_lacks_the_change_files(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    there = synced.parent / "sparse"
+    git(synced.parent, "clone", "-q", "--no-checkout", str(synced), str(there))
+    git(there, "sparse-checkout", "set", "docs")
+    git(there, "checkout", "-q", "main")
+    lacking = "git has change files here and leaves them out of the worktree"
+    for _ in ("before the sync", "after it"):
+        for words in (("show", "S-1"), ("query", "symbol"), ("kip", 'FIND(?s) WHERE { ?s {type: "Symbol"} }')):
+            assert lacking in kb(*words, cwd=there).err, words
+        assert kb("query", "symbol", "--json", cwd=there).json["freshness_reason"].startswith(lacking)
+        kb("sync", cwd=there)
+
+
 def test_a_change_that_is_named_twice_is_shared_again_once(kb, synced, withdrawn):
     [file] = kb("share", "--again", withdrawn, "--again", withdrawn[:12], "--json").json["files"]
     assert [one["change"] for one in file["changes"]] == [withdrawn]
