@@ -38,6 +38,7 @@ def run(
     from kbcore.errors import InvalidQuery, NotFound
     from kbcore.model import changeset
     from kbcore.query.conflicts import find_conflicts
+    from kbcore.text.escaping import in_quotes
 
     if (take is None) != (field is None):
         raise InvalidQuery(
@@ -52,6 +53,8 @@ def run(
         return find_conflicts(view, [key] if key else ())
 
     found = opened.store.read(find)
+    if key and not found and not opened.store.read(lambda view: view.nodes([key]) or view.links([key])):
+        raise NotFound(f"There is no entity or edge {in_quotes(key)}.", hint="`kb resolve` lists what is contested.")
     if take is None or field is None:
         _list(ctx, found, key)
         return
@@ -76,7 +79,7 @@ def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
         raise InvalidQuery(f"No value has a number of {len(take)} digits.", hint=hint)
     chosen: dict[str, Any]
     if take == _KEEP or is_number:
-        chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else int(take)}}
+        chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else _number(conflict, take)}}
     else:
         prefix, dot, name = conflict.field.partition(".")
         value = _value(take)
@@ -86,6 +89,14 @@ def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
     type_, kind, from_id, to_id = conflict.edge
     named = {"type": type_, "from": from_id, "to": to_id, **({"kind": kind} if kind else {})}
     return {"edges": [{**named, **chosen}]}
+
+
+def _number(conflict: Conflict, take: str) -> int:
+    """Return the number of a value by its number, or by the value itself where no value has that number."""
+    number = int(take)
+    if 0 < number <= len(conflict.values):
+        return number
+    return next((at for at, one in enumerate(conflict.values, 1) if one.get("value") in (take, number)), number)
 
 
 def _value(text: str) -> Any:
