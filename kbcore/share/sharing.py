@@ -13,7 +13,7 @@ from itertools import groupby
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidQuery
+from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
 from kbcore.git.commands import run_git
@@ -33,6 +33,7 @@ from kbcore.share.unshared import (
 from kbcore.store.change_files import ATTRIBUTES, beside, locked, write_beside, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import pluralize
 from kbcore.view.claim_index import HeldChange
 
 
@@ -86,7 +87,15 @@ def share(
                 write_file(workspace.repo.worktree, path, content)
             others = beside(staged)
             write_beside(workspace.repo.worktree, others)
-            blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
+            try:
+                blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
+            except GitUnusable as error:
+                if files:
+                    error.written_before = (
+                        f"{pluralize(len(files), 'change file')} {'was' if len(files) == 1 else 'were'} written."
+                    )
+                error.remedy = f"When git can write its index, {kb('share', lead='run')} again: it stages the files."
+                raise
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))
 

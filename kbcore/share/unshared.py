@@ -110,9 +110,15 @@ def find_unshared(
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
     """Return the changes of a branch that were in a committed file and that no file holds any more.
 
-    Raises: what reading the journal raises.
+    A file that HEAD has again counts before a sync notes it. Raises: what reading the journal and git raise.
     """
-    return workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq))
+    recorded = workspace.changes(branch)
+    found = recorded.read(lambda index, seq: index.withdrawn(seq))
+    if not found or branch != workspace.head().branch:
+        return found
+    new = new_files(workspace, recorded.read(lambda index, seq: index.committed_files(seq)))
+    again = {change.id for changes in new.committed.values() for change in changes}
+    return [one for one in found if one.change.id not in again]
 
 
 class NewFiles(msgspec.Struct, frozen=True):
