@@ -55,7 +55,10 @@ def run(
     with output.waiting("Looking at every record"):
         wanted = redaction.meant(workspace, branch, text, is_pattern=is_pattern, is_regex=regex, fields=field or ())
     if wanted.kind == "pattern" and field:
-        raise InvalidQuery("--field needs an ID or a SEQ.", hint="A pattern is taken out of all fields.")
+        raise InvalidQuery(
+            f"--field needs an ID or a SEQ, and no record of {branch} has what was given as an id.",
+            hint="A pattern is taken out of all fields. What only files state yet has an id after `kb sync`.",
+        )
     if wanted.kind == "pattern" and target != _STDIN:
         output.warn("The pattern is in the history of the shell now. Use - to give it by standard input.")
     if not yes:

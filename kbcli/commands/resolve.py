@@ -40,6 +40,7 @@ def run(
     from kbcore.model import changeset
     from kbcore.model.claims.fold import ID
     from kbcore.query.conflicts import find_conflicts
+    from kbcore.text.escaping import in_quotes
 
     if (take is None) != (field is None):
         raise InvalidQuery(
@@ -54,6 +55,8 @@ def run(
         return find_conflicts(view, [view.renamed([key]).get(key, key)] if key else ())
 
     found = opened.store.read(find)
+    if key and not found and not opened.store.read(lambda view: view.nodes([key]) or view.links([key])):
+        raise NotFound(f"There is no entity or edge {in_quotes(key)}.", hint="`kb resolve` lists what is contested.")
     if take is None or field is None:
         _list(ctx, found, key)
         return
@@ -101,7 +104,7 @@ def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
     is_number = _is_number(conflict, take)
     chosen: dict[str, Any]
     if take == _KEEP or is_number:
-        chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else int(take)}}
+        chosen = {"resolve": {conflict.field: _KEEP if take == _KEEP else _number(conflict, take)}}
     else:
         prefix, dot, name = conflict.field.partition(".")
         value = _value(take)
@@ -111,6 +114,14 @@ def _decision(conflict: Conflict, take: str) -> dict[str, Any]:
     type_, kind, from_id, to_id = conflict.edge
     named = {"type": type_, "from": from_id, "to": to_id, **({"kind": kind} if kind else {})}
     return {"edges": [{**named, **chosen}]}
+
+
+def _number(conflict: Conflict, take: str) -> int:
+    """Return the number of a value by its number, or by the value itself where no value has that number."""
+    number = int(take)
+    if 0 < number <= len(conflict.values):
+        return number
+    return next((at for at, one in enumerate(conflict.values, 1) if one.get("value") in (take, number)), number)
 
 
 def _value(text: str) -> Any:

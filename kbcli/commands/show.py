@@ -89,6 +89,7 @@ def _read(
         except InvalidQuery:
             point = None
         if point is None or point.seq is not None:
+            _show_files(opened)
             raise
 
         def record(view: View) -> tuple[dict[str, Any], str]:
@@ -111,6 +112,15 @@ def _read(
             # The second error is about the state there, the first one about the record.
             raise (refused if isinstance(refused, HistoryPruned) else error) from None
         return (found, None), alone
+
+
+def _show_files(opened: Opened) -> None:
+    """Say how the files relate to an answer that does not find what was asked for."""
+    from kbcore.limits import FILES_S
+
+    session = opened.session
+    if not session.output.is_json:
+        session.show_files(opened.branch, session.files.state(opened.workspace, opened.branch, time_s=FILES_S))
 
 
 def _read_past(

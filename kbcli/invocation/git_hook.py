@@ -82,17 +82,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
         clock.check()
-        if words[0] == PRE_COMMIT:
-            if _is_wanted(session, is_commit=True):
-                _share(session)
-        elif _is_wanted(session) and not (words[0] == POST_COMMIT and _is_in_sequence(session)):
-            if words[0] == POST_COMMIT:
-                _stage_committed(session)
-            _show(session, _answer_at_rest(session) or _take_in(session))
-            _merge_changes(session, words, env)
-            if words[0] == POST_COMMIT:
-                _show_unshared(session)
-            session.publish_views()
+        _obey(session, words, env)
     except NotInitialised:
         return
     except KBError as error:
@@ -108,6 +98,26 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
         _say(f"{type(error).__name__} in the {words[0]} hook; a report is in {saved or 'no file'}.")
     finally:
         session.close()
+
+
+def _obey(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:
+    """Do what an event of git calls for where HEAD is."""
+    event = words[0]
+    if event == PRE_COMMIT:
+        if _is_wanted(session, is_commit=True):
+            _share(session)
+    elif _is_wanted(session):
+        if event == POST_COMMIT and _is_in_sequence(session):
+            return
+        if event == POST_COMMIT:
+            _stage_committed(session)
+        _show(session, _answer_at_rest(session) or _take_in(session))
+        _merge_changes(session, words, env)
+        if event == POST_COMMIT:
+            _show_unshared(session)
+        session.publish_views()
+    elif event == POST_COMMIT and _is_wanted(session, is_commit=True):
+        _show_left(session)
 
 
 def _is_wanted(session: Session, *, is_commit: bool = False) -> bool:
@@ -173,6 +183,29 @@ def _show_unshared(session: Session) -> None:
 
     if number := sum(not one.withheld for one in find_unshared(workspace, branch)):
         _say(shared.unshared_line(number))
+
+
+def _show_left(session: Session) -> None:
+    """Report how many changes a commit on a detached HEAD left in the store of the commit before, not shared.
+
+    The store does not know the files that the commit took: changes in these are shared.
+    """
+    from kbcore import git
+    from kbcore.ids import detached_name
+
+    workspace = session.workspace
+    before = git.previous_head(workspace.repo, session.machine.env)
+    left = detached_name(before) if before else ""
+    if workspace.config.share.mode == "off" or not left or not workspace.folders.has_store(left):
+        return
+    from kbcli.messages import shared
+    from kbcore.share.unshared import find_unshared
+    from kbcore.share.worktree_changes import changes_of_head
+
+    taken = {one.id for one in changes_of_head(workspace)}
+    found = [one for one in find_unshared(workspace, left) if not (one.withheld or one.change.id in taken)]
+    if found:
+        _say(shared.left_line(left, len(found)))
 
 
 def _is_in_sequence(session: Session) -> bool:

@@ -80,13 +80,13 @@ def files_line(branch: str, state: FileState) -> str:
         verb = "differs" if number == 1 else "differ"
         return (
             f"{pluralize(number, 'file')} {verb} from the records of {branch}; the answer has what the files say. "
-            "`kb sync` records it."
-        )
+            f"`kb sync` records it. {state.reason}"
+        ).rstrip()
     if state.is_past:
         return f"The answer is of the records of {branch} as of seq {state.seq}, not of the files."
     if state.freshness == "unknown":
         return f"The answer is only of the records of {branch}, not of the files. {state.reason}"
-    return ""
+    return state.reason
 
 
 def ensured_line(ensured: Ensured) -> str:

@@ -166,6 +166,15 @@ def unshared_line(number: int) -> str:
     return f"{pluralize(number, 'change')} {verb} not shared: `kb share` writes them."
 
 
+def left_line(store: str, number: int) -> str:
+    """Return how many changes in the store of a commit that was left are not shared, and what brings them here."""
+    them = "it" if number == 1 else "them"
+    return (
+        f"{pluralize(number, 'change')} in the store {store} {is_or_are(number)} not shared: `kb merge {store}` brings"
+        f" {them} to what is checked out, then `kb share` writes {them}."
+    )
+
+
 def row(one: Unshared) -> tuple[str, str, str, str, str]:
     """Return the row of a change that is not shared: its state says what keeps it, or where it is written."""
     state = _STATES.get(one.withheld) or ("written, not committed" if one.file else "not shared")

@@ -29,6 +29,12 @@ _GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
 SIZE: Final = SizeLimit(
     limits.MAX_CHANGE_FILE_BYTES, "KB writes no such file: remove it, or bring back the one that was committed."
 )
+NOT_CHECKED_OUT: Final = FileProblem(
+    0,
+    "not_checked_out",
+    "git has change files here and leaves them out of the worktree, so answers may lack what they say.",
+    "Check them out: `git sparse-checkout add .kb`, or `git sparse-checkout disable`.",
+)
 _REDACT: Final = "Take the secret out of use, and have the writer redact the value, or remove the file if it is none."
 
 

@@ -20,6 +20,7 @@ from kbcore.git.refs import (
     is_in_use,
     local_branches,
     merged_since,
+    previous_head,
     tips,
     worktree_heads,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "local_branches",
     "merged_since",
     "needs_git_each_time",
+    "previous_head",
     "read_branch",
     "read_head",
     "tips",

@@ -82,6 +82,15 @@ def merged_since(repo: Repository, env: Mapping[str, str], before: str) -> list[
     return [decode_name(ref.removeprefix(BRANCH_PREFIX)) for ref in refs if ref.startswith(BRANCH_PREFIX)]
 
 
+def previous_head(repo: Repository, env: Mapping[str, str]) -> str:
+    """Return the commit that HEAD of this worktree named before the present one, "" where git does not know it.
+
+    Raises: ``GitUnusable``.
+    """
+    asked = ["rev-parse", "--verify", "--quiet", "HEAD@{1}"]
+    return run_git(repo, env, asked, allowed=(0, 1, 128)).output.decode("ascii", "replace").strip()
+
+
 def is_branch(repo: Repository, env: Mapping[str, str], branch: str) -> bool:
     """Tell whether git has a ref for a branch; one with damaged content counts. Raises: ``GitUnusable``."""
     return check_branch_name(branch) is None and _is_branch(repo, env, BRANCH_PREFIX + encode_name(branch))

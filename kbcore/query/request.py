@@ -30,6 +30,8 @@ _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "ti
 _OTHER_NAMES: Final = {other.casefold(): name for other, name in OTHER_NAMES}
 _PATH_NAMES: Final = frozenset({"doc", "document", "filename", "filepath", "folder", "directory"})
 """Names that nothing has, for the path of the file that states an entity or an edge."""
+_CONFLICTS: Final = frozenset({"conflict", "conflicts", "contested"})
+"""Words for what is contested, which is no type."""
 _LIKE_EDGE: Final = 0.7
 """The least likeness of an unknown type to the word for edges to mean it."""
 
@@ -285,6 +287,10 @@ def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Ite
             return
         if known and known.is_type(query.type):
             return  # the schema has it no more, and entities still do
+        if query.type.casefold() in _CONFLICTS:
+            hint = f"{kb('resolve')} lists what changes state differently."
+            yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)
+            return
         near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)
         hint = is_it(near) or f"{did_you_mean('', [*schema.entities, EDGE])} {how_to_add(TYPE, query.type)}"
         yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)

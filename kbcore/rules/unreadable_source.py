@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import Problem
+from kbcore.extract import changes
 from kbcore.model.graph import NOTES_OF_RULES, NoteOnFile
 from kbcore.remedies import kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
@@ -51,6 +52,8 @@ def _missing(extractor: str) -> Problem | None:
     """Return that the package of an extractor is not installed, if that is so."""
     from kbcore.extract import registry  # noqa: PLC0415 - extractors are loaded only where a file was not read
 
+    if extractor == changes.NAME:  # KB's own, and no setting is about it
+        return Problem(extractor, "not_checked_out", changes.NOT_CHECKED_OUT.message, changes.NOT_CHECKED_OUT.hint)
     loaded = registry.load(())
     known = loaded.usable.get(extractor)
     if known is not None:

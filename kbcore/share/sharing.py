@@ -13,7 +13,7 @@ from itertools import groupby
 import msgspec
 
 from kbcore import limits
-from kbcore.errors import InvalidQuery
+from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
 from kbcore.git.commands import run_git
@@ -27,6 +27,7 @@ from kbcore.share.worktree_changes import new_files
 from kbcore.store.change_files import ATTRIBUTES, companion_files, locked, write_companion_files, write_file
 from kbcore.store.workspace import Workspace, moved
 from kbcore.text.escaping import in_quotes
+from kbcore.text.wording import pluralize
 from kbcore.view.claim_index import HeldChange
 
 
@@ -80,7 +81,15 @@ def share(
                 write_file(workspace.repo.worktree, path, content)
             others = companion_files(staged)
             write_companion_files(workspace.repo.worktree, others)
-            blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
+            try:
+                blobs.stage(workspace.repo, workspace.machine.env, [*staged, *others])
+            except GitUnusable as error:
+                if files:
+                    error.written_before = (
+                        f"{pluralize(len(files), 'change file')} {'was' if len(files) == 1 else 'were'} written."
+                    )
+                error.remedy = f"When git can write its index, {kb('share', lead='run')} again: it stages the files."
+                raise
     written = {path: changes for path, (_, changes) in files.items()}
     return Shared(written, before, tuple(one for one in found if one.withheld))
 

@@ -77,6 +77,10 @@ def find_unshared(
 def find_withdrawn(workspace: Workspace, branch: str) -> list[HeldChange]:
     """Return the changes of a branch that were in a committed file and that no file holds any more.
 
-    Raises: what reading the journal raises.
+    A file that HEAD has again counts before a sync notes it. Raises: what reading the journal and git raise.
     """
-    return workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq))
+    found = workspace.changes(branch).read(lambda index, seq: index.withdrawn(seq))
+    if not found:
+        return found
+    again = {change.id for change in new_files(workspace, branch).committed_changes()}
+    return [one for one in found if one.change.id not in again]

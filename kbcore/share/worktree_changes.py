@@ -55,6 +55,13 @@ def new_files(workspace: Workspace, branch: str) -> NewFiles:
     return NewFiles(read_all(here - known), read_all(paths - there), there, here)
 
 
+def changes_of_head(workspace: Workspace) -> list[Change]:
+    """Return the changes in all files of the worktree that HEAD has. Raises: ``GitUnusable``."""
+    commit = workspace.head().commit
+    paths = scan.change_paths(workspace.repo.worktree) & _paths_at(workspace, commit) if commit else set[str]()
+    return [change for path in sorted(paths) for change in changes_in(path, content_of(workspace, path))]
+
+
 def _paths_at(workspace: Workspace, commit: str) -> frozenset[str]:
     """Return the paths of the change files of a commit; those of the last commit that was asked for are kept."""
     cache, key = workspace.pool.change_paths, workspace.repo.common_dir

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kbcore.errors import DerivedFact, NotFound, NotSynced, Problem, Rejected, of_problems
+from kbcore.extract.changes import FOLDER
 from kbcore.extract.facts import Facts
 from kbcore.ids import is_link_id
 from kbcore.model.changeset import Changeset, EdgeDelete, EdgeWrite
@@ -34,7 +35,8 @@ SYNC_FIRST: Final = f"{kb('sync', lead='Run')} first."
 def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
     """Return the file that states each of these entities and edges that no record has.
 
-    "" for what only clients state: a rename in files gives it another id.
+    The folder of change files for an entity of clients; "" for an edge of clients, which a change file states, or to
+    whose end a rename in files gives another id.
     """
 
     def stated_by(link: Link) -> str:
@@ -44,7 +46,7 @@ def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
         links = view.links(sorted(filter(is_link_id, ids)))
         nodes = view.nodes(sorted(key for key in ids if not is_link_id(key)))
         files = {link.id: stated_by(link) for link in links if link.created_seq > view.recorded_seq}
-        return files | {node.id: node.path for node in nodes if node.created_seq > view.recorded_seq}
+        return files | {node.id: node.path or FOLDER for node in nodes if node.created_seq > view.recorded_seq}
 
     found: dict[str, str] = read(on) if ids else {}
     return found
@@ -53,7 +55,7 @@ def unrecorded(read: Reading, ids: Collection[str]) -> dict[str, str]:
 def unrecorded_words(words: str, path: str) -> str:
     """Return that a file states an element, in words, that no record has; "" where only clients state it."""
     if not path:
-        return f"A rename in files makes {words}, but it is not recorded yet."
+        return f"A change file or a rename in files makes {words}, but it is not recorded yet."
     return f"{in_quotes(path)} states {words}, but it is not recorded yet."
 
 

@@ -56,7 +56,8 @@ class FileState(msgspec.Struct, frozen=True):
     """The relation of an answer to the files of the worktree.
 
     ``current``: the records hold what the files say. ``overlay``: they do not, and the answer has what the files say.
-    ``unknown``: the answer is of the records alone, for ``reason``. ``pending_files`` counts the files of which the
+    ``unknown``: the answer is of the records alone, for ``reason``. Otherwise ``reason`` says what the answer lacks, as
+    where git leaves change files out of the worktree. ``pending_files`` counts the files of which the
     records do not hold what they say, None where it is not known. ``mark`` is the same for the same overlay. ``seq`` is
     that of the last record in the answer. ``is_retryable``: the files may be compared later.
     """
@@ -339,7 +340,7 @@ class WorktreeFiles:
         checkout = settled(workspace, wait_s=_GIT_S)
         if checkout.head.branch != settings[0]:
             raise _NotJudged(f"{checkout.head.branch} was checked out meanwhile.")
-        from kbcore.sync.pending import find_pending, place_of  # noqa: PLC0415 - seldom has anything changed
+        from kbcore.sync.pending import find_pending, lacking, place_of  # noqa: PLC0415 - seldom has anything changed
 
         machine, place = workspace.machine, place_of(workspace)
         marks = tuple(want.mark for want in as_defined(place.wants, view))
@@ -373,6 +374,8 @@ class WorktreeFiles:
                 mark = _mark_of(view, pending)
                 state = FileState("overlay", len(files - same), mark=mark)
                 overlay = Overlay(mark, stamp, changes, last.ops)
+        if reason := lacking(view, place):
+            state = msgspec.structs.replace(state, reason=reason)
         try:
             checkout.guard()
         except MustAskGit as unknown:

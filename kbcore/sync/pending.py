@@ -23,7 +23,6 @@ from kbcore.extract.settings import EDGE_NAMES
 from kbcore.git import blobs
 from kbcore.ids import path_text
 from kbcore.model.graph import SourceFile
-from kbcore.store.kb_folder import KB
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan as scanning
 from kbcore.sync.active_extractors import SETTINGS, as_defined, for_documents, wanted_and_faults
@@ -45,12 +44,6 @@ _CODES: Final = " or ".join(f"contains(problems::varchar, '\"{code}\"')" for cod
 _OPEN: Final = f"(problems::varchar <> '[]' and ({_CODES}))"
 """The first part is seldom true, and found without looking into every text."""
 
-_NOT_CHECKED_OUT: Final = FileProblem(
-    0,
-    "not_checked_out",
-    "git has change files here and leaves them out of the worktree, so answers may lack what they say.",
-    f"Check them out: `git sparse-checkout add {KB}`, or `git sparse-checkout disable`.",
-)
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 _KNOWN: Final = ("path", "hash", "extractor", "problems")
 _FEW_FOLDERS: Final = 20
@@ -218,7 +211,20 @@ def _note_not_checked_out(place: ScanScope, scan: Scan, taken_in: Iterable[str])
     absent = {*place.not_checked_out()} - scan.files.keys()
     is_whole = not any(map(changes.is_change_file, scan.files))
     scanning.add_unread(scan, place.wants, absent)
-    scan.blind |= dict.fromkeys([changes.FOLDER] if absent and is_whole else absent, _NOT_CHECKED_OUT)
+    scan.blind |= dict.fromkeys([changes.FOLDER] if absent and is_whole else absent, changes.NOT_CHECKED_OUT)
+
+
+def lacking(view: View, place: ScanScope) -> str:
+    """Return that git leaves change files out of the worktree which the state of this view never held, or "".
+
+    Raises: ``GitUnusable``.
+    """
+    if not place.is_sparse:
+        return ""
+    rows = view.cells("source", _KNOWN, changes.OF_CHANGES, lambda source: changes.is_change_file(source.path))
+    known = {path for path, digest, *_ in rows if digest}
+    is_lacking = any(changes.is_change_file(path) for path in {*place.not_checked_out()} - known)
+    return f"{changes.NOT_CHECKED_OUT.message} {changes.NOT_CHECKED_OUT.hint}" if is_lacking else ""
 
 
 def _doubting(

@@ -114,6 +114,25 @@ def test_both_directions_come_to_the_same_and_show_the_same_conflict(kb, topic):
     assert {one["value"] for one in conflicts[0]["values"]} == {"Topic", "Main"}
 
 
+@pytest.mark.parametrize("wanted", ["7", "9"])
+def test_a_number_that_no_value_has_takes_the_value_that_it_is(kb, topic, wanted):
+    kb("set", "S-1", "title=7")
+    git(topic, "switch", "-q", "main")
+    kb("set", "S-1", "title=9")
+    kb("merge", "topic")
+    assert kb("resolve", "S-1", "title", "--take", "8").status == 10
+    assert kb("resolve", "S-1", "title", "--take", wanted).status == 0
+    assert facts(kb)[0]["S-1"][0] == wanted
+    assert kb("resolve").out == "Nothing is contested.\n"
+
+
+def test_an_entity_that_does_not_exist_cannot_be_decided(kb, topic):
+    ran = kb("resolve", "NOPE")
+    assert ran.status != 0
+    assert ran.err.startswith("error: There is no entity or edge 'NOPE'.")
+    assert kb("resolve", "S-1").out == "Nothing of S-1 is contested.\n"
+
+
 def test_a_decision_on_one_side_settles_the_other(kb, topic):
     kb("set", "S-1", "title=Topic")
     git(topic, "switch", "-q", "main")

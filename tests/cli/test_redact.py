@@ -380,3 +380,13 @@ def test_a_merge_names_the_changes_that_it_took_over(kb, synced):
     assert nothing_holds(synced)
     for branch in ("main", "topic"):
         assert kb("verify", "--branch", branch).status == 0
+
+
+def test_a_pattern_in_the_name_of_a_field_is_refused_with_what_can_be_done(kb, leaked):
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    assert kb("set", "REQ-7", f"{token}=1").status == 0
+    ran = kb("redact", "-", "--yes", stdin=token)
+    assert ran.status != 0
+    assert "part of the name of the field" in ran.err
+    assert "No redaction takes it out of there: revoke it if it is the secret" in ran.err
+    assert token not in ran.out + ran.err

@@ -107,6 +107,65 @@ def withdrawn(kb, synced, apply):
     return change
 
 
+def test_each_answer_in_a_sparse_clone_says_that_it_lacks_the_change_files(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    there = synced.parent / "sparse"
+    git(synced.parent, "clone", "-q", "--no-checkout", str(synced), str(there))
+    git(there, "sparse-checkout", "set", "docs")
+    git(there, "checkout", "-q", "main")
+    lacking = "git has change files here and leaves them out of the worktree"
+    for _ in ("before the sync", "after it"):
+        for words in (("show", "S-1"), ("query", "symbol"), ("kip", 'FIND(?s) WHERE { ?s {type: "Symbol"} }')):
+            assert lacking in kb(*words, cwd=there).err, words
+        assert kb("query", "symbol", "--json", cwd=there).json["freshness_reason"].startswith(lacking)
+        kb("sync", cwd=there)
+
+
+def test_a_change_whose_file_head_has_again_is_not_listed_as_taken_back(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    kb("sync")
+    git(synced, "reset", "-q", "--hard", "HEAD~1")
+    kb("sync")
+    assert len(listed(kb)[1]) == 1
+    git(synced, "reset", "-q", "--hard", "HEAD@{1}")
+    assert listed(kb) == ([], [])
+
+
+def test_files_that_cannot_be_staged_are_said_to_be_written(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    (synced / ".git/index.lock").touch()
+    ran = kb("share")
+    assert ran.status == 67
+    assert "1 change file was written. Nothing else was written." in ran.err
+    assert "run `kb share` again: it stages the files." in ran.err
+    assert len(change_files(synced)) == 1
+    ran = kb("share")
+    assert ran.status == 67
+    assert "change file was written" not in ran.err
+    (synced / ".git/index.lock").unlink()
+    assert kb("share").status == 0
+    assert ".kb/changes" in git(synced, "status", "--porcelain")
+
+
+def test_an_entity_of_a_change_file_before_the_sync_is_said_to_be_of_one(kb, synced, apply):
+    apply("ann", {"id": "S-1", **SYMBOL})
+    kb("share")
+    git(synced, "add", "-A")
+    git(synced, "commit", "-q", "-m", "shared")
+    there = synced.parent / "clone"
+    git(synced.parent, "clone", "-q", str(synced), str(there))
+    assert kb("show", "S-1", cwd=there).status == 0
+    for words in (("set", "S-1", "owner=x"), ("rename", "S-1", "S-2"), ("link", "S-1", "relates_to", "REQ-1")):
+        assert "'.kb/changes' states 'S-1', but it is not recorded yet." in kb(*words, cwd=there).err, words
+    assert "no record of main has what was given as an id" in kb("redact", "S-1", "--field", "title", cwd=there).err
+
+
 def test_a_change_that_is_named_twice_is_shared_again_once(kb, synced, withdrawn):
     [file] = kb("share", "--again", withdrawn, "--again", withdrawn[:12], "--json").json["files"]
     assert [one["change"] for one in file["changes"]] == [withdrawn]

@@ -110,6 +110,22 @@ def test_a_commit_on_a_detached_head_takes_changes_but_none_while_git_bisects(kb
         assert kb("show", "S-1").status == 0
 
 
+@pytest.mark.parametrize("words", [(), ("--no-verify",)])
+def test_changes_that_a_commit_on_a_detached_head_left_behind_are_reported(kb, auto, hooked, words):
+    stage(auto)
+    git(auto, "commit", "-q", "--no-verify", "-m", "first")
+    git(auto, "checkout", "-q", "--detach")
+    left = f"detached:{git(auto, 'rev-parse', 'HEAD').strip()}"
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto, content="changed")
+    said = commit(auto, hooked, *words)
+    line = f"kb: 1 change in the store {left} is not shared: `kb merge {left}` brings it to what is checked out"
+    assert (line in said) is bool(words)
+    if words:
+        assert kb("merge", left).status == 0
+        assert len(unshared(kb)) == 1
+
+
 def test_a_commit_with_nothing_to_share_says_nothing(kb, auto, hooked):
     stage(auto)
     assert commit(auto, hooked) == ""

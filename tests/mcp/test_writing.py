@@ -311,7 +311,8 @@ def test_an_edge_of_a_client_that_a_rename_in_files_moves_is_said_to_be_no_files
     project.write({one: req("REQ-7").replace("\n---\n", "\nformer_ids: [REQ-1]\n---\n", 1)})
     with direct(project.root) as found:
         error = found.answer("kb_upsert", edges=[{**edge, "from": "REQ-7"}], mode="create")["error"]
-    assert "A rename in files makes REQ-7 relates_to:example REQ-2, but it is not recorded yet." in error["message"]
+    said = "A change file or a rename in files makes REQ-7 relates_to:example REQ-2, but it is not recorded yet."
+    assert said in error["message"]
     assert error["hint"] == "Call kb_upsert with `sync` true first."
 
 

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from kbcore.checks import run_checks
 from kbcore.errors import InvalidQuery
 from kbcore.sync.overlay import WorktreeFiles
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.repos import git
+
+LACKING = "git has change files here and leaves them out of the worktree"
 
 
 def test_a_clone_of_depth_1_has_the_full_answer(ann: Clone, clone: Callable[..., Clone]) -> None:
@@ -65,8 +68,10 @@ def test_files_that_are_not_checked_out_take_nothing_back_and_are_named(bob: Clo
 
 def test_readers_before_the_sync_do_not_miss_what_is_not_checked_out(bob: Clone) -> None:
     without_files(bob, "sparse checkout")
-    found = WorktreeFiles().read(bob.workspace(), "main", lambda view, _: view.nodes(["FACT-1"]), time_s=30)
-    assert [node.id for node in found] == ["FACT-1"]
+    found = WorktreeFiles().read(
+        bob.workspace(), "main", lambda view, one: (view.nodes(["FACT-1"]), one.reason), time_s=30
+    )
+    assert ([node.id for node in found[0]], found[1]) == (["FACT-1"], "")
 
 
 def test_a_fresh_sparse_clone_says_that_it_lacks_the_changes(ann: Clone, up: Path) -> None:
@@ -78,12 +83,18 @@ def test_a_fresh_sparse_clone_says_that_it_lacks_the_changes(ann: Clone, up: Pat
     assert "FACT-1" not in bob.titles()
     assert {(path, one.code) for path, one in answer.problems} == {(".kb/changes", "not_checked_out")}
     assert answer.bad
+    state = WorktreeFiles().read(bob.workspace(), "main", lambda _, found: found, time_s=30)
+    assert (state.freshness, state.reason.split(",")[0]) == ("current", LACKING)
+    violations = run_checks(bob.workspace(), bob.view(), branch="main").violations
+    assert all(one.message.startswith(LACKING) for one in violations if one.rule == "unreadable-source")
+    assert "unreadable-source" in {one.rule for one in violations}
     ann.fact("FACT-2")
     ann.commit()
     ann.push()
     bob.pull()
     assert bob.sync().bad
     bob.git("sparse-checkout", "disable")
+    assert not WorktreeFiles().read(bob.workspace(), "main", lambda _, found: found.reason, time_s=30)
     hold(bob)
     assert bob.facts() == ann.facts()
     bob.close()
