@@ -19,6 +19,7 @@ from kbcore.share.state import find_state, find_whole_copies
 from kbcore.storage.lock import held
 from kbcore.view import redacted_changes
 from tests.support.disk.secrets import files_with
+from tests.support.processes.cli import environment, path_with_kb, run_kb
 from tests.support.repository.clones import Clone, hold
 from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.repos import git, run_git
@@ -587,3 +588,52 @@ def test_a_damaged_note_of_redacted_changes_is_never_taken_for_none(leaked_on_fe
     with pytest.raises(StorageError, match="is damaged"):
         ann.sync()
     assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
+
+
+# What the hooks of git say
+
+
+@pytest.fixture
+def pull(bob: Clone) -> Callable[[], list[str]]:
+    """Pulls in the clone of bob with its hooks, and returns the lines that they write."""
+    env = environment({"PATH": path_with_kb(), "KB_ACTOR": "bob"})
+    assert run_kb(bob.root, "hooks", "install", env=env).status == 0
+
+    def run() -> list[str]:
+        pulled = run_git(bob.root, "pull", "--no-rebase", "--no-edit", env=env)
+        assert pulled.returncode == 0, pulled
+        return [line for line in pulled.stderr.splitlines() if line.startswith("kb: ")]
+
+    return run
+
+
+def test_a_pull_says_in_the_hook_that_a_redaction_came_in(
+    ann: Clone, bob: Clone, pull: Callable[[], list[str]]
+) -> None:
+    numbers = range(7)
+    for number in numbers:
+        ann.add("FACT-1", attributes={f"note{number}": f"Use {SECRET}"})
+    ann.commit()
+    ann.push()
+    pull()
+    redact(ann)
+    ann.commit()
+    ann.push()
+    said = pull()
+    redacted = [line for line in said if "is redacted in its file" in line]
+    assert len(redacted) == 5
+    assert any("2 more warnings; `kb doctor`" in line for line in said)
+    assert SECRET not in "".join(said)
+
+
+def test_a_pull_says_in_the_hook_that_a_change_file_is_refused(
+    ann: Clone, bob: Clone, pull: Callable[[], list[str]]
+) -> None:
+    ann.add("FACT-1", title="Another")
+    ann.commit()
+    [file] = [path for path in ann.changes() if path not in bob.changes()]
+    (ann.root / file).write_text("{}\n")
+    ann.git("commit", "--quiet", "--all", "-m", "damage")
+    ann.push()
+    said = pull()
+    assert f"kb: 1 change file refused: {file}; `kb doctor` says why." in said
