@@ -524,6 +524,7 @@ def test_a_merge_of_a_branch_does_not_bring_back_what_was_redacted(leaked_on_fea
     answer = ann.sync()
 
     [warning] = [one for one in answer.outcome.warnings if "was redacted in this clone" in one]
+    hold(ann)
     assert ann.state().nodes["FACT-1"].fields["attributes.note"] == "[redacted]"
     assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
     workspace = ann.workspace()
