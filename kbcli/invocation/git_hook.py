@@ -24,6 +24,9 @@ _FILES_ONLY = "0"
 _SQUASH = "1"
 """The argument of post-merge when the files of another branch were taken over without its commits."""
 
+_MOST_WARNINGS = 5
+_SHOWN = 3
+
 
 def is_event(words: Sequence[str]) -> bool:
     """Return whether these are an event of git and its arguments, and no request for help."""
@@ -239,10 +242,16 @@ def _take_in(session: Session) -> SyncAnswer:
 
 def _show(session: Session, answer: SyncAnswer) -> None:
     from kbcli.messages import lines, synced
+    from kbcore.extract.changes import is_change_file
     from kbcore.sync.faults import about, faults
+    from kbcore.text.wording import pluralize, some_of
 
     if lines.has_changes(answer.outcome):
         _say(synced.sync_line(answer))
+    for warning in answer.outcome.warnings[:_MOST_WARNINGS]:
+        _say(warning)
+    if left := len(answer.outcome.warnings[_MOST_WARNINGS:]):
+        _say(f"{pluralize(left, 'more warning')}; `kb doctor` lists what is wrong with sharing.")
     if answer.bad:
         from kbcore.checks import known_to
 
@@ -250,6 +259,10 @@ def _show(session: Session, answer: SyncAnswer) -> None:
         known, _ = known_to(workspace, answer.outcome.branch, about(answer.problems, answer.unresolved))
         if unread := faults(answer, workspace.config.rules, known).unread:
             _say(lines.unread(unread))
+        if refused := sorted(
+            {path for path, one in answer.problems if one.severity == "error" and is_change_file(path)}
+        ):
+            _say(f"{pluralize(len(refused), 'change file')} refused: {some_of(refused, _SHOWN)}; `kb doctor` says why.")
 
 
 def _merge_changes(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:

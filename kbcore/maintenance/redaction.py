@@ -17,10 +17,11 @@ import msgspec
 
 from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
-from kbcore.maintenance import redacted_files, redacted_store, redaction_elsewhere
+from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.claims.change import ID_CHARS, MESSAGE
+from kbcore.model.claims.change import ID_CHARS, MESSAGE, Change
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
+from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
 from kbcore.remedies import shell
@@ -33,6 +34,8 @@ from kbcore.store.branches.moves import in_trash
 from kbcore.store.branches.stores import repository_lock
 from kbcore.store.workspace import Workspace
 from kbcore.store.write_request import Author
+from kbcore.view import redacted_changes
+from kbcore.view.claim_index import ClaimIndex
 
 BEGUN: Final = "redacting.json"
 """Is next to the stores until a redaction is finished; it says what could not be done, and not what is taken out."""
@@ -246,10 +249,12 @@ def preview(workspace: Workspace, branch: str, wanted: Wanted) -> Preview:
         if one is not None:
             found.append(one)
     shared = redacted_files.find_change_files(workspace, asked.target_in_files())
+    tips = redacted_tips.find_tips(workspace)
+    on_tips = tips.sentences(asked.target_in_files())
     outside = redaction_elsewhere.places(
-        workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths)
+        workspace, asked.target_in_files(), sources, is_found=bool(found or shared.paths or on_tips)
     )
-    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *outside))
+    return Preview(tuple(found), shared.paths, (*shared.failed, *shared.left, *tips.failed, *on_tips, *outside))
 
 
 @interrupting.maintenance()
@@ -264,7 +269,11 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     done, sources = list[RedactedStore](), set[str]()
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
+        tips = redacted_tips.find_tips(workspace)
         asked, is_shared = _look_through(workspace, asked)
+        taken = _taken_out(workspace, asked, tips.changes)
+        if taken:
+            redacted_changes.note(fs, workspace.folders.branches_dir, taken)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
         for store in _stores(workspace):
@@ -284,12 +293,13 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 files.publish_file(fs, begun, msgspec.json.encode(note))
         else:
             files.remove_quietly(fs, begun)
-    if not done and not shared.paths and not shared.failed:
-        raise NotFound(
-            f"Nothing in the stores of this clone holds {wanted.words()}.", hint=" ".join([SPLIT, *shared.left])
-        )
+    on_tips = tips.sentences(asked.target_in_files())
+    if not (done or shared.paths or shared.failed or on_tips):
+        hint = " ".join([SPLIT, *shared.left])
+        raise NotFound(f"Nothing in the stores of this clone holds {wanted.words()}.", hint=hint)
     outside = redaction_elsewhere.places(workspace, asked.target_in_files(), sources, is_found=True)
-    return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, (*left, *shared.left, *outside))
+    elsewhere = (*left, *shared.left, *tips.failed, *on_tips, *outside)
+    return RedactAnswer(tuple(done), shared.paths, shared.staged, shared.failed, elsewhere)
 
 
 SPLIT: Final = (
@@ -405,6 +415,24 @@ def _look_through(workspace: Workspace, asked: _Wanted) -> tuple[_Wanted, bool]:
         holders |= found.redactor.holders
         is_shared = is_shared or found.redactor.is_shared
     return msgspec.structs.replace(asked, holders=frozenset(holders)), is_shared
+
+
+def _taken_out(workspace: Workspace, asked: _Wanted, others: Iterable[Change]) -> dict[str, TakenOut]:
+    """Return what is taken out of the changes of all stores and of others, and was before, by their ids."""
+    fs, target, found = workspace.machine.fs, asked.target_in_files(), dict[str, TakenOut]()
+    for changes in (*(_changes_in(fs, store.directory) for store in _stores(workspace)), others):
+        with contextlib.suppress(KBError):  # a store that cannot be read is named when its turn comes
+            for one in changes:
+                if (taken := taken_out(one, without_claims(one, target))) is not None:
+                    found[one.id] = found[one.id] | taken if one.id in found else taken
+    return found
+
+
+def _changes_in(fs: Fs, directory: Path) -> Iterator[Change]:
+    """Yield the changes of a store. Raises: what reading the store raises."""
+    index = ClaimIndex(":memory:")
+    index.update(fs, directory, head.read(fs, directory))
+    yield from index.all_changes()
 
 
 def _redact_store(

@@ -24,6 +24,7 @@ from kbcore.ids import is_detached_name
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import ID_CHARS, Change, fields_redacted, union
 from kbcore.model.record import MERGE
+from kbcore.model.redaction.changes import without
 from kbcore.model.state import Stamp
 from kbcore.remedies import kb
 from kbcore.share.merging import Merged, known_changes, take_over
@@ -111,6 +112,7 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
     repo, env = workspace.repo, workspace.machine.env
     first: RefContent | None = None
     replaces = True
+    taken = workspace.changes(branch).read(lambda index, _: index.taken_out)
     for _ in range(_ATTEMPTS):
         there = read_ref(workspace, remote, ref)
         if not dry_run:
@@ -119,8 +121,9 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
         known = _recorded(workspace, branch, there.changes)
         kept = union([*there.changes.values(), *known.values()])
         changes = kept | {one.id: one for one in ours if one.id not in kept}
-        redacted = tuple(key for key, one in first.changes.items() if one != kept.get(key, one))
-        is_news = any(one != kept[key] for key, one in there.changes.items())
+        changes = {key: without(one, taken.get(key)) for key, one in changes.items()}
+        redacted = tuple(key for key, one in first.changes.items() if one != changes.get(key, one))
+        is_news = any(one != changes[key] for key, one in there.changes.items())
         files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
         if files == there.files or dry_run:
             added = tuple(key for key in changes if key not in first.changes)

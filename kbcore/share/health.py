@@ -15,7 +15,7 @@ from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
 from kbcore.share.packing import find_doubled
-from kbcore.share.state import find_state, has_changes_folder
+from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
@@ -43,6 +43,8 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
         yield from _refused(workspace)
         yield from _doubled(workspace)
     if workspace.folders.has_store(branch):
+        if workspace.repo.has_worktree:
+            yield from _whole_in_files(workspace, branch)
         yield from _left(workspace, branch)
         yield from _whole_here(workspace, branch)
 
@@ -133,6 +135,14 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
         )
         remedy = f"{shell('share', 'pack')} removes them, and stages that."
         yield DoctorFinding(_CHECK, "note", "changes_doubled", message, remedy)
+
+
+def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    for one in find_whole_copies(workspace, branch):
+        message = f"{one.path} has a change of {one.actor} whole that was redacted in this clone."
+        command = shell("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
+        remedy = f"{command} takes its values out of the file; then commit it."
+        yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)
 
 
 def _left(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:

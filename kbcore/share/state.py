@@ -11,10 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from kbcore.extract.changes import FOLDER
+from kbcore.model.claims.change import fields_redacted
+from kbcore.model.redaction.changes import without
 from kbcore.remedies import by_front_end, kb
 from kbcore.share.faults import FAULTS
 from kbcore.share.unshared import find_unshared, find_withdrawn
+from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.store.workspace import Workspace
+from kbcore.sync.shared_changes import WholeCopy
 from kbcore.text.wording import pluralize, some_of
 from kbcore.view.view import View
 
@@ -36,6 +40,8 @@ class SharingState(msgspec.Struct, frozen=True):
     private: int
     withdrawn: int
     contested: int
+    whole: int = 0
+    """The number of changes that files have whole although they were redacted in this clone."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -54,6 +60,11 @@ class SharingState(msgspec.Struct, frozen=True):
             listed = f"{kb('share', '--list')} says why"
             said.append(
                 f"{_are(self.refused, 'change')} not shared, because no file may hold {_them(self.refused)}: {listed}."
+            )
+        if self.whole:
+            said.append(
+                f"{_are(self.whole, 'change')} whole in a file, although redacted in this clone: {kb('doctor')} says"
+                " how to take the values out."
             )
         if self.contested:
             said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} them.")
@@ -90,7 +101,24 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
         private=len(found) - unshared.total() - refused,
         withdrawn=len(find_withdrawn(workspace, branch)),
         contested=contested,
+        whole=len(find_whole_copies(workspace, branch)) if workspace.repo.has_worktree else 0,
     )
+
+
+def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
+    """Return the changes that files of a branch have whole although they were redacted in this clone.
+
+    Raises: what reading the journal raises.
+    """
+    taken, files = workspace.changes(branch).read(
+        lambda index, seq: (index.taken_out, index.files_of(index.taken_out, seq) if index.taken_out else {})
+    )
+    found = list[WholeCopy]()
+    for path in sorted({one for paths in files.values() for one in paths}):
+        for one in changes_in(path, content_of(workspace, path)):
+            if fields := fields_redacted(one, without(one, taken.get(one.id))):
+                found.append(WholeCopy(path, one.id, one.actor, fields))
+    return found
 
 
 def _is_shared(workspace: Workspace) -> bool:

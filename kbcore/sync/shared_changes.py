@@ -6,7 +6,7 @@ as operations of clients. So the state is the same as that of all changes at onc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -30,6 +30,7 @@ from kbcore.model.record import (
     TakeChange,
     WithdrawLink,
 )
+from kbcore.model.redaction.changes import without
 from kbcore.model.state import Changes, Draft, Stamp, State
 from kbcore.model.values import is_same
 from kbcore.remedies import kb
@@ -60,6 +61,24 @@ class ChangesInFiles(msgspec.Struct, frozen=True):
         return bool(self.files or self.gone)
 
 
+class WholeCopy(NamedTuple):
+    """A change that a file has whole, and of which these fields are redacted in this clone."""
+
+    path: str
+    change: str
+    actor: str
+    fields: tuple[str, ...]
+
+
+def whole_copy_words(one: WholeCopy) -> str:
+    """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
+    command = kb("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
+    return (
+        f"{one.path} has a change of {one.actor} whole that was redacted in this clone, and its values were not taken"
+        f" in: {command} takes them out of the file; then commit it."
+    )
+
+
 class _Difference(NamedTuple):
     """The changes that are present although the index does not have them so, and those that are not although it has."""
 
@@ -86,7 +105,8 @@ class SharedChanges:
         self._index = index
         self._seq = seq
         self._found = found
-        here = union(change for group in (*found.files.values(), found.taken_over) for change in group)
+        copies = union(change for group in (*found.files.values(), found.taken_over) for change in group)
+        here = {key: without(one, index.taken_out.get(key)) for key, one in copies.items()}
         bodies = {op.id: op.change for op in unrecorded if isinstance(op, TakeChange) and op.change}
         paths = {*found.files, *found.gone, *(op.file for op in unrecorded)}
         self._held = index.held_by(paths, self._seq)
@@ -119,9 +139,9 @@ class SharedChanges:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a sentence on each of some changes that came redacted and that earlier records have whole.
+        """Return sentences on some changes that came redacted and records have whole, or the other way round.
 
-        The last one says how many more there are.
+        A sentence says how many more there are that records have whole.
         """
         taken = [op.change for op in self._noted if isinstance(op, TakeChange) and op.change]
         found = [(one, fields_redacted(self._recorded[one.id], one)) for one in taken if one.id in self._recorded]
@@ -133,7 +153,14 @@ class SharedChanges:
         ]
         if left := len(whole) - len(said):
             said.append(f"So have they of {pluralize(left, 'more change')}: {kb('doctor')} lists all of them.")
-        return tuple(said)
+        return (*said, *map(whole_copy_words, [*self._whole_copies()][:_SHOWN]))
+
+    def _whole_copies(self) -> Iterator[WholeCopy]:
+        """Yield the copies in the files of changes that are redacted in what is known here."""
+        for path, changes in sorted(self._found.files.items()):
+            for change in changes:
+                if fields := fields_redacted(change, self._bodies[change.id]):
+                    yield WholeCopy(path, change.id, change.actor, fields)
 
     @property
     def reads(self) -> ReadSet:

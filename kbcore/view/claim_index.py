@@ -11,7 +11,7 @@ import itertools
 import json
 import sqlite3
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -44,6 +44,7 @@ from kbcore.model.claims.subjects import (
 )
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids_of
 from kbcore.model.record import LeaveChange, Operation, PutNode, StateLink, TakeChange
+from kbcore.model.redaction.changes import TakenOut
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
 from kbcore.storage.places import Position
@@ -147,6 +148,8 @@ class ClaimIndex:
     def __init__(self, path: str) -> None:
         """Open or create it. Raises: ``ViewDamaged`` when the file cannot be used."""
         self.is_damaged = False
+        self.taken_out: Mapping[str, TakenOut] = {}
+        """What redactions in this clone took out of changes, in whatever branch."""
         self._is_filling = False
         is_uri = path.startswith("file:")
         try:
@@ -211,6 +214,10 @@ class ClaimIndex:
         finally:
             self._is_filling = False
         self.rows("commit")
+
+    def all_changes(self) -> Iterator[Change]:
+        """Yield every change, present or not."""
+        return (_decode(body) for (body,) in self.rows("select body from change"))
 
     def present(self, ids: Iterable[str], seq: int) -> dict[str, Change]:
         """Return those of these changes that are present at a seq."""

@@ -11,6 +11,7 @@ from kbcore.errors import ViewDamaged
 from kbcore.storage import scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
+from kbcore.view import redacted_changes
 from kbcore.view.cache_files import CLAIMS, CacheFiles
 from kbcore.view.claim_index import ClaimIndex
 
@@ -77,6 +78,7 @@ class BranchClaims:
         if index is None:
             self._of_thread.index = index = self._new_index(head)
         index.update(self._fs, self._directory, head)
+        index.taken_out = redacted_changes.noted(self._fs, self._directory.parent)
         return index
 
     def _new_index(self, head: Head) -> ClaimIndex:

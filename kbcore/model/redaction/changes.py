@@ -21,6 +21,46 @@ from kbcore.model.redaction.target import Target
 from kbcore.model.redaction.texts import Texts
 
 
+class TakenOut(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The places of a change that have no value any more: claims by position, those of which only ``was`` is gone."""
+
+    claims: tuple[int, ...] = ()
+    was: tuple[int, ...] = ()
+    message: bool = False
+
+    def __or__(self, other: TakenOut) -> TakenOut:
+        """Return all places of both."""
+        claims = tuple(sorted({*self.claims, *other.claims}))
+        return TakenOut(claims, tuple(sorted({*self.was, *other.was})), self.message or other.message)
+
+
+def taken_out(change: Change, left: Change) -> TakenOut | None:
+    """Return what a copy of a change lacks by redactions, None for nothing; ``change`` has all that is known of it."""
+    pairs = [*enumerate(zip(change.claims, left.claims, strict=True))]
+    claims = tuple(at for at, (_, claim) in pairs if claim.is_redacted)
+    was = tuple(at for at, (whole, claim) in pairs if at not in claims and _was(claim) != _was(whole))
+    return TakenOut(claims, was, bool(left.message_hash)) if claims or was or left.message_hash else None
+
+
+def without(change: Change, taken: TakenOut | None) -> Change:
+    """Return a change without the values at these places, the same one where it has none of them; its id stays."""
+    if taken is None:
+        return change
+    claims = tuple(
+        msgspec.structs.replace(claim, was=msgspec.UNSET)
+        if at in taken.was and _was(claim) is not msgspec.UNSET
+        else claim
+        for at, claim in enumerate(change.claims)
+    )
+    is_message = taken.message and bool(change.message)
+    left = redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=taken.claims)
+    return change if left == change else left
+
+
+def _was(claim: Any) -> Any:
+    return getattr(claim, "was", msgspec.UNSET)
+
+
 def without_claims(change: Change, target: Target) -> Change:
     """Return a change without the values that are taken out, the same one where it has none of them; its id stays.
 

@@ -26,7 +26,7 @@ from kbcore.model.claims import change_file
 from kbcore.model.claims.change import SUFFIX, Change
 from kbcore.model.claims.fold import Documents, fold
 from kbcore.model.graph import CLIENT
-from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.changes import without, without_claims
 from kbcore.model.redaction.target import Target, pattern_of
 from kbcore.model.state import State
 from kbcore.query.conflicts import find_conflicts
@@ -40,6 +40,7 @@ from kbcore.store.pool import Machine
 from kbcore.store.write_request import Author
 from kbcore.sync.overlay import WorktreeFiles
 from kbcore.sync.run import SyncAnswer
+from kbcore.view import redacted_changes
 from kbcore.view.view import View
 from tests.support.effort.scale import SCALE
 from tests.support.generators.sharing_clones import facts_expected, facts_of
@@ -202,7 +203,8 @@ class Clone(Project):
     def present(self, *, is_synced: bool = False) -> list[Change]:
         """Return the changes that are to hold: those that files have, and the own ones that no commit ever had.
 
-        With ``is_synced`` a sync has found what is committed now.
+        They are without what the clone notes that it has redacted. With ``is_synced`` a sync has found what is
+        committed now.
         """
         files = self.committed()
         there = {str(path.relative_to(self.root)): path for path in (self.root / FOLDER).rglob("*.jsonl")}
@@ -213,7 +215,9 @@ class Clone(Project):
         if is_synced:
             handed_over |= {change.id for changes in self.committed().values() for change in changes}
         kept = [change for key, change in own.items() if key not in handed_over]
-        return [*kept, *(change for changes in files.values() for change in changes)]
+        noted = redacted_changes.noted(self.machine.fs, self.workspace().folders.branches_dir)
+        shared = (change for changes in files.values() for change in changes)
+        return [without(one, noted.get(one.id)) for one in (*kept, *shared)]
 
     def state(self) -> State:
         """Return all that the view holds."""

@@ -1,0 +1,101 @@
+"""The change files of the last commits of branches: a redaction names those that hold it, and does not change them.
+
+A merge takes their changes in without what was redacted (``redacted_changes``), and leaves the files as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kbcore import git
+from kbcore.errors import GitUnusable
+from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.git import blobs
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change
+from kbcore.model.redaction.changes import without_claims
+from kbcore.model.redaction.target import Target
+from kbcore.remedies import shell
+from kbcore.store.workspace import Workspace
+from kbcore.text.wording import pluralize, some_of
+
+_MOST_TIPS: Final = 1000
+_SHOWN: Final = 10
+_FILES: Final = 3
+_HEADS: Final = "refs/heads/"
+_REMOTES: Final = "refs/remotes/"
+_SYMBOLIC: Final = "/HEAD"
+"""Such a ref of a remote names another one."""
+
+
+class Tips(msgspec.Struct, frozen=True):
+    """The change files of branches: by the name of a ref its files, path and content; the changes of each content.
+
+    ``failed`` says what was not looked at. The branches of ``checked_out`` have their files in a worktree.
+    """
+
+    files: Mapping[str, Mapping[str, str]]
+    contents: Mapping[str, tuple[Change, ...]]
+    checked_out: frozenset[str]
+    failed: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> Iterator[Change]:
+        """Every change of every file."""
+        return (change for changes in self.contents.values() for change in changes)
+
+    def sentences(self, target: Target) -> tuple[str, ...]:
+        """Return, a sentence each, which branches that are in no worktree hold it."""
+        holding = {
+            name
+            for name, changes in self.contents.items()
+            if any(without_claims(change, target) != change for change in changes)
+        }
+        found = {
+            ref: paths
+            for ref, contents in self.files.items()
+            if ref not in self.checked_out and (paths := [path for path, name in contents.items() if name in holding])
+        }
+        said = [_words(ref, paths) for ref, paths in [*found.items()][:_SHOWN]]
+        if left := len(found) - len(said):
+            said.append(f"So do the last commits of {pluralize(left, 'more branch')}.")
+        return tuple(said)
+
+
+def find_tips(workspace: Workspace) -> Tips:
+    """Return the change files of the last commits of local and remote-tracking branches, a thousand at most."""
+    repo, env = workspace.repo, workspace.machine.env
+    trees, files, failed = dict[str, dict[str, str]](), dict[str, dict[str, str]](), list[str]()
+    contents = dict[str, tuple[Change, ...]]()
+    checked_out = frozenset[str]()
+    try:
+        checked_out = frozenset(f"{_HEADS}{one.head.branch}" for one in git.worktree_heads(repo, env))
+        tips = sorted(one for one in git.tips(repo, env).items() if not one[0].endswith(_SYMBOLIC))
+        if len(tips) > _MOST_TIPS:
+            failed.append(f"Of {len(tips)} branches, {_MOST_TIPS} were looked at for change files that hold it.")
+        for ref, commit in tips[:_MOST_TIPS]:
+            if commit not in trees:
+                found = blobs.tree_below(repo, env, commit, f"{FOLDER}/")
+                trees[commit] = {path: blob.id for path, blob in found.items() if is_change_file(path)}
+            files[ref] = trees[commit]
+        paths = {name: path for tree in trees.values() for path, name in tree.items()}
+        for name, data in blobs.contents(repo, env, paths):
+            read = change_file.decode(data or b"", paths[name].removeprefix(f"{FOLDER}/"))
+            contents[name] = tuple(read.changes)
+    except GitUnusable as error:
+        failed.append(f"Not all branches were looked at for change files that hold it: {error.message}")
+    return Tips(files, contents, checked_out, tuple(failed))
+
+
+def _words(ref: str, paths: list[str]) -> str:
+    """Return what a branch holds, and what to do."""
+    name = ref.removeprefix(_HEADS).removeprefix(_REMOTES)
+    clone = "a clone" if ref.startswith(_REMOTES) else "this clone"
+    return (
+        f"The last commit of {name} has change files that hold it: {some_of(sorted(paths), _FILES)}. A merge takes them"
+        f" in without it. To take it out there, check the branch out in {clone}, give {shell('redact')} again, and"
+        " commit."
+    )
