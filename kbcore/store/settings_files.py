@@ -21,6 +21,7 @@ from kbcore.config.schema_files import load_schema
 from kbcore.config.settings import NameSources, ReadSettings, read_config
 from kbcore.config.user import UserSettings, path_of, read_settings
 from kbcore.errors import (
+    GitUnusable,
     InvalidConfig,
     Problem,
 )
@@ -62,9 +63,15 @@ def texts_in(directory: Path, folder: str, shown: str) -> dict[str, str]:
 def staged_settings(repo: Repository, env: Mapping[str, str]) -> dict[str, str]:
     """Return the settings files in the index of the worktree, by path; none where it has no configuration.
 
-    Raises: ``GitUnusable``, also where git has left their content with a remote; ``InvalidConfig``.
+    Of an index that git cannot read, those of HEAD count. Raises: ``GitUnusable``, also where git has left their
+    content with a remote; ``InvalidConfig``.
     """
-    names = blobs.in_index(repo, env, [f"{KB}/{name}" for name in (CONFIG, BASELINE, SCHEMA, RULES)])
+    paths = [f"{KB}/{name}" for name in (CONFIG, BASELINE, SCHEMA, RULES)]
+    try:
+        names = blobs.in_index(repo, env, paths)
+    except GitUnusable:
+        tree = blobs.tree_below(repo, env, "HEAD", KB)
+        names = {path: blob.id for path, blob in tree.items() if path.startswith(tuple(paths))}
     if f"{KB}/{CONFIG}" not in names:
         return {}
     texts = dict(blobs.contents(repo, env, names.values()))
