@@ -164,8 +164,11 @@ def _claims_of_edge(what: str, state: FoldedClaims, choices: Sequence[int], salt
     if not state.edges:
         return ()
     key = _one_of([*state.edges], choices[0])
+    edge = state.edges[key]
     if what == "unlink":
-        return (edits.remove_edge(state, key),) if state.edges[key].additions else ()
+        return (edits.remove_edge(state, key),) if edge.additions else ()
+    if not {edge.from_id, edge.to_id} <= state.entities.keys() | state.edges.keys():
+        return ()  # KB refuses to write of an edge to what is not there
     if what == "confirm":
         return (AddMember(edits.edge(state, key), CONFIRMED, now=_one_of(DIGESTS, choices[1]), salt=salt),)
     if what == "link_edge":

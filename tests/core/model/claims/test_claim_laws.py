@@ -203,8 +203,8 @@ MUTANTS = {
 
 
 RARE = {
-    "a claim on an edge of a deleted entity is none on that of another": 14_418,
-    "a claim on an edge goes to another entity with its statement": 14_418,
+    "a claim on an edge of a deleted entity is none on that of another": 17_580,
+    "a claim on an edge goes to another entity with its statement": 15_756,
 }
 """The number of the first history that meets a rule, where it takes minutes to come to it."""
 
