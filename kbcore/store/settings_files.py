@@ -71,7 +71,8 @@ def staged_settings(repo: Repository, env: Mapping[str, str]) -> dict[str, str]:
         names = blobs.in_index(repo, env, paths)
     except GitUnusable:
         tree = blobs.tree_below(repo, env, "HEAD", KB)
-        names = {path: blob.id for path, blob in tree.items() if path.startswith(tuple(paths))}
+        below_them = tuple(f"{path}/" for path in paths)
+        names = {path: blob.id for path, blob in tree.items() if path in paths or path.startswith(below_them)}
     if f"{KB}/{CONFIG}" not in names:
         return {}
     texts = dict(blobs.contents(repo, env, names.values()))

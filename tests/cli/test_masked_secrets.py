@@ -1,4 +1,4 @@
-"""A secret in a document is found where it stands, and no command prints it or writes it into a tracked file."""
+"""A secret in a document is found in its line, and no command prints it or writes it into a tracked file."""
 
 from __future__ import annotations
 

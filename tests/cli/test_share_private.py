@@ -77,6 +77,16 @@ def test_settings_that_are_not_checked_out_are_in_force(kb, synced, up, apply, h
     assert (found["severity"], found["file"]) == ("warning", ".kb/config.json")
 
 
+def test_the_settings_of_head_are_in_force_where_git_cannot_read_its_index(kb, synced, apply):
+    restrict(synced, kb)
+    commit_files(synced, {".kb/config.json.old": "not JSON"})
+    apply("eve", {"id": "NOTE-1", **SYMBOL, "title": MARKER})
+    (synced / ".kb/config.json").unlink()
+    (synced / ".git/index").write_bytes(b"DIRC")
+    assert kb("config", "get", "share.actors").out.strip() == '["ann"]'
+    assert kb("query", "--id", "NOTE-1", "--json").status == 0
+
+
 def test_schema_and_rules_that_are_not_checked_out_are_in_force(kb, synced):
     commit_files(
         synced, {".kb/schema/own.yaml": "entities:\n  gadget: {}\n", ".kb/config.json": '{"share": {"mode": "ask"}}'}

@@ -1,4 +1,4 @@
-"""Which changes say what private changes alone stated: computed once for each change, and as if for all anew."""
+"""Changes that say what private changes alone stated: found once for each change, and by computing all again."""
 
 from __future__ import annotations
 
