@@ -71,6 +71,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
     "sqlite3": ("kbcore/view/text_index.py", "kbcore/view/claim_index.py"),
     "yaml": ("kbcore/text/", "kbcli/input/changeset_yaml.py"),
     "gherkin": ("kbcore/extract/gherkin.py",),
+    "python_calamine": ("kbcore/extract/sources/tables.py",),
     "watchfiles": ("kbcore/watch/notices.py",),
     "pydantic": ("kbmcp/tools/argument_models.py", "kbmcp/serving.py"),
     "mcp": ("kbmcp/", "kbcli/demo/client.py"),

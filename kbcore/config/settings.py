@@ -15,6 +15,7 @@ from kbcore import limits
 from kbcore.config.sleep import SleepSettings, read_sleep
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import settings as extractor_settings
+from kbcore.extract.sources.check import check_sources
 from kbcore.ids import check_branch_name
 from kbcore.model.rule_settings import (
     Parameters,
@@ -88,6 +89,8 @@ class Config(msgspec.Struct, frozen=True):
     default_branch: str | None = None
     extractors: dict[str, dict[str, Any]] = {}
     switched_off: tuple[str, ...] = ()
+    sources: tuple[dict[str, Any], ...] = ()
+    """The documents that the project describes, each entry complete with the settings of its profile."""
     rules: dict[str, RuleLevel] = {}
     rules_at: dict[str, str] = {}
     """File and line of each of these."""
@@ -117,6 +120,7 @@ _MOST_ABSENT: Final = 50
 _KEYS: Final = (
     "defaultBranch",
     "extractors",
+    "sources",
     *_RULE_KEYS,
     "lockWaitSeconds",
     "kip",
@@ -186,6 +190,7 @@ def read_config(text: str, path: str) -> ReadSettings:
         default_branch=_branch(found.get("defaultBranch")),
         extractors={name: members for name, members in extractors.items() if members is not None},
         switched_off=tuple(sorted(name for name, members in extractors.items() if members is None)),
+        sources=_sources(found.get("sources"), doubts),
         rules=_rules(found.get("rules"), doubts),
         rules_at=_places(found.get("rules")),
         rule_params=_params(found.get("ruleParams"), doubts),
@@ -308,6 +313,13 @@ def _extractors(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, dict
             types = extractor_settings.check(name, settings) if is_own else []
             doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
     return found
+
+
+def _sources(spot: ConfigNode | None, doubts: list[_Doubt]) -> tuple[dict[str, Any], ...]:
+    """Return the entries of ``sources``; their types are in doubt where they are not KB's own."""
+    entries, types = check_sources(spot)
+    doubts += [_Doubt("entity type", one, place) for one, place in types if one not in CORE.entities]
+    return tuple(entries)
 
 
 def _rules(spot: ConfigNode | None, doubts: list[_Doubt]) -> dict[str, RuleLevel]:

@@ -52,6 +52,9 @@ class StatedEntity(msgspec.Struct, frozen=True):
     ``fields`` holds only what the file states, and ``text_ref``, which is the document itself unless it
     states another one; never ``id`` and ``type``. ``lines`` maps a field name to the line that states it, also one
     that could not be read, of which a problem is reported.
+
+    ``is_part`` is of a file that states only some fields of an entity which another file defines: its type is "", and
+    without that other file it states nothing.
     """
 
     id: str
@@ -59,6 +62,7 @@ class StatedEntity(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
     line: int
     lines: dict[str, int] = {}
+    is_part: bool = False
 
 
 class StatedLink(msgspec.Struct, frozen=True):
@@ -93,7 +97,8 @@ class Facts(msgspec.Struct, frozen=True):
     links, is kept. ``unidentified`` has the title of each entry whose id could not be read, "" where it has none: it
     may be any entity of this title that the file no longer states, or any at all without a title; those are kept.
 
-    ``changes`` are those of a change file, which no other file has.
+    ``changes`` are those of a change file, which no other file has. ``joined`` is the file that states a part of the
+    entity of this one, "" without such a file: it is read together with this one.
     """
 
     entities: tuple[StatedEntity, ...] = ()
@@ -103,6 +108,7 @@ class Facts(msgspec.Struct, frozen=True):
     held_back: tuple[str, ...] = ()
     unidentified: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
+    joined: str = ""
 
 
 class SourceFile(msgspec.Struct, frozen=True):

@@ -47,18 +47,36 @@ class Sheet:
         """Take in every key of a mapping of the tree but ``id`` and ``type``."""
         lines = self.tree.places[id(values)]
         for key, value in values.items():
-            if value is None or key in _IDENTITY:
-                continue
-            found = len(self.problems) + len(self.links.problems)
-            reader = _READERS.get(key)
-            if reader is not None:
-                reader(self, key, value, lines[key])
-            else:
-                self._other(key, value, lines[key])
-            if len(self.problems) + len(self.links.problems) > found:
-                self.problems += rejected_secrets(key, value, lines[key])
+            if value is not None and key not in _IDENTITY:
+                self.take(key, value, lines[key])
+        self.put_urls(lines.get("links", 0))
+
+    def take(self, key: str, value: Any, line: int) -> None:
+        """Take in one key: a field of this name, links, or else an attribute."""
+        found = len(self.problems) + len(self.links.problems)
+        reader = _READERS.get(key)
+        if reader is not None:
+            reader(self, key, value, line)
+        else:
+            self._other(key, value, line)
+        if len(self.problems) + len(self.links.problems) > found:
+            self.problems += rejected_secrets(key, value, line)
+
+    def take_as(self, name: str, value: Any, line: int) -> None:
+        """Take in a value as the field of this name, such as ``owner``, ``attributes.kind`` or ``metadata.author``."""
+        prefix, _, key = name.partition(".")
+        if not key:
+            self.take(name, value, line)
+            return
+        found = len(self.problems)
+        self.member(prefix, key, value, line)
+        if len(self.problems) > found:
+            self.problems += rejected_secrets(name, value, line)
+
+    def put_urls(self, line: int) -> None:
+        """State the URLs among the links, once all links are taken in."""
         if self.links.urls:
-            self.put("links", self.links.urls, lines.get("links", 0))
+            self.put("links", self.links.urls, line)
 
     def put(self, name: str, value: Any, line: int) -> None:
         """State a field, unless the sheet states it already."""

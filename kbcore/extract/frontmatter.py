@@ -13,7 +13,9 @@ from typing import Final
 import msgspec
 
 from kbcore import limits
+from kbcore.text import plain_yaml
 from kbcore.text.problems import FileProblem
+from kbcore.text.tree import TextTree
 
 FIRST_LINE: Final = 2
 """The line of a document on which the text of its front matter begins."""
@@ -61,6 +63,16 @@ def split(text: str) -> Document:
     if too_large:
         return Document(None, body, body_line, (too_large,), is_whole=False)
     return Document(front, body, body_line)
+
+
+def read_front(front: str) -> TextTree:
+    """Return the content of front matter. Only what is not plain needs the library for YAML."""
+    tree = plain_yaml.read(front, FIRST_LINE)
+    if tree is None:
+        from kbcore.text import yaml_salvage  # noqa: PLC0415 - it imports yaml
+
+        tree = yaml_salvage.read_mapping(front, FIRST_LINE)
+    return tree
 
 
 def _too_large(front: str) -> FileProblem | None:

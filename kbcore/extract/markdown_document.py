@@ -17,7 +17,7 @@ from kbcore.extract import frontmatter, mentions, prose, settings
 from kbcore.extract.facts import Facts, SourceFile, StatedLink, unreadable
 from kbcore.extract.fields import CORE_EDGES, Sheet, fold_keys
 from kbcore.ids import check_id
-from kbcore.text import conflict_markers, globs, plain_yaml
+from kbcore.text import conflict_markers, globs
 from kbcore.text.decoding import decode
 from kbcore.text.escaping import in_quotes
 from kbcore.text.problems import FileProblem, at_most
@@ -62,7 +62,7 @@ def read(source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
     text, torn = conflict_markers.without_conflicts(decoded.text)
     document = frontmatter.split(text)
     front = document.front
-    tree = mapping({}, {}) if front is None else _read_front(front)
+    tree = mapping({}, {}) if front is None else frontmatter.read_front(front)
     fold_keys(tree, tree.root)
     if settings_.get("keys"):
         _rename(tree, settings_["keys"])
@@ -75,16 +75,6 @@ def read(source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         problems += [second] if second else []
     facts = _facts(_Draft(source, settings_, document, tree, problems))
     return _without_echoes(facts) if torn else facts
-
-
-def _read_front(front: str) -> TextTree:
-    """Return the content of front matter. Only what is not plain needs the library for YAML."""
-    tree = plain_yaml.read(front, frontmatter.FIRST_LINE)
-    if tree is None:
-        from kbcore.text import yaml_salvage  # noqa: PLC0415 - it imports yaml
-
-        tree = yaml_salvage.read_mapping(front, frontmatter.FIRST_LINE)
-    return tree
 
 
 def _without_echoes(facts: Facts) -> Facts:

@@ -72,7 +72,7 @@ def outline(body: str, first_line: int, *, needs_title: bool, needs_sections: bo
     result = BodyOutline()
     header: list[ProseLine] = []
     in_header, section = False, ""
-    for level, text, number in _blocks(body, first_line):
+    for level, text, number in blocks(body, first_line):
         if level:
             if result.title and not needs_sections and (result.title_level == 1 or not needs_title):
                 break
@@ -149,7 +149,7 @@ def _uncommented(line: str, in_comment: bool) -> tuple[str, bool]:
     return "".join(kept).rstrip(), in_comment
 
 
-def _blocks(body: str, first_line: int) -> Iterator[tuple[int, str, int]]:
+def blocks(body: str, first_line: int) -> Iterator[tuple[int, str, int]]:
     """Yield headings (level, text, line) and other lines (0, text, line), in order."""
     held: tuple[int, str] | None = None
     was_text = False

@@ -19,6 +19,7 @@ from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
 from kbcore.extract.entry_points import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
+from kbcore.extract.sources import extractor as sources
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
 from kbcore.text.problems import FileProblem, at_most
@@ -32,7 +33,8 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
     manifest.NAME: manifest.EXTRACTOR,
     gherkin.NAME: gherkin.EXTRACTOR,
 }
-"""KB's own extractors, found without an installation."""
+"""KB's own extractors that settings name, found without an installation."""
+_OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}
 
 _REPAIR: Final = "Repair or uninstall the named package."
 _HINT: Final = "Repair or uninstall the named package, or switch its extractor off in .kb/config.json."
@@ -99,7 +101,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
 
     Raises: ``InvalidConfig`` for settings that it cannot use, and for a foreign one that fails.
     """
-    if BUILT_IN.get(extractor.name) is extractor:
+    if _OWN.get(extractor.name) is extractor:
         return tuple(extractor.path_rules(settings))
     try:
         with redirect_stdout(sys.stderr):
@@ -119,7 +121,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
 
 def run(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
     """Return what an extractor says about a file. When a foreign one fails, it is a problem of the file."""
-    if BUILT_IN.get(extractor.name) is extractor:
+    if _OWN.get(extractor.name) is extractor:
         return extractor.extract(source, settings)
     try:
         with redirect_stdout(sys.stderr):

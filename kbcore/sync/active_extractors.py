@@ -11,6 +11,7 @@ from kbcore.errors import Problem
 from kbcore.extract import changes, registry
 from kbcore.extract.facts import Extractor
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.extract.sources import extractor as sources
 from kbcore.model.concepts import PREDICATE, VOCABULARY
 from kbcore.model.schema import Schema
 from kbcore.remedies import kb
@@ -58,7 +59,7 @@ def wanted_and_faults(workspace: Workspace) -> tuple[tuple[ActiveExtractor, ...]
     """Return the extractors in force, and what ``faults_of`` returns. Raises ``InvalidConfig``."""
     config = workspace.config
     loaded = registry.load(config.switched_off)
-    wants = _active(loaded.usable, config.extractors, workspace.schema)
+    wants = _active(loaded.usable, config.extractors, config.sources, workspace.schema)
     faults = [*loaded.problems, *(want.fault for want in wants if want.fault is not None)]
     broken = {one.path for one in faults}
     faults += [
@@ -72,6 +73,7 @@ class _Latest(NamedTuple):
 
     usable: Mapping[str, Extractor]
     settings: Mapping[str, Mapping[str, Any]]
+    sources: Sequence[Mapping[str, Any]]
     schema: Schema
     wants: Sequence[ActiveExtractor]
 
@@ -81,18 +83,25 @@ _LATEST: Final[list[_Latest]] = []
 
 
 def _active(
-    usable: Mapping[str, Extractor], settings: Mapping[str, Mapping[str, Any]], schema: Schema
+    usable: Mapping[str, Extractor],
+    settings: Mapping[str, Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any]],
+    schema: Schema,
 ) -> Sequence[ActiveExtractor]:
-    """Return the extractors with these settings. Raises ``InvalidConfig``."""
+    """Return the extractors with these settings, one for each entry of ``sources`` first. Raises ``InvalidConfig``."""
     for known in _LATEST:
-        is_so = known.schema is schema and known.usable == usable and known.settings == settings
+        is_so = known.schema is schema and known.usable == usable
+        is_so = is_so and known.settings == settings and known.sources == entries
         # A package may come or go at any time.
         if is_so and not any(want.globs and registry.missing_package(want.extractor) for want in known.wants):
             return known.wants
     meaning = msgspec.json.encode(schema, order="deterministic")
-    wants = scanning.wanted(usable.values(), settings, {EDGE_NAMES: sorted(schema.edges)}, meaning)
-    wants += scanning.wanted([changes.EXTRACTOR], {}, {EDGE_NAMES: []}, b"")
-    _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, schema, wants)]
+    names = {EDGE_NAMES: sorted(schema.edges)}
+    listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
+    listed += [(extractor, settings.get(extractor.name, {})) for extractor in usable.values()]
+    wants = scanning.wanted(listed, names, meaning)
+    wants += scanning.wanted([(changes.EXTRACTOR, {})], {EDGE_NAMES: []}, b"")
+    _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, schema, wants)]
     return wants
 
 

@@ -82,6 +82,7 @@ def compare(view: View, stamp: Stamp, files: Sequence[FoundFile], ways: FileSour
         last, state = _planned(view, stamp, readings, ways, changed)
         others = unfit_elsewhere(last, state, ways.schema, read) | contested_elsewhere(last, read)
         turned = [*_moved(last), *_turned_paths(last)]
+        others |= {one.facts.joined for one in readings} - {"", *read}
         more = ways.as_taken_in(view, others | _linked_elsewhere(view, turned, {*read, *gone}))
         if more:
             files = (*files, *more)
@@ -248,7 +249,10 @@ def _ids_of_paths(view: View, readings: Sequence[FileReading], gone: Collection[
     targets = sorted(_named_by_path(readings) - {*(reading.path for reading in readings), *gone})
     ids: dict[str, list[str]] = {}
     if targets:
-        sql = "select path, id from node where path in (select unnest(?::varchar[])) order by id"
-        for path, key in view.rows(sql, [targets]):
+        sql = (
+            "select path, id from node where path in (select unnest(?::varchar[])) union select text_ref, id from node "
+            "where text_ref in (select unnest(?::varchar[])) and path is not null order by id"
+        )
+        for path, key in view.rows(sql, [targets, targets]):
             ids.setdefault(path, []).append(key)
     return ids

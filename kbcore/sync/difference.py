@@ -53,11 +53,11 @@ def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Seq
     unsure = set[str]()
     for reading in readings:
         for entity in reading.facts.entities:
-            if typed.setdefault(entity.id, entity.type) != entity.type:
+            if entity.is_part or typed.setdefault(entity.id, entity.type) != entity.type:
                 # Which of several files keeps an id, and so of which type it is, is not known yet.
                 unsure.add(entity.id)
     for key in unsure:
-        del typed[key]
+        typed.pop(key, None)
     targets = {link.target for reading in readings for link in reading.facts.links}
     nodes, links = owned
     return ReadSet(

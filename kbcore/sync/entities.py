@@ -234,7 +234,7 @@ def plan_entities(
     others = []
     for reading in readings:
         accepted = plan.accepted.setdefault(reading.path, {})
-        for entity in reading.facts.entities:
+        for entity in [one for one in reading.facts.entities if not one.is_part]:
             if claims[entity.id] != reading.path:
                 others.append((reading, entity))
             elif past.renamed.get(entity.id, entity.id) != entity.id and entity.id not in state.nodes:
@@ -255,6 +255,7 @@ def plan_entities(
     for key, owners in lost.items():
         if owners and key not in claims:
             _drop(plan, state.nodes[key], schema, owners, past)
+    _plan_parts(plan, readings, state, schema, past)
     _note_kept(plan, state)
     return plan
 
@@ -383,6 +384,38 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if node is None or node.type != entity.type:
         case.plan.types[entity.id] = entity.type
     return True
+
+
+def _plan_parts(plan: EntityPlan, readings: Sequence[FileReading], state: State, schema: Schema, past: Past) -> None:
+    for reading in readings:
+        for entity in reading.facts.entities:
+            if entity.is_part:
+                _plan_part(_Case(plan, reading, entity, state.nodes.get(entity.id), past), schema)
+
+
+def _plan_part(case: _Case, schema: Schema) -> None:
+    """Plan what a file states of an entity that another file defines; without that one it states nothing."""
+    entity, node, path = case.entity, case.node, case.path
+    type_ = case.plan.types.get(entity.id, node.type if node and node.path else None)
+    definition = schema.entities.get(type_) if type_ else None
+    if definition is None:
+        message = f"It states a part of {in_quotes(entity.id)}, which no other file states."
+        case.note("part_without_whole", message, "It counts as soon as the file that it belongs to is read.")
+        return
+    wanted, faults = stated_fields(entity, definition)
+    del wanted["type"]
+    for name, fault in faults.items():
+        case.wrong(name, "bad_value", f"`{name}` {fault}.", "Correct it; until then the last known value is kept.")
+    owners = node.owners if node else {}
+    known = _shown(node)
+    values = {
+        name: value for name, value in wanted.items() if owners.get(name) != path or not is_same(known.get(name), value)
+    }
+    mine = {name for name, owner in owners.items() if owner == path}
+    unset = () if case.is_held else tuple(sorted(mine - wanted.keys()))
+    if values or unset:
+        case.plan.ops.append(PutNode(id=entity.id, base=node.version if node else 0, set=values, unset=unset, src=path))
+    case.plan.accepted[path][entity.id] = None
 
 
 def _leave_out_claimed(case: _Case, wanted: dict[str, Any]) -> None:

@@ -88,10 +88,14 @@ class HeldBack:
 
 def claims_of(readings: Sequence[FileReading], gone: frozenset[str], state: State, held: HeldBack) -> dict[str, str]:
     """Return the file that keeps each stated id: the one that has it as long as it states it, else the first."""
-    stated = {reading.path: {entity.id for entity in reading.facts.entities} for reading in readings}
+    stated = {
+        reading.path: {entity.id for entity in reading.facts.entities if not entity.is_part} for reading in readings
+    }
     claims: dict[str, str] = {}
     for reading in readings:
         for entity in reading.facts.entities:
+            if entity.is_part:
+                continue
             node = state.nodes.get(entity.id)
             holder = node.path if node else CLIENT
             is_held = holder and holder not in gone
@@ -106,11 +110,12 @@ def lost_owners(
 ) -> dict[str, frozenset[str]]:
     """Return, for each node, the files that stated something of it and do so no more."""
     stated = {reading.path: {one.id for one in reading.facts.entities} for reading in readings}
+    parts = {(reading.path, one.id) for reading in readings for one in reading.facts.entities if one.is_part}
 
     def is_lost(owner: str, node: Node) -> bool:
         if owner not in stated or held.has(owner, node.id, node):
             return owner in gone
-        return node.id not in stated[owner] or claims.get(node.id) != owner
+        return (owner, node.id) not in parts and (node.id not in stated[owner] or claims.get(node.id) != owner)
 
     return {
         key: frozenset(owner for owner in set(node.owners.values()) if is_lost(owner, node))

@@ -20,6 +20,7 @@ import msgspec
 from kbcore.errors import Problem
 from kbcore.extract import changes, registry
 from kbcore.extract.settings import EDGE_NAMES
+from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git import blobs
 from kbcore.ids import path_text
 from kbcore.model.graph import SourceFile
@@ -279,16 +280,21 @@ def _is_open(problems: str) -> bool:
 
 def _note_idle_globs(wants: Sequence[ActiveExtractor], scan: Scan) -> None:
     """Note the globs that no file matches, of those that the project itself has set."""
-    own = []
+    own: list[str] = []
+    together: list[list[int]] = []
     for want in wants:
         by_itself = {rule.glob for rule in registry.path_rules(want.extractor, {EDGE_NAMES: want.settings[EDGE_NAMES]})}
-        own += [glob for glob, _ in want.globs if glob not in by_itself]
+        mine = [glob for glob, _ in want.globs if glob not in by_itself]
+        numbers = [*range(len(own), len(own) + len(mine))]
+        own += mine
+        # The globs of a source are places where such documents may be.
+        together += [numbers] if want.extractor.name == SOURCES else [[number] for number in numbers]
     globs, left = glob_set(tuple(own)), {*range(len(own))}
     for path in scan.files:
         if not left:
             break
         left.difference_update(globs.all(path))
-    idle = [glob for number, glob in enumerate(own) if number in left]
+    idle = [own[number] for numbers in together if left.issuperset(numbers) for number in numbers]
     if idle:
         message = f"No file matches {', '.join(idle)}."
         scan.notes[SETTINGS] = FileProblem(0, "idle_glob", message, "Correct the glob, or remove it.", "note")

@@ -20,6 +20,7 @@ from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import size_limit
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.registry import missing_package, not_installed, path_rules, run
+from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
 from kbcore.sync.walk import Entry, FolderWalk, NamedFile
@@ -115,20 +116,17 @@ class Scan(msgspec.Struct):
 
 
 def wanted(
-    extractors: Iterable[Extractor],
-    settings: Mapping[str, Mapping[str, Any]],
-    extra: Mapping[str, Any],
-    meaning: bytes,
+    listed: Iterable[tuple[Extractor, Mapping[str, Any]]], extra: Mapping[str, Any], meaning: bytes
 ) -> list[ActiveExtractor]:
-    """Return what to look for. ``extra`` is added to every extractor's settings.
+    """Return what to look for. ``listed`` has extractors with their settings; ``extra`` is added to those of each.
 
     ``meaning`` is what the same facts are read by (the schema): when it changes, every file is read again.
 
     Raises: ``InvalidConfig`` for settings that an extractor cannot use, and for more globs than the limit.
     """
     found = []
-    for extractor in extractors:
-        own = {**settings.get(extractor.name, {}), **extra}
+    for extractor, settings in listed:
+        own = {**settings, **extra}
         try:
             globs = tuple((rule.glob, rule.type) for rule in path_rules(extractor, own))
         except InvalidConfig as error:
@@ -160,7 +158,8 @@ def held(
 
     ``off`` are the extractors that are switched off; ``taken_in`` has the hash and the mark of each known file.
     """
-    usable = {*off, *(want.extractor.name for want in wants if want.fault is None)}
+    # Without an entry that means them, files of a source are gone.
+    usable = {*off, SOURCES, *(want.extractor.name for want in wants if want.fault is None)}
     faulty = {want.extractor.name: want for want in wants if want.fault is not None}
     found: dict[str, ActiveExtractor] = {}
     for path, (_, mark) in taken_in.items():
@@ -233,7 +232,7 @@ def walk_of(root: Path, wants: Sequence[ActiveExtractor], known: Collection[str]
 
 def change_files_wanted() -> list[ActiveExtractor]:
     """Return what reads change files, and nothing else."""
-    return wanted([CHANGES], {}, {}, b"")
+    return wanted([(CHANGES, {})], {}, b"")
 
 
 def change_paths(root: Path) -> set[str]:

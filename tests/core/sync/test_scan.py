@@ -33,7 +33,7 @@ class Remover:
 
 
 def scanned(root: Path, victim: Path) -> Scan:
-    wants = wanted([Remover(victim)], {}, {}, b"")
+    wants = wanted([(Remover(victim), {})], {}, b"")
     return scan(root, wants, ScanState({}, {"docs/b.md": ("hash", wants[0].mark)}, 0))
 
 
@@ -84,7 +84,7 @@ def listed(root: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, below: list
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "scandir", noting)
-        scan(root, wanted([Reader(*globs)], {}, {}, b""), ScanState({}, {}, 0), below)
+        scan(root, wanted([(Reader(*globs), {})], {}, b""), ScanState({}, {}, 0), below)
     return sorted(seen)
 
 
@@ -114,15 +114,15 @@ def test_a_search_that_begins_beyond_a_link_is_one_of_its_own(tmp_path: Path) ->
     (tmp_path / "real").mkdir()
     (tmp_path / "real/one.md").write_text("x")
     (tmp_path / "link").symlink_to("real")
-    wants = wanted([Reader("**/*.md", "link/*.md")], {}, {}, b"")
+    wants = wanted([(Reader("**/*.md", "link/*.md"), {})], {}, b"")
     assert sorted(scan(tmp_path, wants, ScanState({}, {}, 0)).files) == ["link/one.md", "real/one.md"]
 
 
 def test_the_globs_of_all_extractors_together_have_a_limit() -> None:
     many = Reader(*(f"docs/{number}/*.md" for number in range(limits.MAX_GLOBS // 2)))
-    assert len(wanted([many, many], {}, {}, b"")) == 2
+    assert len(wanted([(many, {}), (many, {})], {}, b"")) == 2
     with pytest.raises(InvalidConfig, match="the limit is 1000") as refused:
-        wanted([many, many, Reader("a.md")], {}, {}, b"")
+        wanted([(many, {}), (many, {}), (Reader("a.md"), {})], {}, b"")
     assert refused.value.details[0].code == "too_many_globs"
 
 
@@ -130,7 +130,7 @@ def test_many_paths_below_which_something_changed_cost_one_look_each(tmp_path: P
     for number in range(50):
         (tmp_path / f"d{number}").mkdir()
         (tmp_path / f"d{number}/a.md").write_text("x")
-    wants = wanted([Reader(*(f"d{number}/*.md" for number in range(50)))], {}, {}, b"")
+    wants = wanted([(Reader(*(f"d{number}/*.md" for number in range(50))), {})], {}, b"")
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [f"d{number}/a.md" for number in range(30)]).files) == 30
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), ["d1", "d1/a.md", "d2x"]).files) == 1
     assert len(scan(tmp_path, wants, ScanState({}, {}, 0), [""]).files) == 50

@@ -1,0 +1,309 @@
+"""Check of the setting ``sources``: each fault is kept with its file and line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kbcore import limits
+from kbcore.extract.sources import patterns, profiles, trees
+from kbcore.extract.sources.source import FORMATS, merged, texts
+from kbcore.extract.sources.statement import field_name
+from kbcore.text.globs import placed_globs
+from kbcore.text.suggest import did_you_mean
+from kbcore.text.validator import ConfigNode, shown
+
+Types = list[tuple[str, ConfigNode]]
+MAX_SOURCES: Final = 100
+MAX_PARTS: Final = 20
+MAX_MEMBERS: Final = 500
+_FIELDS_OF_MAIN: Final = frozenset({"title", "status", "type", "id", "text_ref"})
+"""Fields that the file beside an entity's own cannot state."""
+
+
+def check_sources(spot: ConfigNode | None) -> tuple[list[dict[str, Any]], Types]:
+    """Return the entries complete with their profiles, and the entity types that they name, each with its place.
+
+    An entry with a fault is left out; what is wrong is kept as a problem.
+    """
+    found: list[dict[str, Any]] = []
+    types: Types = []
+    entries = spot.items() if spot else []
+    if len(entries) > MAX_SOURCES and spot:
+        spot.wrong("too_many_sources", f"There are {len(entries)} sources; the limit is {MAX_SOURCES}.", "Join some.")
+        return found, types
+    for entry in entries:
+        before = len(entry.problems)
+        types += _check_source(entry)
+        if len(entry.problems) == before:
+            found.append(resolved(entry.value))
+    return found, types
+
+
+def resolved(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry complete with the settings of its profile."""
+    name = entry.get("profile")
+    return merged(profiles.read(name)["source"] if name else {}, entry)
+
+
+def _check_source(spot: ConfigNode) -> Types:
+    """Keep what is wrong with one entry; return the types that it names."""
+    members = spot.known_members({*_SOURCE, *_STATED}, "setting of a source")
+    types: Types = []
+    for key, member in members.items():
+        types += {**_SOURCE, **_STATED}[key](member) or []
+    profile = members.get("profile")
+    is_known = profile is None or profile.value in profiles.NAMES
+    if not (isinstance(spot.value, dict) and is_known):
+        return types
+    whole = resolved(spot.value)
+    if not whole.get("glob"):
+        spot.wrong("missing_key", "A source needs `glob`: which files it reads.", 'For example "docs/rfcs/*.md".')
+    for key, why in (("type", "the type of its entities"), ("id", "what their ids are made of")):
+        if not whole.get(key) and not (key == "type" and whole.get("parts")):
+            spot.wrong("missing_key", f"A source needs `{key}`: {why}.", "Add it, or name a `profile` that has it.")
+    if whole.get("with"):
+        _check_companion(spot, whole)
+    return types
+
+
+def _check_companion(spot: ConfigNode, whole: Mapping[str, Any]) -> None:
+    """The id of an entity of two files is made of their paths, because each file is read without the other one."""
+    known = {"file.folder"} | {
+        part.partition(":")[0]
+        for glob in texts(whole.get("glob", []))
+        for part in patterns.placeholders(glob.rpartition("/")[0])
+    }
+    for template in texts(whole.get("id", [])):
+        other = [name for name in _names(template) if name not in known]
+        if other:
+            message = f"With `with`, the id cannot use `{other[0]}`: it is made of the path of the folder alone."
+            hint = "Name a part of a folder in `glob`, for example `keps/*/{number:d}-{slug}/kep.yaml`."
+            spot.wrong("bad_template", message, hint)
+    owned = {field_name(target) for target in whole.get("withFields", {}).values()} & _FIELDS_OF_MAIN
+    if owned:
+        message = f"`withFields` cannot give `{min(owned)}`: the file that `glob` means states it."
+        spot.wrong("bad_field", message, "Take it out of `withFields`.")
+
+
+def _names(template: Any) -> tuple[str, ...]:
+    is_usable = isinstance(template, str) and not patterns.template_fault(template)
+    return patterns.names_in(template) if is_usable else ()
+
+
+def _text(spot: ConfigNode) -> None:
+    if not isinstance(spot.value, str) or not spot.value.strip() or len(spot.value) > limits.MAX_NAME_CHARS:
+        spot.must_be(f"text of 1 to {limits.MAX_NAME_CHARS} characters")
+
+
+def _flag(spot: ConfigNode) -> None:
+    if not isinstance(spot.value, bool):
+        spot.must_be("true or false", "Write `true` or `false`, without quotes.")
+
+
+def _each(spot: ConfigNode) -> list[ConfigNode]:
+    """Return the places of one text or of a list of texts; anything else is a problem."""
+    if not isinstance(spot.value, str | list):
+        spot.must_be("text, or a list of texts")
+        return []
+    places = [spot] if isinstance(spot.value, str) else spot.items()
+    if len(places) > MAX_MEMBERS:
+        spot.wrong("too_many_members", f"The list has {len(places)} members; the limit is {MAX_MEMBERS}.")
+        return []
+    for place in places:
+        if not isinstance(place.value, str):
+            place.must_be("text")
+    return [place for place in places if isinstance(place.value, str)]
+
+
+def _names_of_keys(spot: ConfigNode) -> None:
+    for place in _each(spot):
+        if "{" in place.value:
+            _fault(place, patterns.template_fault(place.value), "template")
+        else:
+            _text(place)
+
+
+def _templates(spot: ConfigNode) -> None:
+    for place in _each(spot):
+        _fault(place, patterns.template_fault(place.value), "template")
+
+
+def _patterns(spot: ConfigNode) -> None:
+    for place in _each(spot):
+        _fault(place, patterns.pattern_fault(place.value), "pattern")
+
+
+def _fault(place: ConfigNode, fault: str, what: str) -> None:
+    if fault:
+        place.wrong(f"bad_{what}", f"{shown(place.value)} cannot be used as a {what}: {fault}.")
+
+
+def _globs(spot: ConfigNode) -> None:
+    for glob, place in placed_globs(spot):
+        _fault(place, patterns.glob_fault(glob), "glob")
+
+
+def _profile(spot: ConfigNode) -> None:
+    if not isinstance(spot.value, str):
+        spot.must_be("the name of a profile")
+    elif spot.value not in profiles.NAMES:
+        spot.unknown("unknown_profile", "profile", spot.value, profiles.NAMES)
+
+
+def _format(spot: ConfigNode) -> None:
+    if spot.value not in FORMATS:
+        hint = did_you_mean(spot.value, FORMATS) if isinstance(spot.value, str) else ""
+        spot.must_be(f"one of {', '.join(FORMATS)}", hint)
+
+
+def _file_name(spot: ConfigNode) -> None:
+    if not isinstance(spot.value, str) or not spot.value or "/" in spot.value or set(spot.value) & set("*?[{\\"):
+        spot.must_be("the name of a file in the same folder, such as README.md")
+
+
+def _items(spot: ConfigNode) -> None:
+    if isinstance(spot.value, str):
+        _fault(spot, trees.path_fault(spot.value), "path")
+        return
+    members = spot.known_members(("heading", "line", "directive", "under"), "setting of items")
+    if not any(key in members for key in ("heading", "line", "directive")) and isinstance(spot.value, dict):
+        spot.wrong("missing_key", "`items` needs `heading`, `line` or `directive`.", 'Or a path such as "$.needs[*]".')
+    for key, member in members.items():
+        if key == "directive":
+            for place in _each(member):
+                _text(place)
+        else:
+            _patterns(member)
+
+
+def _type(spot: ConfigNode) -> Types:
+    if isinstance(spot.value, str):
+        _text(spot)
+        return [(spot.value, spot)]
+    members = spot.known_members(("field", "map", "default"), "setting of a type")
+    if not isinstance(spot.value, dict):
+        return []
+    for key in ("field", "map", "default"):
+        if key not in members:
+            spot.wrong("missing_key", f"A type out of a field needs `{key}`.", "It needs `field`, `map` and `default`.")
+    found: Types = []
+    for key in ("field", "default"):
+        if key in members:
+            _text(members[key])
+    for place in [*_map(members.get("map")), *([members["default"]] if "default" in members else [])]:
+        if isinstance(place.value, str):
+            found.append((place.value, place))
+    return found
+
+
+def _map(spot: ConfigNode | None) -> list[ConfigNode]:
+    """Check an object of texts; return the places of its values."""
+    members = spot.members() if spot else {}
+    if len(members) > MAX_MEMBERS and spot:
+        spot.wrong("too_many_members", f"The object has {len(members)} members; the limit is {MAX_MEMBERS}.")
+        return []
+    for member in members.values():
+        _text(member)
+    return list(members.values())
+
+
+def _title(spot: ConfigNode) -> None:
+    if not isinstance(spot.value, dict):
+        _names_of_keys(spot)
+        return
+    for key, member in spot.known_members(("field", "match"), "setting of a title").items():
+        (_patterns if key == "match" else _names_of_keys)(member)
+
+
+def _status(spot: ConfigNode) -> None:
+    if isinstance(spot.value, str):
+        _text(spot)
+        return
+    for key, member in spot.known_members(("field", "map", "default"), "setting of a status").items():
+        if key == "map":
+            _map(member)
+        elif key == "field":
+            _names_of_keys(member)
+        else:
+            _text(member)
+
+
+def _fields(spot: ConfigNode) -> None:
+    for member in spot.members().values():
+        if member.value is None:
+            continue
+        _text(member)
+        if member.value in {"id", "type", "title", "status"}:
+            hint = f"Use `{member.value}` of the source, beside `fields`."
+            member.wrong("bad_field", f"`{member.value}` is no field that `fields` can give.", hint)
+
+
+def _links(spot: ConfigNode) -> None:
+    known = {"edge": _edge, "kind": _text, "id": _templates, "split": _text, "match": _patterns, "member": _text}
+    for link in spot.members().values():
+        if isinstance(link.value, str):
+            _edge(link)
+            continue
+        members = link.known_members(known, "setting of a link")
+        for key, member in members.items():
+            if key == "split" and isinstance(member.value, str) and member.value:
+                continue
+            known[key](member)
+        if isinstance(link.value, dict) and "edge" not in members:
+            link.wrong("missing_key", "A link needs `edge`.", 'For example {"edge": "relates_to", "kind": "requires"}.')
+
+
+def _edge(spot: ConfigNode) -> None:
+    _text(spot)
+    if isinstance(spot.value, str) and not spot.value.removeprefix("^").replace("_", "").isalnum():
+        spot.wrong("bad_edge", f"{shown(spot.value)} is no name of an edge.", "`^` before a name turns the edge round.")
+
+
+def _edges(spot: ConfigNode) -> None:
+    for member in spot.members().values():
+        _edge(member)
+
+
+def _parts(spot: ConfigNode) -> Types:
+    types: Types = []
+    places = spot.items()
+    if len(places) > MAX_PARTS:
+        spot.wrong("too_many_members", f"There are {len(places)} parts; the limit is {MAX_PARTS}.")
+        return types
+    for part in places:
+        known = {**_STATED, "items": _items}
+        members = part.known_members(known, "setting of a part")
+        for key, member in members.items():
+            types += known[key](member) or []
+        for key in ("items", "id", "type"):
+            if key not in members and isinstance(part.value, dict):
+                part.wrong("missing_key", f"A part needs `{key}`.", "It needs `items`, `id` and `type`.")
+    return types
+
+
+_STATED: Final[Mapping[str, Callable[[ConfigNode], Types | None]]] = {
+    "id": _templates,
+    "type": _type,
+    "title": _title,
+    "status": _status,
+    "fields": _fields,
+    "links": _links,
+    "edges": _edges,
+    "tags": _names_of_keys,
+    "otherFields": _flag,
+}
+_SOURCE: Final[Mapping[str, Callable[[ConfigNode], Types | None]]] = {
+    "glob": _globs,
+    "profile": _profile,
+    "name": _text,
+    "ignore": _globs,
+    "format": _format,
+    "items": _items,
+    "sheet": _text,
+    "with": _file_name,
+    "withFields": _fields,
+    "mentions": _flag,
+    "mentionIds": _names_of_keys,
+    "parts": _parts,
+}

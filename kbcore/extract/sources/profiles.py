@@ -1,0 +1,24 @@
+"""The profiles: settings of a source by name, each a JSON file that KB ships.
+
+A file has ``description``, ``documentation`` (an address), ``source`` (an entry of ``sources``, its ``glob`` the usual
+place), and ``signs``, by which such documents are recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from functools import cache
+from typing import Any, Final
+
+NAMES: Final = ("adr-tools", "eip", "kep", "openspec", "sphinx-needs")
+"""All profiles, by the files in the folder ``profiles``."""
+
+
+@cache
+def read(name: str) -> dict[str, Any]:
+    """Return the profile of one of the names."""
+    data = pkgutil.get_data(__name__, f"profiles/{name}.json")
+    assert data is not None  # noqa: S101 - the file is part of the package
+    found: dict[str, Any] = json.loads(data)
+    return found

@@ -1,0 +1,91 @@
+"""Entries of tables, CSV and XLSX: one for each row, its keys those of the first row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from kbcore.extract.sources.entry import Entries, Entry
+from kbcore.text.problems import FileProblem
+from kbcore.text.tree import mapping
+
+PACKAGE: Final = "python-calamine"
+_SEPARATORS: Final = ",;\t|"
+_MOST_COLUMNS: Final = 1000
+_CSV_LIMIT_CHARS: Final = 1_000_000
+
+
+def of_csv(text: str) -> Entries:
+    """Return the rows of a text whose columns are parted by the sign that its first line has most of ``, ; | tab``."""
+    first = text.split("\n", 1)[0]
+    separator = max(_SEPARATORS, key=first.count)
+    csv.field_size_limit(_CSV_LIMIT_CHARS)
+    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
+    rows: list[tuple[int, list[str]]] = []
+    begins = 1
+    try:
+        for row in reader:
+            rows.append((begins, row))
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        hint = "Correct the row; what is in front of it is read."
+        found = _of_rows(rows)
+        found.problems.append(FileProblem(begins, "invalid_csv", f"this row cannot be read: {error}", hint))
+        found.is_complete = False
+        return found
+    return _of_rows(rows)
+
+
+def of_xlsx(data: bytes, sheet: str) -> Entries:
+    """Return the rows of a sheet of a workbook, the first one where none is named."""
+    try:
+        import python_calamine as calamine  # noqa: PLC0415 - an extra
+    except ImportError:
+        message = f"workbooks are not read: the package {PACKAGE} is not installed"
+        hint = 'Install it with `pip install "kb-memory[xlsx]"`.'
+        return Entries([], [FileProblem(0, "missing_package", message, hint)], is_complete=False)
+    try:
+        book = calamine.load_workbook(io.BytesIO(data))
+        names = book.sheet_names
+        if sheet and sheet not in names:
+            hint = f"It has: {', '.join(names)}."
+            return Entries([], [FileProblem(0, "no_sheet", f"there is no sheet `{sheet}`", hint)], is_complete=False)
+        cells = book.get_sheet_by_name(sheet or names[0]).to_python()
+    except (calamine.CalamineError, IndexError, OSError) as error:
+        problem = FileProblem(0, "invalid_xlsx", f"this is no workbook that can be read: {error}", "Save it again.")
+        return Entries([], [problem], is_complete=False)
+    return _of_rows([(number, [_cell(one) for one in row]) for number, row in enumerate(cells, 1)])
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _of_rows(rows: Iterable[tuple[int, Sequence[str]]]) -> Entries:
+    result, names = Entries([], []), list[str]()
+    for line, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        if not names:
+            names = [cell.strip() for cell in row[:_MOST_COLUMNS]]
+            continue
+        values: dict[str, Any] = {}
+        for name, cell in zip(names, row, strict=False):
+            if not (name and cell.strip()):
+                continue
+            # Exports repeat a column for each value: "Labels", "Labels".
+            if name in values:
+                before = values[name]
+                values[name] = [*before, cell.strip()] if isinstance(before, list) else [before, cell.strip()]
+            else:
+                values[name] = cell.strip()
+        tree = mapping(values, dict.fromkeys(values, line))
+        for value in values.values():
+            if isinstance(value, list):
+                tree.places[id(value)] = [line] * len(value)
+        result.entries.append(Entry(values, tree, line))
+    return result
