@@ -119,6 +119,8 @@ RULES_TIME_S: Final = 60.0
 MIN_RULE_TIME_S: Final = 0.1
 MAX_RULE_TIME_S: Final = 3600.0
 LOCK_WAIT_S: Final = 10.0
+GIT_DATES_S: Final = 10.0
+"""The pass of git over the history for the dates of documents; without them they have those of the sync."""
 STATEMENT_S: Final = 30.0
 """One statement of KB's own to the database."""
 MAINTENANCE_STATEMENT_S: Final = 600.0

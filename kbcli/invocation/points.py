@@ -37,13 +37,13 @@ def read_as_meant(opened: Opened, point: When, use: Callable[[View, int], T]) ->
 
     Says which record is meant, unless that is plain. Raises: as ``moment.read_at``.
     """
-    from kbcore.store.history.moment import read_meant
+    from kbcore.sync.at_commit import read_point
     from kbcore.sync.overlay import as_of
 
     def answer(view: View, found: Meant) -> tuple[T, FileState]:
-        return use(view, found.seq), as_of(found.seq, found.said)
+        return use(view, found.seq), as_of(found.seq, found.said, is_of_documents=found.is_of_documents)
 
-    answered, files = read_meant(opened.store, point, answer, notes=opened.session.notes)
+    answered, files = read_point(opened.workspace, opened.store, point, answer, notes=opened.session.notes)
     opened.session.show_point(files)
     return answered, files
 

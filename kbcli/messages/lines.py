@@ -82,6 +82,8 @@ def files_line(branch: str, state: FileState) -> str:
             f"{pluralize(number, 'file')} {verb} from the records of {branch}; the answer has what the files say. "
             f"`kb sync` records it. {state.reason}"
         ).rstrip()
+    if state.is_of_documents:
+        return ""  # the point says it
     if state.is_past:
         return f"The answer is of the records of {branch} as of seq {state.seq}, not of the files."
     if state.freshness == "unknown":

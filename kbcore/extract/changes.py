@@ -25,7 +25,7 @@ FOLDER: Final = ".kb/changes"
 """The folder of change files, from the top of a worktree."""
 OF_CHANGES: Final = (f"path like '{FOLDER}/%'", ())
 """The condition, as ``View.cells`` takes it, that a source is a change file."""
-_GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
+GLOB: Final = f"{FOLDER}/**/*{SUFFIX}"
 SIZE: Final = SizeLimit(
     limits.MAX_CHANGE_FILE_BYTES, "KB writes no such file: remove it, or bring back the one that was committed."
 )
@@ -63,7 +63,7 @@ class ChangeFiles:
 
     def path_rules(self, settings: Mapping[str, Any]) -> Sequence[PathRule]:  # noqa: ARG002 - the protocol's
         """Return where change files are."""
-        return (PathRule(_GLOB),)
+        return (PathRule(GLOB),)
 
     def extract(self, source: SourceFile, settings: Mapping[str, Any]) -> Facts:  # noqa: ARG002 - the protocol's
         """Return the changes of a file; none, and why, where the file is refused."""

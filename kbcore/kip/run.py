@@ -289,7 +289,7 @@ class _Attempt:
 
                 at = None
                 if when and tree.when:
-                    at, said = _meant(view, when, tree.when.at)
+                    at, said, _ = _meant(view, when, tree.when.at)
                 schema = schema if at is None else schema_at(view.rows, workspace.schema, at)
                 query, former = with_present_ids(view, schema, tree, at)
                 found = find(view, schema, query, at=at, limits=most, now=now)

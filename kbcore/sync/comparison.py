@@ -28,6 +28,7 @@ from kbcore.sync.difference import (
     unfit_elsewhere,
 )
 from kbcore.sync.entities import Past
+from kbcore.sync.file_dates import DocumentDates
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
@@ -52,6 +53,8 @@ class FileSources(msgspec.Struct, frozen=True):
     """Returns the index of the changes of the branch that a view is of; None: there are none."""
     committed: Callable[[Collection[str]], Collection[str]] = lambda _: ()
     """Returns those of these files that HEAD has, as they are."""
+    dates: Callable[[Collection[str]], Mapping[str, DocumentDates]] = lambda _: {}
+    """Returns what git knows of when these files came and changed."""
     begun: tuple[BegunRename, ...] = ()
     """A rename whose record may be missing; it counts where a file is as the rename writes it."""
 
@@ -113,13 +116,17 @@ def _planned(
     shared = _shared_changes(view, readings, ways)
     paths = [*(reading.path for reading in readings), *gone]
 
+    def dates(state: State) -> Mapping[str, DocumentDates]:
+        new = {one.path for one in readings if any(entity.id not in state.nodes for entity in one.facts.entities)}
+        return ways.dates(new) if new else {}
+
     def plan(state: State) -> Difference:
         found = of_state(state)
         more = shared.warnings if shared else ()
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
-        past = msgspec.structs.replace(_past(view, state, stated, former, paths), begun=begun)
+        past = msgspec.structs.replace(_past(view, state, stated, former, paths), begun=begun, dates=dates(state))
         return difference(
             readings,
             gone,

@@ -21,6 +21,7 @@ from kbcore.model.state import Stamp, State
 from kbcore.model.values import is_same
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
+from kbcore.sync.file_dates import DocumentDates
 from kbcore.sync.id_ownership import FileReading, HeldBack, claims_of, lost_owners
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import in_quotes
@@ -33,6 +34,8 @@ UNRECORDED: Final = "unrecorded_id"
 """Of an id that the records have in a file which is not as they know it, and which is not read now."""
 FORMER: Final = "former_id"
 CLAIMED: Final = "claimed_id"
+COMMITTED_BY: Final = "metadata.committed_by"
+"""The author of the commit that brought the document of an entity."""
 _MOST_NAMED: Final = 10
 
 
@@ -103,6 +106,8 @@ class Past(msgspec.Struct, frozen=True):
     unsaid: frozenset[str] = frozenset()
     renamed: Mapping[str, str] = {}
     begun: tuple[BegunRename, ...] = ()
+    dates: Mapping[str, DocumentDates] = {}
+    """When git says that files with new entities came and last changed."""
 
 
 class RenamePlan(msgspec.Struct):
@@ -343,6 +348,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
         _take_over(case, lost, {})
         return False
     wanted, faults = stated_fields(entity, definition)
+    wanted = {**_committer(case, lost), **wanted}
     _check_status(case, definition, wanted.get("status"))
     for name, fault in faults.items():
         more = allowed_values_hint(definition, name, entity.fields[name])
@@ -363,7 +369,7 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     default = _default(case, definition, present | regained.keys() if regained else present)
     if default is None:
         return False
-    given = {**regained, **default}
+    given = {**_dates(case, wanted), **regained, **default}
     if case.is_held:
         _take_over(case, lost, wanted)
     unset = () if case.is_held else tuple(sorted(mine - wanted.keys() - given.keys()))
@@ -384,6 +390,22 @@ def _plan_entity(case: _Case, schema: Schema, lost: frozenset[str]) -> bool:
     if node is None or node.type != entity.type:
         case.plan.types[entity.id] = entity.type
     return True
+
+
+def _dates(case: _Case, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return when git says that a new entity's file came and last changed, as far as the file does not say so."""
+    dates = case.past.dates.get(case.path) if case.node is None else None
+    found = {"created_at": dates.created_at, "updated_at": dates.updated_at} if dates else {}
+    return {name: value for name, value in found.items() if name not in wanted}
+
+
+def _committer(case: _Case, lost: AbstractSet[str]) -> dict[str, Any]:
+    """Return who brought the entity's file: as git says of a new entity, else as it is known from then."""
+    if case.node:
+        is_mine = case.node.owners.get(COMMITTED_BY) in {case.path, *lost}
+        return {COMMITTED_BY: case.node.fields[COMMITTED_BY]} if is_mine else {}
+    dates = case.past.dates.get(case.path)
+    return {COMMITTED_BY: dates.author} if dates and dates.author else {}
 
 
 def _plan_parts(plan: EntityPlan, readings: Sequence[FileReading], state: State, schema: Schema, past: Past) -> None:

@@ -72,6 +72,8 @@ class FileState(msgspec.Struct, frozen=True):
     """The way from the time or commit that was given to ``seq``."""
     is_past: bool = False
     """The answer is as of ``seq``, which is not the head or was named."""
+    is_of_documents: bool = False
+    """The answer is of the documents of a commit alone, as of no record."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the members that an answer carries."""
@@ -91,10 +93,14 @@ def records_alone(reason: str, *, is_retryable: bool = False, seq: int = 0) -> F
     return FileState("unknown", None, reason, seq=seq, is_retryable=is_retryable)
 
 
-def as_of(seq: int, said: str = "") -> FileState:
-    """Return the state of an answer as of an earlier seq; ``said`` is how the point that was asked for leads to it."""
-    reason = f"The answer is as of seq {seq}. {said}".rstrip()
-    return msgspec.structs.replace(records_alone(reason, seq=seq), point=said, is_past=True)
+def as_of(seq: int, said: str = "", *, is_of_documents: bool = False) -> FileState:
+    """Return the state of an answer as of an earlier seq; ``said`` is how the point that was asked for leads to it.
+
+    One of the documents of a commit alone is as of no seq.
+    """
+    reason = said if is_of_documents else f"The answer is as of seq {seq}. {said}".rstrip()
+    state = records_alone(reason, seq=seq)
+    return msgspec.structs.replace(state, point=said, is_past=True, is_of_documents=is_of_documents)
 
 
 class ChangedPaths(Protocol):

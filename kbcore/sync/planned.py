@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +13,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Changes, Stamp
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
+from kbcore.sync.file_dates import DocumentDates
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import PendingFiles, ScanScope, find
 from kbcore.sync.scan import FoundFile, read_facts
@@ -35,13 +36,15 @@ class FilePlan:
         *,
         claims: Callable[[View], ClaimIndex],
         committed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+        dates: Callable[[Collection[str]], Mapping[str, DocumentDates]] = lambda _: {},
     ) -> None:
         """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970.
 
-        ``claims`` and ``committed`` are those of ``FileSources``.
+        ``claims``, ``committed`` and ``dates`` are those of ``FileSources``.
         """
         self._claims = claims
         self._committed = committed
+        self._dates = dates
         self._place = place
         self._schema = schema
         self._pending = pending
@@ -75,6 +78,7 @@ class FilePlan:
             self._as_recorded,
             self._claims,
             self._committed,
+            self._dates,
             self._place.begun,
         )
         return compare(view, stamp, (*pending.changed, *pending.again), ways)

@@ -10,7 +10,7 @@ import msgspec
 
 from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
-from kbcore.extract.changes import FOLDER, is_change_file
+from kbcore.extract.changes import FOLDER, GLOB, is_change_file
 from kbcore.git import blobs
 from kbcore.model.record import SYNC
 from kbcore.model.state import Changes, Draft, Stamp
@@ -26,12 +26,14 @@ from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
 from kbcore.sync.comparison import NONE
+from kbcore.sync.file_dates import DocumentDates, dates_of
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.text.globs import fixed_part
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import some_of
 from kbcore.view.tables import is_link_to_page
@@ -187,7 +189,12 @@ class _Attempt:
             now_ns,
             claims=self.store.claims,
             committed=self._committed.of,
+            dates=self._dates,
         )
+
+    def _dates(self, paths: Collection[str]) -> Mapping[str, DocumentDates]:
+        folders = {fixed_part(glob) for want in self.place.wants for glob, _ in want.globs if glob != GLOB}
+        return dates_of(self.workspace, self.checkout.head.commit or "", folders, paths)
 
     def _hand_over(self, view: View) -> None:
         """Have change files read again that are committed now, and were not when they were recorded."""

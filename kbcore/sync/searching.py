@@ -22,7 +22,7 @@ from kbcore.query import Page, Query, page_of
 from kbcore.store.branch_store import BranchStore
 from kbcore.store.workspace import Workspace
 from kbcore.text.decoding import decode
-from kbcore.view.text_documents import hashes as hashes_of
+from kbcore.view.text_documents import documents_of
 from kbcore.view.view import View
 
 if TYPE_CHECKING:  # what reads text, and its database, is imported where a text is asked for
@@ -73,18 +73,18 @@ def documents(
     With ``room`` the document of a single entity is whole; of several, each is cut after so many characters, and no
     more are read once those of the first entities have so many together: at most twice as many, and a few.
     """
-    hashes = hashes_of(view, sorted({node.path for node in entities if node.path}), at)
-    stated = [node for node in entities if node.path in hashes]
+    known = documents_of(view, entities, at)
+    stated = [node.id for node in entities if node.id in known]
     most = None if len(entities) == 1 else room
     found: dict[str, str | None] = {}
     taken, begin, count = 0, 0, _FIRST_DOCUMENTS
     while begin < len(stated) and (room is None or taken < room):
         some = stated[begin : begin + count]
         begin, count = begin + count, count * 2
-        wanted = sorted({(node.path, hashes[node.path]) for node in some})
+        wanted = sorted({known[key] for key in some})
         texts = {digest: text[:most] for digest, text in _available(workspace, branch, wanted)}
-        found |= {node.id: texts.get(hashes[node.path]) for node in some}
-        taken += sum(len(texts.get(hashes[node.path], "")) for node in some)
+        found |= {key: texts.get(known[key][1]) for key in some}
+        taken += sum(len(texts.get(known[key][1], "")) for key in some)
     return found
 
 

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from kbcore.model.graph import Node
 from kbcore.view import as_of, database, inspection
 from kbcore.view.database import Room, quoted
 from kbcore.view.tables import Columns
@@ -20,6 +21,11 @@ _CHUNK_CHARS: Final = 2_000_000
 """Text that is handed to the database at once."""
 _ONE_TO_ONE: Final = "markdown"
 """The extractor whose files each state one entity."""
+_BY_REFERENCE: Final = "sources"
+"""The extractor whose files state that they are the text of an entity, where they are."""
+
+HAS_OWN_TEXT: Final = "s.path = n.text_ref and json_extract_string(n.owners, '$.text_ref') = s.path"
+"""The condition that the file ``s`` states that it is the text of the entity ``n``."""
 
 Reader = Callable[[Sequence[tuple[str, str]]], Iterable[tuple[str, str]]]
 """Reads documents: paths with the hashes that their files must have, to hashes and texts; others are left out."""
@@ -117,14 +123,25 @@ def gather(view: View, read: Reader, ids: str | None, at: int | None = None) -> 
         )
 
 
-def hashes(view: View, paths: Sequence[str], at: int | None) -> dict[str, str]:
-    """Return by path the hashes of those of these files that state one entity each, as of a seq."""
+def documents_of(view: View, entities: Sequence[Node], at: int | None) -> dict[str, tuple[str, str]]:
+    """Return by id the documents that these entities have as of a seq, each with its hash."""
+    paths = sorted({one for node in entities for one in (node.path, _own_text(node)) if one})
+    if not paths:
+        return {}
     if at is None:
         found = [(source.path, source.hash, source.extractor) for source in view.sources(paths)]
     else:
         sql = f"select path, hash, extractor from {as_of.sources(at)} s where path in (select unnest($1::varchar[]))"
         found = view.rows(sql, [list(paths)])
-    return {path: digest for path, digest, extractor in found if digest and extractor.split("/")[0] == _ONE_TO_ONE}
+    known = {(path, extractor.split("/")[0]): (path, digest) for path, digest, extractor in found if digest}
+    each = ((n.id, known.get((_own_text(n), _BY_REFERENCE)) or known.get((n.path, _ONE_TO_ONE))) for n in entities)
+    return {key: document for key, document in each if document}
+
+
+def _own_text(node: Node) -> str:
+    """Return the file that states that it is the text of an entity, "" where none does."""
+    path = str(node.fields.get("text_ref", ""))
+    return path if node.owners.get("text_ref") == path else ""
 
 
 def bodies(view: View, digests: Sequence[str], most_chars: int) -> dict[str, str]:
@@ -139,7 +156,9 @@ def _documents(at: int | None, ids: str | None = None) -> str:
     limited = f" and n.id in ({ids})" if ids else ""
     return (
         f"(select n.id, s.path, s.hash from {as_of.nodes(at)} n join {as_of.sources(at)} s on s.path = n.path "
-        f"where split_part(s.extractor, '/', 1) = '{_ONE_TO_ONE}' and s.hash <> ''{limited})"
+        f"where split_part(s.extractor, '/', 1) = '{_ONE_TO_ONE}' and s.hash <> ''{limited} union all "
+        f"select n.id, s.path, s.hash from {as_of.nodes(at)} n join {as_of.sources(at)} s on {HAS_OWN_TEXT} "
+        f"where split_part(s.extractor, '/', 1) = '{_BY_REFERENCE}' and s.hash <> ''{limited})"
     )
 
 

@@ -26,7 +26,7 @@ from kbcore.text import terms
 from kbcore.text.escaping import in_quotes
 from kbcore.view import as_of
 from kbcore.view.base_stamp import BaseStamp
-from kbcore.view.text_documents import Reader, documents_at_hand, gather
+from kbcore.view.text_documents import HAS_OWN_TEXT, Reader, documents_at_hand, gather
 from kbcore.view.text_query import FILLER_TERMS, FILLERS, Match, Ranking
 from kbcore.view.view import View
 
@@ -405,7 +405,8 @@ def changed_since(view: View, index: TextIndex, since: int, read: Reader) -> lis
     changed = (
         f"select id from node where version > {since:d} "
         f"union select id from node_history where ended > {since:d} "
-        f"union select n.id from node n join source s on s.path = n.path where s.version > {since:d}"
+        f"union select n.id from node n join source s on s.path = n.path where s.version > {since:d} "
+        f"union select n.id from node n join source s on {HAS_OWN_TEXT} where s.version > {since:d}"
     )
     if lacking:
         view.rows("create or replace temp table text_lacking as select unnest($1::varchar[]) as id", [lacking])

@@ -71,14 +71,12 @@ class BranchTexts:
 
     def bodies(self, view: View, entities: Sequence[Node], at: int | None, read: Reader) -> Mapping[str, str]:
         """Return the documents that state these entities as of a seq, by id, as far as they are at hand."""
-        paths = sorted({node.path for node in entities if node.path})
-        if not paths:
+        documents = text_documents.documents_of(view, entities, at)
+        if not documents:
             return {}
-        hashes = text_documents.hashes(view, paths, at)
-        found = text_documents.bodies(view, sorted(set(hashes.values())), _SHOWN_CHARS)
-        gone = [(path, digest) for path, digest in hashes.items() if digest not in found]
-        found |= dict(read(gone))
-        return {node.id: found[hashes[node.path]] for node in entities if hashes.get(node.path, "") in found}
+        found = text_documents.bodies(view, sorted({digest for _, digest in documents.values()}), _SHOWN_CHARS)
+        found |= dict(read([one for one in sorted({*documents.values()}) if one[1] not in found]))
+        return {key: found[digest] for key, (_, digest) in documents.items() if digest in found}
 
     def forget(self, held: Collection[str], *, dry_run: bool = False) -> int:
         """Drop the kept documents but those with these hashes, and return how many those are."""

@@ -98,7 +98,7 @@ def read_request(call: Call, asked: HistoryArguments) -> HistoryRequest:
         found: dict[str, int] = {}
         for name, point in points.items():
             if name in {"seq", "to"}:
-                found[name], said = (point.seq, "") if point.seq is not None else moment.meant(view, point)
+                found[name], said, _ = moment.Meant(point.seq) if point.seq is not None else moment.meant(view, point)
             else:
                 said = moment.said_of(view, point, is_since=name == "since")
                 found[name] = moment.after(view, point) if name == "since" else moment.up_to(view, point)

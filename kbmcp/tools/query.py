@@ -130,9 +130,10 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
     from kbcore.query import DataNames, check
     from kbcore.query.conditions import said_times
     from kbcore.query.former import said, with_present_ids
-    from kbcore.store.history.moment import Meant, read_meant
+    from kbcore.store.history.moment import Meant
     from kbcore.store.history.when import span_meant
     from kbcore.sync.active_extractors import faults_of
+    from kbcore.sync.at_commit import read_point
     from kbcore.sync.overlay import as_of
     from kbcore.view.branch_definitions import schema_at
 
@@ -171,11 +172,12 @@ def _page(call: Call, asked: QueryArguments, problems: Sequence[Problem], room: 
         return pages.part(part.offset) if part else pages.fitting()
 
     def answer_at(view: View, meant: Meant) -> Payload:
-        return answer(view, meant.seq) | as_of(*meant).as_json()
+        state = as_of(meant.seq, meant.said, is_of_documents=meant.is_of_documents)
+        return answer(view, meant.seq) | state.as_json()
 
     try:
         if point is not None:
-            return read_meant(call.store, point, answer_at, notes=call.notes)
+            return read_point(call.workspace, call.store, point, answer_at, notes=call.notes)
         call.notes.extend(f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace))
         return call.page(lambda view: answer(view, None))
     except InvalidQuery as error:

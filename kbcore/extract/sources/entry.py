@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -76,6 +77,7 @@ class Entry(msgspec.Struct):
         return next((line for line in lines if line.text.strip()), None)
 
 
+@lru_cache(maxsize=4096)
 def folded(key: str) -> str:
     """Return a key as it is compared: small letters, and ``-`` for blanks and underscores."""
     return key.strip().lower().replace("_", "-").replace(" ", "-")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,12 +67,12 @@ EXTRACTOR: Final = SourceExtractor()
 
 def _source(settings_: Mapping[str, Any]) -> Source:
     own = {key: value for key, value in settings_.items() if key != settings.EDGE_NAMES}
-    return _known_source(json.dumps(own, sort_keys=True))
+    return _known_source(msgspec.json.encode(own, order="deterministic"))
 
 
 @lru_cache(maxsize=256)
-def _known_source(text: str) -> Source:
-    return source_of(json.loads(text))
+def _known_source(text: bytes) -> Source:
+    return source_of(msgspec.json.decode(text))
 
 
 def _folders(source: Source) -> Iterator[str]:

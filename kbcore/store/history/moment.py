@@ -40,6 +40,8 @@ select seq, path, hash from made left join change using (seq) order by seq
 a record that took in none."""
 _TRIED = 2
 """So many commits with records are looked at for a record with the files of one."""
+WITHOUT_RECORD = "commit_without_record"
+"""The member of an error's data with the commit at which, and before which, no record was made."""
 _FROM_START = "0 is the branch before its first record."
 
 
@@ -48,6 +50,8 @@ class Meant(NamedTuple):
 
     seq: int
     said: str = ""
+    is_of_documents: bool = False
+    """There is no such record: the answer is of the documents of a commit alone."""
 
 
 def seq_at(view: View, point: When | str, *, now: str = "") -> int:
@@ -169,6 +173,7 @@ def _at_commit(view: View, when: When) -> Meant:
         f"{name}, and no record of this branch was made at it or at an ancestor of it.",
         hint=f"Give a seq or a time; `git show -s --format=%cI {when.commit[:SHOWN_COMMIT]}` says when it was made. "
         "Records made by an earlier KB, or where git had no commit, name none.",
+        data={WITHOUT_RECORD: when.commit},
     )
 
 

@@ -1,0 +1,138 @@
+"""The dates of documents as git knows them."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kbcore.git.file_dates import FileDates, read_file_dates
+from kbcore.git.repository import find_repository
+from tests.support.repository.project import Project, req
+from tests.support.repository.repos import git, git_env
+
+PATH = "docs/requirements/1.md"
+
+
+def commit(project: Project, day: int, author: str = "Ann") -> None:
+    git(project.root, "add", "--all")
+    moment = f"2020-01-{day:02}T12:00:00Z"
+    git(
+        project.root,
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "x",
+        "--author",
+        f"{author} <a@x.org>",
+        "--date",
+        moment,
+    )
+
+
+def dates(project: Project, key: str = "REQ-1") -> tuple[str, str, object]:
+    node = project.node(key)
+    assert node
+    return node.created_at[:10], node.updated_at[:10], node.fields.get("metadata.committed_by")
+
+
+def test_a_new_entity_has_the_dates_and_the_author_of_the_commits_of_its_document(project: Project) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.write({PATH: req("REQ-1", owner="ann")})
+    commit(project, 5, "Bob")
+    project.sync()
+    assert dates(project) == ("2020-01-03", "2020-01-05", "Ann")
+    assert not project.sync(rebuild=True).outcome.applied
+
+
+def test_a_document_that_changes_later_keeps_its_first_date_and_its_author(project: Project) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    project.sync({PATH: req("REQ-1", owner="ann")})
+    created, updated, author = dates(project)
+    assert (created, author) == ("2020-01-03", "Ann")
+    assert updated > "2026"
+
+
+def test_a_document_without_a_commit_has_the_time_of_the_sync_and_no_author(project: Project) -> None:
+    project.sync({PATH: req("REQ-1")})
+    created, updated, author = dates(project)
+    assert created == updated > "2026"
+    assert author is None
+
+
+def test_a_date_that_a_document_states_goes_first(project: Project) -> None:
+    project.write({PATH: req("REQ-1", created_at="2001-02-03")})
+    commit(project, 3)
+    project.sync()
+    assert dates(project) == ("2001-02-03", "2020-01-03", "Ann")
+
+
+def test_what_came_since_the_last_pass_is_added_to_it(project: Project) -> None:
+    project.write({PATH: req("REQ-1")})
+    commit(project, 3)
+    project.sync()
+    project.write({"docs/requirements/2.md": req("REQ-2")})
+    commit(project, 4, "Bob")
+    project.sync()
+    assert dates(project, "REQ-2") == ("2020-01-04", "2020-01-04", "Bob")
+
+
+def test_a_shallow_clone_knows_no_dates(project: Project, tmp_path_factory: pytest.TempPathFactory) -> None:
+    project.write({PATH: req("REQ-1"), ".kb/config.json": "{}"})
+    commit(project, 3)
+    project.write({PATH: req("REQ-1", owner="ann")})
+    commit(project, 5)
+    there = tmp_path_factory.mktemp("shallow") / "clone"
+    git(project.root, "clone", "--quiet", "--depth", "1", f"file://{project.root}", str(there))
+    clone = Project(there, is_new=False)
+    clone.sync()
+    assert dates(clone)[2] is None
+    clone.close()
+
+
+EDITS = st.lists(
+    st.tuples(st.sampled_from(["write", "delete", "rename"]), st.integers(0, 2), st.integers(0, 2)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=25)
+@given(EDITS, st.integers(0, 7))
+def test_dates_are_those_of_a_walk_through_the_history(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[str, int, int]], cut: int
+) -> None:
+    project = Project(tmp_path_factory.mktemp("dates"))
+    model: dict[str, FileDates] = {}
+    texts = itertools.count()
+    halfway: tuple[str, dict[str, FileDates]] = ("", {})
+    repo = find_repository(project.root)
+    for day, (kind, one, other) in enumerate(edits, 1):
+        at, author = 1_577_880_000 + 86_400 * (day - 1), f"A{day}"
+        path, target = f"d/{one}.md", f"d/{other}.md"
+        if kind == "write":
+            text = f"{next(texts)} {path} " * 40
+            project.write({path: text})
+            before = model.get(path)
+            model[path] = FileDates(before.created_s if before else at, at, before.author if before else author)
+        elif kind == "delete" and path in model:
+            project.write({path: None})
+            del model[path]
+        elif kind == "rename" and path in model and target not in model:
+            (project.root / path).rename(project.root / target)
+            before = model.pop(path)
+            model[target] = FileDates(before.created_s, at, before.author)
+        commit(project, day, author)
+        if day == cut:
+            head = git(project.root, "rev-parse", "HEAD").strip()
+            halfway = (head, read_file_dates(repo, git_env(), head, ["d"], {}, timeout_s=30))
+    assert read_file_dates(repo, git_env(), "HEAD", ["d"], {}, timeout_s=30) == model
+    if halfway[0]:
+        assert read_file_dates(repo, git_env(), f"{halfway[0]}..HEAD", ["d"], halfway[1], timeout_s=30) == model
+    project.close()
