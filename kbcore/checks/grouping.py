@@ -62,20 +62,20 @@ def by_rule(violations: Sequence[Violation]) -> dict[tuple[Severity, str], list[
     return groups
 
 
-def grouped(violations: Sequence[Violation], limit: int | None = None) -> list[RuleGroup]:
+def grouped(violations: Sequence[Violation], limit: int | None = None, *, few: int = FEW) -> list[RuleGroup]:
     """Return what to show of each rule: ``limit`` violations one by one, else those of one kind together.
 
-    Without a limit up to ``FEW`` violations of a rule are shown one by one, and of more the first ``FEW`` kinds.
+    Without a limit up to ``few`` violations of a rule are shown one by one, and of more the first ``few`` kinds.
     """
     groups = []
     for (severity, rule), found in by_rule(violations).items():
-        if limit is not None or len(found) <= FEW:
+        if limit is not None or len(found) <= few:
             alike = [Alike(one) for one in found[:limit]]
         else:
             kinds: dict[tuple[str, ...], list[Violation]] = {}
             for one in found:
                 kinds.setdefault(one.kind, []).append(one)
-            alike = [Alike(first, others) for first, *others in kinds.values()][:FEW]
+            alike = [Alike(first, others) for first, *others in kinds.values()][:few]
         groups.append(RuleGroup(rule, severity, alike, len(found), is_cut(found)))
     return groups
 

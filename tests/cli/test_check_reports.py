@@ -516,3 +516,23 @@ def test_of_two_equal_statuses_in_a_file_the_one_is_named_that_is_not_accepted(k
     )
     said = kb("sync").err
     assert ("symbols.yaml:2: " in said, "symbols.yaml:3: " in said) == (True, False)
+
+
+def test_a_report_of_many_rules_fits_a_screen_and_names_each_rule(kb, grown):
+    def fill(root, kb):
+        files = {}
+        for at in range(10):
+            files[f"docs/requirements/b{at}.md"] = document(f"B-{at}", f"links: [GONE-{at}]\npriority: must\n")
+            files[f"docs/requirements/s{at}.md"] = document(f"S-{at}").replace(f"S-{at}\ns", "One title\ns")
+            files[f"docs/requirements/u{at}.md"] = document(f"U-{at}", f"odd{at}: [\n")
+        write(root, files)
+        kb("sync")
+
+    grown(fill)
+    lines = kb("check").out.splitlines()
+    heads = [line.split(":")[0] for line in lines[:-1] if not line.startswith("  ")]
+    assert len(heads) >= 4
+    assert len(lines) <= 24
+    limited = kb("check", "--limit", "5").out.splitlines()
+    assert [line.split(":")[0] for line in limited[:-1] if not line.startswith("  ")] == heads
+    assert len(limited) > 24

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from kbcli.messages.violations import placed_line, short_line
@@ -19,25 +19,41 @@ _NAMED: Final = 3
 """The number of others that are named of similar ones."""
 
 
+_SCREEN_LINES: Final = 22
+"""Lines of a report without a limit, where one violation of each rule leaves room for them; the summary comes after."""
+
+
 def shown(violations: Sequence[Violation], limit: int | None) -> list[Violation]:
-    """Return the violations that a text has a line for; only their lines in files are of use."""
+    """Return the violations that a text may have a line for; only their lines in files are of use."""
     return [one.first for group in grouped(violations, limit) for one in group.shown]
 
 
 def show(output: Output, content: ReportContent) -> None:
-    """Write the report; rules that could not run are warnings on standard error."""
+    """Write the report; rules that could not run are warnings on standard error.
+
+    Without a limit it shows as many violations of each rule as a screen has room for, at least one and at most ``FEW``.
+    """
     output.is_paged = True
-    for group in grouped(content.report.violations, content.limit):
-        colour: Literal["red", "yellow"] = "red" if group.severity == "error" else "yellow"
-        count = f"{'at least ' * group.is_cut}{group.total}"
-        output.data(f"{output.styled(group.severity, colour)} {escape_controls(group.rule)}: {count}\n")
-        for one in group.shown:
-            said = placed_line(one.first) + escape_controls(_alike(one))
-            output.data("".join(f"{part}\n" for part in output.wrapped(said, _INDENT)))
-        if rest := _rest(group, content.command):
-            output.data("".join(f"{part}\n" for part in output.wrapped(escape_controls(rest), _INDENT)))
+    lines: list[str] = []
+    for few in range(FEW, 0, -1):
+        groups = grouped(content.report.violations, content.limit, few=few)
+        lines = [line for group in groups for line in _lines(output, group, content.command)]
+        if content.limit is not None or len(lines) <= _SCREEN_LINES:
+            break
+    output.stream(f"{line}\n" for line in lines)
     warn_of_rules(output, content)
     output.say(escape_controls(summary(content)))
+
+
+def _lines(output: Output, group: RuleGroup, command: str) -> Iterator[str]:
+    """Yield the lines of one rule: how many violations there are, some of them, and how to see the others."""
+    colour: Literal["red", "yellow"] = "red" if group.severity == "error" else "yellow"
+    count = f"{'at least ' * group.is_cut}{group.total}"
+    yield f"{output.styled(group.severity, colour)} {escape_controls(group.rule)}: {count}"
+    for one in group.shown:
+        yield from output.wrapped(placed_line(one.first) + escape_controls(_alike(one)), _INDENT)
+    if rest := _rest(group, command):
+        yield from output.wrapped(escape_controls(rest), _INDENT)
 
 
 def show_short(output: Output, content: ReportContent) -> None:
