@@ -91,9 +91,14 @@ def _active(
             return known.wants
     meaning = msgspec.json.encode(schema, order="deterministic")
     wants = scanning.wanted(usable.values(), settings, {EDGE_NAMES: sorted(schema.edges)}, meaning)
-    wants += scanning.wanted([changes.EXTRACTOR], {}, {EDGE_NAMES: []}, b"")
+    wants += [of_change_files()]
     _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, schema, wants)]
     return wants
+
+
+def of_change_files() -> ActiveExtractor:
+    """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
+    return scanning.wanted([changes.EXTRACTOR], {}, {EDGE_NAMES: []}, b"")[0]
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:
