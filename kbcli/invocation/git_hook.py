@@ -13,7 +13,7 @@ from kbcli.invocation import hook_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kbcli.invocation.context import Session
     from kbcore.share.sharing import Shared
@@ -45,8 +45,38 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     if words[0] == PRE_COMMIT and not _may_share():
         return 0
     when = hook_note.due(words[0], env)
-    if when == hook_note.NOTHING or (when == hook_note.LATER and _is_left_to_child()):
-        return 0
+    if when == hook_note.LATER:
+        _do_in_child(env, words)
+    elif when == hook_note.WORK:
+        _do(env, words, _obey)
+    return 0
+
+
+def _do_in_child(env: Mapping[str, str], words: Sequence[str]) -> None:
+    """Record what is pending in a process of its own, which git does not wait for and which says nothing.
+
+    Where the system makes no process, this one does it.
+    """
+    try:
+        is_child = os.fork() == 0
+    except OSError:
+        _do(env, words, _note_committed)
+        return
+    if not is_child:
+        return
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        _do(env, words, _note_committed)
+    finally:
+        os._exit(0)  # its caller goes on in the other process
+
+
+def _do(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None]) -> None:
+    """Do the work of an event, and say in a line what keeps it from being done."""
+    _import_msgspec()
     from kbcore import gc_pause
 
     gc_pause.raise_threshold()
@@ -57,7 +87,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     try:
         process_limits.prepare()
         with Signals().obeyed():
-            _follow(env, words, is_later=when == hook_note.LATER)
+            _follow(env, words, work)
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` completes it.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
@@ -67,7 +97,21 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
             if known
             else f"{type(error).__name__} in the {words[0]} hook."
         )
-    return 0
+
+
+def _import_msgspec() -> None:
+    """Import it without ``typing_extensions``, which it can do without, and which takes a third of the time.
+
+    Whatever needs that module later imports it then.
+    """
+    name = "typing_extensions"
+    if name in sys.modules:
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # its import fails then
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[name]
 
 
 def _is_left_to_child() -> bool:
@@ -100,7 +144,7 @@ def _may_share() -> bool:
     return b'"mode":"auto"' in b"".join(text.split()) or b"\\u" in text  # a letter may be written as its number
 
 
-def _follow(env: Mapping[str, str], words: Sequence[str], *, is_later: bool) -> None:
+def _follow(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None]) -> None:
     from kbcli.invocation.context import Session
     from kbcli.terminal.output import Output
     from kbcore import clock
@@ -110,10 +154,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str], *, is_later: bool) -> 
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
         clock.check()
-        if is_later:
-            _note_committed(session, env)
-        else:
-            _obey(session, words, env)
+        work(session, words, env)
     except NotInitialised:
         return
     except KBError as error:
@@ -201,8 +242,9 @@ class _State:
     def note_shared(self, found: Shared) -> None:
         """Note that what is not shared is in the index, and in which files."""
         before = hook_note.read(self._git_dir)
-        is_known = before is not None and before.settings == self.settings
-        if before is None or not is_known or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
+        # A sync may have recorded meanwhile what was pending.
+        fits = before and before.settings == self.settings and (not before.pending or before.seen == self._seen)
+        if not (before and fits) or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
             hook_note.remove(self._git_dir)
             return
         self._write(before.endings, staged=sorted(found.files), pending=before.pending)
@@ -235,7 +277,7 @@ class _State:
         hook_note.write(self._git_dir, note)
 
 
-def _note_committed(session: Session, env: Mapping[str, str]) -> None:
+def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:  # noqa: ARG001 - as ``_obey``
     """Record that the commit has the change files that were written for it. Where more follows, a sync records that."""
     from kbcore.share.handing_over import note_committed
 
@@ -251,11 +293,13 @@ def _note_committed(session: Session, env: Mapping[str, str]) -> None:
         note.seen, note.pending = hook_note.look_of(note.head), ()
 
     branch = note.branch.removeprefix(hook_note.BRANCH)
-    paths = note.pending
-    if note_committed(session.workspace, branch, note.commit, paths, session.author, is_same=is_same, done=done):
-        latest = hook_note.read(git_dir)
-        if latest and (latest.commit, latest.pending) == (note.commit, paths):
-            hook_note.write(git_dir, note)
+    paths, author = note.pending, session.author
+    if not note_committed(session.workspace, branch, note.commit, paths, author, is_same=is_same, done=done):
+        hook_note.remove(git_dir)
+        return
+    latest = hook_note.read(git_dir)
+    if latest and (latest.commit, latest.pending) == (note.commit, paths):
+        hook_note.write(git_dir, note)
 
 
 def _ending(glob: str) -> str:
