@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
+import sys
+from pathlib import Path
 
 from benchmarks import generate
+from benchmarks.inside import opened
 from benchmarks.measure import Sample, Series, in_turns, process
 from benchmarks.place import Place
 from benchmarks.table import Row
@@ -20,32 +22,31 @@ def run(place: Place) -> list[Row]:
 
 
 def _row(place: Place, count: int) -> Row:
-    root = place.copy_of(place.documents(place.sizes.documents[0]), f"committing-{count}")
+    documents = place.sizes.documents[0]
+    root = place.copy_of(place.documents(documents), f"committing-{count}")
     place.kb(root, "config", "set", "share.mode", "auto")
     place.kb(root, "hooks", "install")
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--no-verify", "-m", "share")
     place.settle(root)
-    numbers = itertools.count(1)
+    place.kb(root, "hook", "post-commit")
+    numbers = itertools.count(1, count)
+    commit = ["commit", "--quiet", "--allow-empty", "-m", "change"]
 
-    def commit() -> Sample:
-        for _ in range(count):
-            path = root / "changeset.json"
-            target = generate.document_id(place.sizes.documents[0])
-            path.write_text(json.dumps(generate.changeset(f"NEW-{next(numbers):06d}", target)))
-            place.kb(root, "apply", path.name)
-            path.unlink()
-        return process(["git", "commit", "--quiet", "--allow-empty", "-m", "change"], cwd=root, env=place.env)
+    def with_hooks() -> Sample:
+        place.python("-m", "benchmarks.shared_commit", str(root), str(next(numbers)), str(count), str(documents))
+        return process(["git", *commit], cwd=root, env=place.env)
 
     def without() -> Sample:
-        return process(
-            ["git", "-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--allow-empty", "-m", "change"],
-            cwd=root,
-            env=place.env,
-        )
+        place.kb(root, "sync")
+        return process(["git", "-c", "core.hooksPath=/dev/null", *commit], cwd=root, env=place.env)
 
-    with_hooks, floor = in_turns(commit, without, rounds=place.sizes.long_rounds_of(count))
-    added = [Sample(one.wall_s - alone.wall_s) for one, alone in zip(with_hooks.samples, floor.samples, strict=True)]
+    hooked, floor = in_turns(with_hooks, without, rounds=place.sizes.long_rounds)
+    _check_shared(root, (place.sizes.long_rounds + 1) * count)
+    added = [
+        Sample(one.wall_s - alone.wall_s, (one.cpu_s or 0.0) - (alone.cpu_s or 0.0))
+        for one, alone in zip(hooked.samples, floor.samples, strict=True)
+    ]
     return Row(
         name="what hooks add to git commit",
         against="git commit",
@@ -56,3 +57,29 @@ def _row(place: Place, count: int) -> Row:
         peak_bytes=None,
         at_most_s=_AT_MOST_S[count],
     )
+
+
+def _check_shared(root: Path, count: int) -> None:
+    """Refuse figures of commits that did not take all changes along. Raises: ``AssertionError``."""
+    names = git(root, "ls-tree", "-r", "--name-only", "HEAD", ".kb/changes").split()
+    texts = [git(root, "show", f"HEAD:{name}") for name in names]
+    found = sum(text.count('"kb":1') for text in texts)
+    if found != count:
+        raise AssertionError(f"the commits have {found} changes, and not {count}")
+
+
+def main(root: str, first: str, count: str, documents: str) -> None:
+    """Apply so many changesets, each a record of its own, in one process: a process for each takes most of the time."""
+    from kbcore.model.changeset import parse
+    from kbcore.store import apply
+    from kbcore.store.write_request import Author
+
+    workspace, target = opened(root), generate.document_id(int(documents))
+    author = Author("bench", "cli", "kb")
+    for number in range(int(first), int(first) + int(count)):
+        changeset = parse(generate.changeset(f"NEW-{number:06d}", target))
+        apply.apply_changeset(workspace, workspace.head().branch, author, changeset, follows_head=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

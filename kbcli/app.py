@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # `typing` and `pathlib` take as long to import as a hook that has nothing to do
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Final
+
     from kbcli.invocation.context import Session
     from kbcli.invocation.signals import Signals
     from kbcore.errors import ResourceLimit
@@ -228,6 +229,8 @@ def _wants_json(words: list[str]) -> bool:
 def _silence_stdout() -> None:
     """Let nothing more be written: the interpreter flushes standard output at its end."""
     if sys.stdout is not None:
+        from pathlib import Path
+
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the end
 
 

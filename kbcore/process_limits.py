@@ -8,7 +8,6 @@ share of what the limit leaves, and none is opened where too little is left.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import resource
 from pathlib import Path
@@ -101,6 +100,8 @@ def prepare() -> None:
         )
     if space.limit_bytes < _ONE_HEAP_BYTES:
         with contextlib.suppress(OSError, AttributeError):  # another C library has no such setting, and need not
+            import ctypes  # noqa: PLC0415 - few processes are limited
+
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 

@@ -115,6 +115,9 @@ CONFINED: dict[str, tuple[str, ...]] = {
 }
 # What starts another program, past `subprocess`.
 STARTING = re.compile(r"os\.(?:popen|system|startfile|fork\w*|spawn\w+|exec\w+|posix_spawn\w*)")
+STARTERS = {
+    "kbcli/invocation/hook_note.py": "git, before anything that runs it is imported",
+}
 # What opens, lists or changes files. Whatever a store holds is reached through an `Fs`, whose names are the receivers.
 _TOUCHING = """
 open fdopen read_text read_bytes write_text write_bytes unlink remove mkdir makedirs rmdir removedirs rename renames
@@ -146,6 +149,7 @@ OPENERS = {
     "kbcli/views/diagnosis.py": "reports of bugs",
     "kbcli/app.py": "the null device",
     "kbcli/invocation/git_hook.py": "the settings of the project, before anything that knows them is imported",
+    "kbcli/invocation/hook_note.py": "the note of the last hook, and git's files, before anything is imported",
     "kbcli/invocation/signals.py": "the null device",
     "kbmcp/server.py": "the null device",
     "kbmcp/resources/pages.py": "the license of the installed package",
@@ -240,6 +244,8 @@ def imports_upwards(module: Module) -> Iterator[str]:
 
 
 def starts_programs(module: Module) -> Iterator[str]:
+    if module.place in STARTERS:
+        return
     for node in module.nodes:
         if isinstance(node, ast.Attribute) and STARTING.fullmatch(ast.unparse(node)):
             yield f"{node.lineno} uses {ast.unparse(node)}"

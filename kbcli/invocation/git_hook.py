@@ -1,17 +1,21 @@
 """The command of the git hooks: syncs the branch's store with the tree, and has commits take what clients wrote.
 
-It never makes git fail, and never asks.
-Nothing heavy is imported before it is known that there is work.
+It never makes git fail, and never asks. Nothing heavy is imported before it is known that there is work.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from kbcli.invocation import hook_note
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from kbcli.invocation.context import Session
+    from kbcore.share.sharing import Shared
     from kbcore.sync.answer import SyncAnswer
 
 POST_CHECKOUT = "post-checkout"
@@ -39,6 +43,17 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
         return 0
     if words[0] == PRE_COMMIT and not _may_share():
         return 0
+    when = hook_note.due(words[0], env)
+    if when == hook_note.RECORD:
+        _do(env, words, _note_committed)
+    elif when == hook_note.WORK:
+        _do(env, words, _obey)
+    return 0
+
+
+def _do(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None]) -> None:
+    """Do the work of an event, and say in a line what keeps it from being done."""
+    _import_msgspec()
     from kbcore import gc_pause
 
     gc_pause.raise_threshold()
@@ -49,7 +64,7 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
     try:
         process_limits.prepare()
         with Signals().obeyed():
-            _follow(env, words)
+            _follow(env, words, work)
     except (KeyboardInterrupt, Stopped):
         _say("interrupted; `kb sync` completes it.")
     except Exception as error:  # noqa: BLE001 - whatever is wrong here, git's own work is done and must not fail
@@ -59,7 +74,21 @@ def run(words: Sequence[str], env: Mapping[str, str]) -> int:
             if known
             else f"{type(error).__name__} in the {words[0]} hook."
         )
-    return 0
+
+
+def _import_msgspec() -> None:
+    """Import it without ``typing_extensions``, which it can do without, and which takes a third of the time.
+
+    Whatever needs that module later imports it then.
+    """
+    name = "typing_extensions"
+    if name in sys.modules:
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # its import fails then
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[name]
 
 
 def _may_share() -> bool:
@@ -75,7 +104,7 @@ def _may_share() -> bool:
     return b'"mode":"auto"' in b"".join(text.split()) or b"\\u" in text  # a letter may be written as its number
 
 
-def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
+def _follow(env: Mapping[str, str], words: Sequence[str], work: Callable[..., None]) -> None:
     from kbcli.invocation.context import Session
     from kbcli.terminal.output import Output
     from kbcore import clock
@@ -85,7 +114,7 @@ def _follow(env: Mapping[str, str], words: Sequence[str]) -> None:
     session = Session({name: value for name, value in env.items() if name != "KB_BRANCH"}, Output(env))
     try:
         clock.check()
-        _obey(session, words, env)
+        work(session, words, env)
     except NotInitialised:
         return
     except KBError as error:
@@ -108,16 +137,22 @@ def _obey(session: Session, words: Sequence[str], env: Mapping[str, str]) -> Non
     event = words[0]
     if event == PRE_COMMIT:
         if _is_wanted(session, is_commit=True):
-            _share(session)
+            state = _State(session, env)
+            if found := _share(session):
+                state.note_shared(found)
     elif _is_wanted(session):
         if event == POST_COMMIT and _is_in_sequence(session):
             return
+        before = _State(session, env)
         if event == POST_COMMIT:
             _stage_committed(session)
-        _show(session, _answer_at_rest(session) or _take_in(session))
+        answer = _answer_at_rest(session) or _take_in(session)
+        _show(session, answer)
         _merge_changes(session, words, env)
-        if event == POST_COMMIT:
-            _show_unshared(session)
+        state = _State(session, env)
+        number = _show_unshared(session) if event == POST_COMMIT else None
+        if number == 0 and not answer.bad and state.is_after(before):
+            state.note_done()
         session.publish_views()
     elif event == POST_COMMIT and _is_wanted(session, is_commit=True):
         _show_left(session)
@@ -143,26 +178,118 @@ def _is_wanted(session: Session, *, is_commit: bool = False) -> bool:
     return head.kind in {"branch", "unborn"} or (is_commit and head.kind == "detached" and not head.bisect_from)
 
 
-def _share(session: Session) -> None:
+class _State:
+    """What a note is about (``hook_note``): what is checked out, and how settings and store look."""
+
+    def __init__(self, session: Session, env: Mapping[str, str]) -> None:
+        from kbcore.ids import encode_branch
+        from kbcore.storage.layout import HEAD
+
+        self._workspace = session.workspace
+        self._env = env
+        branch = self._workspace.head().branch
+        self._has_store = self._workspace.folders.has_store(branch)
+        self._head = os.fspath(self._workspace.folders.branches_dir / encode_branch(branch) / HEAD)
+        self._git_dir = hook_note.git_dir_of(env)
+        self.checked_out = hook_note.checked_out(self._git_dir)
+        self.settings = hook_note.look_of(hook_note.SETTINGS)
+        self._seen = hook_note.look_of(self._head)
+
+    def is_after(self, other: _State) -> bool:
+        """Return whether what is checked out and its settings are those of an earlier moment."""
+        return (self.checked_out, self.settings) == (other.checked_out, other.settings)
+
+    def note_shared(self, found: Shared) -> None:
+        """Note that what is not shared is in the index, and in which files."""
+        before = hook_note.read(self._git_dir)
+        # A sync may have recorded meanwhile what was pending.
+        fits = before and before.settings == self.settings and (not before.pending or before.seen == self._seen)
+        if not (before and fits) or not hook_note.is_of_own_index(self._env) or found.faults or found.before:
+            hook_note.remove(self._git_dir)
+            return
+        self._write(before.endings, staged=sorted(found.files), pending=before.pending)
+
+    def note_done(self) -> None:
+        """Note that nothing is left to do."""
+        from kbcore.sync.active_extractors import for_documents
+
+        globs = {glob for want in for_documents(self._workspace) for glob, _ in want.globs}
+        self._write(sorted({_ending(glob) for glob in globs}))
+
+    def _write(self, endings: Sequence[str], *, staged: Sequence[str] = (), pending: Sequence[str] = ()) -> None:
+        branch, commit = self.checked_out
+        is_whole = all((branch, commit, self.settings, self._seen, self._has_store))
+        if not is_whole or hook_note.look_of(self._head) != self._seen:
+            hook_note.remove(self._git_dir)
+            return
+        note = hook_note.Note(
+            branch=branch,
+            commit=commit,
+            mode=self._workspace.config.share.mode,
+            head=self._head,
+            seen=self._seen,
+            settings=self.settings,
+            changes=hook_note.changes_look(),
+            endings=endings,
+            staged=staged,
+            pending=pending,
+        )
+        hook_note.write(self._git_dir, note)
+
+
+def _note_committed(session: Session, words: Sequence[str], env: Mapping[str, str]) -> None:  # noqa: ARG001 - as ``_obey``
+    """Record that the commit has the change files that were written for it. Where more follows, a sync records that."""
+    from kbcore.share.handing_over import note_committed
+
+    git_dir = hook_note.git_dir_of(env)
+    note = hook_note.read(git_dir)
+    if note is None:
+        return
+
+    def is_same() -> bool:
+        return hook_note.look_of(note.head) == note.seen
+
+    def done() -> None:
+        note.seen, note.pending = hook_note.look_of(note.head), ()
+
+    branch = note.branch.removeprefix(hook_note.BRANCH)
+    paths, author = note.pending, session.author
+    if not note_committed(session.workspace, branch, note.commit, paths, author, is_same=is_same, done=done):
+        hook_note.remove(git_dir)
+        return
+    latest = hook_note.read(git_dir)
+    if latest and (latest.commit, latest.pending) == (note.commit, paths):
+        hook_note.write(git_dir, note)
+
+
+def _ending(glob: str) -> str:
+    """Return how each path ends that a glob means."""
+    import re
+
+    return re.split(r"[*?\[\]{}\\]", glob)[-1]
+
+
+def _share(session: Session) -> Shared | None:
     """Write what clients wrote into change files, and stage them for the commit, if the project wants that.
 
     A commit of a merge takes them too. One that goes on with a rebase, or repeats or reverts another one, does not: it
-    is to hold what that one did.
+    is to hold what that one did. None says that nothing was looked at.
     """
     from kbcore.git.operations import operation_of
 
     workspace = session.workspace
     branch = workspace.head().branch
     if workspace.config.share.mode != "auto" or not workspace.folders.has_store(branch):
-        return
+        return None
     if operation_of(workspace.repo) in {"rebase", "cherry-pick", "revert"}:
-        return
+        return None
     from kbcli.messages import shared
     from kbcore.share.sharing import share
 
     found = share(workspace, branch)
     for line in (*shared.added_lines(found), *shared.fault_lines(found.withheld)):
         _say(line)
+    return found
 
 
 def _stage_committed(session: Session) -> None:
@@ -175,17 +302,20 @@ def _stage_committed(session: Session) -> None:
         stage_committed(workspace)
 
 
-def _show_unshared(session: Session) -> None:
-    """Report how many changes are still not shared, where the project shares them."""
+def _show_unshared(session: Session) -> int:
+    """Report how many changes are not shared, where the project shares them; return how many may be named again."""
     workspace = session.workspace
     branch = workspace.head().branch
     if workspace.config.share.mode == "off" or not workspace.folders.has_store(branch):
-        return
+        return 0
     from kbcli.messages import shared
+    from kbcore.share.faults import FAULTS
     from kbcore.share.unshared import find_unshared
 
-    if number := sum(not one.withheld for one in find_unshared(workspace, branch)):
+    found = find_unshared(workspace, branch)
+    if number := sum(not one.withheld for one in found):
         _say(shared.unshared_line(number))
+    return number + sum(one.withheld in FAULTS for one in found)
 
 
 def _show_left(session: Session) -> None:

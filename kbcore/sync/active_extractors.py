@@ -100,9 +100,14 @@ def _active(
     listed: list[tuple[Extractor, Mapping[str, Any]]] = [(sources.EXTRACTOR, entry) for entry in entries]
     listed += [(extractor, settings.get(extractor.name, {})) for extractor in usable.values()]
     wants = scanning.wanted(listed, names, meaning)
-    wants += scanning.wanted([(changes.EXTRACTOR, {})], {EDGE_NAMES: []}, b"")
+    wants += [of_change_files()]
     _LATEST[:] = [] if any(want.fault for want in wants) else [_Latest(usable, settings, entries, schema, wants)]
     return wants
+
+
+def of_change_files() -> ActiveExtractor:
+    """Return the extractor of change files, which has no settings, and reads them the same whatever the schema is."""
+    return scanning.wanted([(changes.EXTRACTOR, {})], {EDGE_NAMES: []}, b"")[0]
 
 
 def settings_missing(workspace: Workspace) -> list[Problem]:
