@@ -315,6 +315,59 @@ def test_a_clone_takes_out_no_more_of_a_change_than_the_other_one_did(ann: Clone
     assert bob.state().nodes["FACT-1"].fields["attributes.k"] == "[redacted]"
 
 
+def test_the_name_of_a_field_goes_from_change_files_and_other_clones_name_what_takes_it_out(
+    ann: Clone, bob: Clone
+) -> None:
+    ann.fact("FACT-1", attributes={SECRET: "gone", "k": "kept"})
+    ann.link("FACT-1", "REQ-1", attributes={SECRET: "gone"})
+    ann.add("FACT-1", attributes={SECRET: "gone too"})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    before = {one.id for changes in ann.committed().values() for one in changes}
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit()
+    assert holds(ann) == []
+    assert {one.id for changes in ann.committed().values() for one in changes} == before
+    ann.push()
+    bob.pull()
+    warnings = bob.sync().outcome.warnings
+    assert len(warnings) == 3
+    [[change, fields], *_] = bob.workspace().changes("main").read(lambda index, _: index.redacted_since())
+    assert fields == ("[redacted]",)
+    assert any(f'"redact",["{change.id}","--field=[redacted]"]' in one for one in warnings)
+    assert SECRET not in " ".join(warnings)
+    for clone in (ann, bob):
+        fields = clone.state().nodes["FACT-1"].fields
+        assert [name for name in fields if name.startswith("attributes.")] == ["attributes.k"]
+        assert [name for one in clone.state().links.values() for name in one.fields if "." in name] == []
+    wanted = redaction.meant(
+        bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"]
+    )
+    redact(bob, wanted)
+    assert holds(bob) == []
+    assert not bob.sync().outcome.warnings
+    with pytest.raises(NotFound, match="no field whose name"):
+        redaction.meant(bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"])
+    assert diagnose(bob.workspace()).is_sound
+
+
+def test_a_merge_of_a_branch_does_not_bring_back_the_name_of_a_field(ann: Clone) -> None:
+    ann.begin("feat")
+    ann.fact("FACT-1", attributes={SECRET: "gone", "k": "kept"})
+    ann.commit()
+    ann.switch("main")
+    ann.git("merge", "--quiet", "--no-edit", "--no-ff", "feat")
+    ann.sync()
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit()
+    ann.git("checkout", "--quiet", "feat", "--", ".kb/changes")
+    ann.sync()
+    assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
+    assert "attributes.k" in ann.state().nodes["FACT-1"].fields
+
+
 def test_the_message_of_a_record_is_redacted_by_its_name_alone(ann: Clone) -> None:
     ann.apply(message=SECRET, entities=[{"id": "FACT-1", "title": "Kept"}])
     ann.commit()
