@@ -299,7 +299,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
         asked, is_shared = _look_through(workspace, asked)
         taken = _taken_out(workspace, asked, tips.changes)
         if taken:
-            redacted_changes.note(fs, workspace.folders.branches_dir, taken)
+            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
         for store in _stores(workspace):

@@ -139,7 +139,7 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one in find_whole_copies(workspace, branch):
-        message = f"{one.path} has a change of {one.actor} whole that was redacted in this clone."
+        message = f"{one.path} has a change of {one.actor} whole that is redacted in this clone."
         command = shell("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
         remedy = f"{command} takes its values out of the file; then commit it."
         yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)

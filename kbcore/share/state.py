@@ -41,7 +41,7 @@ class SharingState(msgspec.Struct, frozen=True):
     withdrawn: int
     contested: int
     whole: int = 0
-    """The number of changes that files have whole although they were redacted in this clone."""
+    """The number of changes that files have whole although they are redacted in this clone."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -106,7 +106,7 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
 
 
 def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
-    """Return the changes that files of a branch have whole although they were redacted in this clone.
+    """Return the changes that files of a branch have whole although they are redacted in this clone.
 
     Raises: what reading the journal raises.
     """

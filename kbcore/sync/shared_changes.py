@@ -74,7 +74,7 @@ def whole_copy_words(one: WholeCopy) -> str:
     """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
     command = kb("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
     return (
-        f"{one.path} has a change of {one.actor} whole that was redacted in this clone, and its values were not taken"
+        f"{one.path} has a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
         f" in: {command} takes them out of the file; then commit it."
     )
 

@@ -726,7 +726,7 @@ def test_a_merge_of_a_branch_does_not_bring_back_what_was_redacted(leaked_on_fea
     ann.git("merge", "--quiet", "--no-edit", "feat")
     answer = ann.sync()
 
-    [warning] = [one for one in answer.outcome.warnings if "was redacted in this clone" in one]
+    [warning] = [one for one in answer.outcome.warnings if "is redacted in this clone" in one]
     hold(ann)
     assert ann.state().nodes["FACT-1"].fields["attributes.note"] == "[redacted]"
     assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
@@ -747,6 +747,32 @@ def test_a_merge_of_a_branch_does_not_bring_back_what_was_redacted(leaked_on_fea
     hold(ann)
     assert holds(ann) == []
     assert find_whole_copies(ann.workspace(), "main") == []
+
+
+def test_a_redaction_that_came_by_a_pull_holds_for_branches_that_have_a_whole_copy(ann: Clone, bob: Clone) -> None:
+    bob.begin("early")
+    bob.sync()
+    bob.switch("main")
+    ann.add("FACT-1", attributes={"note": f"Use {SECRET}", SECRET: "x"})
+    ann.add("FACT-1", attributes={"note": "Use none"})
+    ann.commit("leak")
+    ann.push()
+    bob.pull()
+    bob.sync()
+    bob.git("branch", "old")
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit("redact")
+    ann.push()
+    bob.pull()
+    bob.sync()
+    noted = redacted_changes.noted(bob.machine.fs, bob.workspace().folders.branches_dir)
+    assert [(one.claims, one.was, one.names) for one in noted.values()] == [((0,), (), (1,)), ((), (0,), ())]
+    bob.switch("early")
+    bob.git("checkout", "--quiet", "old", "--", ".kb/changes")
+    warnings = bob.sync().outcome.warnings
+    assert [one for one in warnings if "is redacted in this clone" in one]
+    assert not files_with(SECRET, bob.workspace().folders.directory_of("early"))
+    assert bob.state().nodes["FACT-1"].fields["attributes.note"] == "Use none"
 
 
 def test_what_another_clone_pushed_whole_is_taken_in_without_what_was_redacted(

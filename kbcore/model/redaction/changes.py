@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -50,6 +51,24 @@ def taken_out(change: Change, left: Change) -> TakenOut | None:
     was = tuple(at for at, (whole, claim) in pairs if at not in (*claims, *names) and _was(claim) != _was(whole))
     found = TakenOut(claims, was, bool(left.message_hash), names)
     return None if found == TakenOut() else found
+
+
+def taken_out_by_others(copies: Iterable[tuple[Change, Change]]) -> dict[str, TakenOut]:
+    """Return what changes lack by redactions of other clones, by their ids, of pairs of what was known and what came.
+
+    A change need not say what was before it. So that counts only where a redacted change had stated it.
+    """
+    pairs = [*copies]
+    hidden = {left.id for _, left in pairs if left.is_redacted}
+    found = dict[str, TakenOut]()
+    for known, left in pairs:
+        taken = taken_out(known, left)
+        if taken is not None:
+            was = tuple(at for at in taken.was if not hidden.isdisjoint(getattr(left.claims[at], "after", ())))
+            taken = msgspec.structs.replace(taken, was=was)
+            if taken != TakenOut():
+                found[left.id] = taken
+    return found
 
 
 def without(change: Change, taken: TakenOut | None) -> Change:

@@ -24,6 +24,7 @@ from kbcore.model.claims.change import (
     EntityRef,
     Ref,
     SetField,
+    UnsetField,
     key_of_field,
     redacted_value,
 )
@@ -316,6 +317,7 @@ class Redactor:
             self._place(".".join(filter(None, [path, name])), "a change")
 
     def _refuse_kept(self, change: Change) -> None:
+        self._names((one.field for one in change.claims if isinstance(one, SetField | UnsetField)), "a change")
         texts = texts_of(_decode(_encode(change)))
         if any(map(self._clean.holds, texts)):
             raise InvalidQuery(
