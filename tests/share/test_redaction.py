@@ -282,7 +282,18 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     assert f'"redact",["{change.id}","--field=title"]' in warning
     assert bob.titles()["FACT-1"] == "[redacted]"
     assert holds(bob) != []
+    state = find_state(bob.workspace(), "main", bob.view())
+    assert state is not None
+    assert state.as_json()["redactions"] == (
+        {"change": change.id, "actor": "ann", "ids": ("FACT-1",), "fields": ("title",), "by": "Test"},
+    )
+    [said] = [one for one in state.sentences() if "redacted" in one]
+    assert said.startswith("1 change of FACT-1 was redacted by Test, and records of this clone have the values: ")
+    assert "a secret among them is to be revoked and made anew" in said
     redact(bob, Wanted("change", change.id))
+    state = find_state(bob.workspace(), "main", bob.view())
+    assert state is not None
+    assert (state.redacted, state.redactions) == (0, ())
     assert holds(bob) == []
     assert not bob.sync().outcome.warnings
     hold(bob)
