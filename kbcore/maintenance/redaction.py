@@ -296,7 +296,8 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
         tips = redacted_tips.find_tips(workspace)
-        asked, is_shared = _look_through(workspace, asked)
+        decoded = redacted_files.Decoded()
+        asked, is_shared = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
         if taken:
             redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
@@ -310,7 +311,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 continue
             if one is not None:
                 done.append(one)
-        shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
+        shared = redacted_files.redact_change_files(workspace, asked.target_in_files(), decoded)
         left = _forget_caches(workspace)
         failed = (*(f"{one.branch}: {one.error}" for one in done if one.error), *shared.failed)
         if failed:
@@ -420,14 +421,14 @@ def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
     return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
 
 
-def _look_through(workspace: Workspace, asked: _Wanted) -> tuple[_Wanted, bool]:
+def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.Decoded) -> tuple[_Wanted, bool]:
     """Look at all stores before anything is written.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
-    holders = redacted_files.find_holders(workspace, asked.target_in_files())
+    holders = redacted_files.find_holders(workspace, asked.target_in_files(), decoded)
     is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
     for store in _stores(workspace):
         try:

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import NotFound, StorageError
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redacted_files, redaction
 from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
+from kbcore.model.claims.change_file import ReadChanges
+from kbcore.model.redaction.target import Target, pattern_of
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.share.health import sharing_findings
@@ -711,6 +713,17 @@ def test_a_confirmation_of_another_branch_loses_the_digest_too(ann: Clone) -> No
     redact(ann)
 
     assert files_with(str(claim.now), stores_at(ann.root)) == []
+
+
+def test_a_change_file_of_worktree_and_index_is_decoded_once(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    target, decoded = Target(matches=pattern_of(SECRET)), redacted_files.Decoded()
+    assert redacted_files.find_holders(ann.workspace(), target, decoded) == {"FACT-1"}
+    assert [path for path, _ in decoded] == ann.changes()
+    decoded |= dict.fromkeys(decoded, ReadChanges())
+    assert redacted_files.redact_change_files(ann.workspace(), target, decoded).paths == (), "it was not decoded again"
+    assert redacted_files.redact_change_files(ann.workspace(), target, redacted_files.Decoded()).paths
 
 
 # Other branches of the clone
