@@ -31,11 +31,21 @@ _OF_BRANCH: Final = frozenset({
 """Commands that read or write the branch that is checked out, or the one of ``--branch``."""
 
 
+class EdgeWords(msgspec.Struct, frozen=True, array_like=True):
+    """What names an edge for the tools, which know no ids of edges."""
+
+    type: str
+    from_id: str
+    to_id: str
+    kind: str = ""
+
+
 class Command(msgspec.Struct, frozen=True, array_like=True):
     """A call of ``kb``: its name and the words after it, not quoted; ``lead`` is the verb before it, if any.
 
     ``place`` is where it has to be run, in words, "" where that is the place of the one who reads it. ``branch`` is the
-    branch that it is for, "" for the one that is checked out.
+    branch that it is for, "" for the one that is checked out. ``edge`` says for tools which edge an id among the words
+    is of.
     """
 
     name: str
@@ -43,6 +53,7 @@ class Command(msgspec.Struct, frozen=True, array_like=True):
     lead: Lead = ""
     place: str = ""
     branch: str = ""
+    edge: EdgeWords | None = None
 
     def words(self) -> str:
         """Return the command as it is typed. A ``…`` that ends a word means what a person chooses."""
@@ -86,6 +97,11 @@ _decoders: Final[dict[str, Callable[[str], Command | Wording | Referral]]] = {
 def kb(name: str, *args: str | int, lead: Lead = "") -> str:
     """Return the mark of a command. What looks like a secret in its words is masked."""
     return _mark(Command(name, tuple([masked(str(one)) for one in args]), lead))
+
+
+def decision(key: str, field: str, taken: str, edge: EdgeWords | None = None) -> str:
+    """Return the mark of a command that decides a conflict; ``edge`` is that of the id ``key``, None for an entity."""
+    return _mark(Command("resolve", (key, field, "--take", taken), edge=edge))
 
 
 def _mark(one: Part | Referral) -> str:

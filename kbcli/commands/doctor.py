@@ -173,12 +173,13 @@ def _begin_epoch(session: Session, *, is_confirmed: bool) -> int:
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
     from kbcore.maintenance import epochs
+    from kbcore.share.health import lost_changes
     from kbcore.store.branches.choosing import choose_noted
     from kbcore.text.escaping import escape_controls, escaped_sentence
 
     output, workspace = session.output, session.workspace
     branch = choose_noted(workspace, session.named_branch)
-    question = epochs.question(workspace, branch)
+    question = " ".join(filter(None, [lost_changes(workspace, branch), epochs.question(workspace, branch)]))
     if not is_confirmed:
         if not output.is_interactive:
             raise InvalidQuery(f"A new epoch needs a person's consent. {question}", hint="Confirm it with --yes.")

@@ -32,6 +32,10 @@ def run(
         typer.Option("--field", metavar="FIELD", help="With ID or SEQ: only this field; may be repeated."),
     ] = None,
     regex: Annotated[bool, typer.Option("--regex", help="The pattern is a regular expression of Python.")] = False,
+    names: Annotated[
+        bool,
+        typer.Option("--names", help="With PATTERN: remove each field, with its values, whose name contains it."),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without it, show what would be changed.")] = False,
 ) -> int:
     """Take a leaked secret out of every store of this clone.
@@ -44,6 +48,7 @@ def run(
     from kbcli.invocation import exits
     from kbcore.errors import InvalidQuery
     from kbcore.maintenance import redaction
+    from kbcore.model.claims.change import REDACTED
     from kbcore.store import branches
 
     session = session_of(ctx)
@@ -53,13 +58,17 @@ def run(
     text = _read() if target == _STDIN else target
     is_pattern = regex or target == _STDIN
     with output.waiting("Looking at every record"):
-        wanted = redaction.meant(workspace, branch, text, is_pattern=is_pattern, is_regex=regex, fields=field or ())
-    if wanted.kind == "pattern" and field:
+        wanted = redaction.meant(
+            workspace, branch, text, is_pattern=is_pattern, is_regex=regex, fields=field or (), takes_names=names
+        )
+    if wanted.kind == "pattern" and field and field != [REDACTED]:
         raise InvalidQuery(
             f"--field needs an ID or a SEQ, and no record of {branch} has what was given as an id.",
             hint="A pattern is taken out of all fields. What only files state yet has an id after `kb sync`.",
         )
-    if wanted.kind == "pattern" and target != _STDIN:
+    if names and wanted.kind != "pattern":
+        raise InvalidQuery("--names needs a PATTERN: what a name has to contain for its field to go.")
+    if wanted.kind == "pattern" and text == wanted.text and target != _STDIN:
         output.warn("The pattern is in the history of the shell now. Use - to give it by standard input.")
     if not yes:
         with output.waiting("Looking at every store"):

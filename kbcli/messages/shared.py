@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kbcli.messages.lines import outcome_line
-from kbcore.extract.changes import keeps_secret
+from kbcore.extract.changes import place_of_secret
 from kbcore.secrets import masked
 from kbcore.text.escaping import escape_controls, in_quotes
 from kbcore.text.wording import is_or_are, pluralize, some_of
@@ -58,10 +58,12 @@ _REMEDIES: Final = {
     "unsafe_text": "Undo the record with `kb revert {seq}`, and write the value without them.",
     "too_large": "Undo the record with `kb revert {seq}`, and write the same in several changesets.",
 }
-_KEPT: Final = (
-    "Take the secret out of use. It is in a name or an id, which no redaction takes out: this record stays in this"
-    " clone. Write what else it says again, without the secret."
-)
+_OF_NAMES: Final = {
+    "field": "Take the secret out of use, and remove the fields with it in their names with `kb redact - --names`,"
+    " which reads the secret from standard input: then the rest is shared.",
+    "id": "Take the secret out of use. It is in a name or an id, which no redaction takes out: this record stays in"
+    " this clone. Write what else it says again, without the secret.",
+}
 
 
 def mode_line(mode: str) -> str:
@@ -206,8 +208,8 @@ def fault_lines(found: Iterable[Unshared]) -> Iterator[str]:
         if one.withheld not in _FAULTS:
             continue
         said = _FAULTS[one.withheld].format(place=one.place or "it")
-        is_kept = one.withheld == "secret" and keeps_secret(one.change)
-        remedy = _KEPT if is_kept else _REMEDIES[one.withheld].format(seq=one.seq)
+        place = place_of_secret(one.change) if one.withheld == "secret" else "value"
+        remedy = _OF_NAMES.get(place) or _REMEDIES[one.withheld].format(seq=one.seq)
         yield escape_controls(masked(f"Record {one.seq} {_of(one)} is not shared: {said}. {remedy}"))
 
 

@@ -7,7 +7,7 @@ are no facts of this file alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -108,10 +108,19 @@ def change_secrets(part: Change | Claim) -> Iterator[Secret]:
         yield found
 
 
-def keeps_secret(change: Change) -> bool:
-    """Tell whether a change holds what looks like a secret where a redaction cannot take it out: in a name or an id."""
-    left = redacted(change, message=True, claims=range(len(change.claims)))
-    return any(next(change_secrets(part), None) is not None for part in parts_of(left))
+def place_of_secret(change: Change) -> Literal["value", "field", "id"]:
+    """Return where a change holds what looks like a secret: in values alone, in the name of a field, or in an id.
+
+    The last is any place where no redaction can take it out.
+    """
+    every = range(len(change.claims))
+    if _has_secret(redacted(change, message=True, claims=every, names=every)):
+        return "id"
+    return "field" if _has_secret(redacted(change, message=True, claims=every)) else "value"
+
+
+def _has_secret(change: Change) -> bool:
+    return any(next(change_secrets(part), None) is not None for part in parts_of(change))
 
 
 def _texts_in(value: Any) -> Iterator[str]:

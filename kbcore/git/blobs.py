@@ -406,6 +406,13 @@ def commits_changing(repo: Repository, env: Mapping[str, str], path: str) -> lis
     return None if answer.status else answer.output.decode("ascii", "replace").split()
 
 
+def author_of_addition(repo: Repository, env: Mapping[str, str], path: str) -> str:
+    """Return the author of the last commit of HEAD that added a file; "" for none. Raises: ``GitUnusable``."""
+    words = ["--literal-pathspecs", "log", "-1", "--format=%an", "--no-show-signature", "--diff-filter=A"]
+    answer = run_git(repo, env, [*words, "--no-renames", "HEAD", "--", path], allowed=(0, 128))
+    return answer.output.decode("utf-8", "replace").strip()
+
+
 def hashes(repo: Repository, env: Mapping[str, str], commit: str, paths: Collection[str]) -> dict[str, str]:
     """Return the SHA-256 of the content of those of these files that a commit has, by path.
 

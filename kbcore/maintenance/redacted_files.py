@@ -70,33 +70,36 @@ class _Found(msgspec.Struct, frozen=True):
 _File = tuple[str, bytes | str]
 """A change file: its path, and its content, or why it cannot be read."""
 
+Decoded = dict[tuple[str, bytes], ReadChanges]
+"""What change files hold, by path and content: what was decoded once, of whatever worktree or index, is not again."""
+
 
 def find_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     """Return the change files that hold it, and what cannot be taken out of them. Writes nothing."""
-    found = RedactedFiles()
+    found, decoded = RedactedFiles(), Decoded()
     for root in _roots(workspace):
-        one = _look(workspace, root, target)
+        one = _look(workspace, root, target, decoded)
         paths = dict.fromkeys([*one.redacted, *one.staged])
         found += RedactedFiles(tuple(str(root / path) for path in paths), (), one.left, one.failed)
     return found
 
 
-def find_holders(workspace: Workspace, target: Target) -> set[str]:
-    """Return the entities of which change files state a value that is taken out."""
+def find_holders(workspace: Workspace, target: Target, decoded: Decoded) -> set[str]:
+    """Return the entities of which change files state a value that is taken out; ``decoded`` gets what these hold."""
     found = set[str]()
     for root in _roots(workspace):
         with contextlib.suppress(KBError):  # an index that cannot be read is named when it is to be written
             for path, data in (*_files(workspace, root), *_staged_files(workspace, root)):
-                for change in _changes_in(path, data).changes:
+                for change in _changes_in(path, data, decoded).changes:
                     found |= holders_in(change, target)
     return found
 
 
-def redact_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
+def redact_change_files(workspace: Workspace, target: Target, decoded: Decoded) -> RedactedFiles:
     """Write packs in the place of the change files that hold it, and stage that where the index has such files.
 
-    What cannot be done is named. Each step can be repeated: old files go last, and an index that has them still, after
-    they are gone, gets what is in their place.
+    ``decoded`` has what was decoded before. What cannot be done is named. Each step can be repeated: old files go last,
+    and an index that has them still, after they are gone, gets what is in their place.
     """
     roots = _roots(workspace)
     if not has_change_files(workspace):
@@ -105,7 +108,7 @@ def redact_change_files(workspace: Workspace, target: Target) -> RedactedFiles:
     try:
         with locked(workspace, roots, command="kb redact"):
             for root in roots:
-                found += _redact(workspace, root, _look(workspace, root, target))
+                found += _redact(workspace, root, _look(workspace, root, target, decoded))
     except KBError as error:
         found += RedactedFiles(failed=(f"Change files were not written again: {error.message}",))
     return found
@@ -161,15 +164,19 @@ def _git_at(workspace: Workspace, root: Path) -> tuple[Repository, Mapping[str, 
     return find_repository(root), {name: value for name, value in env.items() if name != _INDEX}
 
 
-def _changes_in(path: str, data: bytes | str) -> ReadChanges:
-    return change_file.decode(data, path.removeprefix(f"{FOLDER}/")) if isinstance(data, bytes) else ReadChanges()
+def _changes_in(path: str, data: bytes | str, decoded: Decoded) -> ReadChanges:
+    if isinstance(data, str):
+        return ReadChanges()
+    if (path, data) not in decoded:
+        decoded[path, data] = change_file.decode(data, path.removeprefix(f"{FOLDER}/"))
+    return decoded[path, data]
 
 
-def _look(workspace: Workspace, root: Path, target: Target) -> _Found:
-    redacted, places, left = _without(_files(workspace, root), target)
+def _look(workspace: Workspace, root: Path, target: Target, decoded: Decoded) -> _Found:
+    redacted, places, left = _without(_files(workspace, root), target, decoded)
     staged, staged_left, failed = dict[str, tuple[Change, ...]](), dict[str, str](), tuple[str, ...]()
     try:
-        staged, _, staged_left = _without(_staged_files(workspace, root), target)
+        staged, _, staged_left = _without(_staged_files(workspace, root), target, decoded)
     except KBError as error:
         failed = (f"The index of {root} was not looked at: {error.message}",)
     said = [f"{root / path} {sentence}" for path, sentence in left.items()]
@@ -178,7 +185,7 @@ def _look(workspace: Workspace, root: Path, target: Target) -> _Found:
 
 
 def _without(
-    held: Iterable[_File], target: Target
+    held: Iterable[_File], target: Target, decoded: Decoded
 ) -> tuple[dict[str, tuple[Change, ...]], dict[str, str], dict[str, str]]:
     """Return the files that hold it with their changes without it, which file has a change, and what stays, by path."""
     redacted, places, left = dict[str, tuple[Change, ...]](), dict[str, str](), dict[str, str]()
@@ -186,7 +193,7 @@ def _without(
         if isinstance(data, str):
             left[path] = f"was not looked at: {data}."
             continue
-        read = _changes_in(path, data)
+        read = _changes_in(path, data, decoded)
         if read.problem is not None:
             if _is_in(target, data.decode(errors="replace")):
                 left[path] = f"holds it, and is not readable: {read.problem.message}"
@@ -239,7 +246,7 @@ def _stage(workspace: Workspace, root: Path, found: _Found, new: Mapping[str, by
         return []
     places = dict(found.places)
     for path, data in new.items():
-        places |= {change.id: path for change in _changes_in(path, data).changes}
+        places |= {change.id: path for change in _changes_in(path, data, {}).changes}
     changed = {one.id for changes in found.staged.values() for one in changes}
     rest = {path: tuple(one for one in kept if one.id not in places) for path, kept in found.staged.items()}
     contents = _packs(rest)

@@ -16,7 +16,7 @@ import msgspec
 
 from kbcore.maintenance.epochs import NoteContent, append_note, ending
 from kbcore.model import canonical
-from kbcore.model.claims.change import REDACTED, Change
+from kbcore.model.claims.change import REDACTED, Change, RedactedField, SetField, UnsetField, key_of_field
 from kbcore.model.claims.derived import may_be_change
 from kbcore.model.record import REDACTION, RedactedRecord, Redaction
 from kbcore.model.redaction.redactor import Place, Redactor
@@ -222,6 +222,23 @@ def has_change(fs: Fs, directory: Path, of: Head, change: str) -> bool:
     index = ClaimIndex(":memory:")
     index.update(fs, directory, of)
     return bool(index.bodies([change]))
+
+
+def names_taken_out(fs: Fs, directory: Path, of: Head, change: str) -> frozenset[str]:
+    """Return the names of fields that a record states as part of a change, and that a later copy of it lacks."""
+    index, whole = ClaimIndex(":memory:"), None
+    index.empty()
+    for entry in replay.entries(fs, directory, of):
+        index.take_in(entry)
+        whole = whole or index.bodies([change]).get(change)
+    if whole is None:
+        return frozenset()
+    pairs = zip(whole.claims, index.bodies([change])[change].claims, strict=True)
+    return frozenset(
+        key_of_field(one.field)
+        for one, left in pairs
+        if isinstance(left, RedactedField) and isinstance(one, SetField | UnsetField)
+    )
 
 
 def seqs_of(fs: Fs, directory: Path, of: Head, changes: Collection[str]) -> frozenset[int]:

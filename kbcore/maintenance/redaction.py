@@ -19,12 +19,12 @@ from kbcore import interrupting
 from kbcore.errors import InvalidQuery, KBError, NotFound
 from kbcore.maintenance import redacted_files, redacted_store, redacted_tips, redaction_elsewhere
 from kbcore.maintenance.redacted_store import Survey
-from kbcore.model.claims.change import ID_CHARS, MESSAGE, Change
+from kbcore.model.claims.change import ID_CHARS, MESSAGE, REDACTED, Change
 from kbcore.model.graph import CORE_FIELDS, OBJECT_FIELDS
 from kbcore.model.redaction.changes import TakenOut, taken_out, without_claims
 from kbcore.model.redaction.redactor import Redactor
 from kbcore.model.redaction.target import Target, names_of, pattern_of
-from kbcore.remedies import shell
+from kbcore.remedies import kb, shell
 from kbcore.storage import files, head, journal, layout, scan
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
@@ -54,6 +54,8 @@ class Wanted(msgspec.Struct, frozen=True):
     is_regex: bool = False
     seq: int = 0
     fields: tuple[str, ...] = ()
+    takes_names: bool = False
+    """With a pattern: remove the fields whose names it is in."""
 
     def words(self) -> str:
         """Return what is wanted, without the pattern."""
@@ -163,7 +165,7 @@ class _Wanted(msgspec.Struct, frozen=True):
         wanted = self.wanted
         fields = _names_of_fields(wanted)
         if wanted.kind == "pattern":
-            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
+            return self._of_pattern()
         if wanted.kind == "entity":
             return Target(ids=self.names, fields=fields, holders=self.holders)
         is_there = self.record is not None and self.record == _name_of(fs, directory, of, self.record[1])
@@ -175,11 +177,15 @@ class _Wanted(msgspec.Struct, frozen=True):
 
     def target_in_files(self) -> Target:
         """Return what is to be taken out of change files: they do not know the seqs of records."""
-        wanted = self.wanted
-        if wanted.kind == "pattern":
-            return Target(matches=pattern_of(wanted.text, is_regex=wanted.is_regex), holders=self.holders)
-        fields = _names_of_fields(wanted)
+        if self.wanted.kind == "pattern":
+            return self._of_pattern()
+        fields = _names_of_fields(self.wanted)
         return Target(ids=self.names, fields=fields, changes=self.changes, holders=self.holders)
+
+    def _of_pattern(self) -> Target:
+        wanted = self.wanted
+        matches = pattern_of(wanted.text, is_regex=wanted.is_regex)
+        return Target(matches=matches, takes_names=wanted.takes_names, holders=self.holders)
 
 
 class _Begun(msgspec.Struct, frozen=True, tag_field="kb", tag="redacting"):
@@ -208,14 +214,23 @@ def _name_of(fs: Fs, directory: Path, of: Head, seq: int) -> tuple[str, int, str
 
 @interrupting.maintenance()
 def meant(
-    workspace: Workspace, branch: str, text: str, *, is_pattern: bool, is_regex: bool, fields: Iterable[str] = ()
+    workspace: Workspace,
+    branch: str,
+    text: str,
+    *,
+    is_pattern: bool,
+    is_regex: bool,
+    fields: Iterable[str] = (),
+    takes_names: bool = False,
 ) -> Wanted:
     """Return what a person means: the number of a record, the id of an entity or a change of a branch, or a pattern.
 
-    Raises: what reading the store of the branch raises.
+    ``REDACTED`` among the fields of a change are those whose names another clone took out: a pattern of these names.
+
+    Raises: ``NotFound`` where no name of the change was taken out; what reading the store of the branch raises.
     """
     if is_pattern:
-        return Wanted("pattern", text, is_regex)
+        return Wanted("pattern", text, is_regex, takes_names=takes_names)
     if text.isascii() and text.isdecimal():
         return Wanted("record", seq=int(text), fields=tuple(fields))
     fs, directory = workspace.machine.fs, workspace.folders.directory_of(branch)
@@ -225,7 +240,18 @@ def meant(
         kind = "entity"
     elif _CHANGE.fullmatch(text) and redacted_store.has_change(fs, directory, of, text):
         kind = "change"
-    return Wanted(kind, text, fields=tuple(fields))
+    if kind == "change" and REDACTED in (fields := tuple(fields)):
+        names = redacted_store.names_taken_out(fs, directory, of, text)
+        if not names or len(fields) > 1:
+            raise NotFound(
+                f"The change {text} has no field whose name another clone took out."
+                if not names
+                else "The fields of which the name goes are taken out by a command of their own.",
+                hint=f"{kb('redact', text, f'--field={REDACTED}')} is for these alone.",
+            )
+        exact = "|".join(rf"\A{re.escape(name)}\Z" for name in sorted(names))
+        return Wanted("pattern", exact, is_regex=True, takes_names=True)
+    return Wanted(kind, text, fields=tuple(fields), takes_names=takes_names and kind == "pattern")
 
 
 @interrupting.maintenance()
@@ -270,10 +296,11 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
     with repository_lock(workspace):
         fs, begun = workspace.machine.fs, workspace.folders.data_dir / BEGUN
         tips = redacted_tips.find_tips(workspace)
-        asked, is_shared = _look_through(workspace, asked)
+        decoded = redacted_files.Decoded()
+        asked, is_shared = _look_through(workspace, asked, decoded)
         taken = _taken_out(workspace, asked, tips.changes)
         if taken:
-            redacted_changes.note(fs, workspace.folders.branches_dir, taken)
+            redacted_changes.note(fs, workspace.machine.clock, workspace.folders.branches_dir, taken)
         note = _Begun(workspace.machine.clock.now())
         files.publish_file(fs, begun, msgspec.json.encode(note))
         for store in _stores(workspace):
@@ -284,7 +311,7 @@ def redact(workspace: Workspace, branch: str, wanted: Wanted, author: Author) ->
                 continue
             if one is not None:
                 done.append(one)
-        shared = redacted_files.redact_change_files(workspace, asked.target_in_files())
+        shared = redacted_files.redact_change_files(workspace, asked.target_in_files(), decoded)
         left = _forget_caches(workspace)
         failed = (*(f"{one.branch}: {one.error}" for one in done if one.error), *shared.failed)
         if failed:
@@ -394,14 +421,14 @@ def _documents(redactor: Redactor, wanted: Wanted) -> set[str]:
     return redactor.sources if wanted.kind == "pattern" else {*redactor.paths}
 
 
-def _look_through(workspace: Workspace, asked: _Wanted) -> tuple[_Wanted, bool]:
+def _look_through(workspace: Workspace, asked: _Wanted, decoded: redacted_files.Decoded) -> tuple[_Wanted, bool]:
     """Look at all stores before anything is written.
 
     Return what is asked with the entities that hold it, and whether changes of any store are known elsewhere.
 
     Raises: ``InvalidQuery`` for a pattern that is part of a name in any store.
     """
-    holders = redacted_files.find_holders(workspace, asked.target_in_files())
+    holders = redacted_files.find_holders(workspace, asked.target_in_files(), decoded)
     is_shared = redacted_files.has_change_files(workspace) or bool(backup_refs.noted(workspace))
     for store in _stores(workspace):
         try:

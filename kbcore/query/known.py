@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from kbcore.model.graph import OBJECT_FIELDS
+from kbcore.remedies import EdgeWords
+from kbcore.view.contested import CONTESTED_ROWS, choices
 from kbcore.view.likeness import without_zeros
 from kbcore.view.tables import Rows
 
 _MAX_NAMES: Final = 1000
 _SHOWN: Final = 3
+_DECIDED: Final = 3
 _LEAST_ALIKE: Final = 0.85
 _MARGIN: Final = 0.04
 """The most that a listed name may be less like the word than the nearest."""
@@ -20,6 +24,9 @@ select exists (from node where id = $1) or exists (from node where contains(attr
   and (list_contains(json_extract_string(attributes, '$.former_ids[*]'), $1)
     or json_extract_string(attributes, '$.former_ids') = $1))
 """
+
+
+_CONFLICTS: Final = f"select * from ({CONTESTED_ROWS}) order by all limit {_DECIDED}"  # noqa: S608 - fixed
 
 
 class DataNames:
@@ -40,6 +47,17 @@ class DataNames:
     def is_type(self, word: str) -> bool:
         """Return whether any element is of this type."""
         return bool(self._rows(f"select 1 from {self._tables[0]} where type = ? limit 1", [word]))  # noqa: S608 - fixed
+
+    def decisions(self) -> list[str]:
+        """Return what decides the first conflicts, a sentence each, with the commands as marks."""
+        found = []
+        for key, name, type_, from_id, to_id, kind, contested in self._rows(_CONFLICTS, []):
+            edge = EdgeWords(type_, from_id, to_id, kind) if type_ else None
+            found += [
+                f"`{field}` of {name}: {choices(key, field, values, edge)}"
+                for field, values in sorted(json.loads(contested).items())
+            ]
+        return found[:_DECIDED]
 
     def has(self, field: str) -> bool:
         """Return whether any element has this attribute or member of ``metadata``, or once had it."""

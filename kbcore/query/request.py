@@ -288,7 +288,8 @@ def _type_problems(query: Query, schema: Schema, known: DataNames | None) -> Ite
         if known and known.is_type(query.type):
             return  # the schema has it no more, and entities still do
         if query.type.casefold() in _CONFLICTS:
-            hint = f"{kb('resolve')} lists what changes state differently."
+            decided = " ".join(known.decisions()) if known else ""
+            hint = f"{kb('resolve')} lists what changes state differently. {decided}".rstrip()
             yield Problem("$.type", "unknown_type", f"There is no entity type {in_quotes(query.type)}.", hint)
             return
         near = near_ones(query.type, schema.entities) or near_ones(query.type, [EDGE], least_alike=_LIKE_EDGE)

@@ -10,25 +10,15 @@ from typing import Any, Final
 
 from kbcore.extract.changes import OF_CHANGES
 from kbcore.model.claims.fold import DELETED, ID
-from kbcore.remedies import kb, shell
+from kbcore.remedies import EdgeWords, kb, shell
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.secrets import masked_in
-from kbcore.text.escaping import json_text
-from kbcore.text.wording import shortened
+from kbcore.view.contested import CONTESTED_ROWS, choices, shown_value
 
-_SQL: Final = f"""
-select id, id, id, '', contested from node where contested <> '{{}}'
-union all
-select id, from_id || ' ' || type || case when kind = '' then ' ' else ':' || kind || ' ' end || to_id, from_id, to_id,
-  contested
-from link where contested <> '{{}}'
-union all
-select path, '', '', '', '{{}}' from source where not is_ok and {OF_CHANGES[0]}
+_SQL: Final = f"""{CONTESTED_ROWS}union all
+select path, '', '', '', '', '', '{{}}' from source where not is_ok and {OF_CHANGES[0]}
 """  # noqa: S608 - no text from outside
-"""Of each contested element: its id, its name, the entity that it is reported for, the other end, and the fields.
-Of a change file that could not be read, the path."""
+"""Of each contested element what ``CONTESTED_ROWS`` says; of a change file that could not be read, the path."""
 UNREAD: Final = "unread"
-_VALUE_CHARS: Final = 40
 
 
 def _run(context: RuleContext) -> list[Finding]:
@@ -49,27 +39,24 @@ def _fields(contested: str) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _finding(row: tuple[Any, ...], field: str, values: list[dict[str, Any]]) -> Finding:
-    key, name, subject, other, _ = row
+    key, name, type_, subject, other, kind, _ = row
     changes = [change for value in values for change in value.get("changes", [value])]
     if field == DELETED:
         who = " and ".join(dict.fromkeys(str(one["actor"]) for one in values))
         message = f"{name} was deleted by {who}, who had not seen all changes of it."
-        remedy = f"Decide: {kb('resolve', key, field, '--take', 'keep')}, or {kb('delete', key)}."
     else:
         what = "The id" if field == ID else f"`{field}`"
         said = "; ".join(_said(value, field) for value in values)
         message = f"{what} of {name} is contested: {said}."
-        does = "keeps the id that is shown" if field == ID else "takes the first value"
-        remedy = f"Decide: {kb('resolve', key, field, '--take', '1')} {does}."
+    remedy = f"Decide: {choices(key, field, values, EdgeWords(type_, subject, other, kind) if type_ else None)}"
     file = min((str(one["file"]) for one in changes if "file" in one), default="")
     concerns = frozenset({other} - {""})
     return Finding(subject, message, remedy, file, concerns, field=field, values=(name,))
 
 
 def _said(value: dict[str, Any], field: str) -> str:
-    shown = shortened(json_text(masked_in(value["value"], field)), _VALUE_CHARS) if "value" in value else "no value"
     who = ", ".join(dict.fromkeys(str(one["actor"]) for one in value["changes"]))
-    return f"{shown} by {who}"
+    return f"{shown_value(value, field)} by {who}"
 
 
 RULE: Final = Rule(

@@ -22,11 +22,12 @@ from kbcore.git import blobs, remotes
 from kbcore.git.files import encode_name
 from kbcore.ids import is_detached_name
 from kbcore.model.claims import change_file
-from kbcore.model.claims.change import ID_CHARS, Change, fields_redacted, union
+from kbcore.model.claims.change import ID_CHARS, Change, Claim, SetField, fields_redacted, union
 from kbcore.model.record import MERGE
 from kbcore.model.redaction.changes import without
 from kbcore.model.state import Stamp
 from kbcore.remedies import kb
+from kbcore.share.faults import without_earlier_values
 from kbcore.share.merging import Merged, known_changes, take_over
 from kbcore.share.sharing import for_review
 from kbcore.share.unshared import Unshared, find_unshared, find_withdrawn
@@ -119,9 +120,9 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
             backup_refs.note(workspace, remote, branch, ref)
         first = first or there
         known = _recorded(workspace, branch, there.changes)
-        kept = union([*there.changes.values(), *known.values()])
+        kept = {key: _joined(one, known.get(key)) for key, one in there.changes.items()}
         changes = kept | {one.id: one for one in ours if one.id not in kept}
-        changes = {key: without(one, taken.get(key)) for key, one in changes.items()}
+        changes = _without_values_of_redacted({key: without(one, taken.get(key)) for key, one in changes.items()})
         redacted = tuple(key for key, one in first.changes.items() if one != changes.get(key, one))
         is_news = any(one != changes[key] for key, one in there.changes.items())
         files = _files(changes, there.withdrawn | (withdrawn & changes.keys()))
@@ -141,6 +142,28 @@ def push(workspace: Workspace, branch: str, remote: str, *, dry_run: bool = Fals
                 replaces = False
     message = f"{ref} of {remote} was changed at each of {_ATTEMPTS} attempts to push."
     raise GitUnusable(message, hint="Try again. What the remote has is whole.")
+
+
+def _joined(there: Change, known: Change | None) -> Change:
+    """Return a change of a ref without what is redacted here. That a copy here lacks a value before is no redaction."""
+    if known is None or not fields_redacted(there, known):
+        return there
+    return union([there, known])[there.id]
+
+
+def _without_values_of_redacted(changes: Mapping[str, Change]) -> dict[str, Change]:
+    """Return changes without values before them that a redacted one had stated."""
+    hidden = {
+        (key, claim.field)
+        for key, one in changes.items()
+        for claim in one.claims
+        if isinstance(claim, SetField) and claim.is_redacted
+    }
+
+    def is_hidden(claim: Claim) -> bool:
+        return any((one, getattr(claim, "field", "")) in hidden for one in getattr(claim, "after", ()))
+
+    return {key: without_earlier_values(one, is_hidden) if hidden else one for key, one in changes.items()}
 
 
 def _recorded(workspace: Workspace, branch: str, ids: Iterable[str]) -> dict[str, Change]:

@@ -5,21 +5,30 @@ Nothing is changed. Where nothing is shared there is nothing to find.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from kbcore.errors import ViewDamaged
 from kbcore.extract.changes import FOLDER
 from kbcore.git.commands import run_git
 from kbcore.git.worktree_content import Unfit, read
 from kbcore.ids import path_text
 from kbcore.maintenance.findings import DoctorFinding, Severity
 from kbcore.remedies import shell
+from kbcore.secrets import masked
 from kbcore.share.packing import find_doubled
 from kbcore.share.state import find_state, find_whole_copies, has_changes_folder
+from kbcore.share.worktree_changes import changes_in, content_of
+from kbcore.storage.places import record_range
+from kbcore.store import backup_refs
+from kbcore.store.branches import lost
 from kbcore.store.change_files import ATTRIBUTES, ATTRIBUTES_LINE
 from kbcore.store.workspace import Workspace
 from kbcore.sync import scan
 from kbcore.text.wording import pluralize, some_of
+from kbcore.view.cache_files import CLAIMS
+from kbcore.view.claim_index import ClaimIndex
 
 _CHECK: Final = "sharing"
 _EXAMPLE: Final = f"{FOLDER}/2026-01/example.jsonl"
@@ -34,6 +43,7 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
 
     Raises: ``GitUnusable``; ``InvalidConfig``; as ``find_state``.
     """
+    yield from _lost(workspace, branch)
     if workspace.config.share.mode == "off" and not has_changes_folder(workspace):
         return
     if workspace.repo.has_worktree:
@@ -47,6 +57,55 @@ def sharing_findings(workspace: Workspace, branch: str) -> Iterator[DoctorFindin
             yield from _whole_in_files(workspace, branch)
         yield from _left(workspace, branch)
         yield from _whole_here(workspace, branch)
+
+
+def lost_changes(workspace: Workspace, branch: str) -> str:
+    """Return how many changes were in missing records of a branch and are in no file, or why that is not known.
+
+    "" where no record is missing. The index of changes is in the cache, which may be left where a store is not.
+    """
+    loss = lost.loss_of(workspace, branch)
+    if loss is None:
+        return ""
+    unknown = (
+        "How many changes of clients the missing records were that no change file holds is not known:"
+        " {why}, and change files do not say which record each change was."
+    )
+    path = workspace.folders.cache_of(branch) / CLAIMS
+    if not path.is_file():
+        return unknown.format(why="the cache has no index of them")
+    try:
+        index = ClaimIndex(f"{path.as_uri()}?mode=ro")
+        reach = min(index.reach_in(loss.store_id), loss.seen)
+        found = [one for one in index.unshared(reach) if one.seq >= loss.first]
+    except ViewDamaged:
+        return unknown.format(why="the index of them in the cache is damaged")
+    if reach < loss.first:
+        return unknown.format(why="the index of them in the cache has none of these records")
+    files = scan.change_paths(workspace.repo.worktree) if workspace.repo.has_worktree else ()
+    held = {change.id for file in files for change in changes_in(file, content_of(workspace, file))}
+    gone = [one.change for one in found if one.change.id not in held]
+    by = some_of(
+        [f"{number} of {actor}" for actor, number in sorted(Counter(one.actor for one in gone).items())], _SHOWN
+    )
+    number = pluralize(len(gone), "change")
+    are = "was" if len(gone) == 1 else "were"
+    said = f"In the missing records {are} {number} of clients that no change file here holds"
+    said += f" ({masked(by)})" if by else ""
+    if reach < loss.seen:
+        said += (
+            f"; of {record_range(reach + 1, loss.seen)} that is not known, as the index in the cache ends before them"
+        )
+    return f"{said}."
+
+
+def _lost(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
+    if said := lost_changes(workspace, branch):
+        pushed = [one.remote for one in backup_refs.noted(workspace) if one.branch == branch]
+        remedy = "A sync brings back what change files hold."
+        if pushed:
+            remedy += f" {shell('fetch')} brings back what was pushed, once the branch has a store again."
+        yield DoctorFinding(_CHECK, "warning", "changes_lost", said, remedy, branch)
 
 
 def _attributes(workspace: Workspace) -> Iterator[DoctorFinding]:
@@ -139,7 +198,7 @@ def _doubled(workspace: Workspace) -> Iterator[DoctorFinding]:
 
 def _whole_in_files(workspace: Workspace, branch: str) -> Iterator[DoctorFinding]:
     for one in find_whole_copies(workspace, branch):
-        message = f"{one.path} has a change of {one.actor} whole that was redacted in this clone."
+        message = f"{one.path} has a change of {one.actor} whole that is redacted in this clone."
         command = shell("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
         remedy = f"{command} takes its values out of the file; then commit it."
         yield DoctorFinding(_CHECK, "warning", "redacted_in_store_alone", message, remedy, branch, file=one.path)

@@ -61,7 +61,7 @@ def _private_by_settings(
     now = workspace.config.share
     reasons = {one.change.id: reason for one in changes if (reason := _private_by(one.change, now, types))}
     kept = [one for one in changes if not (one.change.id in reasons or released(one.change))]
-    then = _settings_at(workspace, {one.written_at.commit for one in kept} - {""})
+    then = _settings_at(workspace, {one.written_at.commit for one in kept})
     for one in kept:
         judged = (_private_by(one.change, settings, types) for settings in then.get(one.written_at.commit, ()))
         if reason := next(filter(None, judged), None):
@@ -84,9 +84,10 @@ def _private_by(change: Change, settings: ShareSettings, types: Callable[[str], 
 def _settings_at(workspace: Workspace, commits: Collection[str]) -> dict[str, Collection[ShareSettings]]:
     """Return the settings of sharing that what was written at commits is judged by, by commit; none where it has none.
 
-    For a commit that is not in this clone these are all those of the history that is. Raises: ``GitUnusable``.
+    For a commit that is not in this clone, and for "", one that is not known, these are all those of the history that
+    is. Raises: ``GitUnusable``.
     """
-    read = _read_settings_at(workspace, commits)
+    read = _read_settings_at(workspace, {*commits} - {""})
     found: dict[str, Collection[ShareSettings]] = {one: {settings} for one, settings in read.items() if settings}
     if gone := {*commits} - read.keys():
         changing = blobs.commits_changing(workspace.repo, workspace.machine.env, _SETTINGS)

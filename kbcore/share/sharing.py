@@ -12,7 +12,7 @@ from itertools import groupby
 
 import msgspec
 
-from kbcore import limits
+from kbcore import git, limits
 from kbcore.errors import GitUnusable, InvalidQuery
 from kbcore.extract.changes import FOLDER
 from kbcore.git import blobs
@@ -127,18 +127,23 @@ def _files(
 def stage_committed(workspace: Workspace) -> None:
     """Stage change files that a commit has taken from an index of its own, as ``git commit -- PATH`` does.
 
-    These are the ones that HEAD added, that the worktree has, and that its index lacks. Raises: ``GitUnusable``.
+    These are the ones that HEAD has and the commit before it in the reflog had not, that the worktree has, and that its
+    index lacks. An amended commit had its own files before: that the index lacks one of these is meant. Without a
+    reflog these are the ones that HEAD added to its parent. Raises: ``GitUnusable``.
     """
     repo, env = workspace.repo, workspace.machine.env
 
     def listed(*words: str) -> set[str]:
-        answer = run_git(repo, env, [*words, "--name-only", "--no-renames", "-z", "HEAD", "--", ATTRIBUTES, FOLDER])
+        answer = run_git(repo, env, [*words, "--", ATTRIBUTES, FOLDER])
         return {path_text(name) for name in answer.output.split(b"\0") if name}
 
-    lacking = listed("diff-index", "--cached", "--diff-filter=D")
+    form = ("--name-only", "--no-renames", "-z")
+    lacking = listed("diff-index", "--cached", "--diff-filter=D", *form, "HEAD")
     if not lacking:
         return
-    added = listed("diff-tree", "-r", "--root", "--no-commit-id", "--diff-filter=A")
+    before = git.previous_head(repo, env)
+    commits = (before, "HEAD") if before else ("--root", "--no-commit-id", "HEAD")
+    added = listed("diff-tree", "-r", "--diff-filter=A", *form, *commits)
     there = sorted(path for path in lacking & added if (repo.worktree / path).is_file())
     if there:
         run_git(repo, env, ["add", "--force", "--", *there])

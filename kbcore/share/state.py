@@ -6,26 +6,45 @@ A branch on which nothing was ever shared or merged costs two looks at the file 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.extract.changes import FOLDER
-from kbcore.model.claims.change import fields_redacted
+from kbcore.git import blobs
+from kbcore.model.claims.change import Change, Claim, Create, EntityRef, fields_redacted
+from kbcore.model.claims.subjects import entities_in
 from kbcore.model.redaction.changes import without
 from kbcore.remedies import by_front_end, kb
+from kbcore.secrets import masked
 from kbcore.share.faults import FAULTS
 from kbcore.share.unshared import find_unshared, find_withdrawn
 from kbcore.share.worktree_changes import changes_in, content_of
 from kbcore.store.workspace import Workspace
 from kbcore.sync.shared_changes import WholeCopy
 from kbcore.text.wording import pluralize, some_of
+from kbcore.view.claim_index import ClaimIndex
 from kbcore.view.view import View
 
 _ACTORS: Final = 5
+_SHOWN: Final = 20
 _SETTLES: Final = by_front_end("lists and settles", "lists")
 _CONTESTED: Final = """select coalesce(sum(len(json_keys(contested))), 0) from (
 select contested from node where contested <> '{}' union all select contested from link where contested <> '{}')"""
+
+
+class RedactedByOthers(msgspec.Struct, frozen=True):
+    """A change of ``actor`` that records have whole and another clone redacted: which fields, of which entities.
+
+    ``by`` is the author of the commit that brought the redacted file, as git has it; "" where that is not known.
+    """
+
+    change: str
+    actor: str
+    ids: tuple[str, ...]
+    fields: tuple[str, ...]
+    by: str = ""
 
 
 class SharingState(msgspec.Struct, frozen=True):
@@ -41,7 +60,11 @@ class SharingState(msgspec.Struct, frozen=True):
     withdrawn: int
     contested: int
     whole: int = 0
-    """The number of changes that files have whole although they were redacted in this clone."""
+    """The number of changes that files have whole although they are redacted in this clone."""
+    redacted: int = 0
+    """The number of changes that others redacted, and that earlier records of this clone have whole."""
+    redactions: tuple[RedactedByOthers, ...] = ()
+    """The first of these."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON values."""
@@ -66,6 +89,16 @@ class SharingState(msgspec.Struct, frozen=True):
                 f"{_are(self.whole, 'change')} whole in a file, although redacted in this clone: {kb('doctor')} says"
                 " how to take the values out."
             )
+        if self.redacted:
+            by = sorted({one.by for one in self.redactions} - {""})
+            ids = dict.fromkeys(key for one in self.redactions for key in one.ids)
+            of = f" of {some_of([*ids], _ACTORS)}" if ids else ""
+            were = "was" if self.redacted == 1 else "were"
+            said.append(
+                f"{pluralize(self.redacted, 'change')}{of} {were} redacted by {some_of(by, _ACTORS) or 'others'}, and"
+                " records of this clone have the values: a secret among them is to be revoked and made anew."
+                f" {kb('doctor')} says how to take the values out."
+            )
         if self.contested:
             said.append(f"{_are(self.contested, 'field')} contested: {kb('resolve')} {_SETTLES} them.")
         return said
@@ -89,8 +122,10 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
     if not is_in_use(workspace, branch):
         return None
     contested = int(view.rows(_CONTESTED)[0][0])
+    number, redactions = _redacted(workspace, branch)
     if not _is_shared(workspace):
-        return SharingState(workspace.config.share.mode, {}, 0, 0, 0, contested)
+        state = SharingState(workspace.config.share.mode, {}, 0, 0, 0, contested)
+        return msgspec.structs.replace(state, redacted=number, redactions=redactions)
     found = find_unshared(workspace, branch)
     unshared = Counter(one.change.actor for one in found if not one.withheld)
     refused = sum(one.withheld in FAULTS for one in found)
@@ -102,11 +137,39 @@ def find_state(workspace: Workspace, branch: str, view: View) -> SharingState | 
         withdrawn=len(find_withdrawn(workspace, branch)),
         contested=contested,
         whole=len(find_whole_copies(workspace, branch)) if workspace.repo.has_worktree else 0,
+        redacted=number,
+        redactions=redactions,
     )
 
 
+def _redacted(workspace: Workspace, branch: str) -> tuple[int, tuple[RedactedByOthers, ...]]:
+    """Return how many changes others redacted that records have whole, and the first of them."""
+
+    def find(index: ClaimIndex, seq: int) -> tuple[list[tuple[Change, tuple[str, ...]]], dict[str, set[str]]]:
+        found = index.redacted_since()
+        return found, index.files_of([change.id for change, _ in found[:_SHOWN]], seq) if found else {}
+
+    found, files = workspace.changes(branch).read(find)
+    paths = {path for held in files.values() for path in held}
+    by = {path: blobs.author_of_addition(workspace.repo, workspace.machine.env, path) for path in paths}
+    return len(found), tuple(
+        RedactedByOthers(
+            change.id,
+            masked(change.actor),
+            tuple(dict.fromkeys(one.id for claim in change.claims if claim.is_redacted for one in _entities(claim))),
+            fields,
+            next((masked(by[path]) for path in sorted(files.get(change.id, ())) if by[path]), ""),
+        )
+        for change, fields in found[:_SHOWN]
+    )
+
+
+def _entities(claim: Claim) -> Iterator[EntityRef]:
+    return iter(()) if isinstance(claim, Create) else entities_in(claim.on)
+
+
 def find_whole_copies(workspace: Workspace, branch: str) -> list[WholeCopy]:
-    """Return the changes that files of a branch have whole although they were redacted in this clone.
+    """Return the changes that files of a branch have whole although they are redacted in this clone.
 
     Raises: what reading the journal raises.
     """

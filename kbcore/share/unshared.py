@@ -39,8 +39,9 @@ def find_unshared(
     Changes that are withdrawn are left out, but for those in ``again``.
 
     Of the actors in ``released``, changes are shared that were private when they were written and are not any more. So
-    is such a change that a file of the worktree holds already. DuckDB is needed only where `share.types` asks for the
-    type of an entity that no change states, and where a change names an entity that a private one created.
+    is such a change that a file of the worktree holds already, or a committed one held. DuckDB is needed only where
+    `share.types` asks for the type of an entity that no change states, and where a change names an entity that a
+    private one created.
 
     Raises: ``InvalidConfig``; what reading the journal and git raise.
     """
@@ -64,8 +65,9 @@ def find_unshared(
         return [one for key, one in found.items() if key not in committed]
 
     found = sorted(workspace.changes(branch).read(find), key=lambda one: one.seq)
+    public = {*written, *(one.change.id for one in again)}
     reasons = private_changes(
-        workspace, branch, found, [*committed.values()], lambda one: one.id in written or one.actor in released
+        workspace, branch, found, [*committed.values()], lambda one: one.id in public or one.actor in released
     )
     judged = []
     for one in found:

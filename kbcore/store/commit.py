@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -20,7 +20,8 @@ from kbcore.errors import ChangesetIdReused, ContentRedacted, LimitExceeded
 from kbcore.model import record
 from kbcore.model.concepts import DEFINING
 from kbcore.model.read_set import NOTHING, needs
-from kbcore.model.record import Record
+from kbcore.model.record import Operation, Record, TakeChange
+from kbcore.model.redaction.changes import taken_out_by_others
 from kbcore.model.state import Changes, Draft, Stamp, StateReads, restamped
 from kbcore.remedies import for_shell
 from kbcore.storage import journal, known_damage
@@ -30,7 +31,7 @@ from kbcore.storage.witness import BranchWitness
 from kbcore.store import answers
 from kbcore.store.answers import Outcome
 from kbcore.store.write_request import Author, Planner, Request
-from kbcore.view import replay
+from kbcore.view import redacted_changes, replay
 from kbcore.view.cache_files import CacheFiles
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.gaps import absent
@@ -243,9 +244,22 @@ class Commit:
         raw, written = self._record_of(plan, made_at, request)
         if self._write.guard:
             self._write.guard()
+        self._note_redacted(before, plan.draft.ops)
         interrupting.note_commit()
         head = writer.append(raw, plan.stamp.at)
         return _with_warnings(outcome, self._publish(before, head, written, plan.draft.changes))
+
+    def _note_redacted(self, head: Head, ops: Sequence[Operation]) -> None:
+        """Note what others took out of changes that a record brings: a file of another branch may have it still."""
+        brought = {one.id: one.change for one in ops if isinstance(one, TakeChange) and one.change}
+        if not any(one.is_redacted or one.message_hash for one in brought.values()):
+            return
+        from kbcore.view.claim_index_cache import BranchClaims  # noqa: PLC0415 - most records bring no such change
+
+        store = self._store
+        known = BranchClaims(store.fs, store.directory, store.cache).at(head).bodies(brought)
+        found = taken_out_by_others((known.get(key, one), one) for key, one in brought.items())
+        redacted_changes.note(store.fs, store.clock, store.directory.parent, found)
 
     def _record_of(self, plan: _Plan, made_at: MadeAt, request: Request) -> tuple[bytes, Record]:
         author, repair = self._write.author, " ".join(self._repairs)

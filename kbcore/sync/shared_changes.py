@@ -74,7 +74,7 @@ def whole_copy_words(one: WholeCopy) -> str:
     """Return what a file holds, and what to do, as a sentence with commands (``kbcore.remedies``)."""
     command = kb("redact", one.change, *(f"--field={field}" for field in one.fields), "--yes")
     return (
-        f"{one.path} has a change of {one.actor} whole that was redacted in this clone, and its values were not taken"
+        f"{one.path} has a change of {one.actor} whole that is redacted in this clone, and its values were not taken"
         f" in: {command} takes them out of the file; then commit it."
     )
 
@@ -122,14 +122,14 @@ class SharedChanges:
             self._note(op)
         self._folds: dict[int, tuple[Subjects, Documents, FoldedClaims]] = {}
         """The last states before and after, with what they were made of: a plan is made again on the same."""
-        self._was = self._difference()
+        self._was = self._difference(self._bodies | self._recorded)
         self._noted = self._compare()
         for op in self._noted:
             self._note(op)
         for path, changes in found.files.items():
             for change in changes:
                 self._files.setdefault(change.id, set()).add(path)
-        self._now = self._difference()
+        self._now = self._difference(self._bodies)
         redacted = {op.id for op in self._noted if isinstance(op, TakeChange) and self._bodies[op.id].is_redacted}
         moved = {*self._was.more, *self._was.without, *self._now.more, *self._now.without, *redacted}
         self._is_again = bool(redacted)
@@ -183,10 +183,10 @@ class SharedChanges:
             held.pop(op.id, None)
             self._files.get(op.id, set()).discard(op.file)
 
-    def _difference(self) -> _Difference:
+    def _difference(self, bodies: Mapping[str, Change]) -> _Difference:
         """Return how the changes that are present differ from those that the index has as present."""
         more, without = dict[str, Change](), set[str]()
-        for one, change in self._bodies.items():
+        for one, change in bodies.items():
             known = self._present.get(one)
             if self._files.get(one) or (one in self._own and one not in self._handed_over):
                 if known != change:

@@ -501,6 +501,14 @@ class ClaimIndex:
             self.rows("select 1 from seen where seq = :seq and sum = :sum", seq=head.seq, sum=head.hash)
         )
 
+    def reach_in(self, store_id: str) -> int:
+        """Return the last record that it has of a store, which need not be there any more; 0 where it has none."""
+        if not self.rows("select 1 from sqlite_master where name = 'stamp'"):
+            return 0
+        if self.rows("select * from stamp") != [(CLAIM_FORMAT, store_id)]:
+            return 0
+        return int(self.rows("select coalesce(max(seq), 0) from seen")[0][0])
+
     def _is_of(self, head: Head) -> bool:
         """Tell whether it was filled from the store of a head."""
         if not self.rows("select 1 from sqlite_master where name = 'stamp'"):

@@ -71,25 +71,25 @@ class QueryArguments(_Model):
     where: Annotated[
         list[Any] | dict[str, Any], Field(description="KEY=VALUE; != < <= > >= ~ ^= OR", json_schema_extra=_TEXTS)
     ] = []
-    has: Annotated[Texts, Field(description="EDGE, EDGE:ID or ^EDGE")] = []
+    has: Annotated[Texts, Field(description="EDGE, EDGE:ID, ^EDGE")] = []
     lacks: Texts = []
     text: str = ""
-    from_: Annotated[str, Field(alias="from", description="walk from it")] = ""
+    from_: Annotated[str, Field(alias="from", description="walk from")] = ""
     follow: Texts = []
     depth: int = 1
     reverse: bool = False
     edges: bool = False
     provenance: bool = False
     count: bool = False
-    at: Annotated[int | str | None, Field(description="seq, time or git revision", json_schema_extra=_TEXT)] = None
-    sort: Annotated[str, Field(description="KEY or -KEY")] = ""
+    at: Annotated[int | str | None, Field(description="seq, time, git revision", json_schema_extra=_TEXT)] = None
+    sort: Annotated[str, Field(description="KEY, -KEY")] = ""
     fields: Texts = []
-    body: Annotated[bool, Field(description="text too")] = False
+    body: Annotated[bool, Field(description="text")] = False
     coverage: Annotated[bool, Field(description="of requirements")] = False
-    impact: Annotated[bool, Field(description="of changing it")] = False
+    impact: Annotated[bool, Field(description="of change")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
-    queries: Annotated[list[dict[str, Any]], Field(description="several at once")] = []
+    queries: Annotated[list[dict[str, Any]], Field(description="several")] = []
 
 
 class _EntityShape(_Model):
@@ -112,7 +112,7 @@ class _EdgeShape(_Model):
     from_: Annotated[str, Field(alias="from")]
     to: str
     kind: Annotated[str, Field(description="for relates_to")] = ""
-    confidence: Annotated[float | None, Field(description="0 to 1")] = None
+    confidence: Annotated[float | None, Field(description="0-1")] = None
 
 
 class UpsertArguments(_Model):
@@ -122,12 +122,12 @@ class UpsertArguments(_Model):
     edges: Annotated[list[Any], Field(json_schema_extra={"x-items": "_EdgeShape"})] = []
     message: str = ""
     changeset_id: Annotated[str, Field(description="applied once")] = ""
-    expected_seq: Annotated[int | None, Field(description="refuse if changed")] = None
+    expected_seq: Annotated[int | None, Field(description="if unchanged")] = None
     mode: Annotated[Mode, Field(json_schema_extra=_without_default)] = "upsert"
     expect_branch: str = ""
     dry_run: bool = False
     sync: Annotated[bool, Field(description="record files first")] = False
-    rename: Annotated[dict[str, Any], Field(description="old id: new id")] = {}
+    rename: Annotated[dict[str, Any], Field(description="old: new")] = {}
 
 
 class _EntityKey(_Model):
@@ -162,6 +162,7 @@ class CheckArguments(_Model):
     severity: Literal["error", "warning"] | None = None
     statistics: bool = False
     since: Annotated[int | str | None, Field(json_schema_extra=_TEXT)] = None
+    against: Annotated[str | None, Field(description="REF to merge", json_schema_extra=_TEXT)] = None
     actor: str = ""
     session: str = ""
     limit: int | None = None

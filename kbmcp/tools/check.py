@@ -1,10 +1,10 @@
 """Carries out ``kb_check``: runs the rules and gives what they found, worst first.
 
 With a point in `since`, only what is new since then is reported, with `actor` or `session` only of what these
-changed. Without a limit, equal problems are one entry, as in
-a report for people. With one, each violation is an entry, and a page begins after the last violation that was shown, so
-that none is missed or shown twice although the branch may change between two pages. A rule that could not run, or had
-nothing to look at, is named in every answer.
+changed. With a revision in `against`, only what a merge with it would not bring together is. Without a limit, equal
+problems are one entry, as in a report for people. With one, each violation is an entry, and a page begins after the
+last violation that was shown, so that none is missed or shown twice although the branch may change between two pages. A
+rule that could not run, or had nothing to look at, is named in every answer.
 
 Where the files cannot be judged, no answer is ``ok``: it is of the records alone, with the code that ``kb check`` ends
 with, and says where they can be judged later.
@@ -62,14 +62,25 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
     found = [*problems, *(limit_problems(asked.limit) if asked.limit is not None else ())]
     if asked.statistics and (asked.limit is not None or asked.cursor):
         found.append(Problem("$.statistics", "contradiction", _ONLY_COUNTS, "Leave out `limit` and `cursor`."))
+    if asked.since is not None and asked.against is not None:
+        message = (
+            "Either what is new since a point is reported, or what a merge with a revision would not bring together."
+        )
+        found.append(Problem("$.against", "contradiction", message, "Leave out `since` or `against`."))
     if asked.since is None:
         for name in (one for one in ("actor", "session") if getattr(asked, one)):
             message = f"`{name}` selects among changes since a point."
             found.append(Problem(f"$.{name}", "missing_argument", message, "Add `since`, or leave it out."))
 
     def judged(view: View, state: FileState) -> Payload:
+        is_compared = asked.against is not None
+        if state.freshness == "unknown" and is_compared and _is_checked_out(call):
+            raise FilesUnknown(
+                f"The files cannot be judged, so nothing was compared. {state.reason}",
+                hint=_LATER if state.is_retryable else "",
+            )
         shown = _page(call, asked, view, _meant(call, asked, view, found)) | state.as_json()
-        if state.freshness == "unknown":
+        if state.freshness == "unknown" and not is_compared:
             notes = [_RECORDS_ONLY, _LATER if state.is_retryable else "", shown.get("note", "")]
             shown |= {"ok": None, "code": FilesUnknown.code, "note": " ".join(filter(None, notes))}
         said = [f"{fault.message} {fault.remedy}" for fault in faults_of(call.workspace)]
@@ -80,6 +91,11 @@ def check(call: Call, asked: CheckArguments, problems: Sequence[Problem]) -> Pay
         return shown
 
     return call.files.read(call.workspace, call.branch, judged, time_s=limits.FILES_CHECK_S)
+
+
+def _is_checked_out(call: Call) -> bool:
+    """Tell whether the branch counts with its files: another one is compared as its last commit has it."""
+    return call.workspace.repo.has_worktree and call.workspace.head().branch == call.branch
 
 
 class _Meant(NamedTuple):
@@ -149,7 +165,9 @@ def _page(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> Paylo
     from kbcore.rules.registry import of_severity
 
     since: Payload = {}
-    if asked.since is None:
+    if asked.against is not None:
+        report, since = _compared(call, asked, view, meant, asked.against)
+    elif asked.since is None:
         report = run_checks(
             call.workspace, view, branch=call.branch, only=asked.rules, ids=meant.ids, may_be_unknown=True
         )
@@ -206,6 +224,16 @@ def _new(call: Call, asked: CheckArguments, view: View, meant: _Meant) -> tuple[
     point = {"seq": found.point.seq} | ({"commit": found.point.commit} if found.point.commit else {})
     point |= by.writer.as_json()
     return report, {"since": point, "fixed": len(found.found.fixed)}
+
+
+def _compared(call: Call, asked: CheckArguments, view: View, meant: _Meant, ref: str) -> tuple[CheckReport, Payload]:
+    """Return what a merge with a revision would not bring together, and what was compared."""
+    from kbcore.checks.against.findings import check_against
+    from kbcore.checks.targets import concerning
+
+    found = check_against(call.workspace, view, call.branch, ref, only=asked.rules)
+    report = concerning(found.report, meant.ids, meant.paths) if asked.ids or asked.paths else found.report
+    return report, {"against": {"ref": ref, "commit": found.commit, "bases": list(found.bases)}}
 
 
 def _by(asked: CheckArguments) -> Selection:
@@ -293,7 +321,16 @@ def _mark(call: Call, asked: CheckArguments) -> str:
     """Return the identity of the call in its cursors."""
     by = _by(asked).writer
     return cursors.request_mark(
-        (call.branch, asked.rules, asked.ids, asked.paths, asked.severity, asked.since, *by.as_json().items())
+        (
+            call.branch,
+            asked.rules,
+            asked.ids,
+            asked.paths,
+            asked.severity,
+            asked.since,
+            asked.against,
+            *by.as_json().items(),
+        )
     )
 
 

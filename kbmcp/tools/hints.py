@@ -46,6 +46,7 @@ _WRITING: Final = frozenset(
 )
 """Commands whose tools, or whose arguments, a server that only reads does not offer."""
 
+_OLD_AND_NEW: Final = 2
 _NO_TOOL: Final = frozenset({"--import", "--recorded"})
 """Options that no tool has: with one of them a command is one for the user."""
 
@@ -139,9 +140,22 @@ def _choice(one: Command, *, is_dotted: bool, is_read_only: bool) -> str:
     """Return the call that takes a value of a contested field."""
     if is_read_only:
         return f"ask the user to run {one.shown()}"
-    _, field, _, taken = one.args
-    choice = f"{{{json.dumps(field, ensure_ascii=False)}: {json.dumps(taken) if taken == 'keep' else taken}}}"
-    return f"{spelled('kb.upsert', is_dotted=is_dotted)} with `resolve` {choice} in the item"
+    key, field, _, taken = one.args
+    choice = f"{{{_json(field)}: {_json(taken) if taken == 'keep' else taken}}}"
+    edge = one.edge
+    if edge is None and is_link_id(key):
+        return f"{spelled('kb.upsert', is_dotted=is_dotted)} with `resolve` {choice} in the item"
+    if edge is None:
+        items, named = "entities", {"id": key}
+    else:
+        items, named = "edges", {"type": edge.type, "from": edge.from_id, "to": edge.to_id}
+        named |= {"kind": edge.kind} if edge.kind else {}
+    item = f'{_json(named)[:-1]}, "resolve": {choice}}}'
+    return f'{spelled("kb.upsert", is_dotted=is_dotted)} with {{"{items}": [{item}]}}'
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _edge(one: Command) -> str:
@@ -168,6 +182,8 @@ def _arguments(one: Command) -> str:
         return f" and `id` {first}"
     if one.name == "show" and first and not first.isdecimal():
         return f" {json.dumps([first], ensure_ascii=False)} and `edges` true"
+    if one.name == "rename" and len(one.args) == _OLD_AND_NEW:
+        return f" {_json({one.args[0]: one.args[1]})}"
     if one.name == "check" and first == "--rule" and len(one.args) > 1:
         return f" with `rules` {json.dumps([one.args[1]], ensure_ascii=False)}"
     return ""

@@ -316,7 +316,7 @@ def test_levels_rules_targets_baseline_and_suppressions_hold_as_elsewhere(kb, cl
     assert kb("check", "--against", MAIN, "--fail-on", "never").status == 0
     ran = kb("check", "--against", MAIN, "--rule", "orphans")
     assert ran.status == 64
-    assert "With `--against` these are run: against-id, against-field, against-edge, against-pack." in ran.err
+    assert "These compare: against-id, against-field, against-edge, against-pack." in ran.err
     settings = {"rules": {"against-field": "warning", "against-id": "off"}}
     write(clones.here, {".kb/config.json": json.dumps(settings)})
     ran = kb("check", "--against", MAIN, "--json")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repository.places import emptied, stores_at
+from tests.support.repository.places import caches_at, emptied, stores_at
 from tests.support.repository.repos import git
 
 
@@ -219,3 +219,36 @@ def test_a_pattern_among_the_branches_of_a_backup_is_named_as_matching_nothing(k
     assert kb("backup", backup).status == 0
     refused = kb("restore", backup, "--only", "*", "--dry-run", "--json")
     assert (refused.status, refused.error["message"]) == (62, "The backup holds no branch '*'.")
+
+
+@pytest.mark.parametrize("index", ["whole", "older", "gone", "damaged"])
+def test_the_changes_of_a_lost_store_that_no_file_holds_are_counted_or_it_is_said_why_not(kb, synced, user, index):
+    changeset = '{"entities":[{"id":"%s","type":"req","title":"T","status":"open"}]}'
+    kb("config", "set", "share.mode", "ask")
+    user.setenv("KB_ACTOR", "ann")
+    kb("apply", "-", stdin=changeset % "A")
+    kb("share")
+    for key in ("B", "C"):
+        kb("apply", "-", stdin=changeset % key)
+    kb("status")
+    [claims] = caches_at(synced).rglob("claims.db")
+    if index == "older":
+        before = claims.read_bytes()
+        kb("apply", "-", stdin=changeset % "D")
+        claims.write_bytes(before)
+    shutil.rmtree(stores_at(synced) / "main")
+    if index == "gone":
+        claims.unlink()
+    if index == "damaged":
+        claims.write_bytes(b"no database")
+    [found] = [one for one in kb("doctor", "--json").json["findings"] if one["code"] == "changes_lost"]
+    said = {
+        "whole": "In the missing records were 2 changes of clients that no change file here holds (2 of ann).",
+        "older": "(2 of ann); of record 5 that is not known",
+        "gone": "is not known: the cache has no index of them",
+        "damaged": "is not known: the index of them in the cache is damaged",
+    }[index]
+    assert said in found["message"]
+    assert said in kb("doctor", "--new-epoch").err
+    assert kb("doctor", "--new-epoch", "--yes").status == 0
+    assert [one for one in kb("doctor", "--json").json["findings"] if one["code"] == "changes_lost"] == []

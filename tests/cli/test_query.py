@@ -165,7 +165,7 @@ def test_all_faults_of_a_query_are_reported_at_once_with_the_nearest_names(kb, s
     assert kb("query", "--has", ":x").status == 2
     assert kb("query", "--where", "title").status == 2
     assert kb("query", "--at", "someday").status == 2
-    assert "`kb resolve` lists" in kb("query", "conflict").err
+    assert kb("query", "conflict").err.endswith("hint: `kb resolve` lists what changes state differently.\n")
     assert kb("query", "rec").err == ("error: There is no entity type 'rec'.\nhint: Did you mean 'req'?\n")
 
 

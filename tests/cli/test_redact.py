@@ -387,6 +387,39 @@ def test_a_pattern_in_the_name_of_a_field_is_refused_with_what_can_be_done(kb, l
     assert kb("set", "REQ-7", f"{token}=1").status == 0
     ran = kb("redact", "-", "--yes", stdin=token)
     assert ran.status != 0
-    assert "part of the name of the field" in ran.err
-    assert "No redaction takes it out of there: revoke it if it is the secret" in ran.err
+    assert "part of the name of a field (ops.0 of record 3)" in ran.err
+    assert "With --names, each field whose name has it is removed" in ran.err
     assert token not in ran.out + ran.err
+    ran = kb("redact", "REQ-7", "--names", "--yes")
+    assert (ran.status, "--names needs a PATTERN" in ran.err) == (2, True)
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_field_goes_with_its_name_and_what_else_was_said_is_shared(kb, synced, is_shared):
+    if is_shared:  # the ids of changes stay, so the change is stated without the name
+        apply(kb, entities=[{"id": "REQ-8", "type": "req", "title": "Eight", "status": "open"}])
+        shared_and_synced(kb, synced)
+    make(kb, attributes={f"key-{TOKEN}": "x", "note": "kept"})
+    assert kb("set", "REQ-7", f"key-{TOKEN}=y").status == 0
+    apply(kb, entities=[{"id": "REQ-7", "attributes": {f"key-{TOKEN}": None}}])
+    assert kb("set", "REQ-7", "owner=ann").status == 0
+    ran = kb("share")
+    assert (ran.status, "`kb redact - --names`" in ran.err, TOKEN in ran.out + ran.err) == (1, True, False)
+    shown = kb("redact", "-", "--names", stdin=TOKEN)
+    assert "REQ-7 the name of a field" in shown.out
+    assert TOKEN not in shown.out + shown.err
+    ran = kb("redact", "-", "--names", "--yes", stdin=TOKEN)
+    assert ran.status == 0, ran.err
+    assert TOKEN not in ran.out + ran.err
+    ran = kb("share")
+    assert (ran.status, ran.err) == (0, "")
+    shared_and_synced(kb, synced)
+    assert files_with(TOKEN, synced / ".kb", stores_at(synced), caches_at(synced)) == []
+    assert kb("share", "--list").out == "Every change is shared, or there is none.\n"
+    assert kb("verify").status == 0
+    shown = kb("show", "REQ-7", "--json").json["entity"]
+    assert (shown["owner"], shown["attributes"]) == ("ann", {"note": "kept"})
+    assert "contested" not in json.dumps(shown)

@@ -192,6 +192,22 @@ def test_a_commit_of_named_paths_leaves_a_staged_removal_of_a_change_file(kb, au
     assert f"D  {path}" in git(auto, "status", "--porcelain", "--untracked-files=all").splitlines()
 
 
+@pytest.mark.parametrize("is_added", [False, True])
+def test_an_amended_commit_of_named_paths_leaves_a_staged_removal_of_its_own_change_file(kb, auto, hooked, is_added):
+    apply(kb, {"id": "S-1", **SYMBOL})
+    stage(auto)
+    commit(auto, hooked)
+    [name] = files_in(auto)
+    git(auto, "rm", "-q", "--cached", name)
+    if is_added:
+        apply(kb, {"id": "S-2", **SYMBOL})
+    write(auto, {"a.txt": "other"})
+    done = run_git(auto, "commit", "-q", "--amend", "-m", "again", "--", "a.txt", env=hooked)
+    assert done.returncode == 0, done.stderr
+    assert git(auto, "diff", "--cached", "--name-status").split() == ["D", name]
+    assert len(files_in(auto)) == 1 + is_added, "the file is in the commit, and what was written since with it"
+
+
 def test_a_commit_that_was_given_up_shares_with_the_next_one(kb, auto, hooked):
     apply(kb, {"id": "S-1", **SYMBOL})
     stage(auto)

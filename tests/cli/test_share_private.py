@@ -208,6 +208,63 @@ def test_a_repository_without_restrictions_shares_what_was_written_at_a_commit_t
     assert reasons(kb) == {2: "", 3: ""}
 
 
+def test_what_was_written_while_another_branch_was_checked_out_is_judged_by_all_settings(kb, synced, up, by):
+    git(synced, "branch", "before")
+    kb("branch", "ensure", "before")
+    restrict(synced, kb)
+    for actor in ("eve", "ann"):
+        note = {"id": f"NOTE-{actor}", **SYMBOL, "title": MARKER if actor == "eve" else "A note"}
+        by(actor, "apply", "-", "--branch", "before", stdin=json.dumps({"entities": [note]}))
+    git(synced, "switch", "--quiet", "before")
+    kb("config", "set", "share.mode", "ask")
+    assert reasons(kb) == {2: "private_when_written", 3: ""}
+    assert kb("share").status == 0
+    assert kb("push").status == 0
+    assert not marked_files(synced)
+    assert not is_in_objects(up)
+    kb("share", "--actor", "eve")
+    assert len(marked_files(synced)) == 1
+
+
+def test_what_a_fetch_brought_is_judged_by_all_settings(kb, synced, up, by):
+    kb("config", "set", "share.mode", "ask")
+    write_notes(by, "eve", "ann")
+    assert kb("push").status == 0
+    clone = synced.parent / "clone"
+    git(synced, "push", "--quiet", "origin", "HEAD:refs/heads/public")
+    git(synced.parent, "clone", "--quiet", "--branch", "public", str(up), str(clone))
+    git(clone, "branch", "--quiet", "-m", "main")
+    git(clone, "switch", "--quiet", "-c", "restricted")
+    assert kb("init", cwd=clone).status == 0
+    settings = clone / ".kb/config.json"
+    settings.write_text('{"share": {"mode": "ask", "actors": ["ann"]}}')
+    git(clone, "add", "--all")
+    git(clone, "commit", "--quiet", "-m", "Only what ann writes is shared")
+    git(clone, "switch", "--quiet", "main")
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text('{"share": {"mode": "ask"}}')
+    assert kb("fetch", cwd=clone).status == 0
+    unshared = kb("share", "--list", "--json", cwd=clone).json["unshared"]
+    assert {one["actor"]: one["reason"] for one in unshared} == {"ann": "", "eve": "private_when_written"}
+
+
+def test_a_change_that_was_in_a_committed_file_is_shared_again_whatever_settings_said_before(kb, synced, by):
+    restrict(synced, kb)
+    kb("config", "set", "share.actors", '["*"]')
+    write_notes(by, "eve")
+    assert kb("share", "--actor", "eve").status == 0
+    git(synced, "add", "--all")
+    git(synced, "commit", "--quiet", "-m", "shared")
+    kb("sync")
+    [path] = marked_files(synced)
+    change = json.loads(path.read_text().splitlines()[0])["change"]
+    git(synced, "rm", "--quiet", path)
+    git(synced, "commit", "--quiet", "-m", "taken back")
+    kb("sync")
+    assert kb("share", "--again", change).status == 0
+    assert len(marked_files(synced)) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

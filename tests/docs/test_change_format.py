@@ -61,6 +61,8 @@ def sorted_json(value: object) -> str:
 
 def claim_digest(line: str) -> str:
     parts = members(line)
+    if parts["op"] == '"redacted"':
+        return str(json.loads(parts["hash"]))
     rest = {name: json.loads(text) for name, text in parts.items() if name not in (*_HIDDEN, "change")}
     if rest["op"] in _VALUED and "hash" not in rest:
         rest["hash"] = sha256(f"[{parts.get('salt', _EMPTY)},{parts['now']}]")
@@ -184,4 +186,4 @@ def test_the_second_reader_agrees_with_the_first_on_generated_files() -> None:
 
 def redacted_or_not(change: Change, at: int) -> Change:
     stamped = msgspec.structs.replace(change, at=f"2026-02-{1 + at % 28:02}T12:00:00.{at:06}Z", message="m", salt="s")
-    return redacted(stamped, message=True, claims=range(9)) if at % 3 == 0 else stamped
+    return redacted(stamped, message=True, claims=range(9), names=range(at % 2 * 9)) if at % 3 == 0 else stamped

@@ -9,9 +9,10 @@ import pytest
 
 from kbmcp.tools.answers import text_of
 from tests.mcp.agents import agent, direct, pages_of
+from tests.support.processes.cli import run_kb
 from tests.support.repository.places import stores_at
 from tests.support.repository.project import Project, req
-from tests.support.repository.repos import commit_files, git
+from tests.support.repository.repos import commit_files, git, run_git
 
 COUNT = 150
 
@@ -303,3 +304,47 @@ def test_a_cursor_of_a_check_since_a_point_belongs_to_that_point(kb):
     cursor = kb.call("kb_check", since=0, limit=1)["next_cursor"]
     assert kb.call("kb_check", since=0, limit=1, cursor=cursor)["violations"]
     assert kb.refused("kb_check", limit=1, cursor=cursor)["code"] == "invalid_query"
+
+
+def test_what_a_merge_would_not_bring_together_is_what_the_command_says(project):
+    def titled(key: str, title: str) -> dict[str, str]:
+        return {f"docs/requirements/{key}.md": f"---\nid: {key}\ntitle: {title}\nstatus: open\n---\n"}
+
+    commit_files(project.root, titled("REQ-1", "Before") | titled("REQ-2", "Before"))
+    git(project.root, "branch", "other")
+    commit_files(project.root, titled("REQ-1", "Ours") | titled("REQ-2", "Ours"))
+    git(project.root, "switch", "-q", "other")
+    commit_files(project.root, titled("REQ-1", "Theirs") | titled("REQ-2", "Theirs"))
+    git(project.root, "switch", "-q", "main")
+    project.sync()
+    said = run_kb(project.root, "check", "--against", "other", "--json").json
+    with agent(project.root) as reader:
+        answer = reader.call("kb_check", against="other", limit=10)
+        assert answer["against"] == said["against"]
+        assert answer["violations"] == said["violations"]
+        assert (answer["ok"], answer["total"], answer["rules_run"]) == (False, 2, 4)
+        first = reader.call("kb_check", against="other", limit=1)
+        assert first["violations"] == said["violations"][:1]
+        again = reader.call("kb_check", against="other", cursor=first["next_cursor"])
+        assert again["violations"] == said["violations"][1:]
+        assert reader.refused("kb_check", against="main", cursor=first["next_cursor"])["code"] == "invalid_query"
+        [one] = reader.call("kb_check", against="other", ids=["REQ-2"])["violations"]
+        assert one["id"] == "REQ-2"
+        assert reader.call("kb_check", against="other", rules=["against-id"])["total"] == 0
+        assert reader.refused("kb_check", against="other", rules=["orphans"])["details"][0]["path"] == "$.rules[0]"
+        assert reader.refused("kb_check", against="gone")["code"] == "files_unknown"
+        refused = reader.refused("kb_check", against="other", since="other")
+        assert [problem["path"] for problem in refused["details"]] == ["$.against"]
+        run_git(project.root, "merge", "-q", "other")
+        assert reader.refused("kb_check", against="other")["code"] == "files_unknown"
+
+
+def test_a_branch_that_is_not_checked_out_is_compared_as_its_last_commit_has_it(project):
+    commit_files(project.root, {"docs/requirements/1.md": "---\nid: REQ-1\ntitle: Before\nstatus: open\n---\n"})
+    project.sync()
+    git(project.root, "branch", "other")
+    with agent(project.root, "--branch", "main") as reader:
+        git(project.root, "switch", "-q", "other")
+        commit_files(project.root, {"docs/requirements/1.md": "---\nid: REQ-1\ntitle: After\nstatus: open\n---\n"})
+        answer = reader.call("kb_check", against="other")
+        assert (answer["ok"], answer["total"], answer["against"]["ref"]) == (True, 0, "other")

@@ -248,17 +248,27 @@ def test_an_entity_that_one_side_deleted_is_kept(project: Project, found: Agent)
 def test_every_hint_names_calls_that_settle(found: Agent) -> None:
     hint = found.refused("kb_upsert", entities=[{"id": "A", "title": "x"}])["hint"]
     assert hint == (
-        'Read the values with kb_query with `ids` ["A"], then kb_upsert with `resolve` {"title": N} in the item. '
+        'Read the values with kb_query with `ids` ["A"], then kb_upsert with '
+        '{"entities": [{"id": "A", "resolve": {"title": N}}]}. '
         "Or send the `seq` of the answer with the values as `expected_seq`."
     )
     remedies = {one["hint"] for one in found.call("kb_check", rules=["conflict"], limit=10)["violations"]}
-    assert 'Decide: kb_upsert with `resolve` {"title": 1} in the item takes the first value.' in remedies
+    values = found.call("kb_query", ids=["A"])["entities"][0]["contested"]["title"]
+    said = [
+        f'kb_upsert with {{"entities": [{{"id": "A", "resolve": {{"title": {number}}}}}]}} takes "{one["value"]}"'
+        for number, one in enumerate(values, 1)
+    ]
+    assert f"Decide: {', '.join(said)}." in remedies
+    edge = '{"type": "relates_to", "from": "A", "to": "B", "kind": "see_also", "resolve": {"confidence": 1}}'
+    assert any(f'kb_upsert with {{"edges": [{edge}]}} takes 0.' in one for one in remedies)
+    hint = found.refused("kb_query", type="conflict")["hint"]
+    assert f"`title` of A: {', '.join(said)}." in hint
 
 
 def test_a_server_that_only_reads_asks_the_user(project: Project, mode: str) -> None:
     with agent(project.root, "--read-only", mode=mode) as found:
         remedies = {one["hint"] for one in found.call("kb_check", rules=["conflict"], limit=10)["violations"]}
-        assert "Decide: ask the user to run `kb resolve A title --take 1` takes the first value." in remedies
+        assert any('ask the user to run `kb resolve A title --take 1` takes "' in one for one in remedies)
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -66,6 +66,8 @@ def test_the_head_has_the_numbers(sharing):
         assert shown == {
             "mode": "ask", "unshared": 2, "refused": 0, "private": 0, "withdrawn": 0, "contested": 0,
             "whole": 0,
+            "redacted": 0,
+            "redactions": [],
         }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from kbcore.errors import BackupDamaged, GitUnusable, InvalidQuery, KBError, NotFound, UnknownBranch
 from kbcore.git import remotes
+from kbcore.maintenance import redaction
 from kbcore.maintenance.epochs import accept
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, identified, redacted
@@ -454,3 +455,30 @@ def test_a_commit_that_is_there_is_not_fetched_again(writing: Clone, up: Path) -
     assert len((up / "asked").read_text().splitlines()) == 1, "one ls-remote, and no fetch"
     assert remotes.commit_of_ref(writing.workspace().repo, os.environ, "origin", REF) == commit
     assert run_git(writing.root, "cat-file", "-e", commit).returncode == 0
+
+
+def test_a_clone_that_lacks_a_value_before_a_change_redacts_nothing_in_the_ref(ann: Clone, bob: Clone) -> None:
+    ann.add("FACT-1", title="Old title")
+    ann.actor = "eve"
+    ann.add("FACT-1", title="New title")
+    push(ann)
+    commit = content(ann).commit
+    (ann.root / ".kb/config.json").write_text('{"share": {"mode": "ask", "actors": ["eve"]}}')
+    ann.commit()  # the change of eve without the value before it, which a private change stated
+    ann.push()
+    bob.pull()
+    bob.sync()
+    before = content(bob)
+    [late] = [one for one in before.changes.values() if one.actor == "eve"]
+    mine = bob.workspace().changes("main").read(lambda index, _: index.bodies([late.id]))
+    assert mine[late.id] != late
+
+    pushed = push(bob)
+
+    assert (pushed.redacted, pushed.added) == ((), ())
+    assert (before.commit, content(bob).changes) == (commit, before.changes)
+
+    fetch(bob)
+    redaction.redact(bob.workspace(), "main", redaction.Wanted("pattern", "Old title"), bob.author())
+    assert len(push(bob).redacted) == 2
+    assert not [name for name, data in content(bob).files.items() if b"Old title" in data]

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from kbcore.errors import NotFound, StorageError
-from kbcore.maintenance import redaction
+from kbcore.maintenance import redacted_files, redaction
 from kbcore.maintenance.doctor import diagnose
 from kbcore.maintenance.findings import DoctorFinding
 from kbcore.maintenance.redaction import RedactAnswer, Wanted
 from kbcore.model.claims.change import CONFIRMED, AddMember
+from kbcore.model.claims.change_file import ReadChanges
+from kbcore.model.redaction.target import Target, pattern_of
 from kbcore.share import backup_ref
 from kbcore.share.backup_ref import Fetched, Pushed
 from kbcore.share.health import sharing_findings
@@ -282,7 +284,18 @@ def test_a_sync_that_reads_a_redacted_file_names_what_redacts_the_earlier_record
     assert f'"redact",["{change.id}","--field=title"]' in warning
     assert bob.titles()["FACT-1"] == "[redacted]"
     assert holds(bob) != []
+    state = find_state(bob.workspace(), "main", bob.view())
+    assert state is not None
+    assert state.as_json()["redactions"] == (
+        {"change": change.id, "actor": "ann", "ids": ("FACT-1",), "fields": ("title",), "by": "Test"},
+    )
+    [said] = [one for one in state.sentences() if "redacted" in one]
+    assert said.startswith("1 change of FACT-1 was redacted by Test, and records of this clone have the values: ")
+    assert "a secret among them is to be revoked and made anew" in said
     redact(bob, Wanted("change", change.id))
+    state = find_state(bob.workspace(), "main", bob.view())
+    assert state is not None
+    assert (state.redacted, state.redactions) == (0, ())
     assert holds(bob) == []
     assert not bob.sync().outcome.warnings
     hold(bob)
@@ -313,6 +326,59 @@ def test_a_clone_takes_out_no_more_of_a_change_than_the_other_one_did(ann: Clone
     assert (shown["title"], shown["attributes.title"]) == ("[redacted]", "Kept too")
     redact(bob, Wanted("change", change.id, fields=("k",)))
     assert bob.state().nodes["FACT-1"].fields["attributes.k"] == "[redacted]"
+
+
+def test_the_name_of_a_field_goes_from_change_files_and_other_clones_name_what_takes_it_out(
+    ann: Clone, bob: Clone
+) -> None:
+    ann.fact("FACT-1", attributes={SECRET: "gone", "k": "kept"})
+    ann.link("FACT-1", "REQ-1", attributes={SECRET: "gone"})
+    ann.add("FACT-1", attributes={SECRET: "gone too"})
+    ann.commit()
+    ann.push()
+    bob.pull()
+    bob.sync()
+    before = {one.id for changes in ann.committed().values() for one in changes}
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit()
+    assert holds(ann) == []
+    assert {one.id for changes in ann.committed().values() for one in changes} == before
+    ann.push()
+    bob.pull()
+    warnings = bob.sync().outcome.warnings
+    assert len(warnings) == 3
+    [[change, fields], *_] = bob.workspace().changes("main").read(lambda index, _: index.redacted_since())
+    assert fields == ("[redacted]",)
+    assert any(f'"redact",["{change.id}","--field=[redacted]"]' in one for one in warnings)
+    assert SECRET not in " ".join(warnings)
+    for clone in (ann, bob):
+        fields = clone.state().nodes["FACT-1"].fields
+        assert [name for name in fields if name.startswith("attributes.")] == ["attributes.k"]
+        assert [name for one in clone.state().links.values() for name in one.fields if "." in name] == []
+    wanted = redaction.meant(
+        bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"]
+    )
+    redact(bob, wanted)
+    assert holds(bob) == []
+    assert not bob.sync().outcome.warnings
+    with pytest.raises(NotFound, match="no field whose name"):
+        redaction.meant(bob.workspace(), "main", change.id, is_pattern=False, is_regex=False, fields=["[redacted]"])
+    assert diagnose(bob.workspace()).is_sound
+
+
+def test_a_merge_of_a_branch_does_not_bring_back_the_name_of_a_field(ann: Clone) -> None:
+    ann.begin("feat")
+    ann.fact("FACT-1", attributes={SECRET: "gone", "k": "kept"})
+    ann.commit()
+    ann.switch("main")
+    ann.git("merge", "--quiet", "--no-edit", "--no-ff", "feat")
+    ann.sync()
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit()
+    ann.git("checkout", "--quiet", "feat", "--", ".kb/changes")
+    ann.sync()
+    assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
+    assert "attributes.k" in ann.state().nodes["FACT-1"].fields
 
 
 def test_the_message_of_a_record_is_redacted_by_its_name_alone(ann: Clone) -> None:
@@ -649,6 +715,17 @@ def test_a_confirmation_of_another_branch_loses_the_digest_too(ann: Clone) -> No
     assert files_with(str(claim.now), stores_at(ann.root)) == []
 
 
+def test_a_change_file_of_worktree_and_index_is_decoded_once(ann: Clone) -> None:
+    ann.add("FACT-1", title=f"Use {SECRET}")
+    ann.commit()
+    target, decoded = Target(matches=pattern_of(SECRET)), redacted_files.Decoded()
+    assert redacted_files.find_holders(ann.workspace(), target, decoded) == {"FACT-1"}
+    assert [path for path, _ in decoded] == ann.changes()
+    decoded |= dict.fromkeys(decoded, ReadChanges())
+    assert redacted_files.redact_change_files(ann.workspace(), target, decoded).paths == (), "it was not decoded again"
+    assert redacted_files.redact_change_files(ann.workspace(), target, redacted_files.Decoded()).paths
+
+
 # Other branches of the clone
 
 
@@ -673,7 +750,7 @@ def test_a_merge_of_a_branch_does_not_bring_back_what_was_redacted(leaked_on_fea
     ann.git("merge", "--quiet", "--no-edit", "feat")
     answer = ann.sync()
 
-    [warning] = [one for one in answer.outcome.warnings if "was redacted in this clone" in one]
+    [warning] = [one for one in answer.outcome.warnings if "is redacted in this clone" in one]
     hold(ann)
     assert ann.state().nodes["FACT-1"].fields["attributes.note"] == "[redacted]"
     assert not files_with(SECRET, stores_at(ann.root), caches_at(ann.root))
@@ -694,6 +771,32 @@ def test_a_merge_of_a_branch_does_not_bring_back_what_was_redacted(leaked_on_fea
     hold(ann)
     assert holds(ann) == []
     assert find_whole_copies(ann.workspace(), "main") == []
+
+
+def test_a_redaction_that_came_by_a_pull_holds_for_branches_that_have_a_whole_copy(ann: Clone, bob: Clone) -> None:
+    bob.begin("early")
+    bob.sync()
+    bob.switch("main")
+    ann.add("FACT-1", attributes={"note": f"Use {SECRET}", SECRET: "x"})
+    ann.add("FACT-1", attributes={"note": "Use none"})
+    ann.commit("leak")
+    ann.push()
+    bob.pull()
+    bob.sync()
+    bob.git("branch", "old")
+    redact(ann, Wanted("pattern", SECRET, takes_names=True))
+    ann.commit("redact")
+    ann.push()
+    bob.pull()
+    bob.sync()
+    noted = redacted_changes.noted(bob.machine.fs, bob.workspace().folders.branches_dir)
+    assert [(one.claims, one.was, one.names) for one in noted.values()] == [((0,), (), (1,)), ((), (0,), ())]
+    bob.switch("early")
+    bob.git("checkout", "--quiet", "old", "--", ".kb/changes")
+    warnings = bob.sync().outcome.warnings
+    assert [one for one in warnings if "is redacted in this clone" in one]
+    assert not files_with(SECRET, bob.workspace().folders.directory_of("early"))
+    assert bob.state().nodes["FACT-1"].fields["attributes.note"] == "Use none"
 
 
 def test_what_another_clone_pushed_whole_is_taken_in_without_what_was_redacted(

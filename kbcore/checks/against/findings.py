@@ -116,7 +116,7 @@ def _check_names(only: Sequence[str]) -> None:
             f"$.rules[{at}]",
             "unknown_rule",
             f"The rule {in_quotes(name)} compares with no revision.",
-            f"With `--against` these are run: {', '.join(NAMES)}. {did_you_mean(name, NAMES)}".rstrip(),
+            f"These compare: {', '.join(NAMES)}. {did_you_mean(name, NAMES)}".rstrip(),
         )
         for at, name in enumerate(only)
         if name not in NAMES

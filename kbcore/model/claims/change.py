@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
-from kbcore.model.graph import CLIENT, CORE_FIELDS
+from kbcore.model.graph import CLIENT, CORE_FIELDS, OBJECT_FIELDS
 
 FORMAT: Final = 1
 """The form of what the id of a change is taken of. Another form gets another number."""
@@ -183,7 +183,31 @@ class RemoveEdge(_Claim, frozen=True, tag="unlink"):
     removes: tuple[str, ...] = ()
 
 
-Claim = Create | SetField | UnsetField | AddMember | RemoveMember | Delete | Keep | Rename | AddEdge | RemoveEdge
+class RedactedField(_Claim, frozen=True, tag="redacted"):
+    """A claim on a field whose name was taken away, and so its value. ``hash`` is the digest of the claim as it was."""
+
+    on: Ref
+    hash: str
+
+    @property
+    def is_redacted(self) -> bool:
+        """Tell whether the value was taken away."""
+        return True
+
+
+Claim = (
+    Create
+    | SetField
+    | UnsetField
+    | AddMember
+    | RemoveMember
+    | Delete
+    | Keep
+    | Rename
+    | AddEdge
+    | RemoveEdge
+    | RedactedField
+)
 _VALUED: Final = (SetField, AddMember, RemoveMember)
 
 
@@ -225,26 +249,39 @@ def identified(change: Change) -> Change:
     return msgspec.structs.replace(change, id=hashlib.sha256(_encode(content)).hexdigest()[:ID_CHARS])
 
 
-def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = ()) -> Change:
-    """Return the change without its message, and without the values of the claims at these positions. The id stays."""
-    hidden = set(claims)
+def redacted(change: Change, *, message: bool = False, claims: Iterable[int] = (), names: Iterable[int] = ()) -> Change:
+    """Return the change without its message, and without the values of the claims at these positions. The id stays.
+
+    The claims at the positions of ``names`` lose the name of their field too, where its writer chose it.
+    """
+    hidden, nameless = set(claims), set(names)
     kept = tuple([_without_value(one) if at in hidden else one for at, one in enumerate(change.claims)])
+    kept = tuple([_without_name(one) if at in nameless else one for at, one in enumerate(kept)])
     if message:
         change = msgspec.structs.replace(change, message="", salt="", message_hash=_message_hash(change))
     return msgspec.structs.replace(change, claims=kept)
 
 
+def key_of_field(name: str) -> str:
+    """Return the part of the name of a field that its writer chose, ``KEY`` of ``attributes.KEY``; "" for none."""
+    prefix, _, key = name.partition(".")
+    return key if prefix in OBJECT_FIELDS else ""
+
+
 def fields_redacted(mine: Change, other: Change) -> tuple[str, ...]:
     """Return the fields that another copy of a change has redacted and this one has not, ``MESSAGE`` among them.
 
-    Confirmations are left out: they go with the values of the entity that they are of.
+    ``REDACTED`` is there for those whose name is redacted. Confirmations are left out: they go with the values of the
+    entity that they are of.
     """
-    pairs = zip(mine.claims, other.claims, strict=True)
+    pairs = [*zip(mine.claims, other.claims, strict=True)]
     fields = {
         theirs.field
         for one, theirs in pairs
         if isinstance(theirs, _VALUED) and theirs.is_redacted and not one.is_redacted
     }
+    if any(isinstance(theirs, RedactedField) and _has_key(one) for one, theirs in pairs):
+        fields.add(REDACTED)
     is_message = bool(other.message_hash) and not mine.message_hash
     return tuple(sorted(fields - {CONFIRMED})) + (MESSAGE,) * is_message
 
@@ -297,6 +334,8 @@ def value_key(value: Any) -> bytes:
 
 
 def _claim_hash(claim: Claim) -> str:
+    if isinstance(claim, RedactedField):
+        return claim.hash
     if isinstance(claim, _VALUED):
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = msgspec.structs.replace(claim, now=msgspec.UNSET, salt="", hash=digest, was=msgspec.UNSET)
@@ -322,6 +361,15 @@ def _without_value(claim: Claim) -> Claim:
     return msgspec.structs.replace(claim, **hidden)
 
 
+def _without_name(claim: Claim) -> Claim:
+    return RedactedField(claim.on, _claim_hash(claim)) if _has_key(claim) else claim
+
+
+def _has_key(claim: Claim) -> TypeGuard[SetField | UnsetField]:
+    """Tell whether a claim is on a field whose name its writer chose."""
+    return isinstance(claim, SetField | UnsetField) and bool(key_of_field(claim.field))
+
+
 def _joined(one: Change, other: Change) -> Change:
     """Return one change from two copies of it, in whatever order: it lacks what either lacks."""
     if _encode(one) == _encode(other):
@@ -332,9 +380,23 @@ def _joined(one: Change, other: Change) -> Change:
 
 
 def _joined_claim(one: Claim, other: Claim) -> Claim:
+    if isinstance(one, RedactedField) or isinstance(other, RedactedField):
+        return _nameless(one, other)
     kept = other if other.is_redacted else one
     if isinstance(kept, (*_VALUED, UnsetField)):
         values = [getattr(claim, "was", msgspec.UNSET) for claim in (one, other)]
         if msgspec.UNSET in values or value_key(values[0]) != value_key(values[1]):
             kept = msgspec.structs.replace(kept, was=msgspec.UNSET)
     return kept
+
+
+def _nameless(one: Claim, other: Claim) -> Claim:
+    """Return what is left of a claim of which a copy has no name any more; the whole one where it can have none.
+
+    The digest of the claim is all that its id is taken of, so another file may say anything else: it takes away no
+    claim but one on a field whose name was free.
+    """
+    if isinstance(one, RedactedField) and isinstance(other, RedactedField):
+        return min(one, other, key=_encode)
+    whole, redacted_one = (other, one) if isinstance(one, RedactedField) else (one, other)
+    return redacted_one if _has_key(whole) else whole

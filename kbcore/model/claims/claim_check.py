@@ -20,6 +20,7 @@ from kbcore.model.claims.change import (
     Claim,
     Create,
     EdgeRef,
+    RedactedField,
     Ref,
     RemoveMember,
     Rename,
@@ -45,6 +46,8 @@ def claim_fault(claim: Claim) -> str:
     fault = _ref_fault(claim.on)
     if fault:
         return fault
+    if isinstance(claim, RedactedField):
+        return "" if _DIGEST.fullmatch(claim.hash) else "a redacted claim has no SHA-256 in hexadecimal digits"
     if isinstance(claim, Rename):
         return _id_fault(claim.now)
     if isinstance(claim, AddMember | RemoveMember):

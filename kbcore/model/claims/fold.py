@@ -28,6 +28,7 @@ from kbcore.model.claims.change import (
     EdgeRef,
     EntityRef,
     Keep,
+    RedactedField,
     Ref,
     RemoveEdge,
     RemoveMember,
@@ -384,7 +385,7 @@ def _edges(
     of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
     for change in present.values():
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create | RemoveEdge | AddMember) or not isinstance(claim.on, EdgeRef):
+            if isinstance(claim, Create | RemoveEdge | AddMember | RedactedField) or not isinstance(claim.on, EdgeRef):
                 continue
             ref, name = claim.on, claim_name(change.id, at)
             key = names.id_of(change.id, ref)

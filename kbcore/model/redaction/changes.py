@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from kbcore.model.claims.change import (
     Create,
     EdgeRef,
     EntityRef,
+    RedactedField,
     RemoveMember,
     redacted,
     value_key,
@@ -22,24 +24,51 @@ from kbcore.model.redaction.texts import Texts
 
 
 class TakenOut(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The places of a change that have no value any more: claims by position, those of which only ``was`` is gone."""
+    """The places of a change that have no value any more: claims by position, those of which only ``was`` is gone.
+
+    ``names`` are the claims of which the name of the field is gone too.
+    """
 
     claims: tuple[int, ...] = ()
     was: tuple[int, ...] = ()
     message: bool = False
+    names: tuple[int, ...] = ()
 
     def __or__(self, other: TakenOut) -> TakenOut:
         """Return all places of both."""
-        claims = tuple(sorted({*self.claims, *other.claims}))
-        return TakenOut(claims, tuple(sorted({*self.was, *other.was})), self.message or other.message)
+        claims, was, names = (
+            tuple(sorted({*mine, *theirs}))
+            for mine, theirs in ((self.claims, other.claims), (self.was, other.was), (self.names, other.names))
+        )
+        return TakenOut(claims, was, self.message or other.message, names)
 
 
 def taken_out(change: Change, left: Change) -> TakenOut | None:
     """Return what a copy of a change lacks by redactions, None for nothing; ``change`` has all that is known of it."""
     pairs = [*enumerate(zip(change.claims, left.claims, strict=True))]
-    claims = tuple(at for at, (_, claim) in pairs if claim.is_redacted)
-    was = tuple(at for at, (whole, claim) in pairs if at not in claims and _was(claim) != _was(whole))
-    return TakenOut(claims, was, bool(left.message_hash)) if claims or was or left.message_hash else None
+    names = tuple(at for at, (_, claim) in pairs if isinstance(claim, RedactedField))
+    claims = tuple(at for at, (_, claim) in pairs if claim.is_redacted and at not in names)
+    was = tuple(at for at, (whole, claim) in pairs if at not in (*claims, *names) and _was(claim) != _was(whole))
+    found = TakenOut(claims, was, bool(left.message_hash), names)
+    return None if found == TakenOut() else found
+
+
+def taken_out_by_others(copies: Iterable[tuple[Change, Change]]) -> dict[str, TakenOut]:
+    """Return what changes lack by redactions of other clones, by their ids, of pairs of what was known and what came.
+
+    A change need not say what was before it. So that counts only where a redacted change had stated it.
+    """
+    pairs = [*copies]
+    hidden = {left.id for _, left in pairs if left.is_redacted}
+    found = dict[str, TakenOut]()
+    for known, left in pairs:
+        taken = taken_out(known, left)
+        if taken is not None:
+            was = tuple(at for at in taken.was if not hidden.isdisjoint(getattr(left.claims[at], "after", ())))
+            taken = msgspec.structs.replace(taken, was=was)
+            if taken != TakenOut():
+                found[left.id] = taken
+    return found
 
 
 def without(change: Change, taken: TakenOut | None) -> Change:
@@ -53,7 +82,8 @@ def without(change: Change, taken: TakenOut | None) -> Change:
         for at, claim in enumerate(change.claims)
     )
     is_message = taken.message and bool(change.message)
-    left = redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=taken.claims)
+    change_left = msgspec.structs.replace(change, claims=claims)
+    left = redacted(change_left, message=is_message, claims=taken.claims, names=taken.names)
     return change if left == change else left
 
 
@@ -66,6 +96,7 @@ def without_claims(change: Change, target: Target) -> Change:
 
     Where only the value before a claim has it, that alone goes: it is there for people who review.
     """
+    names = [at for at, claim in enumerate(change.claims) if target.takes_name(getattr(claim, "field", ""))]
     hidden = {at for at, claim in enumerate(change.claims) if is_taken(change, claim, "now", target)}
     claims = tuple(
         msgspec.structs.replace(claim, was=msgspec.UNSET) if is_taken(change, claim, "was", target) else claim
@@ -73,9 +104,10 @@ def without_claims(change: Change, target: Target) -> Change:
     )
     is_in = change.id in target.changes or (target.matches is not None and bool(target.matches.search(change.message)))
     is_message = bool(change.message) and is_in and target.takes_message
-    if not hidden and not is_message and claims == change.claims:
+    if not hidden and not names and not is_message and claims == change.claims:
         return change
-    return redacted(msgspec.structs.replace(change, claims=claims), message=is_message, claims=hidden)
+    left = msgspec.structs.replace(change, claims=claims)
+    return redacted(left, message=is_message, claims=hidden, names=names)
 
 
 def holders_in(change: Change, target: Target) -> set[str]:
@@ -84,7 +116,8 @@ def holders_in(change: Change, target: Target) -> set[str]:
         claim.on.id
         for claim in change.claims
         if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
-        if any(is_taken(change, claim, name, target) for name in ("now", "was"))
+        if target.takes_name(getattr(claim, "field", ""))
+        or any(is_taken(change, claim, name, target) for name in ("now", "was"))
     }
 
 

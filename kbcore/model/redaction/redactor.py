@@ -16,7 +16,18 @@ import msgspec
 from kbcore.errors import InvalidQuery
 from kbcore.ids import link_id
 from kbcore.model import canonical, record
-from kbcore.model.claims.change import NO_TEXT, REDACTED, AddMember, Change, EntityRef, Ref, SetField, redacted_value
+from kbcore.model.claims.change import (
+    NO_TEXT,
+    REDACTED,
+    AddMember,
+    Change,
+    EntityRef,
+    Ref,
+    SetField,
+    UnsetField,
+    key_of_field,
+    redacted_value,
+)
 from kbcore.model.claims.derived import SETS
 from kbcore.model.claims.fold import ID
 from kbcore.model.graph import FORMER_IDS, contested_note, is_contested_note
@@ -223,7 +234,7 @@ class Redactor:
         self._learn(op["id"], op.get("set", {}))
         before = len(self.places)
         self._fields(op, op.get("set", {}), f"{path}.set")
-        self._names(op.get("unset", ()), path)
+        self._unset(op, path)
         self._touch(op, before)
         if len(self.places) > before and is_hashed_name(op["id"]):
             self.derived.add(op["id"])
@@ -236,7 +247,7 @@ class Redactor:
     def _link(self, op: Json, path: str) -> None:
         before = len(self.places)
         self._fields(op, op.get("set", {}), f"{path}.set")
-        self._names(op.get("unset", ()), path)
+        self._unset(op, path)
         self._touch(op, before)
         self._ends(op, path, ("from", "to"))
         self._with_path(op, "src", path)
@@ -306,6 +317,7 @@ class Redactor:
             self._place(".".join(filter(None, [path, name])), "a change")
 
     def _refuse_kept(self, change: Change) -> None:
+        self._names((one.field for one in change.claims if isinstance(one, SetField | UnsetField)), "a change")
         texts = texts_of(_decode(_encode(change)))
         if any(map(self._clean.holds, texts)):
             raise InvalidQuery(
@@ -324,6 +336,7 @@ class Redactor:
         """Take values out of the fields of an entity or an edge."""
         own = element.get("id", "")
         before = len(self.places)
+        self._without_names(element, fields, path, owners)
         self._names(fields, path)
         for name, value in [*fields.items()]:
             is_of_client = not (element.get("src") if owners is None else owners.get(name))
@@ -335,12 +348,38 @@ class Redactor:
             self._place(f"{path}.{name}", f"{self._shown(own or _edge_words(element))} {name}")
             if owners and owners.get(name):
                 self.paths.setdefault(owners[name], self._seq)
+        if "set" in element and not fields:
+            del element["set"]
         if len(self.places) > before and own.startswith(CLAUSE) and fields.get(_KEY_OF_CLAUSE, REDACTED) != REDACTED:
             fields[_KEY_OF_CLAUSE] = REDACTED  # a digest of the text
             self._place(f"{path}.{_KEY_OF_CLAUSE}", f"{own} {_KEY_OF_CLAUSE}")
         if owners:
             for name in owners:
                 owners[name] = self._path(owners[name], f"{path}.owners")
+
+    def _without_names(self, element: Json, fields: Json, path: str, owners: Json | None) -> None:
+        """Remove the fields of an entity or an edge whose names go: each is a field no more, whatever its value."""
+        own = element.get("id", "")
+        for name in [one for one in fields if self._takes_name(one)]:
+            self.removed.update(texts_of(fields.pop(name)))
+            self.holders.add(own)
+            self._place(path, f"{self._shown(own or _edge_words(element))} the name of a field")
+            if owners and owners.get(name):
+                self.paths.setdefault(owners[name], self._seq)
+            (owners or {}).pop(name, None)
+
+    def _unset(self, op: Json, path: str) -> None:
+        """Leave out of an operation that it removes a field whose name goes."""
+        kept = [one for one in op.get("unset", ()) if not self._takes_name(one)]
+        if len(kept) < len(op.get("unset", ())):
+            self._place(f"{path}.unset", "the name of a field")
+            op["unset"] = kept
+            if not kept:
+                del op["unset"]
+        self._names(kept, path)
+
+    def _takes_name(self, name: str) -> bool:
+        return self._target.takes_name(name.removeprefix(contested_note("")))
 
     def _without(self, element: Json, name: str, value: Any, path: str, *, is_claimed: bool) -> Any:
         """Return a field without what is taken out: its value, or each of those in the note that it is contested."""
@@ -437,8 +476,15 @@ class Redactor:
         return new
 
     def _names(self, names: Iterable[str], path: str) -> None:
-        """Refuse a pattern that is part of the name of a field."""
+        """Refuse a pattern that is part of the name of a field, unless the field goes with its name."""
         for name in names:
+            if key_of_field(name) and self._clean.holds(key_of_field(name)):
+                raise InvalidQuery(
+                    f"The pattern is part of the name of a field ({path.rpartition('.')[0] or path} of record"
+                    f" {self._seq}).",
+                    hint="With --names, each field whose name has it is removed, with its values. Give the whole"
+                    " secret: a part of it may be in names that are none.",
+                )
             self._clean.refuse_in(name, f"the field `{name}` ({path.rpartition('.')[0] or path} of record {self._seq})")
 
     def _learn(self, id_: str, fields: Json) -> None:

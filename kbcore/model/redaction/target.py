@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from kbcore.errors import InvalidQuery
-from kbcore.model.claims.change import MESSAGE, NO_TEXT, REDACTED
+from kbcore.model.claims.change import MESSAGE, NO_TEXT, REDACTED, key_of_field
 from kbcore.model.graph import FORMER_IDS, STAMPS
 
 NAME: Final = "redacted"
@@ -29,6 +29,8 @@ class Target(msgspec.Struct, frozen=True):
     """What is taken out: each text that matches, the fields of entities or of records, ``fields`` alone if given."""
 
     matches: re.Pattern[str] | None = None
+    takes_names: bool = False
+    """True where fields go whose names match, if the name is one that a writer chose (``key_of_field``)."""
     ids: frozenset[str] = frozenset()
     fields: frozenset[str] = frozenset()
     seqs: frozenset[int] = frozenset()
@@ -41,6 +43,10 @@ class Target(msgspec.Struct, frozen=True):
     def takes_message(self) -> bool:
         """True where the message of a record or a change goes, if that is to lose its values."""
         return not self.fields or MESSAGE in self.fields
+
+    def takes_name(self, name: str) -> bool:
+        """Tell whether a field goes with its name."""
+        return self.takes_names and self.matches is not None and bool(self.matches.search(key_of_field(name)))
 
     def is_meant(self, key: str, field: str) -> bool:
         """Tell whether the value of a field goes where an entity, a record or a change is to lose its values."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kbcore.model.changeset import EdgeWrite, EntityWrite
 from kbcore.model.claims.fold import DELETED, ID
 from kbcore.model.graph import CONTESTED, Link, Node, contested_note
-from kbcore.remedies import kb
+from kbcore.remedies import EdgeWords, decision, kb
 from kbcore.store.planning.findings import PlanBuilder
 from kbcore.text.escaping import in_quotes
 
@@ -105,15 +105,16 @@ def settle(
                 unset.append(field)
             unset.append(contested_note(field))
         else:
-            message, hint = refusal(item.id, field)
+            edge = EdgeWords(item.type, item.from_id, item.to_id, item.kind) if isinstance(item, EdgeWrite) else None
+            message, hint = refusal(item.id, field, edge)
             hint += " Or send the `seq` of the answer with the values as `expected_seq`."
             found.wrong(f"{item.path}.{field}", CODE, message, hint, subject=item.id)
 
 
-def refusal(key: str, field: str) -> tuple[str, str]:
-    """Return why a contested field is not written, and what can be done."""
+def refusal(key: str, field: str, edge: EdgeWords | None = None) -> tuple[str, str]:
+    """Return why a contested field is not written, and what can be done; ``edge`` is that of the id ``key``."""
     message = f"`{field}` of {in_quotes(key)} is contested: changes that have not seen each other set it."
-    return message, f"Read the values with {kb('resolve', key)}, then {kb('resolve', key, field, '--take', 'N')}."
+    return message, f"Read the values with {kb('resolve', key)}, then {decision(key, field, 'N', edge)}."
 
 
 def _written(

@@ -18,6 +18,7 @@ from kbcore.model.claims.change import (
     EdgeRef,
     EntityRef,
     Keep,
+    RedactedField,
     Ref,
     RemoveEdge,
     RemoveMember,
@@ -133,7 +134,7 @@ class _Model:
     # Deletion.
 
     def changes_on(self, creation: str) -> set[str]:
-        kinds = (SetField, UnsetField, AddMember, RemoveMember, Keep, Rename)
+        kinds = (SetField, UnsetField, AddMember, RemoveMember, Keep, Rename, RedactedField)
         found = {creation.partition(":")[0]}
         for change, _, claim in self.rows:
             is_claim = isinstance(claim, kinds) and isinstance(claim.on, EntityRef)
@@ -296,6 +297,8 @@ class _Model:
         found = []
         for change, at, claim in self.rows:
             if isinstance(claim, Create | AddEdge | RemoveEdge):
+                continue
+            if isinstance(claim, RedactedField) and isinstance(claim.on, EdgeRef):
                 continue
             if isinstance(claim.on, EdgeRef):
                 if isinstance(claim, AddMember):

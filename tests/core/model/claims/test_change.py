@@ -16,6 +16,7 @@ from kbcore.model.claims.change import (
     Create,
     EdgeRef,
     EntityRef,
+    RedactedField,
     SetField,
     UnsetField,
     fields_redacted,
@@ -115,3 +116,34 @@ def test_the_value_before_is_only_in_the_union_where_all_copies_have_it(lacking)
     without = msgspec.structs.replace(whole, claims=(msgspec.structs.replace(whole.claims[0], was=msgspec.UNSET),))
     assert union([whole, other]) == union([other, whole]) == {whole.id: without}
     assert union([whole, whole]) == {whole.id: whole}
+
+
+KEYED = identified(
+    Change(
+        "", "2026-01-02T03:04:05.678Z", "ann", "kb",
+        (Create("A"), SetField(A, "title", now="Pay", salt="s1"), SetField(A, "attributes.K", now=1, salt="s2"),
+         UnsetField(A, "metadata.K", "old"))
+    )
+)  # fmt: skip
+
+
+def test_the_name_of_a_field_can_go_and_the_id_stays() -> None:
+    hidden = redacted(KEYED, names=range(9))
+    assert identified(hidden).id == KEYED.id
+    assert hidden.claims[:2] == KEYED.claims[:2], "a name that nobody chose stays"
+    assert [type(one) for one in hidden.claims[2:]] == [RedactedField, RedactedField]
+    assert fields_redacted(KEYED, hidden) == ("[redacted]",)
+    assert fields_redacted(hidden, hidden) == ()
+
+
+def test_of_copies_without_the_name_of_a_field_and_with_it_the_one_without_it_is_left() -> None:
+    hidden, less = redacted(KEYED, names=[2]), redacted(KEYED, claims=[1, 2])
+    for copies in ([KEYED, hidden, less], [less, KEYED, hidden], [hidden, less, KEYED]):
+        assert union(copies)[KEYED.id] == redacted(KEYED, claims=[1], names=[2])
+
+
+def test_no_copy_takes_away_a_claim_that_is_on_no_field_of_a_chosen_name() -> None:
+    stolen = RedactedField(A, sha256({"op": "create", "id": "A"}))
+    other = msgspec.structs.replace(KEYED, claims=(stolen, *KEYED.claims[1:]))
+    assert identified(other).id == KEYED.id
+    assert union([KEYED, other]) == union([other, KEYED]) == {KEYED.id: KEYED}

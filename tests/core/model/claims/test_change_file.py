@@ -36,7 +36,7 @@ def problem(data: bytes, path: str = "") -> FileProblem:
 def test_changes_come_back_as_they_were_written(seed: int, hides: bool) -> None:
     made = [*play(random_steps(seed), DOCUMENTS[seed % 3]).made.values()]
     stamped = [identified(Change("", AT, one.actor, one.tool, one.claims, one.actor, "s")) for one in made]
-    changes = [redacted(one, message=True, claims=range(9)) if hides else one for one in stamped]
+    changes = [redacted(one, message=True, claims=range(9), names=range(4)) if hides else one for one in stamped]
     data = encode(changes)
     if changes:
         assert decode(data, path_of(changes, data)) == (tuple(changes), None)

@@ -46,7 +46,9 @@ def history(seed: int) -> list[Change]:
     for one in play(random_steps(seed), DOCUMENTS[seed % 3]).made.values():
         at = f"2026-{chance.randrange(1, 5):02}-{chance.randrange(1, 29):02}T12:00:00.000000Z"
         stamped = identified(Change("", at, one.actor, one.tool, one.claims, one.actor, "s"))
-        made.append(redacted(stamped, message=True, claims=range(9)) if chance.random() < 0.3 else stamped)
+        made.append(
+            redacted(stamped, message=True, claims=range(9), names=range(4)) if chance.random() < 0.3 else stamped
+        )
     return made
 
 

@@ -181,6 +181,23 @@ def test_a_pattern_in_the_name_of_a_field_or_a_type_is_refused(op: dict[str, Any
         taken(of_pattern("secret"), payload(op))
 
 
+@pytest.mark.parametrize("path", ["", "contested."])
+def test_a_field_goes_with_its_name_and_no_place_names_it(path: str) -> None:
+    target = msgspec.structs.replace(of_pattern("secret"), takes_names=True)
+    name = f"{path}attributes.my_secret"
+    made = put("A", **{name: [{"value": "kept"}], "title": "t"})
+    link = {"op": "link", "type": "depends_on", "from": "A", "to": "B", "base": 1, "set": {name: []}, "unset": [name]}
+    only = {"op": "put", "id": "A", "base": 1, "unset": [name, "title"]}
+    first, second, third = taken(target, payload(made), payload(link), payload(only))
+    assert first["ops"] == [put("A", title="t")]
+    assert second["ops"] == [{"op": "link", "type": "depends_on", "from": "A", "to": "B", "base": 1}]
+    assert third["ops"][0]["unset"] == ["title"]
+    assert all(one["redacted"] for one in (first, second, third))
+    assert "secret" not in json.dumps([first, second, third])
+    with pytest.raises(InvalidQuery, match="name of a type"):
+        taken(target, payload({"op": "put", "id": "A", "base": 0, "set": {"type": "secret"}}))
+
+
 def test_a_text_in_another_form_of_unicode_is_found() -> None:
     (one,) = taken(of_pattern("cafe\u0301s"), payload(put("A", title="caf\u00e9s")))
     assert one["ops"][0]["set"]["title"] == "[redacted]"
