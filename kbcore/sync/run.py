@@ -32,6 +32,7 @@ from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.planned import FilePlan, unchanged_files
 from kbcore.sync.scan import FileStamp
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.sync.workers import Workers
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import some_of
 from kbcore.view.tables import is_link_to_page
@@ -95,8 +96,8 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
         if checkout.head.branch != branch:
             raise moved(branch, checkout.head.branch)
         try:
-            with gc_pause.paused():
-                return _Attempt(checkout, options).run(author)
+            with gc_pause.paused(), Workers() as workers:
+                return _Attempt(checkout, options, workers).run(author)
         except BranchMoved:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -123,7 +124,8 @@ class _CommittedFiles:
 class _Attempt:
     """One attempt of a sync, on what was checked out when it began."""
 
-    def __init__(self, checkout: Checkout, options: SyncOptions) -> None:
+    def __init__(self, checkout: Checkout, options: SyncOptions, workers: Workers) -> None:
+        self.workers = workers
         self.workspace = checkout.workspace
         self.checkout = checkout
         self.branch = checkout.head.branch
@@ -178,7 +180,7 @@ class _Attempt:
     def _find(self, view: View, stamps: Mapping[str, FileStamp]) -> None:
         """Find the pending files as of the state of a view."""
         now_ns = self.workspace.machine.clock.epoch_ns()
-        self.pending = find_pending(view, self.place, stamps, now_ns)
+        self.pending = find_pending(view, self.place, stamps, now_ns, workers=self.workers)
         self._hand_over(view)
         self.plan = FilePlan(
             self.place,
@@ -282,6 +284,8 @@ class _Attempt:
             left = NOTHING_KNOWN
             warnings = (*outcome.warnings, f"{_NOT_ASKED} {reason.message}")
             outcome = msgspec.structs.replace(outcome, warnings=warnings)
+        if pending.scan.warnings:
+            outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *pending.scan.warnings))
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
