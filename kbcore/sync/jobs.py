@@ -1,18 +1,22 @@
-"""The jobs of worker processes: what each is asked and answers, and the functions that both sides share."""
+"""The jobs of worker processes: what each is asked and answers. ``job_runner`` carries them out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kbcore.extract.facts import Extractor, Facts
-from kbcore.extract.registry import BUILT_IN
-from kbcore.sync.reading import FileContent, FileToRead, read_content
+from kbcore.extract.facts import Facts
+from kbcore.model.schema import Schema
+from kbcore.model.state import Stamp
+from kbcore.sync.reading import FileContent, FileToRead
+from kbcore.text.problems import FileProblem
+
+if TYPE_CHECKING:
+    from kbcore.sync.scan import FoundFile
 
 _UNSENDABLE: Final = (OverflowError, UnicodeEncodeError, TypeError, RecursionError)
-"""Facts that hold such a value are read where they are used."""
+"""What encoding raises for facts with a value that cannot be sent, such as a number of many digits."""
 
 
 class UseExtractors(msgspec.Struct, frozen=True, tag=True):
@@ -37,17 +41,67 @@ class EncodedContent(msgspec.Struct, frozen=True, array_like=True):
     is_gone: bool
 
 
-Job = UseExtractors | ReadFiles
+class PrepareFirst(msgspec.Struct, frozen=True, tag=True):
+    """Preparation of ``PlanPart``; ``stated`` and ``unkept`` are those of ``StatedEntities``."""
+
+    schema: Schema
+    stamp: Stamp
+    stated: dict[str, dict[str, str]]
+    unkept: list[str]
+
+
+class PlanPart(msgspec.Struct, frozen=True, tag=True):
+    """The job to plan a part of a first sync; the answer is a ``Part``, or None where there is no room for its rows.
+
+    ``files`` has path, hash, mark of the extractor and encoded facts of each. The rows go to ``row_file``, by table.
+    """
+
+    number: int
+    folder: str
+    files: list[tuple[str, str, str, bytes]]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """The result for some files.
+
+    ``puts``, ``links`` and ``sources`` are operations as JSON, with commas between them; ``created`` are entities,
+    ``link_keys`` edges, and ``with_fields`` those of them of which a file states fields. ``unresolved`` are edges, each
+    with whether it leads to a page that is no entity. ``is_plain`` is false where a part cannot say what comes of its
+    files.
+    """
+
+    puts: bytes
+    links: bytes
+    sources: bytes
+    vocabulary: int
+    created: list[str]
+    link_keys: list[str]
+    with_fields: list[str]
+    unresolved: list[tuple[str, bool]]
+    problems: list[tuple[str, FileProblem]]
+    warnings: list[str]
+    is_plain: bool
+    row_bytes: int = 0
+
+
+Job = UseExtractors | ReadFiles | PrepareFirst | PlanPart
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _job: Final = msgspec.msgpack.Decoder(Job)
 _contents: Final = msgspec.msgpack.Decoder(list[EncodedContent | None])
 _facts: Final = msgspec.msgpack.Decoder(Facts)
+_part: Final = msgspec.msgpack.Decoder(Part | None)
 
 
 def encode(job: Job) -> bytes:
     """Return the message of a job or of a preparation."""
     return _encoder.encode(job)
+
+
+def decode(message: bytes) -> Job:
+    """Return the job or preparation of a message."""
+    job: Job = _job.decode(message)
+    return job
 
 
 def decode_contents(answer: bytes) -> list[EncodedContent | None]:
@@ -60,27 +114,36 @@ def decode_facts(encoded: bytes) -> Facts:
     return _facts.decode(encoded)
 
 
-class JobRunner:
-    """The worker's side: what it was prepared with."""
-
-    def __init__(self) -> None:
-        self._extractors: Sequence[tuple[Extractor, Mapping[str, Any]]] = ()
-
-    def answer(self, message: bytes) -> bytes:
-        """Carry out one message and return the answer."""
-        job = _job.decode(message)
-        if isinstance(job, UseExtractors):
-            self._extractors = [(BUILT_IN[name], settings) for name, settings in job.extractors]
-            return b""
-        return _encoder.encode([_encoded(self._read(file, job.now_ns)) for file in job.files])
-
-    def _read(self, file: FileToRead, now_ns: int) -> FileContent:
-        return read_content(file, *self._extractors[file.extractor], now_ns)
+def decode_part(answer: bytes) -> Part | None:
+    """Return the answer to ``PlanPart``."""
+    part: Part | None = _part.decode(answer)
+    return part
 
 
-def _encoded(content: FileContent) -> EncodedContent | None:
+def encode_content(content: FileContent) -> EncodedContent | None:
+    """Return the content of a file for another process; None where that has to read it itself."""
     try:
         facts = b"" if content.facts is None else _encoder.encode(content.facts)
     except _UNSENDABLE:
         return None
     return EncodedContent(content.hash, content.looks, facts, content.is_gone)
+
+
+def encode_answer(answer: list[EncodedContent | None] | Part | None) -> bytes:
+    """Return the message of an answer."""
+    return _encoder.encode(answer)
+
+
+def encoded_facts(found: FoundFile) -> bytes:
+    """Return the facts of a file that was read; "" for facts that cannot be sent."""
+    if found.encoded or found.facts is None:
+        return found.encoded
+    try:
+        return _encoder.encode(found.facts)
+    except _UNSENDABLE:
+        return b""
+
+
+def row_file(folder: str, table: str, number: int) -> str:
+    """Return the path of the file with the rows of a table that a part has."""
+    return f"{folder}/{table}-{number}.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +13,7 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Changes, Stamp
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
+from kbcore.sync.first_sync import is_first
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import PendingFiles, ScanScope, find
 from kbcore.sync.scan import FoundFile, read_facts
@@ -21,6 +22,9 @@ from kbcore.view.view import View
 
 if TYPE_CHECKING:
     from kbcore.view.claim_index import ClaimIndex
+
+FirstPlanner = Callable[[Sequence[FoundFile], Schema, Stamp], Compared | None]
+"""Returns the difference that files make of an empty state, None where it has to be worked out as a whole."""
 
 
 class FilePlan:
@@ -35,11 +39,13 @@ class FilePlan:
         *,
         claims: Callable[[View], ClaimIndex],
         committed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
+        first: FirstPlanner | None = None,
     ) -> None:
         """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970.
 
-        ``claims`` and ``committed`` are those of ``FileSources``.
+        ``claims`` and ``committed`` are those of ``FileSources``; ``first`` plans a first sync of many files.
         """
+        self._first = first
         self._claims = claims
         self._committed = committed
         self._place = place
@@ -50,6 +56,11 @@ class FilePlan:
 
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
+        pending = self._pending
+        if self._first and not (pending.gone or pending.again or self._place.begun) and is_first(view, pending.changed):
+            found = self._first(pending.changed, view.schema(self._schema), stamp)
+            if found is not None:
+                return found
         return self._compared(view, stamp, self._pending)
 
     def unchanged(self, view: View, stamp: Stamp, whole: Changes | None = None) -> frozenset[str]:

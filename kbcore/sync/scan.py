@@ -28,7 +28,6 @@ from kbcore.sync.walk import Entry, FolderWalk, NamedFile
 from kbcore.sync.workers import Workers
 from kbcore.text.globs import FEWER_GLOBS, GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.text.problems import FileProblem
-from kbcore.text.wording import pluralize
 
 _LOOKED_AT: Final = "files looked at"
 _AT_ONCE: Final = 128
@@ -118,8 +117,6 @@ class Scan(msgspec.Struct):
     notes: dict[str, FileProblem] = {}
     not_read: dict[str, int] = {}
     """Numbers of files in document folders that no extractor wants, by ending; of a scan of all folders."""
-    warnings: list[str] = []
-    """What happened to the processes that read."""
 
     def is_blind_to(self, path: str) -> bool:
         """Return whether a file may be there although it was not found."""
@@ -346,19 +343,14 @@ class _Looking:
         own = [mark for mark, want in wants.items() if want.fault is None]
         named = [(wants[mark].extractor.name, {**wants[mark].settings}) for mark in own]
         workers.prepare(jobs.encode(jobs.UseExtractors(named)))
-        left = 0
         for chunk, answer in workers.results(self._chunks(listed, {mark: at for at, mark in enumerate(own)})):
             contents = [None] * len(chunk) if answer is None else jobs.decode_contents(answer)
-            left += len(chunk) if answer is None else 0
             for (blank, file), content in zip(chunk, contents, strict=True):
                 if content is None:
                     self._add_content(blank, file, self._read(blank, file))
                 else:
                     found = FileContent(content.hash, content.looks, None, content.is_gone)
                     self._add_content(blank, file, found, content.facts)
-        if left:
-            said = f"A process that read files ended before its time (status {workers.ended[0]})"
-            self._result.warnings.append(f"{said}; {pluralize(left, 'file')} were read without it.")
 
     def _chunks(
         self, listed: Sequence[Candidate], numbers: Mapping[str, int]

@@ -17,7 +17,7 @@ def main(asked: BinaryIO, answers: BinaryIO) -> None:
     """Answer each message, in order."""
     sys.path[:] = json.loads(_message(asked) or b"[]")
     from kbcore import gc_pause  # noqa: PLC0415 - where it is was just said
-    from kbcore.sync.jobs import JobRunner  # noqa: PLC0415 - as above
+    from kbcore.sync.job_runner import JobRunner  # noqa: PLC0415 - as above
 
     gc_pause.raise_threshold()
     runner = JobRunner()

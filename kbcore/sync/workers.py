@@ -79,6 +79,15 @@ class Workers:
         """Return the numbers of the processes that were started."""
         return [process.pid for process in self._processes]
 
+    @property
+    def warnings(self) -> list[str]:
+        """Return a sentence for the user where processes have ended before they were to."""
+        if not self.ended:
+            return []
+        statuses = ", ".join(map(str, sorted(set(self.ended))))
+        ended = "A process that read files" if len(self.ended) == 1 else f"{len(self.ended)} processes that read files"
+        return [f"{ended} ended before the sync did (status {statuses}); what was left was read without it."]
+
     def prepare(self, message: bytes) -> None:
         """Send each process this message before its next job; its answer is not given to anybody."""
         self._prepared.append(message)

@@ -1,0 +1,196 @@
+"""The first sync of a branch with many files, planned in parts by worker processes.
+
+Invariant: the record is byte for byte that of ``comparison.compare``, and the rows are those that folding it gives.
+Where that is not certain, nothing is planned here, and ``compare`` is asked. What a part makes is held as JSON only,
+and its rows are in files: the values of all files are never held together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.extract.changes import is_change_file
+from kbcore.extract.facts import Facts
+from kbcore.ids import link_id
+from kbcore.model.folding import apply
+from kbcore.model.read_set import NOTHING
+from kbcore.model.record import StateLink
+from kbcore.model.schema import Schema
+from kbcore.model.state import Changes, EncodedChanges, Stamp, State
+from kbcore.sync import jobs
+from kbcore.sync.comparison import Compared, UnresolvedCounts
+from kbcore.sync.difference import Difference
+from kbcore.sync.first_part import ROW_OF, StatedEntities
+from kbcore.sync.id_ownership import FileReading
+from kbcore.sync.job_runner import JobRunner
+from kbcore.sync.jobs import Part
+from kbcore.sync.scan import FoundFile
+from kbcore.sync.workers import Workers
+
+if TYPE_CHECKING:
+    from kbcore.view.view import View
+
+_AT_ONCE: Final = 1000
+"""Files of a part: enough that what is done once for a part costs little, and few enough that its values do."""
+
+
+class _StatedId(msgspec.Struct, frozen=True):
+    id: str
+    type: str
+
+
+class _Stated(msgspec.Struct, frozen=True):
+    """The part of ``Facts`` that is needed here."""
+
+    entities: tuple[_StatedId, ...] = ()
+    is_complete: bool = True
+
+
+_stated: Final = msgspec.msgpack.Decoder(_Stated)
+_links: Final = msgspec.json.Decoder(list[StateLink])
+_lines: Final = msgspec.json.Encoder()
+_WHOLE: Final = Facts()
+_IN_PART: Final = Facts(is_complete=False)
+
+
+def is_first(view: View, files: Sequence[FoundFile]) -> bool:
+    """Tell whether files are to be planned here: there are many, and the branch has no record."""
+    is_empty = not (view.seq or view.is_overlaid)
+    return is_empty and len(files) >= limits.MIN_PARALLEL_FILES and not any(is_change_file(one.path) for one in files)
+
+
+def plan_first(
+    files: Sequence[FoundFile], schema: Schema, stamp: Stamp, workers: Workers, folder: str
+) -> Compared | None:
+    """Return the difference that files make of an empty state; None where it has to be worked out as a whole.
+
+    ``folder`` is a folder of this user alone, for the files with the rows.
+    """
+    facts = {one.path: jobs.encoded_facts(one) for one in files}
+    if not all(facts.values()):
+        return None
+    readings, stated, repeated = _read(sorted(files, key=lambda one: one.path), facts)
+    unkept: list[str] = []
+    while True:
+        preparation = jobs.PrepareFirst(schema, stamp, stated, unkept)
+        parts = _parts(readings, facts, preparation, workers, folder)
+        if parts is None:
+            return None
+        created = {key for part in parts for key in part.created}
+        lost = sorted(key for types in stated.values() for key in types if key not in created)
+        if not repeated.isdisjoint(lost):
+            return None
+        if lost == unkept:
+            return _whole(readings, parts, StatedEntities(stated, unkept), stamp, folder)
+        # Links were resolved as if these had been recorded.
+        unkept = lost
+
+
+def _read(
+    ordered: Sequence[FoundFile], facts: dict[str, bytes]
+) -> tuple[list[FileReading], dict[str, dict[str, str]], set[str]]:
+    """Return the files without what they state, the types of the entities that each keeps, and the repeated ids."""
+    readings: list[FileReading] = []
+    stated: dict[str, dict[str, str]] = {}
+    known, repeated = set[str](), set[str]()
+    for one in ordered:
+        found = _stated.decode(facts[one.path])
+        readings.append(FileReading(one.path, one.hash, one.wanted.mark, _WHOLE if found.is_complete else _IN_PART))
+        for entity in found.entities:
+            if entity.id in known:
+                repeated.add(entity.id)
+            else:
+                known.add(entity.id)
+                stated.setdefault(one.path, {})[entity.id] = entity.type
+    return readings, stated, repeated
+
+
+def _parts(
+    readings: Sequence[FileReading],
+    facts: dict[str, bytes],
+    preparation: jobs.PrepareFirst,
+    workers: Workers,
+    folder: str,
+) -> list[Part] | None:
+    """Return the parts in order; None where one cannot say what comes of its files, or has no room for its rows."""
+
+    def messages() -> Iterator[tuple[tuple[int, bytes], bytes]]:
+        for number, start in enumerate(range(0, len(readings), _AT_ONCE)):
+            some = [(one.path, one.hash, one.extractor, facts[one.path]) for one in readings[start : start + _AT_ONCE]]
+            message = jobs.encode(jobs.PlanPart(number, folder, some))
+            yield (number, message), message
+
+    prepared = jobs.encode(preparation)
+    workers.prepare(prepared)
+    here: JobRunner | None = None
+    parts: dict[int, Part] = {}
+    for (number, message), answer in workers.results(messages()):
+        if answer is None:
+            if here is None:
+                here = JobRunner()
+                here.answer(prepared)
+            answer = here.answer(message)  # noqa: PLW2901 - the process that was to answer has ended
+        part = jobs.decode_part(answer)
+        if part is None or not part.is_plain:
+            return None
+        parts[number] = part
+    return [parts[number] for number in sorted(parts)]
+
+
+def _whole(
+    readings: Sequence[FileReading], parts: Sequence[Part], entities: StatedEntities, stamp: Stamp, folder: str
+) -> Compared | None:
+    """Return what the parts come to together. None where files state fields of the same edge."""
+    counts = Counter(key for part in parts for key in part.link_keys)
+    shared = frozenset(key for key, count in counts.items() if count > 1)
+    if any(not shared.isdisjoint(part.with_fields) for part in parts):
+        return None
+    replacing = _write_shared(parts, shared, entities, stamp, Path(folder))
+    unresolved = dict(one for part in parts for one in part.unresolved)
+    encoded = EncodedChanges(
+        operations=(
+            *(part.puts for part in parts),
+            *(part.links for part in parts),
+            *(part.sources for part in parts),
+        ),
+        vocabulary=max(part.vocabulary for part in parts),
+        created=tuple(sorted(key for part in parts for key in part.created)),
+        edges=len(counts),
+        row_files={
+            table: tuple(jobs.row_file(folder, table, number) for number in range(len(parts))) for table in ROW_OF
+        },
+        row_bytes=max(part.row_bytes for part in parts),
+        replaced=tuple(sorted(shared)),
+        replacing_files=replacing,
+    )
+    problems = tuple(one for part in parts for one in part.problems)
+    warnings = tuple(one for part in parts for one in part.warnings)
+    pages = sum(unresolved.values())
+    found = Difference((), Changes(), problems, warnings, encoded)
+    counted = UnresolvedCounts(pages, len(unresolved) - pages)
+    return Compared(tuple(readings), found, NOTHING, None, counted)
+
+
+def _write_shared(
+    parts: Sequence[Part], shared: frozenset[str], entities: StatedEntities, stamp: Stamp, folder: Path
+) -> tuple[str, ...]:
+    """Write the rows of the edges that files of several parts state into a file."""
+    if not shared:
+        return ()
+    ops: list[StateLink] = []
+    for part in parts:
+        if not shared.isdisjoint(part.link_keys):
+            stated = _links.decode(b"[" + part.links + b"]")
+            ops += [op for op in stated if link_id(op.type, op.kind, op.from_id, op.to_id) in shared]
+    state = State(entities.nodes(sorted({end for op in ops for end in (op.from_id, op.to_id)})))
+    changes = apply(state, stamp, ops)
+    rows = [ROW_OF["link"](change.after) for change in changes.links if change.after]
+    path = folder / "shared.json"
+    path.write_bytes(_lines.encode_lines(rows))
+    return (str(path),)
