@@ -8,6 +8,7 @@ is refused, never skipped.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -268,7 +269,15 @@ def encode_with(record: Record, operations: Iterable[bytes]) -> bytes:
     """
     # In a text of the record the quotes would have backslashes before them.
     before, mark, after = _encoder.encode(record).partition(_NO_OPERATIONS)
-    return b"".join([before, mark[:-1], b",".join(filter(None, operations)), mark[-1:], after])
+    raw = io.BytesIO()  # it gives its content without another copy
+    raw.write(before + mark[:-1])
+    comma = b""
+    for piece in filter(None, operations):
+        raw.write(comma)
+        raw.write(piece)
+        comma = b","
+    raw.write(mark[-1:] + after)
+    return raw.getvalue()
 
 
 def decode(raw: bytes, *, seq: int) -> Record:

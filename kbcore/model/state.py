@@ -6,7 +6,7 @@ For a full replay a ``State`` starts empty and holds everything; for one changes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -74,12 +74,12 @@ class StateReads(msgspec.Struct, frozen=True):
 class EncodedChanges(msgspec.Struct, frozen=True):
     """What a changeset makes of an empty state, where it is too much to be held as values.
 
-    ``operations`` are the operations in their order, as JSON, some in each piece. ``row_files`` has by table the files
-    with the rows of the view, a line of JSON each, which stay for as long as the draft is used; of the table of links,
-    those in ``replaced`` have another row, in one of ``replacing_files``.
+    ``operations`` reads the operations in their order, as JSON, some in each piece. ``row_files`` has by table the
+    files with the rows of the view, a line of JSON each, which stay for as long as the draft is used; of the table of
+    links, those in ``replaced`` have another row, in one of ``replacing_files``.
     """
 
-    operations: tuple[bytes, ...]
+    operations: Callable[[], Iterable[bytes]]
     vocabulary: int
     created: tuple[str, ...]
     """The ids of the entities, in order."""

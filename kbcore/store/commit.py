@@ -380,7 +380,8 @@ def make_record(
         epoch=made.epoch,
         restores=request.restores,
     )
-    raw = record.encode(written) if draft.encoded is None else record.encode_with(written, draft.encoded.operations)
+    encoded = draft.encoded
+    raw = record.encode(written) if encoded is None else record.encode_with(written, encoded.operations())
     if len(raw) > request.limit_bytes:
         raise LimitExceeded(f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}.")
     return raw, written

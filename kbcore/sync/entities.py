@@ -124,10 +124,12 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
     that comes names the one that goes among its former ids; where a rename is undone, the one that goes names it.
     An entity gets the edges of each other former id that it takes.
     """
-    stated = {one.id: one for reading in readings for one in reading.facts.entities}
-    path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
     going = _going(readings, gone, state, past)
     plan = RenamePlan([], {}, {})
+    if not (going or past.removed or past.renamed or past.begun):
+        return plan
+    stated = {one.id: one for reading in readings for one in reading.facts.entities}
+    path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
     before = {former: key for key, node in going.items() for former in former_ids(node)}
     begun = {one.new: one.old for one in past.begun}
     now = state

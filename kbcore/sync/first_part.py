@@ -8,6 +8,7 @@ other files which entities they state (``StatedEntities``). Whatever depends on 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +21,7 @@ from kbcore.model.state import Stamp, State
 from kbcore.sync.difference import difference
 from kbcore.sync.entities import Past
 from kbcore.sync.id_ownership import FileReading
-from kbcore.sync.jobs import Part
+from kbcore.sync.jobs import OPERATIONS, EntityList, Part
 from kbcore.view.tables import is_link_to_page, link_row, node_row, source_row
 
 ROW_OF: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
@@ -32,16 +33,19 @@ _encoder: Final = msgspec.json.Encoder()
 
 
 class StatedEntities:
-    """The entities that the files of a first sync state, as far as a part has to know those of other files.
+    """The entities that the files of a first sync state, as far as a part has to know those of other files."""
 
-    ``stated`` has the type of each, by its id, by the path of the file that keeps it; all in order. ``unkept`` are
-    those that cannot be recorded.
-    """
+    def __init__(self, listed: EntityList) -> None:
+        self._listed = listed
+        unkept = frozenset(listed.unkept)
+        self._at = {key: at for at, key in enumerate(listed.ids) if key not in unkept}
 
-    def __init__(self, stated: Mapping[str, Mapping[str, str]], unkept: Sequence[str] = ()) -> None:
-        self._ids = {path: [key for key in types if key not in unkept] for path, types in stated.items()}
-        self._path_of = {key: path for path, ids in self._ids.items() for key in ids}
-        self._stated = stated
+    @cached_property
+    def _ids(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key, at in self._at.items():
+            found.setdefault(self._listed.paths[at], []).append(key)
+        return found
 
     def ids(self, path: str) -> Sequence[str]:
         """Return the entities that a file defines."""
@@ -49,14 +53,17 @@ class StatedEntities:
 
     def nodes(self, keys: Sequence[str]) -> list[Node]:
         """Return those of these entities that are recorded, as far as others need to know of them."""
-        found = [(key, self._path_of[key]) for key in keys if key in self._path_of]
-        return [Node(key, {"type": self._stated[path][key]}, {"type": path}, "", "", path, 0, 0) for key, path in found]
+        return [self._node(key, self._at[key]) for key in keys if key in self._at]
+
+    def _node(self, key: str, at: int) -> Node:
+        path, type_ = self._listed.paths[at], self._listed.types[self._listed.type_numbers[at]]
+        return Node(key, {"type": type_}, {"type": path}, "", "", path, 0, 0)
 
 
 def plan_part(
     readings: Sequence[FileReading], entities: StatedEntities, schema: Schema, stamp: Stamp
 ) -> tuple[Part, dict[str, bytes]]:
-    """Return the result for files in order of their paths, and by table the rows of the view, as lines of JSON."""
+    """Return the result for files in order of their paths, and what its files hold, by kind (``jobs.part_file``)."""
     paths = {link.target for reading in readings for link in reading.facts.links if link.is_path}
     ids_of_path = {path: entities.ids(path) for path in paths}
     state = State(_others(readings, entities, ids_of_path))
@@ -73,14 +80,11 @@ def plan_part(
     links = [change.after for change in found.changes.links if change.after]
     read = [change.after for change in found.changes.sources if change.after]
     elements: dict[str, Sequence[Node | Link | SourceFile]] = {"node": nodes, "link": links, "source": read}
-    rows = {
+    rows: dict[str, bytes] = {
         table: _encoder.encode_lines([ROW_OF[table](element) for element in listed])
         for table, listed in elements.items()
     }
     part = Part(
-        puts=_joined(puts),
-        links=_joined(stated),
-        sources=_joined(sources),
         vocabulary=vocabulary_of(found.ops),
         created=[node.id for node in nodes],
         link_keys=[link.id for link in links],
@@ -91,7 +95,8 @@ def plan_part(
         is_plain=is_plain,
         row_bytes=max(len(line) for lines in rows.values() for line in lines.split(b"\n")),
     )
-    return part, rows
+    operations = (_joined(puts), _joined(stated), _joined(sources))
+    return part, rows | dict(zip(OPERATIONS, operations, strict=True))
 
 
 def _joined(ops: Sequence[Operation]) -> bytes:

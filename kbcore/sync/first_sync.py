@@ -8,13 +8,15 @@ and its rows are in files: the values of all files are never held together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from kbcore import limits
+from kbcore.errors import StorageError
 from kbcore.extract.changes import is_change_file
 from kbcore.extract.facts import Facts
 from kbcore.ids import link_id
@@ -29,7 +31,7 @@ from kbcore.sync.difference import Difference
 from kbcore.sync.first_part import ROW_OF, StatedEntities
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.job_runner import JobRunner
-from kbcore.sync.jobs import Part
+from kbcore.sync.jobs import OPERATIONS, EntityList, Part
 from kbcore.sync.scan import FoundFile
 from kbcore.sync.workers import Workers
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 1000
 """Files of a part: enough that what is done once for a part costs little, and few enough that its values do."""
+_AT_ONCE_BYTES: Final = 2 * limits.MIB
+"""Encoded facts of a part."""
 
 
 class _StatedId(msgspec.Struct, frozen=True):
@@ -75,45 +79,53 @@ def plan_first(
     facts = {one.path: jobs.encoded_facts(one) for one in files}
     if not all(facts.values()):
         return None
-    readings, stated, repeated = _read(sorted(files, key=lambda one: one.path), facts)
-    unkept: list[str] = []
+    try:
+        return _planned(files, facts, jobs.PrepareFirst(schema, stamp, EntityList()), workers, folder)
+    finally:
+        workers.stop()  # from here on they would only take memory
+
+
+def _planned(
+    files: Sequence[FoundFile], facts: Mapping[str, bytes], prepared: jobs.PrepareFirst, workers: Workers, folder: str
+) -> Compared | None:
+    readings, entities, repeated = _read(sorted(files, key=lambda one: one.path), facts)
     while True:
-        preparation = jobs.PrepareFirst(schema, stamp, stated, unkept)
-        parts = _parts(readings, facts, preparation, workers, folder)
+        parts = _parts(readings, facts, msgspec.structs.replace(prepared, entities=entities), workers, folder)
         if parts is None:
             return None
         created = {key for part in parts for key in part.created}
-        lost = sorted(key for types in stated.values() for key in types if key not in created)
+        lost = [key for key in entities.ids if key not in created]
         if not repeated.isdisjoint(lost):
             return None
-        if lost == unkept:
-            return _whole(readings, parts, StatedEntities(stated, unkept), stamp, folder)
+        if lost == entities.unkept:
+            return _whole(readings, parts, entities, prepared.stamp, folder)
         # Links were resolved as if these had been recorded.
-        unkept = lost
+        entities = msgspec.structs.replace(entities, unkept=lost)
 
 
-def _read(
-    ordered: Sequence[FoundFile], facts: dict[str, bytes]
-) -> tuple[list[FileReading], dict[str, dict[str, str]], set[str]]:
-    """Return the files without what they state, the types of the entities that each keeps, and the repeated ids."""
+def _read(ordered: Sequence[FoundFile], facts: Mapping[str, bytes]) -> tuple[list[FileReading], EntityList, set[str]]:
+    """Return the files without what they state, the entities that they keep, and the ids that several state."""
     readings: list[FileReading] = []
-    stated: dict[str, dict[str, str]] = {}
-    known, repeated = set[str](), set[str]()
+    entities = EntityList()
+    known, repeated, numbers = set[str](), set[str](), dict[str, int]()
     for one in ordered:
         found = _stated.decode(facts[one.path])
         readings.append(FileReading(one.path, one.hash, one.wanted.mark, _WHOLE if found.is_complete else _IN_PART))
         for entity in found.entities:
             if entity.id in known:
                 repeated.add(entity.id)
-            else:
-                known.add(entity.id)
-                stated.setdefault(one.path, {})[entity.id] = entity.type
-    return readings, stated, repeated
+                continue
+            known.add(entity.id)
+            entities.ids.append(entity.id)
+            entities.paths.append(one.path)
+            entities.type_numbers.append(numbers.setdefault(entity.type, len(numbers)))
+    entities.types.extend(numbers)
+    return readings, entities, repeated
 
 
 def _parts(
     readings: Sequence[FileReading],
-    facts: dict[str, bytes],
+    facts: Mapping[str, bytes],
     preparation: jobs.PrepareFirst,
     workers: Workers,
     folder: str,
@@ -121,8 +133,7 @@ def _parts(
     """Return the parts in order; None where one cannot say what comes of its files, or has no room for its rows."""
 
     def messages() -> Iterator[tuple[tuple[int, bytes], bytes]]:
-        for number, start in enumerate(range(0, len(readings), _AT_ONCE)):
-            some = [(one.path, one.hash, one.extractor, facts[one.path]) for one in readings[start : start + _AT_ONCE]]
+        for number, some in enumerate(_divided(readings, facts)):
             message = jobs.encode(jobs.PlanPart(number, folder, some))
             yield (number, message), message
 
@@ -143,28 +154,40 @@ def _parts(
     return [parts[number] for number in sorted(parts)]
 
 
+def _divided(
+    readings: Sequence[FileReading], facts: Mapping[str, bytes]
+) -> Iterator[list[tuple[str, str, str, bytes]]]:
+    """Yield the files of each part, as a job has them."""
+    some: list[tuple[str, str, str, bytes]] = []
+    left_bytes = _AT_ONCE_BYTES
+    for one in readings:
+        some.append((one.path, one.hash, one.extractor, facts[one.path]))
+        left_bytes -= len(facts[one.path])
+        if len(some) == _AT_ONCE or left_bytes <= 0:
+            yield some
+            some, left_bytes = [], _AT_ONCE_BYTES
+    if some:
+        yield some
+
+
 def _whole(
-    readings: Sequence[FileReading], parts: Sequence[Part], entities: StatedEntities, stamp: Stamp, folder: str
+    readings: Sequence[FileReading], parts: Sequence[Part], entities: EntityList, stamp: Stamp, folder: str
 ) -> Compared | None:
     """Return what the parts come to together. None where files state fields of the same edge."""
     counts = Counter(key for part in parts for key in part.link_keys)
     shared = frozenset(key for key, count in counts.items() if count > 1)
     if any(not shared.isdisjoint(part.with_fields) for part in parts):
         return None
-    replacing = _write_shared(parts, shared, entities, stamp, Path(folder))
+    numbers = range(len(parts))
+    links = [jobs.part_file(folder, "state", number) for number in numbers]
+    replacing = _write_shared(links, shared, StatedEntities(entities), stamp, Path(folder)) if shared else ()
     unresolved = dict(one for part in parts for one in part.unresolved)
     encoded = EncodedChanges(
-        operations=(
-            *(part.puts for part in parts),
-            *(part.links for part in parts),
-            *(part.sources for part in parts),
-        ),
+        operations=partial(_read_pieces, [jobs.part_file(folder, kind, at) for kind in OPERATIONS for at in numbers]),
         vocabulary=max(part.vocabulary for part in parts),
         created=tuple(sorted(key for part in parts for key in part.created)),
         edges=len(counts),
-        row_files={
-            table: tuple(jobs.row_file(folder, table, number) for number in range(len(parts))) for table in ROW_OF
-        },
+        row_files={table: tuple(jobs.part_file(folder, table, at) for at in numbers) for table in ROW_OF},
         row_bytes=max(part.row_bytes for part in parts),
         replaced=tuple(sorted(shared)),
         replacing_files=replacing,
@@ -177,20 +200,25 @@ def _whole(
     return Compared(tuple(readings), found, NOTHING, None, counted)
 
 
+def _read_pieces(paths: Sequence[str]) -> Iterator[bytes]:
+    """Yield the content of files. Raises: ``StorageError``."""
+    for path in paths:
+        try:
+            yield Path(path).read_bytes()
+        except OSError as error:
+            raise StorageError(f"a temporary file of the sync cannot be read: {error.strerror}") from error
+
+
 def _write_shared(
-    parts: Sequence[Part], shared: frozenset[str], entities: StatedEntities, stamp: Stamp, folder: Path
+    paths: Sequence[str], shared: frozenset[str], entities: StatedEntities, stamp: Stamp, folder: Path
 ) -> tuple[str, ...]:
-    """Write the rows of the edges that files of several parts state into a file."""
-    if not shared:
-        return ()
+    """Write the rows of the edges that several parts state into a file; ``paths`` have the operations of all edges."""
     ops: list[StateLink] = []
-    for part in parts:
-        if not shared.isdisjoint(part.link_keys):
-            stated = _links.decode(b"[" + part.links + b"]")
-            ops += [op for op in stated if link_id(op.type, op.kind, op.from_id, op.to_id) in shared]
+    for piece in _read_pieces(paths):
+        stated = _links.decode(b"[" + piece + b"]")
+        ops += [op for op in stated if link_id(op.type, op.kind, op.from_id, op.to_id) in shared]
     state = State(entities.nodes(sorted({end for op in ops for end in (op.from_id, op.to_id)})))
-    changes = apply(state, stamp, ops)
-    rows = [ROW_OF["link"](change.after) for change in changes.links if change.after]
+    rows = [ROW_OF["link"](change.after) for change in apply(state, stamp, ops).links if change.after]
     path = folder / "shared.json"
     path.write_bytes(_lines.encode_lines(rows))
     return (str(path),)

@@ -20,7 +20,7 @@ class JobRunner:
     def __init__(self) -> None:
         self._extractors: Sequence[tuple[Extractor, Mapping[str, Any]]] = ()
         self._first: jobs.PrepareFirst | None = None
-        self._entities = StatedEntities({})
+        self._entities: StatedEntities | None = None
 
     def answer(self, message: bytes) -> bytes:
         """Carry out one message and return the answer."""
@@ -29,7 +29,7 @@ class JobRunner:
             self._extractors = [(BUILT_IN[name], settings) for name, settings in job.extractors]
             return b""
         if isinstance(job, jobs.PrepareFirst):
-            self._first, self._entities = job, StatedEntities(job.stated, job.unkept)
+            self._first, self._entities = job, StatedEntities(job.entities)
             return b""
         if isinstance(job, jobs.PlanPart):
             return jobs.encode_answer(self._plan(job))
@@ -39,16 +39,16 @@ class JobRunner:
         return read_content(file, *self._extractors[file.extractor], now_ns)
 
     def _plan(self, job: jobs.PlanPart) -> jobs.Part | None:
-        first = self._first
-        if first is None:
+        first, entities = self._first, self._entities
+        if first is None or entities is None:
             raise ValueError("no part is planned before it was prepared")
         readings = [
             FileReading(path, digest, mark, jobs.decode_facts(facts)) for path, digest, mark, facts in job.files
         ]
-        part, rows = plan_part(readings, self._entities, first.schema, first.stamp)
+        part, contents = plan_part(readings, entities, first.schema, first.stamp)
         try:
-            for table, lines in rows.items():
-                Path(jobs.row_file(job.folder, table, job.number)).write_bytes(lines)
+            for kind, content in contents.items():
+                Path(jobs.part_file(job.folder, kind, job.number)).write_bytes(content)
         except OSError:
             return None
         return part

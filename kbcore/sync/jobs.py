@@ -15,6 +15,9 @@ from kbcore.text.problems import FileProblem
 if TYPE_CHECKING:
     from kbcore.sync.scan import FoundFile
 
+OPERATIONS: Final = ("put", "state", "read")
+"""The kinds of the operations of a first sync, in their order: of entities, of edges, and of files."""
+
 _UNSENDABLE: Final = (OverflowError, UnicodeEncodeError, TypeError, RecursionError)
 """What encoding raises for facts with a value that cannot be sent, such as a number of many digits."""
 
@@ -41,19 +44,31 @@ class EncodedContent(msgspec.Struct, frozen=True, array_like=True):
     is_gone: bool
 
 
+class EntityList(msgspec.Struct, frozen=True):
+    """The entities that files state: the id of each, the path of the file that keeps it, and its type by a number.
+
+    They are in the order of files and of their entries. ``unkept`` are those that cannot be recorded.
+    """
+
+    ids: list[str] = []
+    paths: list[str] = []
+    type_numbers: list[int] = []
+    types: list[str] = []
+    unkept: list[str] = []
+
+
 class PrepareFirst(msgspec.Struct, frozen=True, tag=True):
-    """Preparation of ``PlanPart``; ``stated`` and ``unkept`` are those of ``StatedEntities``."""
+    """Preparation of ``PlanPart``."""
 
     schema: Schema
     stamp: Stamp
-    stated: dict[str, dict[str, str]]
-    unkept: list[str]
+    entities: EntityList
 
 
 class PlanPart(msgspec.Struct, frozen=True, tag=True):
-    """The job to plan a part of a first sync; the answer is a ``Part``, or None where there is no room for its rows.
+    """The job to plan a part of a first sync; the answer is a ``Part``, or None where there is no room for its files.
 
-    ``files`` has path, hash, mark of the extractor and encoded facts of each. The rows go to ``row_file``, by table.
+    ``files`` has path, hash, mark of the extractor and encoded facts of each.
     """
 
     number: int
@@ -64,15 +79,11 @@ class PlanPart(msgspec.Struct, frozen=True, tag=True):
 class Part(msgspec.Struct, frozen=True, array_like=True):
     """The result for some files.
 
-    ``puts``, ``links`` and ``sources`` are operations as JSON, with commas between them; ``created`` are entities,
-    ``link_keys`` edges, and ``with_fields`` those of them of which a file states fields. ``unresolved`` are edges, each
-    with whether it leads to a page that is no entity. ``is_plain`` is false where a part cannot say what comes of its
-    files.
+    Its operations and rows are in files (``part_file``). ``created`` are entities, ``link_keys`` edges, and
+    ``with_fields`` those of them of which a file states fields. ``unresolved`` are edges, each with whether it leads to
+    a page that is no entity. ``is_plain`` is false where a part cannot say what comes of its files.
     """
 
-    puts: bytes
-    links: bytes
-    sources: bytes
     vocabulary: int
     created: list[str]
     link_keys: list[str]
@@ -144,6 +155,9 @@ def encoded_facts(found: FoundFile) -> bytes:
         return b""
 
 
-def row_file(folder: str, table: str, number: int) -> str:
-    """Return the path of the file with the rows of a table that a part has."""
-    return f"{folder}/{table}-{number}.json"
+def part_file(folder: str, kind: str, number: int) -> str:
+    """Return the path of a file of a part: the rows of a table, as lines of JSON, or operations of a kind.
+
+    Operations, of the kinds of ``OPERATIONS``, are JSON with commas between them.
+    """
+    return f"{folder}/{kind}-{number}.json"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -217,14 +218,14 @@ def scan(
     """
     walk = walk_of(root, wants, known.taken_in)
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
-    listed = list(candidates(walk, wants, below))
+    listed = deque(candidates(walk, wants, below))
     if below is None:
         result.not_read = dict(sorted((path_text(ending), number) for ending, number in walk.not_read.items()))
     looking = _Looking(result, root, known)
     if workers is not None and workers.count and len(listed) >= limits.MIN_PARALLEL_FILES:
-        looking.take_all(listed, workers)
+        looking.take_all(wants, listed, workers)
     else:
-        for path, entry, want, entity_type in progress.track(listed, len(listed), _LOOKED_AT):
+        for path, entry, want, entity_type in _taken(listed):
             interrupting.check()
             looking.take(path, entry, want, entity_type)
     for path in known.held.keys() - result.files.keys() if known.held else ():
@@ -317,6 +318,11 @@ def misnamed(blank: FoundFile) -> FoundFile:
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
+def _taken(listed: deque[Candidate]) -> Iterable[Candidate]:
+    """Return the entries one by one. They are taken out: each keeps what the system has said of its file."""
+    return progress.track((listed.popleft() for _ in range(len(listed))), len(listed), _LOOKED_AT)
+
+
 class _Looking:
     """One scan on its way: looks at files, and reads those of which nothing is known, or that may have changed."""
 
@@ -337,13 +343,12 @@ class _Looking:
         if file is not None:
             self._add_content(blank, file, self._read(blank, file))
 
-    def take_all(self, listed: Sequence[Candidate], workers: Workers) -> None:
+    def take_all(self, wants: Sequence[ActiveExtractor], listed: deque[Candidate], workers: Workers) -> None:
         """Do as ``take`` for many entries: worker processes read the files, while this one looks at the next ones."""
-        wants = {one.mark: one for _, _, one, _ in listed if BUILT_IN.get(one.extractor.name) is one.extractor}
-        own = [mark for mark, want in wants.items() if want.fault is None]
-        named = [(wants[mark].extractor.name, {**wants[mark].settings}) for mark in own]
-        workers.prepare(jobs.encode(jobs.UseExtractors(named)))
-        for chunk, answer in workers.results(self._chunks(listed, {mark: at for at, mark in enumerate(own)})):
+        own = [one for one in wants if BUILT_IN.get(one.extractor.name) is one.extractor and one.fault is None]
+        workers.prepare(jobs.encode(jobs.UseExtractors([(one.extractor.name, {**one.settings}) for one in own])))
+        numbers = {one.mark: number for number, one in enumerate(own)}
+        for chunk, answer in workers.results(self._chunks(listed, numbers)):
             contents = [None] * len(chunk) if answer is None else jobs.decode_contents(answer)
             for (blank, file), content in zip(chunk, contents, strict=True):
                 if content is None:
@@ -353,11 +358,11 @@ class _Looking:
                     self._add_content(blank, file, found, content.facts)
 
     def _chunks(
-        self, listed: Sequence[Candidate], numbers: Mapping[str, int]
+        self, listed: deque[Candidate], numbers: Mapping[str, int]
     ) -> Iterator[tuple[list[tuple[FoundFile, FileToRead]], bytes]]:
         """Yield jobs for the files to read; those of extractors without a number are read here."""
         chunk: list[tuple[FoundFile, FileToRead]] = []
-        for path, entry, want, entity_type in progress.track(listed, len(listed), _LOOKED_AT):
+        for path, entry, want, entity_type in _taken(listed):
             interrupting.check()
             blank = self._blank(path, want, entity_type)
             file = self._look(blank, entry) if blank is not None else None

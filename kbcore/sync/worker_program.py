@@ -19,13 +19,13 @@ def main(asked: BinaryIO, answers: BinaryIO) -> None:
     from kbcore import gc_pause  # noqa: PLC0415 - where it is was just said
     from kbcore.sync.job_runner import JobRunner  # noqa: PLC0415 - as above
 
-    gc_pause.raise_threshold()
     runner = JobRunner()
-    while (message := _message(asked)) is not None:
-        answer = runner.answer(message)
-        answers.write(len(answer).to_bytes(_LENGTH_BYTES, "big"))
-        answers.write(answer)
-        answers.flush()
+    with gc_pause.paused():
+        while (message := _message(asked)) is not None:
+            answer = runner.answer(message)
+            answers.write(len(answer).to_bytes(_LENGTH_BYTES, "big"))
+            answers.write(answer)
+            answers.flush()
 
 
 def _message(asked: BinaryIO) -> bytes | None:

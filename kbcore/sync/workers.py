@@ -1,6 +1,6 @@
 """Processes that do the work of a large sync: they are started when there is much to read, and end with the sync.
 
-Invariant: no process is left when ``close`` returns, and none goes on for longer than one job when this process is
+Invariant: no process is left when ``stop`` returns, and none goes on for longer than one job when this process is
 killed: a worker ends at the end of its input. Whatever a worker was asked and did not answer is given back undone.
 """
 
@@ -64,7 +64,7 @@ class Workers:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._threads: list[threading.Thread] = []
         self._working = 0
-        self._is_closed = False
+        self._is_stopping = False
 
     def __enter__(self) -> Self:
         """Return the object itself."""
@@ -72,7 +72,7 @@ class Workers:
 
     def __exit__(self, *_: object) -> None:
         """End the processes."""
-        self.close()
+        self.stop()
 
     @property
     def pids(self) -> list[int]:
@@ -108,9 +108,9 @@ class Workers:
         for _ in range(waiting):
             yield self._next()
 
-    def close(self) -> None:
-        """End all processes at once."""
-        self._is_closed = True
+    def stop(self) -> None:
+        """End all processes at once. A later job starts new ones."""
+        self._is_stopping = True
         for process in self._processes:
             process.kill()
         for _ in self._threads:
@@ -120,6 +120,8 @@ class Workers:
         for process in self._processes:
             process.wait()
         self._processes, self._threads = [], []
+        self._jobs, self._done = queue.SimpleQueue(), queue.SimpleQueue()
+        self._is_stopping = False
 
     def _next(self) -> tuple[Any, bytes | None]:
         interrupting.check()
@@ -133,7 +135,7 @@ class Workers:
 
     def _start(self) -> None:
         """Start the processes, as many as the system has room for."""
-        if self._threads or self._is_closed:
+        if self._threads:
             return
         for _ in range(self.count):
             try:
@@ -182,7 +184,7 @@ class Workers:
                     stream.close()
         status = process.wait()
         with self._gate:
-            if not self._is_closed:
+            if not self._is_stopping:
                 self.ended.append(status)
             self._working -= 1
             return not self._working

@@ -53,6 +53,8 @@ _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
 
 _CHUNK_ROWS: Final = 20_000
 _ROW_BYTES: Final = 2**20
+_FILES_AT_ONCE: Final = 20
+"""Files of ``RowFiles``, of about a thousand rows each, whose rows are in memory together."""
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
@@ -444,21 +446,15 @@ class RowFiles(msgspec.Struct, frozen=True):
 
 
 def load_row_files(connection: Connection, table: str, key: str, columns: Columns, rows_in: RowFiles) -> None:
-    """Append the rows of files to a table, in the order of their keys."""
-    parts: list[str] = []
-    params: list[Any] = []
+    """Append the rows of files to a table, in the order of their keys as far as they are loaded together."""
+    listed = ", ".join(columns)
     for paths, without in ((rows_in.paths, rows_in.replaced), (rows_in.replacing, ())):
-        if paths:
-            named = ", ".join(f"'{quoted(path)}'" for path in paths)
-            source = f"select * from {_reading_lines(f'[{named}]', columns, max(rows_in.row_bytes, _ROW_BYTES))}"
-            if without:
-                source += f" where {key} not in (select unnest(?::varchar[]))"
-                params.append(list(without))
-            parts.append(source)
-    if parts:
-        listed = ", ".join(columns)
-        rows = " union all ".join(parts)
-        connection.execute(f"insert into {table} ({listed}) select {listed} from ({rows}) order by {key}", params)
+        for start in range(0, len(paths), _FILES_AT_ONCE):
+            named = ", ".join(f"'{quoted(path)}'" for path in paths[start : start + _FILES_AT_ONCE])
+            rows = _reading_lines(f"[{named}]", columns, max(rows_in.row_bytes, _ROW_BYTES))
+            kept = f" where {key} not in (select unnest(?::varchar[]))" if without else ""
+            sql = f"insert into {table} ({listed}) select {listed} from {rows}{kept} order by {key}"
+            connection.execute(sql, [list(without)] if without else [])
 
 
 def _reading_lines(files_: str, columns: Columns, most_bytes: int) -> str:
