@@ -7,7 +7,7 @@ other files which entities they state (``StatedEntities``). Whatever depends on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -51,6 +51,10 @@ class StatedEntities:
         """Return the entities that a file defines."""
         return self._ids.get(path, ())
 
+    def are_kept(self, nodes: Iterable[Node]) -> bool:
+        """Tell whether each of these entities is that of the file that keeps its id."""
+        return all(node.id in self._at and self._listed.paths[self._at[node.id]] == node.path for node in nodes)
+
     def nodes(self, keys: Sequence[str]) -> list[Node]:
         """Return those of these entities that are recorded, as far as others need to know of them."""
         return [self._node(key, self._at[key]) for key in keys if key in self._at]
@@ -71,14 +75,15 @@ def plan_part(
     puts = [op for op in found.ops if isinstance(op, PutNode)]
     stated = [op for op in found.ops if isinstance(op, StateLink)]
     sources = [op for op in found.ops if isinstance(op, ReadSource)]
+    nodes = [change.after for change in found.changes.nodes if change.after]
+    links = [change.after for change in found.changes.links if change.after]
+    read = [change.after for change in found.changes.sources if change.after]
     is_plain = (
         len(puts) + len(stated) + len(sources) == len(found.ops)
         and not any(is_link_id(end) for op in stated for end in (op.from_id, op.to_id))
         and all(_is_plain(reading) for reading in readings)
+        and entities.are_kept(nodes)
     )
-    nodes = [change.after for change in found.changes.nodes if change.after]
-    links = [change.after for change in found.changes.links if change.after]
-    read = [change.after for change in found.changes.sources if change.after]
     elements: dict[str, Sequence[Node | Link | SourceFile]] = {"node": nodes, "link": links, "source": read}
     rows: dict[str, bytes] = {
         table: _encoder.encode_lines([ROW_OF[table](element) for element in listed])

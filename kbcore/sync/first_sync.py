@@ -64,9 +64,8 @@ _IN_PART: Final = Facts(is_complete=False)
 
 
 def is_first(view: View, files: Sequence[FoundFile]) -> bool:
-    """Tell whether files are to be planned here: there are many, and the branch has no record."""
-    is_empty = not (view.seq or view.is_overlaid)
-    return is_empty and len(files) >= limits.MIN_PARALLEL_FILES and not any(is_change_file(one.path) for one in files)
+    """Tell whether files can be planned here: the branch has no record, and none of them has changes of clients."""
+    return not (view.seq or view.is_overlaid) and not any(is_change_file(one.path) for one in files)
 
 
 def plan_first(
@@ -133,7 +132,7 @@ def _parts(
     """Return the parts in order; None where one cannot say what comes of its files, or has no room for its rows."""
 
     def messages() -> Iterator[tuple[tuple[int, bytes], bytes]]:
-        for number, some in enumerate(_divided(readings, facts)):
+        for number, some in enumerate(_divided(readings, facts, min(_AT_ONCE, workers.least_files))):
             message = jobs.encode(jobs.PlanPart(number, folder, some))
             yield (number, message), message
 
@@ -155,15 +154,15 @@ def _parts(
 
 
 def _divided(
-    readings: Sequence[FileReading], facts: Mapping[str, bytes]
+    readings: Sequence[FileReading], facts: Mapping[str, bytes], at_once: int
 ) -> Iterator[list[tuple[str, str, str, bytes]]]:
-    """Yield the files of each part, as a job has them."""
+    """Yield the files of each part, at most so many, as a job has them."""
     some: list[tuple[str, str, str, bytes]] = []
     left_bytes = _AT_ONCE_BYTES
     for one in readings:
         some.append((one.path, one.hash, one.extractor, facts[one.path]))
         left_bytes -= len(facts[one.path])
-        if len(some) == _AT_ONCE or left_bytes <= 0:
+        if len(some) == at_once or left_bytes <= 0:
             yield some
             some, left_bytes = [], _AT_ONCE_BYTES
     if some:

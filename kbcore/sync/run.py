@@ -68,6 +68,10 @@ class SyncOptions(msgspec.Struct, frozen=True):
     rebuild: bool = False
     touched: tuple[str, ...] | None = None
     believed: tuple[str, ...] | None = None
+    workers: int | None = None
+    """The processes that read many files; None: as many as the machine has room for."""
+    least_files: int = limits.MIN_PARALLEL_FILES
+    """The number of files from which on they do."""
 
 
 def check_worktree(workspace: Workspace, branch: str | None) -> None:
@@ -99,7 +103,11 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
         if checkout.head.branch != branch:
             raise moved(branch, checkout.head.branch)
         try:
-            with gc_pause.paused(), Workers() as workers, contextlib.ExitStack() as folders:
+            with (
+                gc_pause.paused(),
+                Workers(options.workers, options.least_files) as workers,
+                contextlib.ExitStack() as folders,
+            ):
                 return _Attempt(checkout, options, workers, folders).run(author)
         except BranchMoved:
             if attempt == ATTEMPTS - 1:
@@ -195,11 +203,13 @@ class _Attempt:
             now_ns,
             claims=self.store.claims,
             committed=self._committed.of,
-            first=self._plan_first if self.workers.count else None,
+            first=self._plan_first,
         )
 
     def _plan_first(self, files: Sequence[FoundFile], schema: Schema, stamp: Stamp) -> Compared | None:
         """Plan a first sync in parts; the files with its rows are there until this attempt ends."""
+        if not self.workers.are_for(len(files)):
+            return None
         try:
             folder = self._folders.enter_context(scratch_folder())
             return plan_first(files, schema, stamp, self.workers, folder)

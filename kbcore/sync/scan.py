@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore import interrupting, limits, progress
+from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
 from kbcore.extract.changes import is_change_file, size_limit
@@ -222,7 +222,7 @@ def scan(
     if below is None:
         result.not_read = dict(sorted((path_text(ending), number) for ending, number in walk.not_read.items()))
     looking = _Looking(result, root, known)
-    if workers is not None and workers.count and len(listed) >= limits.MIN_PARALLEL_FILES:
+    if workers is not None and workers.are_for(len(listed)):
         looking.take_all(wants, listed, workers)
     else:
         for path, entry, want, entity_type in _taken(listed):
@@ -348,7 +348,7 @@ class _Looking:
         own = [one for one in wants if BUILT_IN.get(one.extractor.name) is one.extractor and one.fault is None]
         workers.prepare(jobs.encode(jobs.UseExtractors([(one.extractor.name, {**one.settings}) for one in own])))
         numbers = {one.mark: number for number, one in enumerate(own)}
-        for chunk, answer in workers.results(self._chunks(listed, numbers)):
+        for chunk, answer in workers.results(self._chunks(listed, numbers, min(_AT_ONCE, workers.least_files))):
             contents = [None] * len(chunk) if answer is None else jobs.decode_contents(answer)
             for (blank, file), content in zip(chunk, contents, strict=True):
                 if content is None:
@@ -358,7 +358,7 @@ class _Looking:
                     self._add_content(blank, file, found, content.facts)
 
     def _chunks(
-        self, listed: deque[Candidate], numbers: Mapping[str, int]
+        self, listed: deque[Candidate], numbers: Mapping[str, int], at_once: int
     ) -> Iterator[tuple[list[tuple[FoundFile, FileToRead]], bytes]]:
         """Yield jobs for the files to read; those of extractors without a number are read here."""
         chunk: list[tuple[FoundFile, FileToRead]] = []
@@ -374,7 +374,7 @@ class _Looking:
                 continue
             self._result.files[blank.path] = blank  # it keeps its place in the order
             chunk.append((blank, msgspec.structs.replace(file, extractor=number)))
-            if len(chunk) == _AT_ONCE:
+            if len(chunk) == at_once:
                 yield self._job(chunk)
                 chunk = []
         if chunk:

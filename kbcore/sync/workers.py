@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 import msgspec
 
 import kbcore
-from kbcore import interrupting, process_limits
+from kbcore import interrupting, limits, process_limits
 
 K = TypeVar("K")
 
@@ -52,9 +52,13 @@ class _Job(NamedTuple):
 class Workers:
     """Up to ``count`` processes, started by the first job. For one thread."""
 
-    def __init__(self, count: int | None = None) -> None:
-        """``count`` is the number of processes, that of the machine if it is not given."""
+    def __init__(self, count: int | None = None, least_files: int = limits.MIN_PARALLEL_FILES) -> None:
+        """``count`` is the number of processes, that of the machine if it is not given.
+
+        ``least_files`` is the number of files from which on they are of use.
+        """
         self.count = usual_count() if count is None else count
+        self.least_files = least_files
         self.ended: list[int] = []
         """The statuses of the processes that ended before they were to: a negative one is of a signal."""
         self._prepared: list[bytes] = []
@@ -73,6 +77,10 @@ class Workers:
     def __exit__(self, *_: object) -> None:
         """End the processes."""
         self.stop()
+
+    def are_for(self, files: int) -> bool:
+        """Tell whether so many files are to be read by these processes."""
+        return self.count > 0 and files >= self.least_files
 
     @property
     def pids(self) -> list[int]:
