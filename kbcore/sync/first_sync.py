@@ -38,7 +38,7 @@ from kbcore.sync.workers import Workers
 if TYPE_CHECKING:
     from kbcore.view.view import View
 
-_AT_ONCE: Final = 1000
+_AT_ONCE: Final = 500
 """Files of a part: enough that what is done once for a part costs little, and few enough that its values do."""
 _AT_ONCE_BYTES: Final = 2 * limits.MIB
 """Encoded facts of a part."""
@@ -75,7 +75,7 @@ def plan_first(
 
     ``folder`` is a folder of this user alone, for the files with the rows.
     """
-    facts = {one.path: jobs.encoded_facts(one) for one in files}
+    facts = {one.path: one.encoded or jobs.encode_facts(one.facts) for one in files}
     if not all(facts.values()):
         return None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
@@ -11,9 +11,6 @@ from kbcore.model.schema import Schema
 from kbcore.model.state import Stamp
 from kbcore.sync.reading import FileContent, FileToRead
 from kbcore.text.problems import FileProblem
-
-if TYPE_CHECKING:
-    from kbcore.sync.scan import FoundFile
 
 OPERATIONS: Final = ("put", "state", "read")
 """The kinds of the operations of a first sync, in their order: of entities, of edges, and of files."""
@@ -133,9 +130,8 @@ def decode_part(answer: bytes) -> Part | None:
 
 def encode_content(content: FileContent) -> EncodedContent | None:
     """Return the content of a file for another process; None where that has to read it itself."""
-    try:
-        facts = b"" if content.facts is None else _encoder.encode(content.facts)
-    except _UNSENDABLE:
+    facts = encode_facts(content.facts)
+    if content.facts is not None and not facts:
         return None
     return EncodedContent(content.hash, content.looks, facts, content.is_gone)
 
@@ -145,12 +141,10 @@ def encode_answer(answer: list[EncodedContent | None] | Part | None) -> bytes:
     return _encoder.encode(answer)
 
 
-def encoded_facts(found: FoundFile) -> bytes:
-    """Return the facts of a file that was read; "" for facts that cannot be sent."""
-    if found.encoded or found.facts is None:
-        return found.encoded
+def encode_facts(facts: Facts | None) -> bytes:
+    """Return the facts of a file for another process; "" for none, and for facts that cannot be sent."""
     try:
-        return _encoder.encode(found.facts)
+        return b"" if facts is None else _encoder.encode(facts)
     except _UNSENDABLE:
         return b""
 

@@ -350,12 +350,13 @@ class _Looking:
         numbers = {one.mark: number for number, one in enumerate(own)}
         for chunk, answer in workers.results(self._chunks(listed, numbers, min(_AT_ONCE, workers.least_files))):
             contents = [None] * len(chunk) if answer is None else jobs.decode_contents(answer)
-            for (blank, file), content in zip(chunk, contents, strict=True):
-                if content is None:
-                    self._add_content(blank, file, self._read(blank, file))
+            for (blank, file), sent in zip(chunk, contents, strict=True):
+                if sent is None:
+                    read = self._read(blank, file)
+                    content = jobs.encode_content(read)
                 else:
-                    found = FileContent(content.hash, content.looks, None, content.is_gone)
-                    self._add_content(blank, file, found, content.facts)
+                    read, content = FileContent(sent.hash, sent.looks, None, sent.is_gone), sent
+                self._add_content(blank, file, read, content.facts if content else b"")
 
     def _chunks(
         self, listed: deque[Candidate], numbers: Mapping[str, int], at_once: int
@@ -435,7 +436,8 @@ class _Looking:
             stamp = self._known.stamps.get(path)
             same = stamp.same if stamp and stamp.hash == content.hash else ("", "")
             result.stamps[path] = FileStamp(*content.looks, content.hash, same)
-        result.files[path] = msgspec.structs.replace(blank, hash=content.hash, facts=content.facts, encoded=encoded)
+        facts = None if encoded else content.facts
+        result.files[path] = msgspec.structs.replace(blank, hash=content.hash, facts=facts, encoded=encoded)
 
 
 def _unchanged(blank: FoundFile, stamp: FileStamp, known: ScanState) -> FoundFile:

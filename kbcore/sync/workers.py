@@ -19,7 +19,6 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import msgspec
 
-import kbcore
 from kbcore import interrupting, limits, process_limits
 
 K = TypeVar("K")
@@ -50,7 +49,10 @@ class _Job(NamedTuple):
 
 
 class Workers:
-    """Up to ``count`` processes, started by the first job. For one thread."""
+    """Up to ``count`` processes, started by the first job. For one thread.
+
+    Without any, each job is given back undone: whoever asked does the same work here, and holds as little at once.
+    """
 
     def __init__(self, count: int | None = None, least_files: int = limits.MIN_PARALLEL_FILES) -> None:
         """``count`` is the number of processes, that of the machine if it is not given.
@@ -79,8 +81,8 @@ class Workers:
         self.stop()
 
     def are_for(self, files: int) -> bool:
-        """Tell whether so many files are to be read by these processes."""
-        return self.count > 0 and files >= self.least_files
+        """Tell whether so many files are to be read and planned in jobs, also where there is no process for them."""
+        return files >= self.least_files
 
     @property
     def pids(self) -> list[int]:
@@ -200,7 +202,7 @@ class Workers:
 
 def _import_path() -> list[str]:
     """Return where a worker finds KB and the packages that it needs, by whatever means this process found them."""
-    places = [Path(module.__file__).parents[1] for module in (kbcore, msgspec) if module.__file__]
+    places = [Path(__file__).parents[2], *([Path(msgspec.__file__).parents[1]] if msgspec.__file__ else [])]
     return list(dict.fromkeys([*map(str, places), *(one for one in sys.path if one)]))
 
 

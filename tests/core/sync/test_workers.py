@@ -30,7 +30,7 @@ from kbcore.sync.workers import Workers
 from tests.support.effort.scale import SEED, tries
 from tests.support.generators.trees import Edits
 from tests.support.processes.children import workers_of
-from tests.support.repository.places import stores_at
+from tests.support.repository.places import caches_at, stores_at
 from tests.support.repository.project import Project, document, req
 
 REQS = "docs/requirements"
@@ -83,9 +83,9 @@ def made(root: Path, files: Mapping[bytes, bytes]) -> None:
         path.write_bytes(content)
 
 
-@pytest.fixture
-def workers() -> Iterator[Workers]:
-    with Workers(2, LEAST) as some:
+@pytest.fixture(params=[2, 0], ids=["two workers", "no worker"])
+def workers(request: pytest.FixtureRequest) -> Iterator[Workers]:
+    with Workers(request.param, LEAST) as some:
         yield some
 
 
@@ -341,3 +341,27 @@ def test_an_extractor_of_another_package_runs_in_the_process_of_the_sync(tmp_pat
     assert foreign.pids == {os.getpid()}
     by_worker = {path for path, one in found.files.items() if one.encoded}
     assert by_worker == {f"{REQS}/{number}.md" for number in range(9)}
+
+
+def test_a_file_of_which_only_the_hash_is_known_is_read_before_it_is_planned(project: Project, tmp_path: Path) -> None:
+    project.write({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(LEAST)})
+    alone, _ = found_by(project, None)
+    known = [msgspec.structs.replace(alone[0], facts=None), *alone[1:]]
+    with Workers(0, LEAST) as workers:
+        assert plan_first(alone, project.workspace().schema, STAMP, workers, str(tmp_path))
+        assert plan_first(known, project.workspace().schema, STAMP, workers, str(tmp_path)) is None
+
+
+def test_without_room_for_temporary_files_all_is_planned_as_a_whole(project: Project, tmp_path: Path) -> None:
+    project.write({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(LEAST)})
+    alone, _ = found_by(project, None)
+    with Workers(0, LEAST) as workers:
+        assert plan_first(alone, project.workspace().schema, STAMP, workers, str(tmp_path / "missing")) is None
+
+
+def test_a_first_sync_whose_view_cannot_be_published_is_read_from_the_journal(project: Project) -> None:
+    caches_at(project.root).rmdir()
+    caches_at(project.root).write_text("in the way")
+    answer = project.sync({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(9)}, least_files=LEAST)
+    assert len(answer.outcome.created) == 9
+    assert rows(project) == folded_rows(project)
