@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kbcore import progress
 from kbcore.clock import SystemClock
 from kbcore.extract import markdown
 from kbcore.extract.facts import Facts, PathRule, SourceFile
@@ -365,3 +366,20 @@ def test_a_first_sync_whose_view_cannot_be_published_is_read_from_the_journal(pr
     answer = project.sync({f"{REQS}/{number}.md": req(f"REQ-{number}") for number in range(9)}, least_files=LEAST)
     assert len(answer.outcome.created) == 9
     assert rows(project) == folded_rows(project)
+
+
+def test_a_record_that_comes_while_files_are_read_is_kept(project: Project) -> None:
+    project.write({f"{REQS}/{number}.md": req(f"REQ-{number}", links="[CLIENT-1]") for number in range(9)})
+    other, written = Project(project.root, is_new=False), list[int]()
+
+    def report(done: int, _: int, __: str) -> None:
+        if done and not written:
+            client = {"id": "CLIENT-1", "type": "req", "title": "T", "status": "open"}
+            written.append(other.apply(entities=[client]).seq)
+
+    with progress.listener(report):
+        answer = project.sync(workers=2, least_files=LEAST)
+    assert (written, answer.outcome.seq, len(answer.outcome.created)) == ([1], 2, 9)
+    assert all(resolved for *_, resolved in project.edges("CLIENT-1"))
+    assert rows(project) == folded_rows(project)
+    other.close()
