@@ -34,9 +34,11 @@ class Place:
         self.env = git_env({"PYTHONPATH": str(ROOT), "NO_COLOR": "1"})
         self.env.pop("PYTHONDONTWRITEBYTECODE", None)  # users' programs are compiled once, not at every start
 
-    def kb(self, repository: Path, *words: str, allowed: tuple[int, ...] = (0,)) -> Sample:
-        """Run ``kb`` in a repository, as a user does."""
-        return process(self.kb_words(*words), cwd=repository, env=self.env, allowed=allowed)
+    def kb(self, repository: Path, *words: str, allowed: tuple[int, ...] = (0,), with_children: bool = False) -> Sample:
+        """Run ``kb`` in a repository, as a user does; ``with_children`` is that of ``measure.process``."""
+        return process(
+            self.kb_words(*words), cwd=repository, env=self.env, allowed=allowed, with_children=with_children
+        )
 
     def kb_words(self, *words: str) -> list[str]:
         """Return the command that runs ``kb`` with these words."""

@@ -93,6 +93,8 @@ MAX_YAML_NODES: Final = 2_000_000
 """Values of one YAML or JSON document."""
 MAX_ALIASED_NODES: Final = 200_000
 """Values of one YAML document that uses aliases, each counted as often as it is used."""
+MIN_PARALLEL_FILES: Final = 2_000
+"""Files from which on a sync has them read by processes of its own: with fewer it takes as long to start these."""
 MAX_CONFIG_BYTES: Final = 1 * MIB
 MAX_GLOBS: Final = 1000
 """Globs of all extractors together, and of any one list."""

@@ -83,6 +83,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcore/git/commands.py",
         "kbcore/logic/engine/",
         "kbcore/view/sandbox.py",
+        "kbcore/sync/workers.py",
         "kbcli/commands/demo.py",
         "kbcli/terminal/pager.py",
         "kbcli/terminal/editor.py",

@@ -34,7 +34,7 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
     gherkin.NAME: gherkin.EXTRACTOR,
 }
 """KB's own extractors that settings name, found without an installation."""
-_OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}
+OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}
 
 _REPAIR: Final = "Repair or uninstall the named package."
 _HINT: Final = "Repair or uninstall the named package, or switch its extractor off in .kb/config.json."
@@ -101,7 +101,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
 
     Raises: ``InvalidConfig`` for settings that it cannot use, and for a foreign one that fails.
     """
-    if _OWN.get(extractor.name) is extractor:
+    if OWN.get(extractor.name) is extractor:
         return tuple(extractor.path_rules(settings))
     try:
         with redirect_stdout(sys.stderr):
@@ -121,7 +121,7 @@ def path_rules(extractor: Extractor, settings: Mapping[str, Any]) -> tuple[PathR
 
 def run(extractor: Extractor, source: SourceFile, settings: Mapping[str, Any]) -> Facts:
     """Return what an extractor says about a file. When a foreign one fails, it is a problem of the file."""
-    if _OWN.get(extractor.name) is extractor:
+    if OWN.get(extractor.name) is extractor:
         return extractor.extract(source, settings)
     try:
         with redirect_stdout(sys.stderr):

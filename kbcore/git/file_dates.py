@@ -26,6 +26,14 @@ class FileDates(msgspec.Struct, frozen=True, array_like=True):
     author: str
 
 
+class DocumentDates(msgspec.Struct, frozen=True):
+    """The times, RFC 3339 in UTC, of a document's first and last commit, and the author of the first one."""
+
+    created_at: str
+    updated_at: str
+    author: str
+
+
 class _Commit(msgspec.Struct, frozen=True):
     """A commit, newest first: for each file its status as git has it, the name it had, and the name it got."""
 

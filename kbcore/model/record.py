@@ -8,6 +8,7 @@ is refused, never skipped.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -239,6 +240,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """The change that the record is, where a redaction made it another than the one that follows from the journal."""
 
 
+_NO_OPERATIONS: Final = b',"ops":[]'
+
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 
@@ -257,6 +260,24 @@ def _is_new(op: Operation) -> bool:
 def encode(record: Record) -> bytes:
     """Return the record as the JSON text that a journal line carries."""
     return _encoder.encode(record)
+
+
+def encode_with(record: Record, operations: Iterable[bytes]) -> bytes:
+    """Do as ``encode`` for a record without operations, and these, which are encoded already, in their place.
+
+    Each piece is one operation or several with commas between them.
+    """
+    # In a text of the record the quotes would have backslashes before them.
+    before, mark, after = _encoder.encode(record).partition(_NO_OPERATIONS)
+    raw = io.BytesIO()  # it gives its content without another copy
+    raw.write(before + mark[:-1])
+    comma = b""
+    for piece in filter(None, operations):
+        raw.write(comma)
+        raw.write(piece)
+        comma = b","
+    raw.write(mark[-1:] + after)
+    return raw.getvalue()
 
 
 def decode(raw: bytes, *, seq: int) -> Record:

@@ -6,7 +6,7 @@ For a full replay a ``State`` starts empty and holds everything; for one changes
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Generic, TypeVar
 
 import msgspec
@@ -71,10 +71,31 @@ class StateReads(msgspec.Struct, frozen=True):
     types: frozenset[str] = frozenset()
 
 
+class EncodedChanges(msgspec.Struct, frozen=True):
+    """What a changeset makes of an empty state, where it is too much to be held as values.
+
+    ``operations`` reads the operations in their order, as JSON, some in each piece. ``row_files`` has by table the
+    files with the rows of the view, a line of JSON each, which stay for as long as the draft is used; of the table of
+    links, those in ``replaced`` have another row, in one of ``replacing_files``.
+    """
+
+    operations: Callable[[], Iterable[bytes]]
+    vocabulary: int
+    created: tuple[str, ...]
+    """The ids of the entities, in order."""
+    edges: int
+    row_files: Mapping[str, tuple[str, ...]]
+    row_bytes: int
+    """The length of the longest row."""
+    replaced: tuple[str, ...] = ()
+    replacing_files: tuple[str, ...] = ()
+
+
 class Draft(msgspec.Struct, frozen=True):
     """The result of a planner: the operations, what they change, and what was ``loaded`` of the state to find that.
 
-    ``reads`` is everything that was asked of the state, also beside what was loaded; None: nobody can tell.
+    ``reads`` is everything that was asked of the state, also beside what was loaded; None: nobody can tell. With
+    ``encoded``, that has the operations and the changes, and the plan is for the beginning of a branch alone.
     """
 
     ops: tuple[Operation, ...]
@@ -84,11 +105,12 @@ class Draft(msgspec.Struct, frozen=True):
     edges_unchanged: int = 0
     warnings: tuple[str, ...] = ()
     reads: StateReads | None = None
+    encoded: EncodedChanges | None = None
 
     @property
     def is_empty(self) -> bool:
         """Tell whether there is nothing to record: nothing changes, and no change of a client came or went."""
-        return not self.changes and not any(isinstance(op, ChangeOperation) for op in self.ops)
+        return self.encoded is None and not self.changes and not any(isinstance(op, ChangeOperation) for op in self.ops)
 
 
 def restamped(changes: Changes, old: Stamp, new: Stamp) -> Changes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kbcore.model.renames import joined
-from kbcore.model.state import Change, Changes
+from kbcore.model.state import Change, Changes, Draft
 from kbcore.remedies import for_shell
 from kbcore.secrets import mask_fields
 from kbcore.view.tables import WHOLE
@@ -76,6 +76,14 @@ class ChangeSummary(msgspec.Struct, frozen=True):
     deleted: tuple[str, ...]
     edges: EdgeCounts
     renamed: dict[str, str] = {}
+
+
+def summary_of(draft: Draft) -> ChangeSummary:
+    """Return what a plan makes, changes, removes and renames."""
+    encoded = draft.encoded
+    if encoded is None:
+        return summarize(draft.changes, draft.edges_unchanged)
+    return ChangeSummary(encoded.created, (), (), EdgeCounts(created=encoded.edges))
 
 
 def summarize(changes: Changes, unchanged: int = 0) -> ChangeSummary:

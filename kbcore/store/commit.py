@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -22,7 +23,7 @@ from kbcore.model.concepts import DEFINING
 from kbcore.model.read_set import NOTHING, needs
 from kbcore.model.record import Operation, Record, TakeChange
 from kbcore.model.redaction.changes import taken_out_by_others
-from kbcore.model.state import Changes, Draft, Stamp, StateReads, restamped
+from kbcore.model.state import Draft, Stamp, StateReads, restamped
 from kbcore.remedies import for_shell
 from kbcore.storage import journal, known_damage
 from kbcore.storage.fs import Fs
@@ -113,6 +114,8 @@ class Commit:
         self._write = write
         self._repairs: list[str] = []
         """The actions of recovery under the lock: stated in the record and in the answer."""
+        self._unpublished: Callable[[], None] | None = None
+        """Writes the rows of a record that no view has taken in."""
 
     def run(self) -> Outcome:
         """Append what is planned, once no writer changes meanwhile what the plan has read.
@@ -129,6 +132,8 @@ class Commit:
                     plan = self._plan_still(ahead, writer.head) if plans_left else self._ask(writer.head, self._plan_of)
                     outcome = self._append(writer, plan) if plan else None
             if outcome is not None:
+                if self._unpublished is not None:
+                    self._unpublished()
                 return _with_warnings(outcome, self._repairs)
             plans_left = 0 if took_s < _QUICK_S else plans_left - 1
 
@@ -247,7 +252,7 @@ class Commit:
         self._note_redacted(before, plan.draft.ops)
         interrupting.note_commit()
         head = writer.append(raw, plan.stamp.at)
-        return _with_warnings(outcome, self._publish(before, head, written, plan.draft.changes))
+        return _with_warnings(outcome, self._publish(before, head, written, plan.draft))
 
     def _note_redacted(self, head: Head, ops: Sequence[Operation]) -> None:
         """Note what others took out of changes that a record brings: a file of another branch may have it still."""
@@ -265,14 +270,18 @@ class Commit:
         author, repair = self._write.author, " ".join(self._repairs)
         return make_record(author, request, plan.draft, plan.stamp, made_at, clock=plan.now.wall, repair=repair)
 
-    def _publish(self, before: Head, head: Head, written: Record, changes: Changes) -> list[str]:
+    def _publish(self, before: Head, head: Head, written: Record, draft: Draft) -> list[str]:
         """Have the views take in the record, and the witness note the head; return warnings about its notes.
 
-        Under the lock: whoever sees this head then finds it noted, and need not note it as well.
+        Under the lock: whoever sees this head then finds it noted, and need not note it as well. What takes long is
+        left for afterwards.
         """
         start, length_bytes = before.head, head.head.length - before.head.length
         entry = FoldedRecord(head.seq, head.hash, written, start.file, start.length, length_bytes)
-        self._store.views.adopt(entry, changes, before, head)
+        if draft.encoded is None:
+            self._store.views.adopt(entry, draft.changes, before, head)
+        else:
+            self._unpublished = partial(self._store.views.publish_rows, entry, draft.encoded, head)
         replaced = self._store.witness.note(head) if self._store.witness is not None else None
         return [replaced.was_replaced()] if replaced else []
 
@@ -280,7 +289,7 @@ class Commit:
         """Return the answer to a request that is planned so."""
         request, draft = self._write.request, plan.draft
         will_write = not draft.is_empty and not request.dry_run
-        summary = answers.summarize(draft.changes, draft.edges_unchanged)
+        summary = answers.summary_of(draft)
         return Outcome(
             branch=self._write.branch,
             seq=plan.stamp.seq if will_write else plan.stamp.seq - 1,
@@ -364,7 +373,9 @@ def make_record(
     Raises: ``LimitExceeded`` when it is larger than the request allows.
     """
     written = Record(
-        schema=record.vocabulary_of(draft.ops, restores=request.restores),
+        schema=record.vocabulary_of(draft.ops, restores=request.restores)
+        if draft.encoded is None
+        else draft.encoded.vocabulary,
         changeset_id=request.changeset_id,
         digest=request.digest,
         at=stamp.at,
@@ -383,7 +394,8 @@ def make_record(
         epoch=made.epoch,
         restores=request.restores,
     )
-    raw = record.encode(written)
+    encoded = draft.encoded
+    raw = record.encode(written) if encoded is None else record.encode_with(written, encoded.operations())
     if len(raw) > request.limit_bytes:
         raise LimitExceeded(f"The changeset makes a record of {len(raw)} bytes; the limit is {request.limit_bytes}.")
     return raw, written

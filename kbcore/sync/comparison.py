@@ -13,6 +13,7 @@ import msgspec
 from kbcore import interrupting
 from kbcore.extract.changes import OF_CHANGES, is_change_file
 from kbcore.extract.facts import Facts, StatedEntity
+from kbcore.git.file_dates import DocumentDates
 from kbcore.model.graph import CLIENT, FORMER_IDS, former_ids, former_ids_of
 from kbcore.model.read_set import NOTHING, ReadSet
 from kbcore.model.schema import Schema
@@ -28,10 +29,10 @@ from kbcore.sync.difference import (
     unfit_elsewhere,
 )
 from kbcore.sync.entities import Past
-from kbcore.sync.file_dates import DocumentDates
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
+from kbcore.view.tables import is_link_to_page
 from kbcore.view.view import View
 from kbcore.view.working_set import plan_until_stable
 
@@ -59,13 +60,40 @@ class FileSources(msgspec.Struct, frozen=True):
     """A rename whose record may be missing; it counts where a file is as the rename writes it."""
 
 
+class UnresolvedCounts(msgspec.Struct, frozen=True):
+    """Numbers of unresolved edges: links in texts to pages that are no entity, and others."""
+
+    mentions: int
+    others: int
+
+
 class Compared(msgspec.Struct, frozen=True):
-    """The result of comparing: the files that were read, the difference, and what was read of the state."""
+    """The result of comparing: the files that were read, the difference, and what was read of the state.
+
+    ``reads`` is None where nobody can tell, as in a first sync; what files state is not in ``readings`` there.
+    """
 
     readings: tuple[FileReading, ...]
     last: Difference
     loaded: ReadSet
-    reads: StateReads
+    reads: StateReads | None
+    unresolved: UnresolvedCounts | None = None
+    """The edges that it creates and that are unresolved, where that cannot be seen in the changes."""
+
+    def unresolved_created(self) -> UnresolvedCounts:
+        """Return how many edges it creates that are unresolved."""
+        if self.unresolved is not None:
+            return self.unresolved
+        links = self.last.changes.links
+        waiting = [one.after for one in links if one.before is None and one.after and not one.after.is_resolved]
+        pages = sum(map(is_link_to_page, waiting))
+        return UnresolvedCounts(pages, len(waiting) - pages)
+
+    def noted(self) -> tuple[str, ...]:
+        """Return the files whose content, or what was wrong with them, is noted."""
+        if self.last.encoded is not None:
+            return tuple(one.path for one in self.readings)
+        return tuple(change.key for change in self.last.changes.sources)
 
 
 NONE: Final = Compared((), Difference((), Changes(), (), ()), NOTHING, StateReads(NOTHING))

@@ -16,7 +16,7 @@ from kbcore.model.graph import CLIENT, NoteOnFile, SourceFile
 from kbcore.model.read_set import ReadSet
 from kbcore.model.record import ChangeOperation, ForgetSource, Operation, ReadSource
 from kbcore.model.schema import Schema
-from kbcore.model.state import Changes, Stamp, State
+from kbcore.model.state import Changes, EncodedChanges, Stamp, State
 from kbcore.sync.entities import CLAIMED, DUPLICATE, FORMER, UNRECORDED, EntityPlan, Past, plan_entities, plan_renames
 from kbcore.sync.id_ownership import FileReading
 from kbcore.sync.links import CONTESTED, MISFIT, UNRESOLVED_PATH, LinkContext, plan_links
@@ -29,12 +29,16 @@ RECONSIDERED: Final = frozenset({CLAIMED, DUPLICATE, FORMER, UNRECORDED, UNRESOL
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The result of a sync. ``problems`` pairs a file's path with what its author should know."""
+    """The result of a sync. ``problems`` pairs a file's path with what its author should know.
+
+    With ``encoded``, that has the operations and the changes.
+    """
 
     ops: tuple[Operation, ...]
     changes: Changes
     problems: tuple[tuple[str, FileProblem], ...]
     warnings: tuple[str, ...]
+    encoded: EncodedChanges | None = None
 
     @property
     def has_changes(self) -> bool:
@@ -44,7 +48,7 @@ class Difference(msgspec.Struct, frozen=True):
     @property
     def is_empty(self) -> bool:
         """Tell whether there is nothing to record."""
-        return not (self.ops and (self.changes or self.has_changes))
+        return self.encoded is None and not (self.ops and (self.changes or self.has_changes))
 
 
 def reads(readings: Sequence[FileReading], gone: Sequence[str], owned: tuple[Sequence[str], Sequence[str]]) -> ReadSet:

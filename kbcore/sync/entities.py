@@ -10,6 +10,7 @@ import msgspec
 
 from kbcore.extract.facts import StatedEntity
 from kbcore.extract.fields import rejected_secrets
+from kbcore.git.file_dates import DocumentDates
 from kbcore.ids import check_id
 from kbcore.model.concepts import TYPE, how_to_add
 from kbcore.model.folding import apply
@@ -21,7 +22,6 @@ from kbcore.model.state import Stamp, State
 from kbcore.model.values import is_same
 from kbcore.sync.begun_renames import BegunRename
 from kbcore.sync.fields import stated_by_clients, stated_fields, unfit_fields
-from kbcore.sync.file_dates import DocumentDates
 from kbcore.sync.id_ownership import FileReading, HeldBack, claims_of, lost_owners
 from kbcore.text import conflict_markers
 from kbcore.text.escaping import in_quotes
@@ -129,10 +129,12 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
     that comes names the one that goes among its former ids; where a rename is undone, the one that goes names it.
     An entity gets the edges of each other former id that it takes.
     """
-    stated = {one.id: one for reading in readings for one in reading.facts.entities}
-    path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
     going = _going(readings, gone, state, past)
     plan = RenamePlan([], {}, {})
+    if not (going or past.removed or past.renamed or past.begun):
+        return plan
+    stated = {one.id: one for reading in readings for one in reading.facts.entities}
+    path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
     before = {former: key for key, node in going.items() for former in former_ids(node)}
     begun = {one.new: one.old for one in past.begun}
     now = state

@@ -15,7 +15,7 @@ from kbcore import limits
 from kbcore.clock import text_of
 from kbcore.errors import GitUnusable, KBError
 from kbcore.git import blobs
-from kbcore.git.file_dates import FileDates, read_file_dates
+from kbcore.git.file_dates import DocumentDates, FileDates, read_file_dates
 from kbcore.storage import files
 from kbcore.store.workspace import Workspace
 from kbcore.sync.stamps import write_cached
@@ -24,14 +24,6 @@ _NAME: Final = "file-dates.json"
 _FORMAT: Final = 1
 """Raised whenever an entry means something else."""
 _MAX_BYTES: Final = 256 * limits.MIB
-
-
-class DocumentDates(msgspec.Struct, frozen=True):
-    """The times, RFC 3339 in UTC, of a document's first and last commit, and the author of the first one."""
-
-    created_at: str
-    updated_at: str
-    author: str
 
 
 class _Kept(msgspec.Struct, frozen=True):

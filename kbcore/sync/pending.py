@@ -33,6 +33,7 @@ from kbcore.sync.difference import RECONSIDERED
 from kbcore.sync.paths import check_known, is_named
 from kbcore.sync.scan import ActiveExtractor, FileStamp, FoundFile, Scan, ScanState
 from kbcore.sync.walk import SKIPPED_FOLDERS
+from kbcore.sync.workers import Workers
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_set
 from kbcore.text.problems import FileProblem
@@ -167,10 +168,18 @@ def _paths(root: Path) -> Iterator[str]:
             return
 
 
-def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileStamp], now_ns: int) -> PendingFiles:
+def find_pending(
+    view: View | None,
+    place: ScanScope,
+    stamps: Mapping[str, FileStamp],
+    now_ns: int,
+    *,
+    workers: Workers | None = None,
+) -> PendingFiles:
     """Scan the files, and return how they differ from what the state of this view has recorded (None: nothing).
 
-    ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read.
+    ``now_ns`` is the time in nanoseconds since 1970. A file whose content the state does not know is read, one of many
+    by ``workers``, where these are given.
 
     Raises: ``InvalidQuery`` for a named path at which there is nothing and of which nothing is known.
     """
@@ -187,7 +196,8 @@ def find_pending(view: View | None, place: ScanScope, stamps: Mapping[str, FileS
     if place.rebuild:
         # Nothing is as it was known, so that every file is read that can be.
         known = ScanState({}, {path: taken_in[path] if path in held else ("", "") for path in taken_in}, now_ns, held)
-    scan = scanning.scan(place.root, place.wants, known, None if below is None else [*below, *sorted(waiting)])
+    paths = None if below is None else [*below, *sorted(waiting)]
+    scan = scanning.scan(place.root, place.wants, known, paths, workers=workers)
     _note_not_checked_out(place, scan, taken_in)
     if below is None and scan.files:
         _note_idle_globs(place.wants, scan)

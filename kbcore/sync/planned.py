@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from kbcore.git.file_dates import DocumentDates
 from kbcore.model.graph import Link, Node
 from kbcore.model.record import SYNC
 from kbcore.model.schema import Schema
 from kbcore.model.state import Change, Changes, Stamp
 from kbcore.sync.active_extractors import as_defined
 from kbcore.sync.comparison import Compared, FileSources, compare
-from kbcore.sync.file_dates import DocumentDates
+from kbcore.sync.first_sync import is_first
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import PendingFiles, ScanScope, find
 from kbcore.sync.scan import FoundFile, read_facts
@@ -22,6 +23,9 @@ from kbcore.view.view import View
 
 if TYPE_CHECKING:
     from kbcore.view.claim_index import ClaimIndex
+
+FirstPlanner = Callable[[Sequence[FoundFile], Schema, Stamp], Compared | None]
+"""Returns the difference that files make of an empty state, None where it has to be worked out as a whole."""
 
 
 class FilePlan:
@@ -37,11 +41,13 @@ class FilePlan:
         claims: Callable[[View], ClaimIndex],
         committed: Callable[[Collection[str]], Collection[str]] = lambda _: (),
         dates: Callable[[Collection[str]], Mapping[str, DocumentDates]] = lambda _: {},
+        first: FirstPlanner | None = None,
     ) -> None:
         """``schema`` is that of the project; ``now_ns`` the time of the scan, in nanoseconds since 1970.
 
-        ``claims``, ``committed`` and ``dates`` are those of ``FileSources``.
+        ``claims``, ``committed`` and ``dates`` are those of ``FileSources``; ``first`` plans a first sync of many.
         """
+        self._first = first
         self._claims = claims
         self._committed = committed
         self._dates = dates
@@ -53,6 +59,11 @@ class FilePlan:
 
     def on(self, view: View, stamp: Stamp) -> Compared:
         """Return the difference that the files make of the state of a view, with this stamp."""
+        pending = self._pending
+        if self._first and not (pending.gone or pending.again or self._place.begun) and is_first(view, pending.changed):
+            found = self._first(pending.changed, view.schema(self._schema), stamp)
+            if found is not None:
+                return found
         return self._compared(view, stamp, self._pending)
 
     def unchanged(self, view: View, stamp: Stamp, whole: Changes | None = None) -> frozenset[str]:

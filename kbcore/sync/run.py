@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -12,7 +13,9 @@ from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import BranchMoved, InvalidQuery, KBError, Problem
 from kbcore.extract.changes import FOLDER, GLOB, is_change_file
 from kbcore.git import blobs
+from kbcore.git.file_dates import DocumentDates
 from kbcore.model.record import SYNC
+from kbcore.model.schema import Schema
 from kbcore.model.state import Changes, Draft, Stamp
 from kbcore.process_limits import exhausted
 from kbcore.remedies import by_front_end, kb
@@ -25,18 +28,20 @@ from kbcore.sync.active_extractors import AT_ITS_FILE, MISSING_CONFIG, SETTINGS
 from kbcore.sync.answer import SyncAnswer, counted_notes, divided
 from kbcore.sync.begun_renames import forget_begun
 from kbcore.sync.checkout import Checkout, settled
-from kbcore.sync.comparison import NONE
-from kbcore.sync.file_dates import DocumentDates, dates_of
+from kbcore.sync.comparison import NONE, Compared
+from kbcore.sync.file_dates import dates_of
 from kbcore.sync.file_status import NOTHING_KNOWN, FileStatus, file_status
+from kbcore.sync.first_sync import plan_first
 from kbcore.sync.paths import is_named
 from kbcore.sync.pending import find_pending, place_of
 from kbcore.sync.planned import FilePlan, unchanged_files
-from kbcore.sync.scan import FileStamp
+from kbcore.sync.scan import FileStamp, FoundFile
 from kbcore.sync.stamps import path_of, read_stamps, write_stamps
+from kbcore.sync.workers import Workers
 from kbcore.text.globs import fixed_part
 from kbcore.text.problems import FileProblem
 from kbcore.text.wording import some_of
-from kbcore.view.tables import is_link_to_page
+from kbcore.view.database import scratch_folder
 from kbcore.view.view import View
 
 __all__ = ["SyncAnswer", "SyncOptions", "check_worktree", "sync"]
@@ -66,6 +71,10 @@ class SyncOptions(msgspec.Struct, frozen=True):
     rebuild: bool = False
     touched: tuple[str, ...] | None = None
     believed: tuple[str, ...] | None = None
+    workers: int | None = None
+    """The processes that read many files; None: as many as the machine has room for."""
+    least_files: int = limits.MIN_PARALLEL_FILES
+    """The number of files from which on they do."""
 
 
 def check_worktree(workspace: Workspace, branch: str | None) -> None:
@@ -97,8 +106,12 @@ def sync(workspace: Workspace, branch: str, author: Author, options: SyncOptions
         if checkout.head.branch != branch:
             raise moved(branch, checkout.head.branch)
         try:
-            with gc_pause.paused():
-                return _Attempt(checkout, options).run(author)
+            with (
+                gc_pause.paused(),
+                Workers(options.workers, options.least_files) as workers,
+                contextlib.ExitStack() as folders,
+            ):
+                return _Attempt(checkout, options, workers, folders).run(author)
         except BranchMoved:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -125,7 +138,11 @@ class _CommittedFiles:
 class _Attempt:
     """One attempt of a sync, on what was checked out when it began."""
 
-    def __init__(self, checkout: Checkout, options: SyncOptions) -> None:
+    def __init__(
+        self, checkout: Checkout, options: SyncOptions, workers: Workers, folders: contextlib.ExitStack
+    ) -> None:
+        self.workers = workers
+        self._folders = folders
         self.workspace = checkout.workspace
         self.checkout = checkout
         self.branch = checkout.head.branch
@@ -180,7 +197,7 @@ class _Attempt:
     def _find(self, view: View, stamps: Mapping[str, FileStamp]) -> None:
         """Find the pending files as of the state of a view."""
         now_ns = self.workspace.machine.clock.epoch_ns()
-        self.pending = find_pending(view, self.place, stamps, now_ns)
+        self.pending = find_pending(view, self.place, stamps, now_ns, workers=self.workers)
         self._hand_over(view)
         self.plan = FilePlan(
             self.place,
@@ -190,7 +207,19 @@ class _Attempt:
             claims=self.store.claims,
             committed=self._committed.of,
             dates=self._dates,
+            first=self._plan_first,
         )
+
+    def _plan_first(self, files: Sequence[FoundFile], schema: Schema, stamp: Stamp) -> Compared | None:
+        """Plan a first sync in parts; the files with its rows are there until this attempt ends."""
+        if not self.workers.are_for(len(files)):
+            return None
+        dates = self._dates([one.path for one in files])
+        try:
+            folder = self._folders.enter_context(scratch_folder())
+            return plan_first(files, schema, stamp, self.workers, folder, dates=dates)
+        except OSError:
+            return None  # there is no room for such files
 
     def _dates(self, paths: Collection[str]) -> Mapping[str, DocumentDates]:
         folders = {fixed_part(glob) for want in self.place.wants for glob, _ in want.globs if glob != GLOB}
@@ -250,7 +279,10 @@ class _Attempt:
         if same and len(same) == len(changes.sources) and not (changes.nodes or changes.links or last.has_changes):
             self._note_same(changes)
             return Draft((), Changes(), self.found.loaded, warnings=last.warnings, reads=self.found.reads)
-        return Draft(last.ops, last.changes, self.found.loaded, warnings=last.warnings, reads=self.found.reads)
+        found = self.found
+        return Draft(
+            last.ops, last.changes, found.loaded, warnings=last.warnings, reads=found.reads, encoded=last.encoded
+        )
 
     def _note_same(self, changes: Changes) -> None:
         """Note with the stamps that files say by these settings what is recorded of them by others."""
@@ -289,6 +321,8 @@ class _Attempt:
             left = NOTHING_KNOWN
             warnings = (*outcome.warnings, f"{_NOT_ASKED} {reason.message}")
             outcome = msgspec.structs.replace(outcome, warnings=warnings)
+        if self.workers.warnings:
+            outcome = msgspec.structs.replace(outcome, warnings=(*outcome.warnings, *self.workers.warnings))
         found = self.found.last.problems
         known = [one for one in left.problems if one[0] not in read and one[0] not in pending.gone]
         scan = pending.scan
@@ -302,8 +336,7 @@ class _Attempt:
         unread |= {path for path, problem in found if problem.severity == "error"}
         stale = {path for path in left.stale if path not in read and path not in pending.gone}
         unresolved = tuple(one for one in left.unresolved if is_named(one.source, named))
-        links = self.found.last.changes.links
-        waiting = [one.after for one in links if one.before is None and one.after and not one.after.is_resolved]
+        waiting = self.found.unresolved_created()
         return SyncAnswer(
             outcome=outcome,
             scanned=pending.scanned,
@@ -317,8 +350,8 @@ class _Attempt:
             problems_elsewhere=elsewhere,
             unresolved_elsewhere=len(left.unresolved) - len(unresolved),
             doubted=pending.doubted,
-            noted=tuple(change.key for change in self.found.last.changes.sources),
+            noted=self.found.noted(),
             not_read=scan.not_read,
-            waiting_mentions=sum(map(is_link_to_page, waiting)),
-            unresolved_created=sum(not is_link_to_page(link) for link in waiting),
+            waiting_mentions=waiting.mentions,
+            unresolved_created=waiting.others,
         )

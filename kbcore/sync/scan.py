@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +18,22 @@ import msgspec
 from kbcore import interrupting, progress
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract.changes import EXTRACTOR as CHANGES
-from kbcore.extract.changes import size_limit
+from kbcore.extract.changes import is_change_file, size_limit
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
-from kbcore.extract.registry import missing_package, not_installed, path_rules, run
+from kbcore.extract.registry import OWN, missing_package, not_installed, path_rules, run
 from kbcore.extract.sources.extractor import NAME as SOURCES
 from kbcore.git.worktree_content import Unfit, check, read
 from kbcore.ids import is_misspelled, path_text
+from kbcore.sync import jobs
+from kbcore.sync.reading import FileContent, FileToRead, read_content, unread_facts
 from kbcore.sync.walk import Entry, FolderWalk, NamedFile
+from kbcore.sync.workers import Workers
 from kbcore.text.globs import FEWER_GLOBS, GlobSet, fixed_part, glob_set, means_endings, parents, too_many_fault
 from kbcore.text.problems import FileProblem
 
-_RACY_NS: Final = 2_000_000_000
+_LOOKED_AT: Final = "files looked at"
+_AT_ONCE: Final = 128
+"""Files that a worker process reads in one job."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -85,13 +91,17 @@ class FileStamp(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FoundFile(msgspec.Struct, frozen=True):
-    """A file that an extractor wants. ``facts`` are there when it was read; ``hash`` is empty when it cannot be."""
+    """A file that an extractor wants. ``facts`` are there when it was read; ``hash`` is empty when it cannot be.
+
+    ``encoded`` are the facts of one that a worker process has read, until ``read_facts`` is asked for them.
+    """
 
     path: str
     wanted: ActiveExtractor
     type: str | None
     hash: str
     facts: Facts | None = None
+    encoded: bytes = b""
 
 
 class Scan(msgspec.Struct):
@@ -177,6 +187,10 @@ def knowing(want: ActiveExtractor, more: Mapping[str, Iterable[str]], meaning: b
     return msgspec.structs.replace(want, settings=settings, mark=mark)
 
 
+Candidate = tuple[str, Entry, ActiveExtractor, str | None]
+"""Path, directory entry, extractor and type of a file that an extractor wants."""
+
+
 class ScanState(msgspec.Struct, frozen=True):
     """Cached facts: stamps of an earlier scan, and the hash and mark that the state has for each path."""
 
@@ -187,29 +201,34 @@ class ScanState(msgspec.Struct, frozen=True):
     """The known files whose extractor cannot be used, as ``held`` returns them."""
 
 
-def scan(root: Path, wants: Sequence[ActiveExtractor], known: ScanState, below: Sequence[str] | None = None) -> Scan:
+def scan(
+    root: Path,
+    wants: Sequence[ActiveExtractor],
+    known: ScanState,
+    below: Sequence[str] | None = None,
+    *,
+    workers: Workers | None = None,
+) -> Scan:
     """Return every wanted file below ``root`` with the hash of its content.
 
     ``below`` limits the search to files and folders at these paths from the root. A file whose content is not what the
     state knows is extracted while it is in memory. A known one that a folder hides counts as one that cannot be read.
+    Many files are read by ``workers``, where these are given: the result is the same, but for ``FoundFile.encoded``.
     """
     walk = walk_of(root, wants, known.taken_in)
     result = Scan({}, {}, blind=walk.blind, notes=walk.notes)
-    listed = list(candidates(walk, wants, below))
+    listed = deque(candidates(walk, wants, below))
     if below is None:
         result.not_read = dict(sorted((path_text(ending), number) for ending, number in walk.not_read.items()))
-    for path, entry, want, entity_type in progress.track(listed, len(listed), "files looked at"):
-        interrupting.check()
-        name = path_text(path)
-        if name not in result.files:
-            blank = FoundFile(name, known.held.get(name, want), entity_type, "")
-            found = _found(result, root, blank, entry, known) if not is_misspelled(name) else misnamed(blank)
-            if found:
-                result.files[name] = found
+    looking = _Looking(result, root, known)
+    if workers is not None and workers.are_for(len(listed)):
+        looking.take_all(wants, listed, workers)
+    else:
+        for path, entry, want, entity_type in _taken(listed):
+            interrupting.check()
+            looking.take(path, entry, want, entity_type)
     for path in known.held.keys() - result.files.keys() if known.held else ():
-        found = _found(result, root, FoundFile(path, known.held[path], None, ""), NamedFile(str(root / path)), known)
-        if found:
-            result.files[path] = found
+        looking.add(FoundFile(path, known.held[path], None, ""), NamedFile(str(root / path)))
     if result.blind:
         # The reason is with the folder, once for all files that it hides.
         hidden = [path for path in known.taken_in if path not in result.files and result.is_blind_to(path)]
@@ -243,7 +262,7 @@ def change_paths(root: Path) -> set[str]:
 
 def candidates(
     walk: FolderWalk, wants: Sequence[ActiveExtractor], below: Sequence[str] | None = None
-) -> Iterator[tuple[str, Entry, ActiveExtractor, str | None]]:
+) -> Iterator[Candidate]:
     """Yield path, directory entry, extractor and type of every file that an extractor wants.
 
     With ``below``, a file that it names twice comes twice.
@@ -298,36 +317,126 @@ def misnamed(blank: FoundFile) -> FoundFile:
     return _unread(blank, Unfit("The name of the file is not UTF-8.", "Rename the file."))
 
 
-def _found(result: Scan, root: Path, blank: FoundFile, entry: Entry, known: ScanState) -> FoundFile | None:
-    """Return what is known of one directory entry, reading it only when its stamp does not hold.
+def _taken(listed: deque[Candidate]) -> Iterable[Candidate]:
+    """Return the entries one by one. They are taken out: each keeps what the system has said of its file."""
+    return progress.track((listed.popleft() for _ in range(len(listed))), len(listed), _LOOKED_AT)
 
-    None for one that went away since it was listed: it counts as if that had been before.
-    """
-    path = blank.path
-    try:
-        about = entry.stat(follow_symlinks=True)
-        check(entry.path, about, root, is_direct=not entry.is_symlink(), limit=size_limit(path))
-        stamp = known.stamps.get(path)
-        is_known = stamp is not None and known.taken_in.get(path) == (stamp.hash, blank.wanted.mark)
-        if stamp and stamp.holds(about) and (is_known or blank.wanted.fault is None):
-            result.stamps[path] = stamp
-            return _unchanged(blank, stamp, known)
-        data, about = read(entry.path, size_limit(path))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        return _unread(blank, error) if entry.is_symlink() else None
-    except (OSError, Unfit) as error:
-        return _unread(blank, error)
-    result.read += 1
-    digest = hashlib.sha256(data).hexdigest()
-    if blank.wanted.fault is not None and known.taken_in.get(path) != (digest, blank.wanted.mark):
-        return _with_facts(blank, "", _NOT_READ)
-    if len(data) == about.st_size and max(about.st_mtime_ns, about.st_ctime_ns) < known.now_ns - _RACY_NS:
-        looks = (about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
-        same = stamp.same if stamp and stamp.hash == digest else ("", "")
-        result.stamps[path] = FileStamp(*looks, digest, same)
-    if known.taken_in.get(path) == (digest, blank.wanted.mark):
-        return msgspec.structs.replace(blank, hash=digest)
-    return _with_facts(blank, digest, _extract(blank, data))
+
+class _Looking:
+    """One scan on its way: looks at files, and reads those of which nothing is known, or that may have changed."""
+
+    def __init__(self, result: Scan, root: Path, known: ScanState) -> None:
+        self._result = result
+        self._root = root
+        self._known = known
+
+    def take(self, path: str, entry: Entry, want: ActiveExtractor, entity_type: str | None) -> None:
+        """Add what is known of one directory entry."""
+        blank = self._blank(path, want, entity_type)
+        if blank is not None:
+            self.add(blank, entry)
+
+    def add(self, blank: FoundFile, entry: Entry) -> None:
+        """Add a file, reading it only when its stamp does not hold."""
+        file = self._look(blank, entry)
+        if file is not None:
+            self._add_content(blank, file, self._read(blank, file))
+
+    def take_all(self, wants: Sequence[ActiveExtractor], listed: deque[Candidate], workers: Workers) -> None:
+        """Do as ``take`` for many entries: worker processes read the files, while this one looks at the next ones."""
+        own = [one for one in wants if OWN.get(one.extractor.name) is one.extractor and one.fault is None]
+        workers.prepare(jobs.encode(jobs.UseExtractors([(one.extractor.name, {**one.settings}) for one in own])))
+        numbers = {one.mark: number for number, one in enumerate(own)}
+        for chunk, answer in workers.results(self._chunks(listed, numbers, min(_AT_ONCE, workers.least_files))):
+            contents = [None] * len(chunk) if answer is None else jobs.decode_contents(answer)
+            for (blank, file), sent in zip(chunk, contents, strict=True):
+                if sent is None:
+                    read = self._read(blank, file)
+                    content = jobs.encode_content(read)
+                else:
+                    read, content = FileContent(sent.hash, sent.looks, None, sent.is_gone), sent
+                self._add_content(blank, file, read, content.facts if content else b"")
+
+    def _chunks(
+        self, listed: deque[Candidate], numbers: Mapping[str, int], at_once: int
+    ) -> Iterator[tuple[list[tuple[FoundFile, FileToRead]], bytes]]:
+        """Yield jobs for the files to read; those of extractors without a number are read here."""
+        chunk: list[tuple[FoundFile, FileToRead]] = []
+        for path, entry, want, entity_type in _taken(listed):
+            interrupting.check()
+            blank = self._blank(path, want, entity_type)
+            file = self._look(blank, entry) if blank is not None else None
+            if blank is None or file is None:
+                continue
+            number = numbers.get(blank.wanted.mark, -1)
+            if number < 0 or is_change_file(blank.path):
+                self._add_content(blank, file, self._read(blank, file))
+                continue
+            self._result.files[blank.path] = blank  # it keeps its place in the order
+            chunk.append((blank, msgspec.structs.replace(file, extractor=number)))
+            if len(chunk) == at_once:
+                yield self._job(chunk)
+                chunk = []
+        if chunk:
+            yield self._job(chunk)
+
+    def _job(self, chunk: list[tuple[FoundFile, FileToRead]]) -> tuple[list[tuple[FoundFile, FileToRead]], bytes]:
+        return chunk, jobs.encode(jobs.ReadFiles(self._known.now_ns, [file for _, file in chunk]))
+
+    def _blank(self, path: str, want: ActiveExtractor, entity_type: str | None) -> FoundFile | None:
+        """Return the file at a path, of which nothing is known yet; None for one that is added already."""
+        name = path_text(path)
+        if name in self._result.files:
+            return None
+        blank = FoundFile(name, self._known.held.get(name, want), entity_type, "")
+        if not is_misspelled(name):
+            return blank
+        self._result.files[name] = misnamed(blank)
+        return None
+
+    def _look(self, blank: FoundFile, entry: Entry) -> FileToRead | None:
+        """Return how a file is to be read; None where it is added without that, or is gone."""
+        path, known = blank.path, self._known
+        try:
+            about = entry.stat(follow_symlinks=True)
+            check(entry.path, about, self._root, is_direct=not entry.is_symlink(), limit=size_limit(path))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            # One that went away since it was listed counts as if that had been before.
+            if entry.is_symlink():
+                self._result.files[path] = _unread(blank, error)
+            return None
+        except (OSError, Unfit) as error:
+            self._result.files[path] = _unread(blank, error)
+            return None
+        stamp, recorded = known.stamps.get(path), known.taken_in.get(path, ("", ""))
+        if stamp and stamp.holds(about) and (recorded == (stamp.hash, blank.wanted.mark) or not blank.wanted.fault):
+            self._result.stamps[path] = stamp
+            self._result.files[path] = _unchanged(blank, stamp, known)
+            return None
+        same = recorded[0] if recorded[1] == blank.wanted.mark else ""
+        return FileToRead(path, os.fsencode(entry.path), blank.type, -1, entry.is_symlink(), same)
+
+    def _read(self, blank: FoundFile, file: FileToRead) -> FileContent:
+        wanted = blank.wanted
+        extractor = wanted.extractor if wanted.fault is None else None
+        return read_content(file, extractor, wanted.settings, self._known.now_ns)
+
+    def _add_content(self, blank: FoundFile, file: FileToRead, content: FileContent, encoded: bytes = b"") -> None:
+        """Add a file that was read; ``encoded`` are its facts where another process has read it."""
+        path, result = blank.path, self._result
+        if content.is_gone:
+            result.files.pop(path, None)
+            return
+        result.read += bool(content.hash)
+        if content.hash and blank.wanted.fault is not None and content.hash != file.known:
+            result.files[path] = _with_facts(blank, "", _NOT_READ)
+            return
+        if content.looks is not None:
+            stamp = self._known.stamps.get(path)
+            same = stamp.same if stamp and stamp.hash == content.hash else ("", "")
+            result.stamps[path] = FileStamp(*content.looks, content.hash, same)
+        facts = None if encoded else content.facts
+        result.files[path] = msgspec.structs.replace(blank, hash=content.hash, facts=facts, encoded=encoded)
 
 
 def _unchanged(blank: FoundFile, stamp: FileStamp, known: ScanState) -> FoundFile:
@@ -358,6 +467,8 @@ def read_facts(root: Path, found: FoundFile) -> FoundFile:
     """Return a found file with what it states, read now unless it was read before."""
     if found.facts is not None:
         return found
+    if found.encoded:
+        return msgspec.structs.replace(found, facts=jobs.decode_facts(found.encoded), encoded=b"")
     place = os.path.join(root, found.path)  # noqa: PTH118 - as `os.scandir` names it
     try:
         limit = size_limit(found.path)
@@ -390,10 +501,4 @@ def _with_facts(found: FoundFile, digest: str, facts: Facts) -> FoundFile:
 
 def _unread(found: FoundFile, error: OSError | Unfit) -> FoundFile:
     """Return a file of which nothing can be read, with the reason as its problem."""
-    if isinstance(error, Unfit):
-        message, hint = error.args
-    elif isinstance(error, FileNotFoundError):
-        message, hint = "It is a link to nothing, or was removed while it was read.", "Remove the link, or sync again."
-    else:
-        message, hint = f"It cannot be read: {error.strerror}.", "Give yourself permission to read it."
-    return unread(found, FileProblem(0, "unreadable", message, hint))
+    return _with_facts(found, "", unread_facts(error))

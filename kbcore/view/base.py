@@ -6,8 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kbcore import gc_pause, progress
 from kbcore.errors import StorageError, ViewDamaged
+from kbcore.model.state import EncodedChanges
 from kbcore.storage import files
 from kbcore.storage.fs import Fs
 from kbcore.view import database, inspection
@@ -15,7 +18,16 @@ from kbcore.view.background_writer import BackgroundWriter
 from kbcore.view.base_stamp import BaseStamp, write_stamp
 from kbcore.view.cache_files import CacheFiles, refuse_log, room_of
 from kbcore.view.database import Room, quoted
-from kbcore.view.fold import CHUNK_RECORDS, ROW_OF, FoldedRecord, FoldStart, RowBatch, fold, pruned_rows
+from kbcore.view.fold import (
+    CHUNK_RECORDS,
+    ROW_OF,
+    FoldedRecord,
+    FoldStart,
+    RowBatch,
+    first_record_row,
+    fold,
+    pruned_rows,
+)
 from kbcore.view.tables import ELEMENTS, RECORD, VIEW_FORMAT
 from kbcore.view.view import View
 
@@ -133,6 +145,31 @@ def build(target: str, room: Room, start: FoldStart, entries: Iterable[FoldedRec
         connection.close()
         raise
     return View(connection, basis)
+
+
+def write_first(target: str, room: Room, entry: FoldedRecord, encoded: EncodedChanges, basis: BaseStamp) -> None:
+    """Write the base of a branch with one record, out of the files with its rows. ``target`` does not exist yet.
+
+    Raises: ``ViewDamaged`` when the file cannot be written.
+    """
+    connection = database.connect(room)
+    try:
+        with database.explained():
+            connection.execute(database.attaching_new(target, "base"))
+            database.create_base(connection, "base")
+            for table, (key, columns) in ELEMENTS.items():
+                rows_in = database.RowFiles(encoded.row_files[table], encoded.row_bytes)
+                if table == "link":
+                    rows_in = msgspec.structs.replace(
+                        rows_in, replaced=encoded.replaced, replacing=encoded.replacing_files
+                    )
+                database.load_row_files(connection, f"base.{table}", key, columns, rows_in)
+            database.load(connection, "base.record", RECORD, [first_record_row(entry, encoded)])
+            database.finish_base(connection, "base")
+            write_stamp(connection, "base", basis)
+            connection.execute("force checkpoint base")
+    finally:
+        connection.close()
 
 
 def _load_all(connection: database.Connection, start: FoldStart, entries: Iterable[FoldedRecord]) -> None:

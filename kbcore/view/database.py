@@ -52,6 +52,9 @@ _MEMORY: Final = "select parse_formatted_bytes(current_setting('memory_limit'))"
 """Asks for the memory that DuckDB would take: a share of what the machine, or its container, has."""
 
 _CHUNK_ROWS: Final = 20_000
+_ROW_BYTES: Final = 2**20
+_FILES_AT_ONCE: Final = 40
+"""Files of ``RowFiles``, of some hundred rows each, whose rows are in memory together."""
 _FEW_ROWS: Final = 4
 _MANY_ROWS: Final = 500
 _SMALL_LIST: Final = 64
@@ -430,18 +433,49 @@ def _load_text(connection: Connection, into: str, columns: Columns, chunk: list[
     )
 
 
+class RowFiles(msgspec.Struct, frozen=True):
+    """Files with rows, a line of JSON each, none longer than ``row_bytes``.
+
+    Rows whose key is in ``replaced`` are left out; those of ``replacing`` are taken whatever their key is.
+    """
+
+    paths: Sequence[str]
+    row_bytes: int
+    replaced: Sequence[str] = ()
+    replacing: Sequence[str] = ()
+
+
+def load_row_files(connection: Connection, table: str, key: str, columns: Columns, rows_in: RowFiles) -> None:
+    """Append the rows of files to a table, in the order of their keys as far as they are loaded together."""
+    listed = ", ".join(columns)
+    for paths, without in ((rows_in.paths, rows_in.replaced), (rows_in.replacing, ())):
+        for start in range(0, len(paths), _FILES_AT_ONCE):
+            named = ", ".join(f"'{quoted(path)}'" for path in paths[start : start + _FILES_AT_ONCE])
+            rows = _reading_lines(f"[{named}]", columns, max(rows_in.row_bytes, _ROW_BYTES))
+            kept = f" where {key} not in (select unnest(?::varchar[]))" if without else ""
+            sql = f"insert into {table} ({listed}) select {listed} from {rows}{kept} order by {key}"
+            connection.execute(sql, [list(without)] if without else [])
+
+
+def _reading_lines(files_: str, columns: Columns, most_bytes: int) -> str:
+    """Return the expression that reads rows of files, a line of JSON each, none longer than this."""
+    kinds = ", ".join(f"{name}: '{'VARCHAR' if kind == 'JSON' else kind}'" for name, kind in columns.items())
+    return (
+        f"read_json({files_}, format = 'newline_delimited', records = true, maximum_object_size = {most_bytes}, "
+        f"columns = {{{kinds}}})"
+    )
+
+
 def _load_file(connection: Connection, into: str, columns: Columns, chunk: list[Row]) -> bool:
     """Load rows by way of a file without a future. Returns False when there is no room for one, or in it."""
-    kinds = ", ".join(f"{name}: '{'VARCHAR' if kind == 'JSON' else kind}'" for name, kind in columns.items())
     lines = _encode_lines(chunk)
     try:
         with tempfile.NamedTemporaryFile(prefix="kb-", suffix=".json", dir=scratch.made_private_folder()) as file:
             file.write(lines)
             file.flush()
             connection.execute(
-                f"{into} select {', '.join(columns)} from read_json('{quoted(file.name)}', "
-                f"format = 'newline_delimited', records = true, maximum_object_size = {max(len(lines), 2**20)}, "
-                f"columns = {{{kinds}}})"
+                f"{into} select {', '.join(columns)} from "
+                + _reading_lines(f"'{quoted(file.name)}'", columns, max(len(lines), _ROW_BYTES))
             )
     except OSError:
         return False

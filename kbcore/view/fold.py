@@ -11,7 +11,7 @@ from kbcore.model.canonical import KnownChangeset
 from kbcore.model.folding import apply
 from kbcore.model.record import ChangeOperation, DropNode, EdgeOperation, PutNode, Record
 from kbcore.model.renames import joined, moved_in, renamed_in
-from kbcore.model.state import Change, Changes, Stamp, State
+from kbcore.model.state import Change, Changes, EncodedChanges, Stamp, State
 from kbcore.view.tables import RECORD, link_row, node_row, source_row
 
 CHUNK_RECORDS: Final = 10_000
@@ -198,3 +198,8 @@ def record_row(entry: FoldedRecord, changes: Changes) -> dict[str, Any]:
         "edges": edges,
         "changes": sum(isinstance(op, ChangeOperation) for op in record.ops),
     }
+
+
+def first_record_row(entry: FoldedRecord, encoded: EncodedChanges) -> dict[str, Any]:
+    """Return the log's row of the first record of a branch, whose operations are not at hand as values."""
+    return {**record_row(entry, Changes()), "created": len(encoded.created), "edges": encoded.edges}

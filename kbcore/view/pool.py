@@ -16,11 +16,12 @@ from kbcore.errors import KBError, StatementTimeout, ViewDamaged
 from kbcore.interrupting import Stopped
 from kbcore.limits import readers_left
 from kbcore.model.record import Operation
-from kbcore.model.state import Changes, Stamp
+from kbcore.model.state import Changes, EncodedChanges, Stamp
 from kbcore.process_limits import exhausted
 from kbcore.storage import bug_reports
 from kbcore.storage.fs import Fs
 from kbcore.storage.head import Head
+from kbcore.view.base import write_first
 from kbcore.view.cache_files import CacheFiles
 from kbcore.view.fold import FoldedRecord
 from kbcore.view.opening import LOOK_S, ViewOpener, basis_of, is_usable
@@ -297,6 +298,20 @@ class ViewPool:
             finally:
                 if not is_kept:  # it may hold the record in part
                     view.close()
+
+    def publish_rows(self, entry: FoldedRecord, encoded: EncodedChanges, head: Head) -> None:
+        """Publish a base with the rows of the first record of a branch, which this process has just committed.
+
+        Never while the branch is locked. Whatever fails here, the record is durable: the next view folds the journal.
+        """
+        doing = "the rows of a record are published"
+        with self._ignoring_errors(doing), interrupting.maintenance():
+            self._files.publish(
+                self._files.path,
+                lambda path: write_first(str(path), self._files.room, entry, encoded, basis_of(head)),
+                lambda _: None,
+            )
+        self.close()
 
     def is_publishing_due(self) -> bool:
         """Tell whether the tail of the view that was given back last has grown long enough to be published."""

@@ -89,6 +89,7 @@ _WORDS: Final = {
     "MAX_BASE_ROWS_PER_BYTE": "rows of a cached file for each byte of it",
 }
 _NO_LIMITS: Final = {
+    "MIN_PARALLEL_FILES": "the size from which on work is done in another way, with the same result",
     "RULES_TIME_S": "the default of `limits.rulesTimeSeconds`",
     "USER_LOCK_WAIT_S": "the default of `limits.lockWaitSeconds`",
     "MAX_LOCK_WAIT_S": "the most that `lockWaitSeconds` takes",
