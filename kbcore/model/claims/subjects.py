@@ -63,6 +63,14 @@ def edges_of(change: Change) -> set[frozenset[str]]:
     }
 
 
+def ids_in(change: Change) -> set[str]:
+    """Return the ids of the entities that the claims of a change name."""
+    found = {claim.now for claim in change.claims if isinstance(claim, Rename)}
+    for claim in change.claims:
+        found |= {claim.id} if isinstance(claim, Create) else {one.id for one in entities_in(claim.on)}
+    return found
+
+
 def creations_in(ref: Ref) -> Iterator[str]:
     """Yield the creations that a reference names, the entity of a document by its id; ``named_by`` comes first."""
     for entity in entities_in(ref):

@@ -6,8 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.model.claims.change import Create
+from kbcore.model.claims.derived import derived, may_be_change, touched
+from kbcore.model.claims.fold import Documents, fold
+from kbcore.model.claims.subjects import ids_of_clients
 from kbcore.model.graph import FORMER_IDS
 from kbcore.model.record import DropNode, LeaveChange, PutNode, StateLink, TakeChange
+from kbcore.view.claim_index import ClaimIndex
 from tests.support.effort.scale import tries
 from tests.support.generators.sharing_clones import MOST, Clone, Step, facts_expected, facts_of, play
 
@@ -56,6 +60,21 @@ def test_packing_changes_no_state_and_copies_no_change(steps: list[Step], commit
         for ops in clone.records[seq:]:
             assert all(isinstance(op, TakeChange | LeaveChange) for op in ops)
             assert not any(isinstance(op, TakeChange) and op.change for op in ops)
+
+
+@given(_steps, st.integers(1, 3))
+@settings(max_examples=tries(100, 20_000), deadline=None)
+def test_the_change_of_a_record_is_what_the_fold_of_all_changes_before_it_says(steps: list[Step], clones: int) -> None:
+    for clone in {clone.name: clone for clone in play(steps, clones)}.values():
+        index = ClaimIndex(":memory:")
+        index.empty()
+        for entry in clone.entries:
+            present = [*index.present([one.id for one in index.all_changes()], entry.seq - 1).values()]
+            index.take_in(entry)
+            if may_be_change(entry.record):
+                stated = touched(entry.record.ops).entities - ids_of_clients(present)
+                before = fold(present, Documents({key: {} for key in stated}))
+                assert index.own_since(entry.seq).get(entry.seq) == derived(entry.record, entry.sum, before)
 
 
 def test_a_conflict_is_noted_with_both_values_and_their_actors() -> None:
