@@ -37,7 +37,7 @@ from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
 from kbcore.model.claims.running import RunningClaims
 from kbcore.model.claims.subjects import (
     Subjects,
-    claimed_keys,
+    claimed_by,
     creations_in,
     edges_of,
     ids_in,
@@ -55,7 +55,7 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 6
+CLAIM_FORMAT: Final = 7
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
@@ -82,7 +82,7 @@ _ALSO_AT: Final = (
 _SCHEMA: Final = """
 create table change (
     id text primary key, seq integer, at text, actor text, session text, body blob, head text, restores integer
-) without rowid;
+);
 create index change_by_seq on change (seq);
 create table held (change text, file text, since integer, until integer, is_committed integer);
 create index held_by_change on held (change);
@@ -586,7 +586,7 @@ class ClaimIndex:
                 self._take([op for op in group if isinstance(op, TakeChange)], entry.seq)
             else:
                 self._follow(group, entry.seq)
-        if not derived.may_be_change(record):
+        if touched is None and not derived.may_be_change(record):
             return
         change, is_next = record.change, False
         if change is None:
@@ -651,10 +651,12 @@ class ClaimIndex:
         rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one), *origin) for one, seq, origin in changes]
         self._add("change", rows)
         self._new.update(row[0] for row in rows)
-        self._add("subject", [(key, is_end, one.id) for one, *_ in changes for key, is_end in claimed_keys(one)])
+        for one, *_ in changes:
+            keys, names = claimed_by(one)
+            self._add("subject", [(key, is_end, one.id) for key, is_end in keys])
+            self._add("name", names)
         gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if isinstance(claim, Delete)]
         self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
-        self._add("name", {pair for one, *_ in changes for pair in names_in(one)})
 
     def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:
         """Return the state of the changes at a seq, of all that the operations of the next record touch."""

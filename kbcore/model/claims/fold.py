@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -111,7 +112,7 @@ class Entity(msgspec.Struct, frozen=True):
     sets: Mapping[str, Mapping[str, tuple[str, ...]]]
     names: Field
     former_ids: tuple[str, ...]
-    claimed_by: frozenset[str]
+    claimed_by: AbstractSet[str]
     deletions: tuple[str, ...]
 
 

@@ -120,7 +120,7 @@ class RunningClaims:
 
     def note_new(self, key: str) -> None:
         """Note an entity that no change names."""
-        self._put_entity(Entity(key, _OF_DOCUMENT, {}, {}, _UNNAMED, (), frozenset(), ()))
+        self._put_new(key, DOCUMENT, set())
         self._whole.add(key)
 
     def note(self, state: FoldedClaims, entities: Iterable[str], edges: Mapping[str, Ends]) -> None:
@@ -147,12 +147,16 @@ class RunningClaims:
         if not all(type(claim) in _ADDED for claim in change.claims):
             self.forget(ids_in(change))
             return
+        last: tuple[Ref | None, _Known | None] = None, None
         for at, claim in enumerate(change.claims):
             if isinstance(claim, Create):
                 self._create(change.id, claim.id)
             elif isinstance(claim.on, EntityRef):
-                if not self._claim_entity(change.id, at, claim, claim.on):
+                if claim.on is not last[0]:
+                    last = claim.on, self._named(change.id, claim.on)
+                if last[1] is None or not _claim_entity(last[1], change.id, at, claim):
                     self.forget([claim.on.id])
+                    last = claim.on, None
             elif not self._claim_edge(change.id, at, claim, claim.on):
                 self._forget_edge(*_edge_of(claim.on))
 
@@ -161,32 +165,7 @@ class RunningClaims:
         if known is None or known.fields or known.sets:
             self.forget([key])
         else:
-            self._put_entity(Entity(key, (creation_of(change, key),), {}, {}, _UNNAMED, (), frozenset({change}), ()))
-
-    def _claim_entity(self, change: str, at: int, claim: Claim, on: EntityRef) -> bool:
-        """Add a claim on an entity, and tell whether its state is known after it."""
-        known = self._named(change, on)
-        if known is None:
-            return False
-        if known.entity.of != _OF_DOCUMENT:
-            known.claimed_by.add(change)
-        if isinstance(claim, SetField | UnsetField):
-            return _set(known.fields, change, claim)
-        if not isinstance(claim, AddMember | RemoveMember):
-            return False
-        members = dict(known.sets.get(claim.field, {}))
-        if isinstance(claim, AddMember):
-            members[claim.now] = tuple(sorted((*members.get(claim.now, ()), claim_name(change, at))))
-        else:
-            left = [
-                (one, tuple([name for name in names if name not in claim.removes])) for one, names in members.items()
-            ]
-            members = {one: names for one, names in left if names}
-        if members:
-            known.sets[claim.field] = dict(sorted(members.items()))
-        else:
-            known.sets.pop(claim.field, None)
-        return True
+            self._put_new(key, creation_of(change, key), {change})
 
     def _claim_edge(self, change: str, at: int, claim: Claim, on: EdgeRef) -> bool:
         """Add a claim on an edge, and tell whether its state is known after it."""
@@ -218,6 +197,11 @@ class RunningClaims:
         of = (creation_of(change, ref.id),) if ref.of == _OF_CHANGE else ref.of
         return known if known is not None and known.entity.of == of else None
 
+    def _put_new(self, key: str, of: str, changes: set[str]) -> None:
+        fields, sets = dict[str, Field](), dict[str, dict[str, tuple[str, ...]]]()
+        shown = Entity(key, (of,), fields, sets, _UNNAMED, (), changes, ())
+        self._entities[key] = _Known(shown, fields, sets, changes)
+
     def _put_entity(self, one: Entity) -> None:
         fields, claimed_by = dict(one.fields), set(one.claimed_by)
         sets = {name: dict(members) for name, members in one.sets.items()}
@@ -238,6 +222,27 @@ class RunningClaims:
             self._whole.discard(end)
 
 
+def _claim_entity(known: _Known, change: str, at: int, claim: Claim) -> bool:
+    """Add a claim on an entity, and tell whether its state is known after it."""
+    if known.entity.of != _OF_DOCUMENT:
+        known.claimed_by.add(change)
+    if isinstance(claim, SetField | UnsetField):
+        return _set(known.fields, change, claim)
+    if not isinstance(claim, AddMember | RemoveMember):
+        return False
+    members = dict(known.sets.get(claim.field, {}))
+    if isinstance(claim, AddMember):
+        members[claim.now] = tuple(sorted((*members.get(claim.now, ()), claim_name(change, at))))
+    else:
+        left = [(one, tuple([name for name in names if name not in claim.removes])) for one, names in members.items()]
+        members = {one: names for one, names in left if names}
+    if members:
+        known.sets[claim.field] = dict(sorted(members.items()))
+    else:
+        known.sets.pop(claim.field, None)
+    return True
+
+
 def _edge_of(ref: EdgeRef) -> tuple[str, Ends]:
     """Return the id and the ends of an edge that is named by the ids that its ends have; "" for an edge at an end."""
     from_id, to_id = [one.id if isinstance(one, EntityRef) else "" for one in (ref.from_end, ref.to_end)]
@@ -246,11 +251,15 @@ def _edge_of(ref: EdgeRef) -> tuple[str, Ends]:
 
 def _set(fields: dict[str, Field], change: str, claim: SetField | UnsetField) -> bool:
     """Give a field the value of a claim of the last change, and tell whether no other one is left beside it."""
-    field, seen = fields.get(claim.field), tuple(dict.fromkeys((change, *claim.after)))[:MAX_SEEN]
+    field, own = fields.get(claim.field), (change,)
+    value = Value(claim.now if isinstance(claim, SetField) else ABSENT, own)
+    if field is None and not claim.after:
+        fields[claim.field] = Field((value,), own)
+        return True
+    seen = tuple(dict.fromkeys(own + claim.after))[:MAX_SEEN]
     if field is not None:
         latest = {one for value in field.values for one in value.changes}
         if not (latest <= {*claim.after} or (latest == {change} and field.seen == seen)):
             return False
-    value = Value(claim.now if isinstance(claim, SetField) else ABSENT, (change,))
     fields[claim.field] = Field((value,), seen, missing=field.missing if field else frozenset())
     return True
