@@ -387,47 +387,39 @@ class ClaimIndex:
         rows = self.rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 
-    def folded(
-        self,
-        subjects: Subjects,
-        seq: int,
-        *,
-        more: Iterable[Change] = (),
-        without: Collection[str] = (),
-        documents: Documents = NO_DOCUMENTS,
-    ) -> FoldedClaims:
+    def folded(self, subjects: Subjects, seq: int, *, documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
         """Return the state that the present changes give, of some entities and edges.
 
-        What it has of others may not be whole. ``more`` are changes beside those that are present, ``without`` the ids
-        of changes that are not counted.
+        What it has of others may not be whole.
         """
-        more = list(more)
-        return fold([*self._changes_on(subjects, seq, more, without, documents), *more], documents)
+        return fold(self.changes_on(subjects, seq, documents=documents).values(), documents)
 
-    def _changes_on(
-        self,
-        subjects: Subjects,
-        seq: int,
-        more: Sequence[Change] = (),
-        without: Collection[str] = (),
-        documents: Documents = NO_DOCUMENTS,
-    ) -> list[Change]:
-        """Return the present changes that the state of some entities and edges depends on, as for ``folded``."""
+    def changes_on(
+        self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: Documents = NO_DOCUMENTS
+    ) -> dict[str, Change]:
+        """Return the present changes that the state of some entities and edges depends on, by id.
+
+        ``more`` are changes of which some may count besides.
+        """
+        names = [pair for change in more for pair in names_in(change)]
         ids = subjects.entities.union(subjects.around, *subjects.edges)
-        creations = self._creations_of(ids, more, documents)
+        creations = self._creations_of(ids, names, documents)
         around = {key for one in subjects.around for key in creations[one]}
-        found = self._on({key for one in subjects.entities for key in creations[one]}, seq)
+        entities = {key for one in subjects.entities for key in creations[one]}
+        found = self._on(entities, seq)
         found |= self._on(around, seq, is_end=True)
         found |= self.present(self._at_all([[creations[end] for end in ends] for ends in subjects.edges]), seq)
         ends = {end for change in (*found.values(), *more) for ref in edges_of(change) for end in ref}
-        of_ends = self._creations_of(ends, more, documents).values()
-        found |= self._on({key for keys in of_ends for key in keys}, seq)
-        return [change for change in found.values() if change.id not in without]
+        creations |= self._creations_of(ends - creations.keys(), names, documents)
+        return found | self._on({key for end in ends for key in creations[end]} - entities, seq)
 
     def _creations_of(
-        self, ids: Collection[str], more: Iterable[Change], documents: Documents
+        self, ids: Collection[str], names_of_more: Iterable[tuple[str, str]], documents: Documents
     ) -> dict[str, frozenset[str]]:
-        """Return what each id may mean: the creations that changes know by it, or by another id of one of these."""
+        """Return what each id may mean: the creations that changes know by it, or by another id of one of these.
+
+        ``names_of_more`` are names of changes that are not in the index.
+        """
         by_id: dict[str, set[str]] = {}
         by_creation: dict[str, set[str]] = {}
 
@@ -437,8 +429,7 @@ class ClaimIndex:
                 by_creation.setdefault(creation, set()).add(key)
             return set(by_id)
 
-        of_more = [pair for change in more for pair in names_in(change)]
-        note([*of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
+        note([*names_of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
         known = note(self._by_keys("select id, creation from name where creation in ({})", by_creation))
         note(self._by_keys("select id, creation from name where id in ({})", known.difference(ids)))
         former: dict[str, set[str]] = {}
@@ -497,10 +488,16 @@ class ClaimIndex:
             for claim in change.claims:
                 if isinstance(claim, Create):
                     around.ids.add(claim.id)
-                elif isinstance(claim.on, EntityRef):
-                    known = around if isinstance(claim, Delete | Keep | Rename) else entities
-                    known.ids.update({claim.on.id, claim.now} if isinstance(claim, Rename) else {claim.on.id})
-                    known.creations.update(creations_in(named_by(change.id, claim.on)))
+                elif isinstance(claim, Rename):
+                    around.ids.add(claim.now)
+            for ref, is_around in {
+                (claim.on, isinstance(claim, Delete | Keep | Rename))
+                for claim in change.claims
+                if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
+            }:
+                known = around if is_around else entities
+                known.ids.add(ref.id)
+                known.creations.update(creations_in(named_by(change.id, ref)))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)
@@ -669,11 +666,11 @@ class ClaimIndex:
         An entity of which no change says that it was created is that of a document: nothing else can be told from the
         records of clients alone.
         """
-        changes = self._changes_on(subjects, seq)
+        changes = [*self.changes_on(subjects, seq).values()]
         stated = {key: dict[str, Any]() for key in subjects.entities - ids_of_clients(changes)}
         documents = Documents(stated, self.former_ids(stated))
         if documents.former_ids:  # then more changes may be on them
-            changes = self._changes_on(subjects, seq, documents=documents)
+            return self.folded(subjects, seq, documents=documents)
         return fold(changes, documents)
 
     def _known_before(self, touched: derived.Touched, seq: int) -> FoldedClaims | None:

@@ -43,7 +43,7 @@ def ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
 
 
 def claimed_by(change: Change) -> tuple[set[tuple[str, bool]], set[tuple[str, str]]]:
-    """Return the creations that a change has claims on, with True those that are ends of its edges; and ``names_in``."""
+    """Return the creations that a change has claims on, with True those that are ends of edges; and ``names_in``."""
     keys, names = set[tuple[str, bool]](), set[tuple[str, str]]()
     for claim in change.claims:
         if isinstance(claim, Create):
@@ -71,11 +71,8 @@ def names_in(change: Change) -> set[tuple[str, str]]:
 
 def edges_of(change: Change) -> set[frozenset[str]]:
     """Return the ids of the entities at the ends of each edge that a change has claims on."""
-    return {
-        frozenset(one.id for one in entities_in(claim.on))
-        for claim in change.claims
-        if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)
-    }
+    refs = {claim.on for claim in change.claims if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)}
+    return {frozenset(one.id for one in entities_in(ref)) for ref in refs}
 
 
 def ids_in(change: Change) -> set[str]:
