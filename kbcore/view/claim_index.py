@@ -228,13 +228,16 @@ class ClaimIndex:
         """
         if self.has(head):
             return
+        with gc_pause.paused():
+            self._fill(fs, directory, head)
+
+    def _fill(self, fs: Fs, directory: Path, head: Head) -> None:
         self.rows("begin immediate")
         self._is_filling = True
         self._begin_state(has_others=True)
         try:
             if not self.has(head):  # another process may have brought it further meanwhile
-                with gc_pause.paused():
-                    self._take_in_all(self._begin(fs, directory, head))
+                self._take_in_all(self._begin(fs, directory, head))
         except BaseException:
             self._waiting = {}
             self.rows("rollback")
