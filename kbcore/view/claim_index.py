@@ -66,6 +66,8 @@ _MOST_KNOWN: Final = 200_000
 """Elements of which the state is kept from record to record."""
 _INSERT: Final = {"seen": "insert", "change": "insert or replace"}
 """How rows are added to tables, where not ``insert or ignore``."""
+_OF_ALL: Final = (Delete, Keep, Rename)
+"""Claims on a whole entity: with them the edges at it may come, go and get other ids."""
 _KEYS: Final = "select value from json_each(:keys)"
 _ENDS: Final = "select from_id, to_id from edge where id in ({})"
 _EDGES_AT: Final = (
@@ -494,7 +496,7 @@ class ClaimIndex:
                 elif isinstance(claim, Rename):
                     around.ids.add(claim.now)
             for ref, is_around in {
-                (claim.on, isinstance(claim, Delete | Keep | Rename))
+                (claim.on, isinstance(claim, _OF_ALL))
                 for claim in change.claims
                 if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
             }:

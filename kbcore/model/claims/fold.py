@@ -53,6 +53,10 @@ ABSENT: Final = msgspec.UNSET
 """The value of a field that a claim unset."""
 
 
+_OF_NO_EDGE: Final = (Create, RemoveEdge, AddMember)
+"""Claims that state no edge, and no field of one."""
+
+
 class Documents(msgspec.Struct, frozen=True):
     """What documents state: the fields of each entity, by former id what has it now, and edges, by id.
 
@@ -394,7 +398,7 @@ def _edges(
     for change in present.values():
         keys: dict[EdgeRef, str] = {}
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create | RemoveEdge | AddMember) or not isinstance(claim.on, EdgeRef):
+            if isinstance(claim, _OF_NO_EDGE) or not isinstance(claim.on, EdgeRef):
                 continue
             ref, name = claim.on, claim_name(change.id, at)
             if ref not in keys:
