@@ -132,6 +132,11 @@ MARKS: Final = "|".join(
 """A pattern of every text with a secret, objects as compact JSON: for a database to ask first, in the words of RE2."""
 
 
+def has_mark(text: str) -> bool:
+    """Tell whether a text may hold a secret of a documented format, also in JSON: no mark has a character to escape."""
+    return any(mark in text for mark, _ in _BY_MARK)
+
+
 def secret_in(text: str, name: str = "") -> Secret | None:
     """Return the first secret in a text of the field ``name``, None when nothing looks like one."""
     for mark, known in _BY_MARK:
@@ -199,6 +204,11 @@ def _secret(kind: str, text: str) -> Secret:
 def _beginning(text: str) -> str:
     """Return the first characters, of a short text fewer."""
     return f"{text[: min(_SHOWN_CHARS, len(text) // 4)]}…"
+
+
+def may_name_secrets(text: str) -> bool:
+    """Tell whether a text holds, or is, a name of fields that are for secrets."""
+    return _NAMED.search(text) is not None
 
 
 def _is_named(name: str) -> bool:

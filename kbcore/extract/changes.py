@@ -35,6 +35,7 @@ NOT_CHECKED_OUT: Final = FileProblem(
     "git has change files here and leaves them out of the worktree, so answers may lack what they say.",
     "Check them out: `git sparse-checkout add .kb`, or `git sparse-checkout disable`.",
 )
+_encode = msgspec.json.Encoder().encode
 _REDACT: Final = "Take the secret out of use, and have the writer redact the value, or remove the file if it is none."
 
 
@@ -82,12 +83,25 @@ def _secret(changes: Sequence[Change], *, are_packed: bool) -> FileProblem | Non
     """Return the problem of the first line that holds what looks like a secret."""
     line = 0
     for number, change in enumerate(changes, start=1):
+        if not may_hold_secret(change):
+            line += 1 + len(change.claims)
+            continue
         for part in parts_of(change):
             line = number if are_packed else line + 1
             found = next(change_secrets(part), None)
             if found is not None:
                 return FileProblem(line, "secret", f"the line holds what looks like {found.kind}", _REDACT)
     return None
+
+
+def may_hold_secret(change: Change) -> bool:
+    """Tell whether ``change_secrets`` may find anything in the parts of a change, by one look at its text."""
+    from kbcore.secrets import has_mark, may_name_secrets  # noqa: PLC0415 - as in ``change_secrets``
+
+    names = {getattr(claim, "field", "") for claim in change.claims}
+    values = [getattr(claim, name, None) for claim in change.claims for name in ("now", "was")]
+    texts = [*names, *(_encode(one).decode() for one in values if isinstance(one, dict | list))]
+    return has_mark(_encode(change).decode()) or may_name_secrets("\n".join(texts))
 
 
 def parts_of(change: Change) -> list[Change | Claim]:

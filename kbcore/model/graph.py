@@ -48,6 +48,7 @@ CONTESTED: Final = "contested"
 each with ``change``, ``actor``, ``at`` and ``file``. ``contested.id`` is about ids; ``contested.deleted`` has changes
 that delete the entity and have not seen all of it.
 """
+_CONTESTED_NOTE: Final = f"{CONTESTED}."
 
 FORMER_KEY: Final = "former_ids"
 FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
@@ -87,12 +88,12 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def contested_note(field: str) -> str:
     """Return the field that says that another one is contested."""
-    return f"{CONTESTED}.{field}"
+    return _CONTESTED_NOTE + field
 
 
 def is_contested_note(name: str) -> bool:
     """Tell whether a field says that another one is contested."""
-    return name.startswith(f"{CONTESTED}.")
+    return name.startswith(_CONTESTED_NOTE)
 
 
 def former_ids(node: Node | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from kbcore import limits
-from kbcore.extract.changes import change_secrets, parts_of
+from kbcore.extract.changes import change_secrets, may_hold_secret, parts_of
 from kbcore.model.claims import change_file
 from kbcore.model.claims.change import Change, Claim
 from kbcore.secrets import secret_in
@@ -29,7 +29,7 @@ def fault_of(change: Change) -> tuple[Fault | Literal[""], str]:
     change = without_earlier_values(change)
     data = change_file.encode([change])
     is_plain = not change_file.may_be_unsafe(data.decode())
-    for part in parts_of(change):
+    for part in parts_of(change) if not is_plain or may_hold_secret(change) else ():
         if fault := fault_in(part, is_plain=is_plain):
             return fault, _origin_at_fault(part) if isinstance(part, Change) else place_of(part)
     return ("too_large", "") if len(data) > limits.MAX_CHANGE_FILE_BYTES else ("", "")

@@ -14,7 +14,8 @@ from typing import Final, Literal
 from kbcore.config.settings import DEFAULT, ShareSettings, read_config
 from kbcore.git import blobs
 from kbcore.model.claims.change import Change, EdgeRef, SetField
-from kbcore.share.private_origins import WrittenChange, ids_in, private_origins
+from kbcore.model.claims.subjects import ids_in
+from kbcore.share.private_origins import WrittenChange, private_origins
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG
 from kbcore.store.workspace import Workspace

@@ -97,14 +97,6 @@ def private_origins(
     return found
 
 
-def ids_in(change: Change) -> set[str]:
-    """Return the ids of the entities that the claims of a change name."""
-    found = {claim.now for claim in change.claims if isinstance(claim, Rename)}
-    for claim in change.claims:
-        found |= {claim.id} if isinstance(claim, Create) else {one.id for one in entities_in(claim.on)}
-    return found
-
-
 def place_of(claim: Claim) -> str:
     """Return what a claim is about, in words."""
     if isinstance(claim, Create):

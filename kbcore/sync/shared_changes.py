@@ -13,7 +13,7 @@ import msgspec
 
 from kbcore.model.claims.change import DOCUMENT, Change, fields_redacted, union
 from kbcore.model.claims.derived import SETS
-from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims
+from kbcore.model.claims.fold import ABSENT, DELETED, ID, Documents, Edge, Entity, Field, FoldedClaims, fold
 from kbcore.model.claims.subjects import Subjects
 from kbcore.model.content import confirmed_content
 from kbcore.model.folding import apply
@@ -85,6 +85,11 @@ class _Difference(NamedTuple):
     more: dict[str, Change]
     without: set[str]
 
+    def applied_to(self, found: Mapping[str, Change]) -> list[Change]:
+        """Return the changes that are present, of some that the index has as present, and of all that it has not."""
+        kept = [one for key, one in found.items() if key not in self.more and key not in self.without]
+        return [*kept, *self.more.values()]
+
 
 class SharedChanges:
     """What change files make of the state of a branch at a seq."""
@@ -120,7 +125,7 @@ class SharedChanges:
         self._handed_over = index.handed_over(ids, self._seq)
         for op in unrecorded:
             self._note(op)
-        self._folds: dict[int, tuple[Subjects, Documents, FoldedClaims]] = {}
+        self._folds: tuple[Subjects, tuple[Documents, Documents], tuple[FoldedClaims, FoldedClaims]] | None = None
         """The last states before and after, with what they were made of: a plan is made again on the same."""
         self._was = self._difference(self._bodies | self._recorded)
         self._noted = self._compare()
@@ -226,8 +231,7 @@ class SharedChanges:
         subjects = self._with_documents(before, after)
         if not (subjects.entities or subjects.edges):
             return [*self._noted]
-        was = self._folded(self._was, before, subjects)
-        now = self._folded(self._now, after, subjects)
+        was, now = self._folded(before, after, subjects)
         written = _Written(after, self._origins(now))
         ops: list[Operation] = [*self._noted]
         for key in sorted(was.entities.keys() | now.entities.keys()):
@@ -278,20 +282,18 @@ class SharedChanges:
         moved = {key for key in known if key not in before.nodes or key not in after.nodes}
         return Subjects(subjects.entities | known, subjects.around | moved, subjects.edges)
 
-    def _folded(self, difference: _Difference, state: State, subjects: Subjects) -> FoldedClaims:
-        documents = _documents(state, subjects.entities)
-        known = self._folds.get(id(difference))
-        if known and known[:2] == (subjects, documents):
-            return known[2]
-        found = self._index.folded(
-            subjects,
-            self._seq,
-            more=difference.more.values(),
-            without={*difference.without, *difference.more},
-            documents=documents,
-        )
-        self._folds[id(difference)] = subjects, documents, found
-        return found
+    def _folded(self, before: State, after: State, subjects: Subjects) -> tuple[FoldedClaims, FoldedClaims]:
+        """Return the states of the changes before and after, of some elements; of others both lack the same."""
+        documents = _documents(before, subjects.entities), _documents(after, subjects.entities)
+        if self._folds is None or self._folds[:2] != (subjects, documents):
+            more = [*self._was.more.values(), *self._now.more.values()]
+            found = dict[str, Change]()
+            for one in documents if documents[0].former_ids != documents[1].former_ids else documents[:1]:
+                found |= self._index.changes_on(subjects, self._seq, more=more, documents=one)
+            was = fold(self._was.applied_to(found), documents[0])
+            now = fold(self._now.applied_to(found), documents[1])
+            self._folds = subjects, documents, (was, now)
+        return self._folds[2]
 
     def _origins(self, state: FoldedClaims) -> dict[str, dict[str, Any]]:
         """Return the origins of the changes whose values are shown: by id, the actor, the time, and the file."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from kbcore.extract.changes import is_change_file
+from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.ids import is_misspelled
+from kbcore.model.claims import change_file
+from kbcore.model.claims.change import Change
 from kbcore.store.kb_folder import KB
 from kbcore.store.settings_files import CONFIG, SCHEMA
 from kbcore.store.workspace import Workspace
@@ -14,6 +21,9 @@ from kbcore.sync.active_extractors import as_defined, wanted
 from kbcore.sync.documents import NOWHERE, content_name, wanted_in
 from kbcore.sync.scan import FoundFile, content_of, misnamed, unread
 from kbcore.view.view import View
+
+if TYPE_CHECKING:
+    from kbcore.view.claim_index import ClaimIndex
 
 _CONFIG: Final = f"{KB}/{CONFIG}"
 _SCHEMA: Final = f"{KB}/{SCHEMA}/"
@@ -26,9 +36,15 @@ ReadBefore = dict[tuple[str, str, str], FoundFile]
 class TreeDocuments:
     """The documents of trees that are read by the settings of one workspace."""
 
-    def __init__(self, workspace: Workspace, view: View | None = None) -> None:
-        """With a view, the types and predicates that its branch defines are known in documents too."""
+    def __init__(
+        self, workspace: Workspace, view: View | None = None, claims: Callable[[View], ClaimIndex] | None = None
+    ) -> None:
+        """With a view, the types and predicates that its branch defines are known in documents too.
+
+        With ``claims``, the index of its changes, the changes of files are taken from that which were recorded.
+        """
         self._workspace = workspace
+        self._view, self._claims = view, claims
         self._wants = as_defined(wanted(workspace), view) if view else wanted(workspace)
 
     @property
@@ -58,12 +74,40 @@ class TreeDocuments:
                 by_name.setdefault(name, []).append(blank)
         for name, data in blobs.contents(self._workspace.repo, self._workspace.machine.env, by_name):
             for blank in by_name[name]:
-                found = content_of(blank, data)
+                found = self._recorded(blank, data) or content_of(blank, data)
                 read[blank.path, name, blank.wanted.mark] = found
                 yield found
 
+    def _recorded(self, blank: FoundFile, data: bytes | None) -> FoundFile | None:
+        """Return a change file of which the records have all changes, whole; None for any other file."""
+        view, path = self._view, blank.path
+        if view is None or self._claims is None or data is None or not is_change_file(path):
+            return None
+        if view.seq != view.recorded_seq:  # what is known of the file may be in no record
+            return None
+        digest = hashlib.sha256(data).hexdigest()
+        if not any(
+            one.is_ok and not one.problems and (one.hash, one.extractor) == (digest, blank.wanted.mark)
+            for one in view.sources([path])
+        ):
+            return None
+        index = self._claims(view)
+        ids = dict.fromkeys(change_file.ids_in(data))
+        bodies = index.bodies(ids)
+        if (
+            bodies.keys() != ids.keys()
+            or any(map(_is_redacted, bodies.values()))
+            or ids.keys() & index.taken_out.keys()
+        ):
+            return None
+        return msgspec.structs.replace(blank, hash=digest, facts=Facts(changes=tuple([bodies[one] for one in ids])))
+
     def _text_of(self, name: str) -> bytes | None:
         return dict(blobs.contents(self._workspace.repo, self._workspace.machine.env, [name]))[name]
+
+
+def _is_redacted(change: Change) -> bool:
+    return change.is_redacted or bool(change.message_hash)
 
 
 class TreeSettings:

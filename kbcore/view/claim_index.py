@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from kbcore import interrupting
+from kbcore import gc_pause, interrupting, limits
 from kbcore.errors import Damaged, LockTimeout, ViewDamaged
 from kbcore.ids import is_link_id, link_id
 from kbcore.model.claims import derived
@@ -34,11 +34,13 @@ from kbcore.model.claims.change import (
     named_by,
 )
 from kbcore.model.claims.fold import NO_DOCUMENTS, Documents, FoldedClaims, fold
+from kbcore.model.claims.running import RunningClaims
 from kbcore.model.claims.subjects import (
     Subjects,
-    claimed_keys,
+    claimed_by,
     creations_in,
     edges_of,
+    ids_in,
     ids_of_clients,
     names_in,
 )
@@ -53,10 +55,19 @@ from kbcore.view.fold import FoldedRecord
 
 T = TypeVar("T")
 
-CLAIM_FORMAT: Final = 6
+CLAIM_FORMAT: Final = 7
 _WAIT_S: Final = 60
 """As long as another process may fill the index that this one waits for."""
 _NEVER: Final = 2**62
+_AT_ONCE: Final = 1024
+_AT_ONCE_BYTES: Final = 4 * limits.MIB
+"""Records of which is looked up together what they touch, and their bytes."""
+_MOST_KNOWN: Final = 200_000
+"""Elements of which the state is kept from record to record."""
+_INSERT: Final = {"seen": "insert", "change": "insert or replace"}
+"""How rows are added to tables, where not ``insert or ignore``."""
+_OF_ALL: Final = (Delete, Keep, Rename)
+"""Claims on a whole entity: with them the edges at it may come, go and get other ids."""
 _KEYS: Final = "select value from json_each(:keys)"
 _ENDS: Final = "select from_id, to_id from edge where id in ({})"
 _EDGES_AT: Final = (
@@ -73,7 +84,7 @@ _ALSO_AT: Final = (
 _SCHEMA: Final = """
 create table change (
     id text primary key, seq integer, at text, actor text, session text, body blob, head text, restores integer
-) without rowid;
+);
 create index change_by_seq on change (seq);
 create table held (change text, file text, since integer, until integer, is_committed integer);
 create index held_by_change on held (change);
@@ -151,6 +162,16 @@ class ClaimIndex:
         self.taken_out: Mapping[str, TakenOut] = {}
         """What redactions in this clone took out of changes, in whatever branch."""
         self._is_filling = False
+        self._running = RunningClaims()
+        """The state after the last record that was taken in, of elements that records touched since it was begun."""
+        self._is_plain: dict[str, bool] = {}
+        """Whether entities may be in that state, as far as that was looked up."""
+        self._new = set[str]()
+        """The ids of the changes that were noted since that state was begun."""
+        self._has_others = True
+        """There may be changes that were noted before."""
+        self._waiting: dict[str, list[tuple[Any, ...]]] = {}
+        """Rows by their table that are not written yet: they are before anything is asked."""
         is_uri = path.startswith("file:")
         try:
             self._opened = sqlite3.connect(
@@ -164,6 +185,8 @@ class ClaimIndex:
 
     def rows(self, sql: str, **params: Any) -> list[tuple[Any, ...]]:
         """Return all rows of a statement. Raises: ``ViewDamaged``, ``LockTimeout``."""
+        if self._waiting:
+            self._write()
         if self._is_filling:  # it is interrupted between two records: none has long statements
             return self._run(lambda: self._opened.execute(sql, params).fetchall())
         with interrupting.step(self._opened.interrupt) as step:
@@ -186,10 +209,16 @@ class ClaimIndex:
             raise ViewDamaged(str(error)) from error
 
     def _add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add rows to a table, but those that it has. Raises: ``ViewDamaged``, ``LockTimeout``."""
-        listed = [*rows]
-        if listed:
-            self._run_many(f"insert or ignore into {table} values ({', '.join('?' * len(listed[0]))})", listed)
+        """Add rows to a table, but those that it has: before the next statement."""
+        self._waiting.setdefault(table, []).extend(rows)
+
+    def _write(self) -> None:
+        """Write the rows that wait. Raises: ``ViewDamaged``, ``LockTimeout``."""
+        waiting, self._waiting = self._waiting, {}
+        for table, rows in waiting.items():
+            if rows:
+                how = _INSERT.get(table, "insert or ignore")
+                self._run_many(f"{how} into {table} values ({', '.join('?' * len(rows[0]))})", rows)
 
     def _run_many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
         self._run(lambda: self._opened.executemany(sql, rows))
@@ -201,19 +230,45 @@ class ClaimIndex:
         """
         if self.has(head):
             return
+        with gc_pause.paused():
+            self._fill(fs, directory, head)
+
+    def _fill(self, fs: Fs, directory: Path, head: Head) -> None:
         self.rows("begin immediate")
         self._is_filling = True
+        self._begin_state(has_others=True)
         try:
             if not self.has(head):  # another process may have brought it further meanwhile
-                for entry in self._begin(fs, directory, head):
-                    interrupting.check()
-                    self.take_in(entry)
+                self._take_in_all(self._begin(fs, directory, head))
         except BaseException:
+            self._waiting = {}
             self.rows("rollback")
             raise
         finally:
             self._is_filling = False
+            self._begin_state(has_others=True)
         self.rows("commit")
+
+    def _take_in_all(self, entries: Iterable[FoldedRecord]) -> None:
+        """Take in records, and look up together what some that follow one another touch."""
+        for some in _in_groups(entries):
+            if len(self._running) > _MOST_KNOWN:
+                self._forget()
+            touched = {one.seq: derived.touched(one.record.ops) for one in some if _is_derived(one)}
+            self._look_up(touched.values(), some[0].seq - 1)
+            for entry in some:
+                interrupting.check()
+                self.take_in(entry, touched.get(entry.seq))
+            self._write()
+
+    def _begin_state(self, *, has_others: bool) -> None:
+        """Forget all that is kept from record to record. ``has_others``: changes may have been noted before."""
+        self._forget()
+        self._new, self._has_others = set(), has_others
+
+    def _forget(self) -> None:
+        """Forget the state that is kept from record to record."""
+        self._running, self._is_plain = RunningClaims(), {}
 
     def all_changes(self) -> Iterator[Change]:
         """Yield every change, present or not."""
@@ -337,47 +392,39 @@ class ClaimIndex:
         rows = self.rows(f"select c.body, c.seq from change c where {where} order by c.seq", seq=seq)
         return [HeldChange(_decode(body), number, ()) for body, number in rows]
 
-    def folded(
-        self,
-        subjects: Subjects,
-        seq: int,
-        *,
-        more: Iterable[Change] = (),
-        without: Collection[str] = (),
-        documents: Documents = NO_DOCUMENTS,
-    ) -> FoldedClaims:
+    def folded(self, subjects: Subjects, seq: int, *, documents: Documents = NO_DOCUMENTS) -> FoldedClaims:
         """Return the state that the present changes give, of some entities and edges.
 
-        What it has of others may not be whole. ``more`` are changes beside those that are present, ``without`` the ids
-        of changes that are not counted.
+        What it has of others may not be whole.
         """
-        more = list(more)
-        return fold([*self._changes_on(subjects, seq, more, without, documents), *more], documents)
+        return fold(self.changes_on(subjects, seq, documents=documents).values(), documents)
 
-    def _changes_on(
-        self,
-        subjects: Subjects,
-        seq: int,
-        more: Sequence[Change] = (),
-        without: Collection[str] = (),
-        documents: Documents = NO_DOCUMENTS,
-    ) -> list[Change]:
-        """Return the present changes that the state of some entities and edges depends on, as for ``folded``."""
+    def changes_on(
+        self, subjects: Subjects, seq: int, *, more: Sequence[Change] = (), documents: Documents = NO_DOCUMENTS
+    ) -> dict[str, Change]:
+        """Return the present changes that the state of some entities and edges depends on, by id.
+
+        ``more`` are changes of which some may count besides.
+        """
+        names = [pair for change in more for pair in names_in(change)]
         ids = subjects.entities.union(subjects.around, *subjects.edges)
-        creations = self._creations_of(ids, more, documents)
+        creations = self._creations_of(ids, names, documents)
         around = {key for one in subjects.around for key in creations[one]}
-        found = self._on({key for one in subjects.entities for key in creations[one]}, seq)
+        entities = {key for one in subjects.entities for key in creations[one]}
+        found = self._on(entities, seq)
         found |= self._on(around, seq, is_end=True)
         found |= self.present(self._at_all([[creations[end] for end in ends] for ends in subjects.edges]), seq)
         ends = {end for change in (*found.values(), *more) for ref in edges_of(change) for end in ref}
-        of_ends = self._creations_of(ends, more, documents).values()
-        found |= self._on({key for keys in of_ends for key in keys}, seq)
-        return [change for change in found.values() if change.id not in without]
+        creations |= self._creations_of(ends - creations.keys(), names, documents)
+        return found | self._on({key for end in ends for key in creations[end]} - entities, seq)
 
     def _creations_of(
-        self, ids: Collection[str], more: Iterable[Change], documents: Documents
+        self, ids: Collection[str], names_of_more: Iterable[tuple[str, str]], documents: Documents
     ) -> dict[str, frozenset[str]]:
-        """Return what each id may mean: the creations that changes know by it, or by another id of one of these."""
+        """Return what each id may mean: the creations that changes know by it, or by another id of one of these.
+
+        ``names_of_more`` are names of changes that are not in the index.
+        """
         by_id: dict[str, set[str]] = {}
         by_creation: dict[str, set[str]] = {}
 
@@ -387,8 +434,7 @@ class ClaimIndex:
                 by_creation.setdefault(creation, set()).add(key)
             return set(by_id)
 
-        of_more = [pair for change in more for pair in names_in(change)]
-        note([*of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
+        note([*names_of_more, *self._by_keys("select id, creation from name where id in ({})", ids)])
         known = note(self._by_keys("select id, creation from name where creation in ({})", by_creation))
         note(self._by_keys("select id, creation from name where id in ({})", known.difference(ids)))
         former: dict[str, set[str]] = {}
@@ -447,10 +493,16 @@ class ClaimIndex:
             for claim in change.claims:
                 if isinstance(claim, Create):
                     around.ids.add(claim.id)
-                elif isinstance(claim.on, EntityRef):
-                    known = around if isinstance(claim, Delete | Keep | Rename) else entities
-                    known.ids.update({claim.on.id, claim.now} if isinstance(claim, Rename) else {claim.on.id})
-                    known.creations.update(creations_in(named_by(change.id, claim.on)))
+                elif isinstance(claim, Rename):
+                    around.ids.add(claim.now)
+            for ref, is_around in {
+                (claim.on, isinstance(claim, _OF_ALL))
+                for claim in change.claims
+                if not isinstance(claim, Create) and isinstance(claim.on, EntityRef)
+            }:
+                known = around if is_around else entities
+                known.ids.add(ref.id)
+                known.creations.update(creations_in(named_by(change.id, ref)))
         # One more claim brings back an entity whose deletion has not seen it: the edges at it move.
         deleted = self._by_keys("select key from deleted where key in ({})", entities.creations)
         around.creations.update(row[0] for row in deleted)
@@ -532,41 +584,52 @@ class ClaimIndex:
             self.rows(f'drop {kind} if exists "{name}"')
         for statement in filter(str.strip, _SCHEMA.split(";")):
             self.rows(statement)
+        self._begin_state(has_others=False)
 
-    def take_in(self, entry: FoldedRecord) -> None:
-        """Take in one record, the next one of the journal. Raises: ``ViewDamaged``."""
+    def take_in(self, entry: FoldedRecord, touched: derived.Touched | None = None) -> None:
+        """Take in one record, the next one of the journal, which touches this. Raises: ``ViewDamaged``."""
         end = entry.offset_bytes + entry.length_bytes
-        self.rows(
-            "insert into seen values (:seq, :sum, :file, :ends)",
-            seq=entry.seq,
-            sum=entry.sum,
-            file=entry.file,
-            ends=end,
-        )
+        self._add("seen", [(entry.seq, entry.sum, entry.file, end)])
         record = entry.record
         for is_taken, group in itertools.groupby(record.ops, lambda op: isinstance(op, TakeChange)):
             if is_taken:
                 self._take([op for op in group if isinstance(op, TakeChange)], entry.seq)
             else:
                 self._follow(group, entry.seq)
-        if derived.may_be_change(record):
-            change = record.change or derived.derived(record, entry.sum, self._before(entry))
-            if change is not None:
-                restores = record.restores or any(map(derived.settles, record.ops))
-                self._insert([(change, entry.seq, WrittenAt(record.commit, restores))])
+        if touched is None and not derived.may_be_change(record):
+            return
+        change, is_next = record.change, False
+        if change is None:
+            touched = touched or derived.touched(record.ops)
+            before = self._known_before(touched, entry.seq - 1)
+            is_next = before is not None
+            if before is None:
+                before = self._before(touched, entry.seq - 1)
+            change = derived.derived(record, entry.sum, before)
+        if change is not None:
+            is_next = is_next and not self._is_noted(change.id)
+            restores = record.restores or any(map(derived.settles, record.ops))
+            self._insert([(change, entry.seq, WrittenAt(record.commit, restores))])
+            if is_next:
+                self._running.add(change)
+            else:
+                self._forget_elements([change])
 
     def _follow(self, ops: Iterable[Operation], seq: int) -> None:
         """Take in what operations of a record say that is in no change."""
+        left = list[tuple[str, str]]()
         for op in ops:
             if isinstance(op, LeaveChange):
-                self._leave([(op.id, op.file)], seq)
+                left.append((op.id, op.file))
             elif isinstance(op, StateLink) and op.src == CLIENT:
                 key = link_id(op.type, op.kind, op.from_id, op.to_id)
-                ends = {"from_id": op.from_id, "to_id": op.to_id}
-                self.rows("insert or ignore into edge values (:id, :from_id, :to_id)", id=key, **ends)
+                self._add("edge", [(key, op.from_id, op.to_id)])
             elif isinstance(op, PutNode) and op.src != CLIENT and FORMER_IDS in op.set:
-                for former in former_ids_of(op.set):
-                    self.rows("insert or ignore into former values (:former, :id)", former=former, id=op.id)
+                self._add("former", [(former, op.id) for former in former_ids_of(op.set)])
+                self._forget()
+        if left:
+            self._leave(left, seq)
+            self._forget_changes([key for key, _ in left])
 
     def _take(self, ops: Sequence[TakeChange], seq: int) -> None:
         """Take in changes that come with a record, or that a file holds from it on."""
@@ -581,40 +644,132 @@ class ClaimIndex:
         fields = {key: fields_redacted(one, bodies[key][0]) for key, one in before.items()}
         self._add("redacted", [(key, field) for key, names in fields.items() for field in names])
         self._insert([(change, *own.get(key, new)) for key, (change, *new) in bodies.items()])
+        self._new.update(op.id for op in ops)
         held = {(op.id, op.file): op.is_committed for op in ops if op.file}
         self._leave(held, seq)
         self._add("held", [(*pair, seq, _NEVER, is_committed) for pair, is_committed in held.items()])
+        self._forget_changes([op.id for op in ops])
 
     def _leave(self, pairs: Iterable[tuple[str, str]], seq: int) -> None:
         """Note that files hold changes no more from a seq on."""
+        self._write()
         sql = "update held set until = ? where change = ? and file = ? and until > ?"
         self._run_many(sql, [(seq, change, file, seq) for change, file in pairs])
 
     def _insert(self, changes: Sequence[tuple[Change, int, WrittenAt]]) -> None:
         """Add changes, each with the seq of its record and where it was written, in place of other copies of them."""
         rows = [(one.id, seq, one.at, one.actor, one.session, _encode(one), *origin) for one, seq, origin in changes]
-        self._run_many("insert or replace into change values (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._add("subject", [(key, is_end, one.id) for one, *_ in changes for key, is_end in claimed_keys(one)])
+        self._add("change", rows)
+        self._new.update(row[0] for row in rows)
+        for one, *_ in changes:
+            keys, names = claimed_by(one)
+            self._add("subject", [(key, is_end, one.id) for key, is_end in keys])
+            self._add("name", names)
         gone = [(one.id, claim.on) for one, *_ in changes for claim in one.claims if isinstance(claim, Delete)]
         self._add("deleted", {(key,) for change, on in gone for key in creations_in(named_by(change, on))})
-        self._add("name", {pair for one, *_ in changes for pair in names_in(one)})
 
-    def _before(self, entry: FoldedRecord) -> FoldedClaims:
-        """Return the state of the changes before a record, of all that it touches.
+    def _before(self, touched: derived.Touched, seq: int) -> FoldedClaims:
+        """Return the state of the changes at a seq, of all that the operations of the next record touch."""
+        edges = tuple({ends for ends in self.edges_named(map(frozenset, touched.edges.values())) if ends})
+        return self._folded_at(Subjects(touched.entities.union(*edges), touched.around, edges), seq)
+
+    def _folded_at(self, subjects: Subjects, seq: int) -> FoldedClaims:
+        """Return the state of the changes at a seq, of some entities and edges.
 
         An entity of which no change says that it was created is that of a document: nothing else can be told from the
         records of clients alone.
         """
-        touched = derived.touched(entry.record.ops)
-        edges = tuple({ends for ends in self.edges_named(touched.edges) if ends})
-        entities = touched.entities.union(*edges)
-        subjects, seq = Subjects(entities, touched.around, edges), entry.seq - 1
-        changes = self._changes_on(subjects, seq)
-        stated = {key: dict[str, Any]() for key in entities - ids_of_clients(changes)}
+        changes = [*self.changes_on(subjects, seq).values()]
+        stated = {key: dict[str, Any]() for key in subjects.entities - ids_of_clients(changes)}
         documents = Documents(stated, self.former_ids(stated))
         if documents.former_ids:  # then more changes may be on them
-            changes = self._changes_on(subjects, seq, documents=documents)
+            return self.folded(subjects, seq, documents=documents)
         return fold(changes, documents)
+
+    def _known_before(self, touched: derived.Touched, seq: int) -> FoldedClaims | None:
+        """Return the same as ``_before``, from the state that is kept; None where that cannot be."""
+        found = self._running.before(touched)
+        if found is None and touched.is_simple:
+            self._look_up([touched], seq)
+            found = self._running.before(touched)
+        return found
+
+    def _look_up(self, all_touched: Iterable[derived.Touched], seq: int) -> None:
+        """Bring what operations touch into the state that is kept, as it is at a seq, as far as it is not there."""
+        running, simple = self._running, [one for one in all_touched if one.is_simple]
+        ids = {key for one in simple for key in one.entities if not running.knows(key)}
+        self._look_up_names(ids - self._is_plain.keys())
+        plain = {key for key in ids if self._is_plain[key]}
+        edges = {
+            key: ends
+            for one in simple
+            for key, ends in one.edges.items()
+            if not running.knows_edge(key, ends) and all(end in plain or running.knows(end) for end in ends)
+        }
+        entities = {key for key in plain if not running.knows(key)}
+        if entities or edges:
+            ends = frozenset(map(frozenset, edges.values()))
+            subjects = Subjects(frozenset(entities).union(*ends), frozenset(), tuple(ends))
+            running.note(self._folded_at(subjects, seq), entities, edges)
+
+    def _look_up_names(self, ids: Collection[str]) -> None:
+        """Look up which entities are plain, and note those that no change names."""
+        pairs = self._by_keys("select id, creation from name where id in ({})", ids)
+        by_id: dict[str, list[str]] = {}
+        for key, creation in pairs:
+            by_id.setdefault(key, []).append(creation)
+        again = self._by_keys("select creation, id from name where creation in ({})", {one for _, one in pairs})
+        shared = {creation for creation, key in again if [creation] != by_id.get(key)}
+        former = {*self.former_ids(ids).values()}
+        former |= {row[0] for row in self._by_keys("select former from former where former in ({})", ids)}
+        claimed = self.known(ids)
+        for key in ids:
+            creations = by_id.get(key, [])
+            self._is_plain[key] = key not in former and len(creations) <= 1 and shared.isdisjoint(creations)
+            if self._is_plain[key] and key not in claimed:
+                self._running.note_new(key)
+
+    def _forget_changes(self, ids: Collection[str]) -> None:
+        """Forget what is kept of the state of all that some changes have claims on."""
+        if self._is_plain:
+            self._forget_elements(self.bodies(ids).values())
+
+    def _forget_elements(self, changes: Iterable[Change]) -> None:
+        """Do the same, where the changes are in the index."""
+        if self._is_plain:
+            names = _Known(set(), set())
+            for change in changes:
+                names.ids.update(ids_in(change))
+                names.creations.update(creation for _, creation in names_in(change))
+            ids = self._names_of(names)
+            self._running.forget(ids)
+            for key in ids:
+                self._is_plain.pop(key, None)
+
+    def _is_noted(self, change: str) -> bool:
+        """Tell whether a change was noted before, of a record or a file."""
+        if change in self._new or not self._has_others:
+            return change in self._new
+        sql = "select 1 from change where id = :id union all select 1 from held where change = :id"
+        return self._run(lambda: self._opened.execute(sql, {"id": change}).fetchone()) is not None
+
+
+def _in_groups(entries: Iterable[FoldedRecord]) -> Iterator[list[FoldedRecord]]:
+    """Yield records that follow one another, as many as are looked up together."""
+    some, length_bytes = list[FoldedRecord](), 0
+    for entry in entries:
+        some.append(entry)
+        length_bytes += entry.length_bytes
+        if len(some) == _AT_ONCE or length_bytes > _AT_ONCE_BYTES:
+            yield some
+            some, length_bytes = [], 0
+    if some:
+        yield some
+
+
+def _is_derived(entry: FoldedRecord) -> bool:
+    """Tell whether the change that a record may be is to be derived."""
+    return entry.record.change is None and derived.may_be_change(entry.record)
 
 
 def inspect(path: Path) -> int:

@@ -84,30 +84,47 @@ def check_against(workspace: Workspace, view: View, branch: str, ref: str, *, on
         said = f"against {ref} (commit {commit[:_SHOWN]})"
         if not wanted:
             return Against(CheckReport(ok=True, violations=[], rules=off), commit, bases, said)
-        with gc_pause.paused():
-            sides = read_states(
-                workspace, view, branch, bases=bases, ours=tip, theirs=(commit, ref), has_files=has_files
+        with gc_pause.paused():  # what is read is freed before the end of it
+            findings = _compared(
+                workspace, view, branch, ref, bases=bases, ours=tip, theirs=commit, has_files=has_files
             )
-            states = states_of(sides, view, seq_of(workspace, view, branch, ref, bases[0]))
-            found = conflicts(states.bases, states.ours, states.theirs)
-            claims, files = workspace.store(branch).claims, [side.found for side in sides]
-            contested = contested_by_merge(view, claims, files)
-            packed = packed_and_deleted(view, claims, files)
-            made = made_by_both(view, claims, files, states.documented_here)
     except (GitUnusable, InvalidConfig) as error:
         message = f"{branch} and {in_quotes(ref)} cannot be compared. {error.message}"
         raise FilesUnknown(message, hint=error.remedy) from error
-    findings: dict[str, list[Finding]] = {name: [] for name in NAMES}
+    findings[wanted[0]] += findings.pop(UNREAD)
+    rules = [_rule(rule, findings[rule.id]) for rule in against.RULES if rule.id in wanted]
+    report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
+    return Against(msgspec.structs.replace(report, rules=[*report.rules, *off]), commit, bases, said)
+
+
+def _compared(
+    workspace: Workspace,
+    view: View,
+    branch: str,
+    ref: str,
+    *,
+    bases: Sequence[str],
+    ours: str,
+    theirs: str,
+    has_files: bool,
+) -> dict[str, list[Finding]]:
+    """Return the findings of each rule, and those of files that could not be read whole as ``UNREAD``."""
+    sides = read_states(workspace, view, branch, bases=bases, ours=ours, theirs=(theirs, ref), has_files=has_files)
+    states = states_of(sides, view, seq_of(workspace, view, branch, ref, bases[0]))
+    claims, files = workspace.store(branch).claims, [side.found for side in sides]
+    contested = contested_by_merge(view, claims, files)
+    packed = packed_and_deleted(view, claims, files)
+    made = made_by_both(view, claims, files, states.documented_here)
+    findings: dict[str, list[Finding]] = {name: [] for name in (*NAMES, UNREAD)}
+    found = conflicts(states.bases, states.ours, states.theirs)
     for one in found:
         findings[_RULE_OF[one.kind].id].append(_finding(one, ref))
     known = {one.id for one in found if one.code == MADE_TWICE}
     findings[against.ID.id] += [_made(one, ref) for one in made if one.id not in known]
     findings[against.FIELD.id] += [_contested(one, ref) for one in contested]
     findings[against.PACK.id] += [_packed(one, ref) for one in packed]
-    findings[wanted[0]] += [_unread(one) for one in states.unread]
-    rules = [_rule(rule, findings[rule.id]) for rule in against.RULES if rule.id in wanted]
-    report = judge(workspace, view, tree_of(workspace, branch), only=wanted, extra=rules, is_own=True)
-    return Against(msgspec.structs.replace(report, rules=[*report.rules, *off]), commit, bases, said)
+    findings[UNREAD] += [_unread(one) for one in states.unread]
+    return findings
 
 
 def _check_names(only: Sequence[str]) -> None:

@@ -98,7 +98,8 @@ def read_states(
         workspace if has_files and not name else _settings(settings, tree, name)
         for (_, name), tree in zip(named, trees, strict=True)
     ]
-    readers = [TreeDocuments(one, view) for one in by]
+    claims = workspace.store(branch).claims
+    readers = [TreeDocuments(one, view, claims) for one in by]
     edited = _edited(workspace, view, branch, trees[-2]) if has_files else {}
     changed = _changed(trees, is_read_alike=len({one.marks for one in readers}) == 1) | edited.keys()
     _require(workspace, {tree[path].id for tree in trees for path in changed if path in tree})

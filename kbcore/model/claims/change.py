@@ -325,6 +325,8 @@ def named_by(change_id: str, ref: Ref) -> Any:
     if isinstance(ref, EdgeRef):
         ends = named_by(change_id, ref.from_end), named_by(change_id, ref.to_end)
         return EdgeRef(ref.type, *ends, ref.kind)
+    if SELF not in ref.of:
+        return ref
     return EntityRef(ref.id, tuple([creation_of(change_id, ref.id) if one == SELF else one for one in ref.of]))
 
 
@@ -336,7 +338,10 @@ def value_key(value: Any) -> bytes:
 def _claim_hash(claim: Claim) -> str:
     if isinstance(claim, RedactedField):
         return claim.hash
-    if isinstance(claim, _VALUED):
+    if isinstance(claim, SetField):
+        digest = claim.hash or _digest(claim.salt, claim.now)
+        claim = SetField(claim.on, claim.field, hash=digest, after=claim.after)
+    elif isinstance(claim, _VALUED):
         digest = claim.hash or _digest(claim.salt, claim.now)
         claim = msgspec.structs.replace(claim, now=msgspec.UNSET, salt="", hash=digest, was=msgspec.UNSET)
     elif isinstance(claim, UnsetField):

@@ -32,6 +32,7 @@ _PACK: Final = "pack-"
 """The names of packs begin so; other change files are in a folder of their month."""
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
 """The spelling of a time in a change: with a time zone of the reader's, the name of the file would differ."""
+_BEGIN: Final = re.compile(rb'^\{"change":"([0-9a-f]{%d})",' % ID_CHARS, re.MULTILINE)
 _LINE: Final = re.compile(rf'\{{"change":"([0-9a-f]{{{ID_CHARS}}})",(.*)\}}')
 _ESCAPED: Final = re.compile(r"\\[bfru]")
 """What may be a character that is not seen, where the rest of a file has none: all others are written as they are."""
@@ -172,6 +173,11 @@ def decode(data: bytes, path: str) -> ReadChanges:
         return ReadChanges(_decoded(data.replace(b"\r\n", b"\n"), path))
     except _RefusedError as error:
         return ReadChanges(problem=error.problem)
+
+
+def ids_in(data: bytes) -> Iterator[str]:
+    """Yield the id of the change that each line of a file is of, of one that ``decode`` has not refused."""
+    return (found[1].decode() for found in _BEGIN.finditer(data))
 
 
 def _digest(data: bytes) -> str:

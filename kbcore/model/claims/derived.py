@@ -77,16 +77,21 @@ def settles(op: Operation) -> bool:
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """What operations of a client name: entities, those whose edges may all change, and the ends of single edges."""
+    """What operations of a client name: entities, those whose edges may all change, and single edges with their ends.
+
+    ``is_simple`` says that no entity goes, and that no edge is an end of another one.
+    """
 
     entities: frozenset[str]
     around: frozenset[str]
-    edges: tuple[frozenset[str], ...]
+    edges: Mapping[str, tuple[str, str]]
+    is_simple: bool
 
 
 def touched(ops: Iterable[Operation]) -> Touched:
     """Return what a client's operations name."""
-    entities, around, edges = set[str](), set[str](), set[frozenset[str]]()
+    entities, around, edges = set[str](), set[str](), dict[str, tuple[str, str]]()
+    is_simple = True
     for op in ops:
         if not _is_of_client(op):
             continue
@@ -94,11 +99,13 @@ def touched(ops: Iterable[Operation]) -> Touched:
             entities.add(op.id)
             if isinstance(op, DropNode) or op.base == 0:
                 around.add(op.id)
+            is_simple = is_simple and isinstance(op, PutNode)
         elif isinstance(op, StateLink | WithdrawLink | ConfirmLink):
-            ends = frozenset({op.from_id, op.to_id})
-            edges.add(ends)
-            entities |= {end for end in ends if not is_link_id(end)}
-    return Touched(frozenset(entities), frozenset(around), tuple(edges))
+            ends = edges[_key(op)] = op.from_id, op.to_id
+            found = {end for end in ends if not is_link_id(end)}
+            entities |= found
+            is_simple = is_simple and found == {*ends}
+    return Touched(frozenset(entities), frozenset(around), edges, is_simple)
 
 
 def derived(record: Record, chain: str, before: FoldedClaims) -> Change | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -51,6 +52,10 @@ DELETED: Final = "deleted"
 
 ABSENT: Final = msgspec.UNSET
 """The value of a field that a claim unset."""
+
+
+_OF_NO_EDGE: Final = (Create, RemoveEdge, AddMember, RedactedField)
+"""Claims that state no edge, and no field of one."""
 
 
 class Documents(msgspec.Struct, frozen=True):
@@ -112,7 +117,7 @@ class Entity(msgspec.Struct, frozen=True):
     sets: Mapping[str, Mapping[str, tuple[str, ...]]]
     names: Field
     former_ids: tuple[str, ...]
-    claimed_by: frozenset[str]
+    claimed_by: AbstractSet[str]
     deletions: tuple[str, ...]
 
 
@@ -232,13 +237,16 @@ def _collected(present: Mapping[str, Change], documents: Documents) -> _Subjects
     stated = [creation_of(DOCUMENT, key) for key in documents.fields]
     found = _Subjects(present, {key: _Claimed() for key in [*created, *stated]}, created, [], [])
     for change in present.values():
+        meant: dict[EntityRef, list[str]] = {}
         for at, claim in enumerate(change.claims):
             if isinstance(claim, Create):
                 found.claimed[creation_of(change.id, claim.id)].changes.add(change.id)
                 continue
             if not isinstance(claim.on, EntityRef):
                 continue
-            creations = _meant(change.id, claim.on, found.claimed, documents)
+            if claim.on not in meant:
+                meant[claim.on] = _meant(change.id, claim.on, found.claimed, documents)
+            creations = meant[claim.on]
             if isinstance(claim, Delete | Keep | Rename):  # a document decides itself whether it is there and its id
                 creations = [key for key in creations if key in created]
             if not creations:
@@ -295,9 +303,7 @@ def _entity(key: str, of: list[str], subjects: _Subjects, documents: Documents) 
     created = [one for one in of if one in subjects.created_ids]
     stated = documents.fields.get(key, {})
     fields = {
-        name: _field(
-            [one.fields[name] for one in parts if name in one.fields], subjects.present, stated.get(name, ABSENT)
-        )
+        name: _field([one.fields.get(name, {}) for one in parts], subjects.present, stated.get(name, ABSENT))
         for name in sorted({*stated, *(name for one in parts for name in one.fields)})
     }
     sets: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -327,6 +333,13 @@ def _entity(key: str, of: list[str], subjects: _Subjects, documents: Documents) 
 
 def _field(parts: Iterable[Claims], present: Collection[str], stated: Any = ABSENT) -> Field:
     """Return the field that claims on it give. Parts that several creations share are counted once."""
+    parts = [part for part in parts if part]
+    if len(parts) == 1 and len(parts[0]) == 1:  # most fields are
+        ((change, (value, after)),) = parts[0].items()
+        if not after:
+            return Field((Value(value, (change,)),), (change,), stated)
+    elif not parts:
+        return Field((), (), stated)
     claims = {change: claim for part in parts for change, claim in part.items()}
     named = {one for _, after in claims.values() for one in after}
     latest = sorted(claims.keys() - named)
@@ -384,18 +397,25 @@ def _edges(
     fields: defaultdict[str, list[EdgeClaim]] = defaultdict(list)
     of_fields: list[tuple[str, EdgeRef, EdgeClaim]] = []
     for change in present.values():
+        keys: dict[EdgeRef, str] = {}
         for at, claim in enumerate(change.claims):
-            if isinstance(claim, Create | RemoveEdge | AddMember | RedactedField) or not isinstance(claim.on, EdgeRef):
+            if isinstance(claim, _OF_NO_EDGE) or not isinstance(claim.on, EdgeRef):
                 continue
             ref, name = claim.on, claim_name(change.id, at)
-            key = names.id_of(change.id, ref)
-            ends[key] = (ref.type, ref.kind, names.id_of(change.id, ref.from_end), names.id_of(change.id, ref.to_end))
+            if ref not in keys:
+                from_id, to_id = [names.id_of(change.id, end) for end in (ref.from_end, ref.to_end)]
+                keys[ref] = link_id(ref.type, ref.kind, from_id, to_id)
+                ends[keys[ref]] = (ref.type, ref.kind, from_id, to_id)
+            key = keys[ref]
             if isinstance(claim, SetField | UnsetField):
                 of_fields.append((key, ref, (name, change.id, claim)))
             elif name not in removed:
                 additions[key][name] = named_by(change.id, ref)
+    owns: dict[tuple[str, EdgeRef], str] = {}
     for key, ref, one in of_fields:
-        own = names.id_of(one[1], ref, replaces=False)
+        if (one[1], ref) not in owns:
+            owns[one[1], ref] = names.id_of(one[1], ref, replaces=False)
+        own = owns[one[1], ref]
         is_stated = own == key or named_by(one[1], ref) in additions.get(key, {}).values()
         fields[key if is_stated else own].append(one)
     edges = {

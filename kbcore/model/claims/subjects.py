@@ -42,43 +42,51 @@ def ids_of_clients(changes: Sequence[Change]) -> AbstractSet[str]:
     return {claim.id for claim in claims if isinstance(claim, Create)}
 
 
-def claimed_keys(change: Change) -> set[tuple[str, bool]]:
-    """Return the creations that a change has claims on, and with True those that are ends of its edges."""
-    found = set[tuple[str, bool]]()
+def claimed_by(change: Change) -> tuple[set[tuple[str, bool]], set[tuple[str, str]]]:
+    """Return the creations that a change has claims on, with True those that are ends of edges; and ``names_in``."""
+    keys, names = set[tuple[str, bool]](), set[tuple[str, str]]()
     for claim in change.claims:
         if isinstance(claim, Create):
-            found.add((creation_of(change.id, claim.id), False))
-        else:
-            is_end = isinstance(claim.on, EdgeRef)
-            found |= {(key, is_end) for key in creations_in(named_by(change.id, claim.on))}
-    return found
+            creation = creation_of(change.id, claim.id)
+            keys.add((creation, False))
+            names.add((claim.id, creation))
+        elif isinstance(claim, Rename):
+            names.update((claim.now, one) for one in named_by(change.id, claim.on).of)
+    for ref in dict.fromkeys([claim.on for claim in change.claims if not isinstance(claim, Create)]):
+        is_end = isinstance(ref, EdgeRef)
+        for entity in entities_in(named_by(change.id, ref)):
+            for one in entity.of:
+                if one == DOCUMENT:
+                    keys.add((creation_of(DOCUMENT, entity.id), is_end))
+                else:
+                    keys.add((one, is_end))
+                    names.add((entity.id, one))
+    return keys, names
+
+
+def names_in(change: Change) -> set[tuple[str, str]]:
+    """Return each id that a change gives to a creation, or knows it by, with the creation."""
+    return claimed_by(change)[1]
 
 
 def edges_of(change: Change) -> set[frozenset[str]]:
     """Return the ids of the entities at the ends of each edge that a change has claims on."""
-    return {
-        frozenset(one.id for one in entities_in(claim.on))
-        for claim in change.claims
-        if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)
-    }
+    refs = {claim.on for claim in change.claims if not isinstance(claim, Create) and isinstance(claim.on, EdgeRef)}
+    return {frozenset(one.id for one in entities_in(ref)) for ref in refs}
+
+
+def ids_in(change: Change) -> set[str]:
+    """Return the ids of the entities that the claims of a change name."""
+    found = {claim.now for claim in change.claims if isinstance(claim, Rename)}
+    for claim in change.claims:
+        found |= {claim.id} if isinstance(claim, Create) else {one.id for one in entities_in(claim.on)}
+    return found
 
 
 def creations_in(ref: Ref) -> Iterator[str]:
     """Yield the creations that a reference names, the entity of a document by its id; ``named_by`` comes first."""
     for entity in entities_in(ref):
         yield from (creation_of(DOCUMENT, entity.id) if one == DOCUMENT else one for one in entity.of)
-
-
-def names_in(change: Change) -> Iterator[tuple[str, str]]:
-    """Yield each id that a change gives to a creation, or knows it by, and the creation."""
-    for claim in change.claims:
-        if isinstance(claim, Create):
-            yield claim.id, creation_of(change.id, claim.id)
-            continue
-        on = named_by(change.id, claim.on)
-        yield from ((ref.id, one) for ref in entities_in(on) for one in ref.of if one != DOCUMENT)
-        if isinstance(claim, Rename):
-            yield from ((claim.now, one) for one in on.of)
 
 
 def entities_in(ref: Ref) -> Iterator[EntityRef]:

@@ -6,10 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kbcore.model.claims.change import Create
+from kbcore.model.claims.derived import derived, may_be_change, touched
+from kbcore.model.claims.fold import Documents, fold
+from kbcore.model.claims.subjects import ids_of_clients
 from kbcore.model.graph import FORMER_IDS
 from kbcore.model.record import DropNode, LeaveChange, PutNode, StateLink, TakeChange
+from kbcore.view.claim_index import ClaimIndex
 from tests.support.effort.scale import tries
-from tests.support.generators.sharing_clones import MOST, Clone, Step, facts_expected, facts_of, play
+from tests.support.generators.sharing_clones import MOST, WRITES, Clone, Step, facts_expected, facts_of, play
 
 _numbers = st.integers(0, MOST - 1)
 _steps = st.lists(st.tuples(_numbers, _numbers, _numbers, _numbers, _numbers), min_size=1, max_size=25)
@@ -56,6 +60,32 @@ def test_packing_changes_no_state_and_copies_no_change(steps: list[Step], commit
         for ops in clone.records[seq:]:
             assert all(isinstance(op, TakeChange | LeaveChange) for op in ops)
             assert not any(isinstance(op, TakeChange) and op.change for op in ops)
+
+
+@given(_steps, st.integers(1, 3))
+@settings(max_examples=tries(100, 20_000), deadline=None)
+def test_the_change_of_a_record_is_what_the_fold_of_all_changes_before_it_says(steps: list[Step], clones: int) -> None:
+    for clone in {clone.name: clone for clone in play(steps, clones)}.values():
+        assert_derived_from_all(clone)
+
+
+@given(st.lists(st.tuples(st.integers(0, len(WRITES) - 1), *[_numbers] * 4), min_size=20, max_size=40))
+@settings(max_examples=tries(100, 20_000), deadline=None)
+def test_the_same_holds_where_one_clone_writes_and_shares_nothing(steps: list[Step]) -> None:
+    assert_derived_from_all([*play(steps, 1)][-1])
+
+
+def assert_derived_from_all(clone: Clone) -> None:
+    """Assert that each record of a clone is the change that the fold of all changes before it says."""
+    index = ClaimIndex(":memory:")
+    index.empty()
+    for entry in clone.entries:
+        present = [*index.present([one.id for one in index.all_changes()], entry.seq - 1).values()]
+        index.take_in(entry)
+        if may_be_change(entry.record):
+            stated = touched(entry.record.ops).entities - ids_of_clients(present)
+            before = fold(present, Documents({key: {} for key in stated}))
+            assert index.own_since(entry.seq).get(entry.seq) == derived(entry.record, entry.sum, before)
 
 
 def test_a_conflict_is_noted_with_both_values_and_their_actors() -> None:

@@ -92,6 +92,7 @@ class Clone:
         self._read: dict[str, tuple[Change, ...]] = {}
         self.records: list[Sequence[Operation]] = []
         """The operations of each record."""
+        self.entries: list[FoldedRecord] = []
 
     def write(self, ops: Sequence[Operation], source: str = "cli") -> None:
         """Add a record."""
@@ -102,7 +103,8 @@ class Clone:
         chain = hashlib.sha256(f"{self.name}:{self.seq}".encode()).hexdigest()
         apply(self.state, Stamp(self.seq, at, self.name, source), record.ops)
         before = {one.change.id for one in self.index.unshared(self.seq)}
-        self.index.take_in(FoldedRecord(self.seq, chain, record, "", 0, 0))
+        self.entries.append(FoldedRecord(self.seq, chain, record, "", 0, 0))
+        self.index.take_in(self.entries[-1])
         for one in self.index.unshared(self.seq):
             if one.change.id not in before:
                 self.own[one.change.id] = one.change
