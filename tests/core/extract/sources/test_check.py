@@ -79,7 +79,12 @@ def test_each_profile_is_a_valid_entry_by_itself(name: str) -> None:
     parse_config(json.dumps({"sources": [profiles.read(name)["source"]]}), "c")
     assert source_of(config.sources[0]).profile == name
     assert profiles.read(name)["description"]
-    assert profiles.read(name)["signs"]
+    assert all(one.weight for one in profiles.signs(name))
+
+
+def test_each_key_that_a_document_must_have_is_a_condition_of_its_own() -> None:
+    assert profiles.Signs(endings=[".md"], keys=["eip", "status"]).weight == 3
+    assert not profiles.Signs(names="needs.json", beside=["conf.py"]).needs_content
 
 
 def test_the_list_of_profiles_is_that_of_the_files() -> None:
