@@ -30,7 +30,7 @@ from kbcore.text.decoding import decode
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
 
 NAME: Final = "sources"
-_INDEX: Final = re.compile(
+INDEX: Final = re.compile(
     r"(?:readme|_?index|_?(?:[\w-]*[-_])?template|changelog|contributing|license)\b.*", re.IGNORECASE
 )
 """Names of files that belong to a folder of documents and state none themselves."""
@@ -152,6 +152,19 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     return _collected(stated, found)
 
 
+def entries_of(source: SourceFile, rules: Source) -> Entries:
+    """Return the entries of a file as an entry of ``sources`` reads it; none where its bytes are no text."""
+    format_ = _format_of(source.path, rules)
+    if format_ == "xlsx":
+        from kbcore.extract.sources import tables  # noqa: PLC0415 - as above
+
+        return tables.of_xlsx(source.data, rules.sheet)
+    text = _text_of(source, format_)
+    return (
+        Entries([], [*decode(source.data).problems], is_complete=False) if text is None else text.entries(rules.items)
+    )
+
+
 def _format_of(path: str, rules: Source) -> str:
     return rules.format or ENDINGS.get(posixpath.splitext(path)[1].lower(), "markdown")
 
@@ -208,7 +221,7 @@ def _is_index(path: str, stated: Stated, rules: Source) -> bool:
     """Tell whether a file without an id is one that belongs to a folder of documents, and no document."""
     name = posixpath.basename(path)
     is_named = any(posixpath.basename(glob) == name for glob in texts(rules.glob))
-    return not is_named and bool(_INDEX.fullmatch(name)) and any(one.code == NO_ID for one in stated.problems)
+    return not is_named and bool(INDEX.fullmatch(name)) and any(one.code == NO_ID for one in stated.problems)
 
 
 def _passed_over(reason: str, hint: str) -> Facts:
