@@ -6,6 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
+from kbcore.errors import InvalidConfig, InvalidQuery
 from kbcore.extract import markdown
 from kbcore.extract.settings import PATHS
 from kbcore.extract.sources import detection
@@ -42,6 +45,26 @@ def reader(workspace: Workspace) -> Callable[[str, int], bytes | None]:
             return None  # sync names it, once it is to be read
 
     return read
+
+
+def changed(workspace: Workspace, proposal: Proposal, value: dict[str, Any] | list[str], setting: str) -> Proposal:
+    """Return a proposal with another value and setting, and what these give.
+
+    Raises: ``InvalidQuery`` for settings that cannot be used.
+    """
+    wanted = msgspec.structs.replace(proposal, setting=setting)
+    check_text(workspace, _with("{}\n", msgspec.structs.replace(wanted, value=value), {}))
+    return detection.of_setting(wanted, value, paths_of(workspace), reader(workspace))
+
+
+def check_text(workspace: Workspace, text: str) -> None:
+    """Refuse a text of settings that cannot be used. Raises: ``InvalidQuery``, which names the first fault."""
+    try:
+        workspace.config_in(text)
+    except InvalidConfig as error:
+        first = error.details[0] if error.details else None
+        said = f"{first.path.removeprefix('$.')}: {first.message}" if first else error.message
+        raise InvalidQuery(f"The settings cannot be used: {said}", hint=first.remedy if first else "") from error
 
 
 def take(workspace: Workspace, proposals: Sequence[Proposal]) -> bool:

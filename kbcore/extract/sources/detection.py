@@ -44,6 +44,8 @@ _SHOWN_DEPTH: Final = 2
 _TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
 _FEATURE: Final = ".feature"
+_DOCUMENTS: Final = frozenset({_FEATURE, ".csv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)})
+"""Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
 _NOT_OURS: Final = frozenset(
     {".git", ".kb", "node_modules", "vendor", "third_party", "third-party", ".venv", "venv", "site-packages", "dist"}
 )
@@ -121,13 +123,31 @@ def detect(paths: Iterable[str], read: Read, configured: Sequence[Configured]) -
     return _Detection(paths, read, configured).run()
 
 
-def of_entry(entry: Mapping[str, Any], paths: Sequence[str], read: Read, name: str = "") -> Proposal:
-    """Return what an entry of ``sources`` gives of the files among these paths that it means."""
-    whole = resolved(entry)
-    wanted = [path for path in paths if matches(path, [rule.glob for rule in sources.EXTRACTOR.path_rules(whole)])]
-    return _tried(
-        Proposal(name, "sources", dict(entry), 0, 0, 0), _Trial(sources.EXTRACTOR, whole, read, TRIED), wanted
-    )
+def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Iterable[str], read: Read) -> Proposal:
+    """Return what the setting of a proposal gives with another value, of the files among these paths that it means."""
+    extractor: Extractor = sources.EXTRACTOR
+    if isinstance(value, dict):
+        settings: Mapping[str, Any] = resolved(value)
+    elif proposal.setting.startswith("extractors.markdown."):
+        extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
+    else:
+        extractor, settings = gherkin.EXTRACTOR, {"paths": value}
+    globs = [rule.glob for rule in extractor.path_rules(settings)]
+    own = [path for path in paths if matches(path, globs)]
+    files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
+    blank = Proposal(proposal.name, proposal.setting, value, 0, 0, 0)
+    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)
+
+
+def possible_in(paths: Iterable[str]) -> list[Possible]:
+    """Return how many of these files may be documents, by folder and ending, the most first."""
+    groups: dict[tuple[str, str], _Group] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        ending = posixpath.splitext(name)[1].lower()
+        if ending in _DOCUMENTS:
+            groups.setdefault((folder, ending), _Group(folder, ending, [])).names.append(name)
+    return _counted(one for one in groups.values() if not one.parts & (_NOT_OURS | _FOR_TESTS))
 
 
 class _Group(msgspec.Struct):
@@ -175,7 +195,7 @@ class _Detection:
         covered = before - sum(len(one.names) for one in self.groups)
         found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
         proposals = sorted(found, key=lambda one: (-one.files, one.name))
-        left = [one for one in self.groups if ENDINGS.get(one.ending) in _TEXTS and not one.parts & _FOR_TESTS]
+        left = [one for one in self.groups if one.ending in _DOCUMENTS and not one.parts & _FOR_TESTS]
         return Detection(tuple(proposals), tuple(_counted(left)), covered)
 
     def look(self, path: str) -> LookedAtFile | None:
@@ -226,7 +246,7 @@ class _Detection:
             taken.setdefault(profiles.NAMES[number], []).append((group, names))
         for profile, parts in taken.items():
             files = [group.path(name) for group, names in parts for name in names]
-            entry = _placed(profile, files)
+            entry = placed(profile, files)
             if entry is None:
                 continue
             proposal = self._try(
@@ -405,7 +425,7 @@ def _sample(path: str, facts: Facts) -> Sample:
     return Sample(path, entity.id, entity.type, str(entity.fields.get("title", "")), tuple(edges[: 2 * _SHOWN]))
 
 
-def _placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
+def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
     """Return an entry with a profile, with globs where its own do not mean the files; None where none can."""
     own = texts(profiles.read(profile)["source"]["glob"])
     if all(matches(path, [patterns.plain_glob(glob) for glob in own]) for path in files):

@@ -73,6 +73,9 @@ _LINKS: Final[Mapping[str, str]] = {
 _NUMBERED: Final = re.compile(r"([A-Za-z][A-Za-z]*(?:[-_][A-Za-z]+)*)?([-_]?)(\d{1,6})(?:([-_. ]).*)?")
 _NAMES_ONE: Final = re.compile(r"\d|/|\.md$")
 """What a value has that is the id or the path of another document: a parent of a page in a menu has none of these."""
+_STEM: Final = "{file.stem}"
+_NO_RECORDS: Final = ("**/README*", "**/index*", "**/*template*")
+"""Files that an id made of the name of the file would make entities of."""
 _MARKDOWN: Final = frozenset({".md", ".markdown"})
 _HEADED: Final = re.compile(r"^#{1,6}[ \t]+\[?([A-Z][A-Z0-9]{1,15})-\d{1,6}(?:\]|:|[ \t])[ \t]*\S", re.MULTILINE)
 _PREFIXES: Final[Mapping[str, str]] = {
@@ -125,9 +128,11 @@ def of_texts(folder: str, ending: str, names: Sequence[str], files: Sequence[Loo
     elif numbered:
         tail, id_ = numbered[0] + ending, numbered[1].format(prefix=f"{_prefix(type_)}-")
     else:
-        id_ = "{file.stem}"
+        id_ = _STEM
     entry: dict[str, Any] = {"type": _type_rule(type_, common, [one for _, one in known]), "id": id_}
     links = _links([one for _, one in known], id_)
+    if id_ == _STEM:
+        entry["ignore"] = [*_NO_RECORDS]
     return Guess(type_, tail, {**entry, **({"links": links} if links else {})})
 
 
