@@ -153,7 +153,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "mcp install": NO_STORE,
     "branch restore": NO_STORE,
     "branch trash": [("branch", "trash")],
-    **dict.fromkeys(("config", "config list", "config get", "config set", "config unset"), NO_STORE),
+    **dict.fromkeys(("config", "config list", "config get", "config set", "config unset", "config schema"), NO_STORE),
     "hooks": NO_STORE,
     "hooks install": NO_STORE,
     "hooks uninstall": NO_STORE,
