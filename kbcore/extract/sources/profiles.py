@@ -11,7 +11,12 @@ import pkgutil
 from functools import cache
 from typing import Any, Final
 
-NAMES: Final = ("adr-tools", "eip", "kep", "openspec", "sphinx-needs")
+NAMES: Final = (
+    *("adr-tools", "madr", "log4brains", "eip", "pep", "rust-rfc", "kep"),
+    *("openspec", "spec-kit", "kiro", "backlog", "backstage"),
+    *("doorstop", "strictdoc", "openfasttrace", "sphinx-needs", "reqif"),
+    *("jira-csv", "github-issues", "mkdocs", "sphinx"),
+)
 """All profiles, by the files in the folder ``profiles``."""
 
 
