@@ -109,7 +109,7 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/commands/demo.py",
         "kbcli/views/listing.py",
     ),
-    "xml": ("kbcli/views/reports/junit.py",),
+    "xml": ("kbcli/views/reports/junit.py", "kbcore/extract/sources/reqif.py"),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process_limits.py"),
     **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }

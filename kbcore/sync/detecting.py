@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kbcore import gc_pause
 from kbcore.errors import InvalidConfig, InvalidQuery
 from kbcore.extract import markdown
 from kbcore.extract.settings import PATHS
@@ -24,7 +25,8 @@ from kbcore.text.json_edit import with_item, with_member
 def detect(workspace: Workspace) -> Detection:
     """Return what the worktree has beyond what is configured. Raises: ``GitUnusable``, ``InvalidConfig``."""
     configured = [Configured(one.extractor, one.settings, one.globs) for one in for_documents(workspace)]
-    return detection.detect(paths_of(workspace), reader(workspace), configured)
+    with gc_pause.paused():
+        return detection.detect(paths_of(workspace), reader(workspace), configured)
 
 
 def paths_of(workspace: Workspace) -> list[str]:

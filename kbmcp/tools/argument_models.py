@@ -81,7 +81,7 @@ class QueryArguments(_Model):
     edges: bool = False
     provenance: bool = False
     count: bool = False
-    at: Annotated[int | str | None, Field(description="seq, time or git revision", json_schema_extra=_TEXT)] = None
+    at: Annotated[int | str | None, Field(description="seq, time, git revision", json_schema_extra=_TEXT)] = None
     sort: Annotated[str, Field(description="KEY or -KEY")] = ""
     fields: Texts = []
     body: Annotated[bool, Field(description="text too")] = False
@@ -89,7 +89,7 @@ class QueryArguments(_Model):
     impact: Annotated[bool, Field(description="of changing it")] = False
     limit: int = limits.DEFAULT_PAGE_ROWS
     cursor: str = ""
-    queries: Annotated[list[dict[str, Any]], Field(description="several at once")] = []
+    queries: Annotated[list[dict[str, Any]], Field(description="several")] = []
 
 
 class _EntityShape(_Model):

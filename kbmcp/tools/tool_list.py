@@ -53,14 +53,14 @@ def _prolog_tool(
 TOOLS: Final = (
     Tool(
         "kb.query",
-        "Find entities, or with type `edge` edges. All filters must hold; none lists all.",
+        "Find entities, or edges (type `edge`). All filters must hold; none lists all.",
         argument_models.QueryArguments,
         _reader(argument_models.QueryArguments),
         query.query,
     ),
     Tool(
         "kb.upsert",
-        "Create or update entities and edges, all or nothing. Fields not named stay; null removes one.",
+        "Create or update entities and edges, all or nothing. Fields not named stay; null removes.",
         argument_models.UpsertArguments,
         write.read_upsert,
         write.apply_request,
@@ -69,7 +69,7 @@ TOOLS: Final = (
     ),
     Tool(
         "kb.delete",
-        "Remove up to 100 items; {kb_query} has versions. Refused while others point there, unless cascade.",
+        "Remove up to 100 items; {kb_query} has versions. Refused while linked to, unless cascade.",
         argument_models.DeleteArguments,
         write.read_delete,
         write.apply_request,

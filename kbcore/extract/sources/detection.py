@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +30,7 @@ from kbcore.text.globs import fixed_part, glob_set, matches
 
 SAMPLES: Final = 8
 """Files that are looked at of each folder."""
-LOOKED_AT: Final = 1500
+LOOKED_AT: Final = 1000
 """Files that are looked at in all."""
 TRIED: Final = 1000
 """Files on which proposed settings are tried in all; of more, the numbers are estimates."""
@@ -41,6 +42,7 @@ _MOST_GLOBS: Final = 20
 """More globs of a set than these are one with ``**``."""
 _SHOWN: Final = 2
 _SHOWN_DEPTH: Final = 2
+_SIGNS_OF_GLOBS: Final = frozenset("*?[")
 _TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
 _TABLES: Final = frozenset({".csv", ".tsv", ".json"})
 _FEATURE: Final = ".feature"
@@ -245,31 +247,46 @@ class _Detection:
             names = [name for name in group.names if fits_path(signs, group.path(name), self.names[group.folder])]
             taken.setdefault(profiles.NAMES[number], []).append((group, names))
         for profile, parts in taken.items():
-            files = [group.path(name) for group, names in parts for name in names]
-            entry = placed(profile, files)
+            entry = placed(profile, [group.path(name) for group, names in parts for name in names])
             if entry is None:
                 continue
-            proposal = self._try(
-                Proposal(profile, "sources", entry, 0, 0, 0), sources.EXTRACTOR, resolved(entry), files
-            )
+            whole = resolved(entry)
+            meant = self._meant_by([rule.glob for rule in sources.EXTRACTOR.path_rules(whole)])
+            files = [group.path(name) for group, names in meant for name in names]
+            proposal = self._try(Proposal(profile, "sources", entry, 0, 0, 0), sources.EXTRACTOR, whole, files)
             if proposal.entities:
-                for group, names in parts:
+                for group, names in meant:
                     group.names = [name for name in group.names if name not in {*names}]
                 yield proposal
 
+    def _meant_by(self, globs: Sequence[str]) -> list[tuple[_Group, list[str]]]:
+        """Return the files that globs mean, by their groups."""
+        known = glob_set(tuple(globs))
+        found = []
+        for group in self.groups:
+            if group.names and not known.below(group.folder).is_dead:
+                names = [name for name in group.names if known.first(group.path(name)) is not None]
+                found += [(group, names)] if names else []
+        return found
+
     def _fitting(self, group: _Group) -> Iterator[tuple[Signs, int]]:
         """Yield the signs that the files of a group have, with the number of their profile."""
-        for number, profile in enumerate(profiles.NAMES):
-            for signs in profiles.signs(profile):
-                fixed = [name for name in texts(signs.names) if name in group.names]
-                names = [*_spread(group.names, SAMPLES), *fixed]
-                fit = [n for n in dict.fromkeys(names) if fits_path(signs, group.path(n), self.names[group.folder])]
-                if not fit:
-                    continue
-                files = self._samples(group, fit) if signs.needs_content else []
-                having = sum(fits_content(signs, file, profile) for file in files)
-                if not signs.needs_content or (having and having * 2 >= len(files)):
-                    yield signs, number
+        shown = [name for name in _spread(group.names, SAMPLES) if not INDEX.fullmatch(name)]
+        for number, signs in _signs_of(group.ending):
+            if signs.paths and glob_set(texts(signs.paths)).below(group.folder).is_dead:
+                continue
+            named = texts(signs.names)
+            fixed = [name for name in named if name in group.names]
+            has_globs = not named or any(not _SIGNS_OF_GLOBS.isdisjoint(one) for one in named)
+            names = [*shown, *fixed] if has_globs else fixed
+            beside = self.names[group.folder]
+            fit = [name for name in dict.fromkeys(names) if fits_path(signs, group.path(name), beside)]
+            if not fit:
+                continue
+            files = self._samples(group, fit) if signs.needs_content else []
+            having = sum(fits_content(signs, file, profiles.NAMES[number]) for file in files)
+            if not signs.needs_content or (having and having * 2 >= len(files)):
+                yield signs, number
 
     def _of_features(self) -> Iterator[Proposal]:
         groups = [one for one in self.groups if one.ending == _FEATURE and one.names]
@@ -305,7 +322,7 @@ class _Detection:
             else:
                 entry = {"glob": globs if len(globs) > 1 else globs[0], **guess.entry}
                 proposal = Proposal(ENDINGS[groups[0].ending], "sources", entry, 0, 0, 0)
-                extractor, settings = sources.EXTRACTOR, entry
+                extractor, settings = sources.EXTRACTOR, resolved(entry)
             proposal = self._try(proposal, extractor, settings, files)
             if proposal.entities:
                 for group in groups:
@@ -512,14 +529,21 @@ def _of_table(file: LookedAtFile) -> Guess | None:
     return None
 
 
+@cache
+def _signs_of(ending: str) -> tuple[tuple[int, Signs], ...]:
+    """Return the signs that files with an ending may have, each with the number of its profile."""
+    listed = [(number, one) for number, name in enumerate(profiles.NAMES) for one in profiles.signs(name)]
+    return tuple((number, one) for number, one in listed if ending in (_endings_of(one) or {ending}))
+
+
+def _endings_of(signs: Signs) -> frozenset[str]:
+    """Return the endings that signs allow; none where they allow any."""
+    globs = (*texts(signs.names), *texts(signs.paths), *texts(signs.endings))
+    found = [posixpath.splitext(f"x{one}" if one.startswith(".") else one)[1].lower() for one in globs]
+    return frozenset(found) if all(one[1:].isalnum() for one in found) else frozenset()
+
+
 def _endings() -> frozenset[str]:
     """Return the endings of the files that are looked at: those of formats, and those that signs name."""
-    found = {*ENDINGS, _FEATURE}
-    for profile in profiles.NAMES:
-        for signs in profiles.signs(profile):
-            found |= {*texts(signs.endings)}
-            globs = (*texts(signs.names), *texts(signs.paths))
-            found |= {
-                ending for ending in (posixpath.splitext(one)[1].lower() for one in globs) if ending[1:].isalnum()
-            }
-    return frozenset(found)
+    named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
+    return frozenset({*ENDINGS, _FEATURE}.union(*named))

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kbcore.extract.sources import profiles
 from kbcore.extract.sources.entry import Entry, folded
 from kbcore.extract.sources.extractor import INDEX
 from kbcore.extract.sources.recognition import LookedAtFile
@@ -21,6 +22,8 @@ from kbcore.ids import check_id
 from kbcore.model.schema import CORE
 
 _MOST_OF: Final = 0.8
+_NUMBERED_OF: Final = 0.6
+"""The part of file names with a number from which the number is the id; the glob means no others."""
 _ID_KEYS: Final = ("id", "key", "issue-key", "identifier", "uid", "number", "no", "ref", "issue-id", "req-id")
 _TITLE_KEYS: Final = ("title", "name", "summary", "subject", "heading")
 _STATE_KEYS: Final = frozenset({"status", "state", "priority", "severity", "issue-type", "resolution"})
@@ -63,16 +66,21 @@ _WORDS: Final[Mapping[str, str]] = {
 """What other tools call the types."""
 _LINKS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("supersedes", "replaces", "obsoletes"), "supersedes"),
+    **dict.fromkeys(("verifies", "tests"), "^verified_by"),
     **dict.fromkeys(("superseded-by", "replaced-by", "obsoleted-by"), "^supersedes"),
     **dict.fromkeys(
         ("requires", "depends-on", "depends", "related", "relates-to", "see-also", "parent", "extends", "blocks",
-         "blocked-by", "dependencies", "references", "refs", "implements", "amends", "updates"),
+         "blocked-by", "dependencies", "references", "refs", "implements", "amends", "updates",
+         "satisfies", "refines", "derived-from", "traces-to"),
         "relates_to",
     ),
 }  # fmt: skip
 _NUMBERED: Final = re.compile(r"([A-Za-z][A-Za-z]*(?:[-_][A-Za-z]+)*)?([-_]?)(\d{1,6})(?:([-_. ]).*)?")
 _NAMES_ONE: Final = re.compile(r"\d|/|\.md$")
 """What a value has that is the id or the path of another document: a parent of a page in a menu has none of these."""
+_OF_DECISIONS: Final = "adr-tools"
+"""The profile that knows the words of a section Status."""
+_PAGE: Final = "doc"
 _STEM: Final = "{file.stem}"
 _NO_RECORDS: Final = ("**/README*", "**/index*", "**/*template*")
 """Files that an id made of the name of the file would make entities of."""
@@ -115,7 +123,8 @@ def of_texts(folder: str, ending: str, names: Sequence[str], files: Sequence[Loo
     common, several = _common_keys([entry for _, entry in known]), len(names) > 1
     hint = _of_folder(folder)
     key = _unique_key([entry for _, entry in known], common)
-    if key == "id" and ending in _MARKDOWN and (several or "type" in common or "status" in common):
+    is_own = key == "id" and ending in _MARKDOWN and (several or "type" in common or "status" in common)
+    if is_own and all(type_ in CORE.entities for type_ in _texts([entry for _, entry in known], "type")):
         return Guess(_type(hint, common, [entry for _, entry in known]), f"*{ending}")
     numbered = _numbering(names)
     is_record = key is not None or bool(common & _STATE_KEYS) or bool(numbered and (hint or len(common) > 1))
@@ -129,11 +138,18 @@ def of_texts(folder: str, ending: str, names: Sequence[str], files: Sequence[Loo
         tail, id_ = numbered[0] + ending, numbered[1].format(prefix=f"{_prefix(type_)}-")
     else:
         id_ = _STEM
-    entry: dict[str, Any] = {"type": _type_rule(type_, common, [one for _, one in known]), "id": id_}
+    entry: dict[str, Any] = {"type": _type_rule(type_, [one for _, one in known]), "id": id_}
     links = _links([one for _, one in known], id_)
+    if type_ == "adr" and "status" not in common and _has_section(files, "Status"):
+        known_id = profiles.read(_OF_DECISIONS)["source"]["id"]
+        entry = {"profile": _OF_DECISIONS, **({} if id_ == known_id else {"id": id_})}
     if id_ == _STEM:
         entry["ignore"] = [*_NO_RECORDS]
     return Guess(type_, tail, {**entry, **({"links": links} if links else {})})
+
+
+def _has_section(files: Sequence[LookedAtFile], heading: str) -> bool:
+    return 2 * sum(file.has_heading(heading) for file in files) > len(files)
 
 
 def _of_headings(folder: str, names: Sequence[str], files: Sequence[LookedAtFile]) -> Guess | None:
@@ -178,7 +194,7 @@ def of_table(path: str, entries: Sequence[Entry], items: str = "") -> Guess | No
     hint = _of_folder(posixpath.splitext(path)[0].replace("_", "-").lower())
     type_ = _type(hint, common, entries)
     id_ = _id_of_key(key, type_, entries)
-    entry = {"type": _type_rule(type_, common, entries), "id": id_, "title": _written(entries, title)}
+    entry = {"type": _type_rule(type_, entries), "id": id_, "title": _written(entries, title)}
     state = next((one for one in ("status", "state") if one in common), None)
     links = _links(entries, id_)
     more = {"items": items} if items else {}
@@ -205,7 +221,7 @@ def default_type(*, has_state: bool) -> str:
     What has a status or a priority is asked for or to be done, which is a requirement as far as rules go. Without one,
     documents are pages: as requirements they would be reported to lack tests.
     """
-    return "doc" if "doc" in CORE.entities and not has_state else "req"
+    return _PAGE if _PAGE in CORE.entities and not has_state else "req"
 
 
 def _of_folder(folder: str) -> str:
@@ -279,7 +295,7 @@ def _numbering(names: Sequence[str]) -> tuple[str, str] | None:
     """
     stems = [posixpath.splitext(one)[0] for one in names if not INDEX.fullmatch(one)]
     found = [match for match in map(_NUMBERED.fullmatch, stems) if match]
-    if not stems or len(found) < _MOST_OF * len(stems):
+    if not stems or len(found) < _NUMBERED_OF * len(stems):
         return None
     prefixes = {(match[1] or "") + match[2] for match in found}
     has_rest = any(match[4] for match in found)
@@ -305,13 +321,14 @@ def _type(hint: str, common: Collection[str], entries: Sequence[Entry]) -> str:
     return stated[0] if len(said) == 1 and stated else default_type(has_state=bool({*common} & _STATE_KEYS))
 
 
-def _type_rule(type_: str, common: Collection[str], entries: Sequence[Entry]) -> str | dict[str, Any]:
+def _type_rule(type_: str, entries: Sequence[Entry]) -> str | dict[str, Any]:
     """Return the type, or the rule that takes it out of a field where its values are names of types."""
     for key in ("type", "issue-type", "kind"):
-        values = {*_texts(entries, key)} if key in common else set()
+        values = {*_texts(entries, key)}
         known = {text: _known(_WORDS.get(text.lower(), text.lower())) for text in sorted(values) if _is_type(text)}
-        if known and len(known) >= _MOST_OF * len(values):
-            return {"field": _written(entries, key), "map": known, "default": type_}
+        if 2 * len(known) > len(values):
+            default = max(known.values(), key=[*known.values()].count) if type_ == _PAGE else type_
+            return {"field": _written(entries, key), "map": known, "default": default}
     return type_
 
 

@@ -16,7 +16,12 @@ import msgspec
 
 from kbcore.extract.sources.source import Texts
 
-NAMES: Final = ("adr-tools", "eip", "kep", "openspec", "sphinx-needs")
+NAMES: Final = (
+    *("adr-tools", "madr", "log4brains", "eip", "pep", "rust-rfc", "kep"),
+    *("openspec", "spec-kit", "kiro", "backlog", "backstage"),
+    *("doorstop", "strictdoc", "openfasttrace", "sphinx-needs", "reqif"),
+    *("jira-csv", "github-issues", "mkdocs", "sphinx"),
+)
 """All profiles, by the files in the folder ``profiles``."""
 
 

@@ -180,3 +180,29 @@ def test_few_files_of_each_folder_are_looked_at() -> None:
 
     detect(files, read, ())
     assert len(looked) == len({*looked}) == 8
+
+
+def test_decisions_with_a_section_of_their_status_are_read_as_decision_records() -> None:
+    files = {f"choices/decisions/{name}.md": f"# {name}\n\n## Status\n\nAccepted\n" for name in ("apples", "pears")}
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert (proposal.value["profile"], proposal.value["id"]) == ("adr-tools", "{file.stem}")
+    assert [one.id for one in proposal.samples] == ["apples", "pears"]
+
+
+def test_types_of_the_project_that_the_schema_lacks_are_mapped_where_they_are_known() -> None:
+    kinds = ("Requirement", "Test", "Requirement", "Notion")
+    files = {f"spec/R-{n}.md": front(id=f"R-{n}", type=kind, title="T") for n, kind in enumerate(kinds)}
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["type"] == {"field": "type", "map": {"Requirement": "req", "Test": "test"}, "default": "req"}
+
+
+def test_the_globs_of_a_profile_count_in_folders_where_its_signs_are_not() -> None:
+    task = "---\nid: task-{n}\ntitle: T\nstatus: To Do\nassignee: []\ndependencies: []\n---\n"
+    files = {f"backlog/tasks/task-{n} - T.md": task.replace("{n}", str(n)) for n in range(3)}
+    files["backlog/decisions/decision-1 - D.md"] = front(
+        id="decision-1", title="D", status="proposed", date="2024-01-01"
+    )
+    [proposal] = found_in(files).proposals
+    assert (proposal.value, proposal.entities) == ({"profile": "backlog"}, 4)
