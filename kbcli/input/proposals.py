@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import typer
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from kbcore.extract.sources.detection import Detection, Proposal
     from kbcore.store.workspace import Workspace
 
-_QUESTION = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
+_MOST_SHOWN: Final = 10
+_QUESTION: Final = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
 
 
 def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool, command: str = "") -> bool:
@@ -34,9 +35,11 @@ def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool
         taken = ask(session, found.proposals, lambda *changed: detecting.changed(workspace, *changed))
     else:
         taken = list(found.proposals) if yes and command else []
-        for one in found.proposals:
+        for one in found.proposals[:_MOST_SHOWN]:
             for line in detected.proposal_lines(one):
                 output.say_as_it_is(line)
+        if len(found.proposals) > _MOST_SHOWN:
+            output.say(detected.more_line(len(found.proposals) - _MOST_SHOWN))
     is_changed = detecting.take(workspace, taken)
     if is_changed:
         output.say(detected.taken_line(len(taken), f"{workspace.settings_name}/{CONFIG}"))

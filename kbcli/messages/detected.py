@@ -42,6 +42,11 @@ def _not_read(one: NotRead) -> str:
     return f"not read: {pluralize(one.count, 'file')} ({one.code}), {such}{one.path}: {message}"
 
 
+def more_line(count: int) -> str:
+    """Return that so many proposals are not shown."""
+    return f"{pluralize(count, 'more proposal')}; `kb sources detect --format json` has all."
+
+
 def possible_line(possible: Sequence[Possible]) -> str:
     """Return which files may be documents that nothing reads; "" where there are none."""
     if not possible:

@@ -96,7 +96,7 @@ def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mappi
     wants = for_documents(workspace)
     found = scanning.wanted_at(wants, path)
     if found is None:
-        hint = f"{kb('sources detect')} proposes one; `--profile NAME` or `--entry JSON` tries one."
+        hint = f"{kb('sources', 'detect')} proposes one; `--profile NAME` or `--entry JSON` tries one."
         raise NotFound(f"No source reads {path}.", hint=hint)
     number = next(at for at, one in enumerate(wants) if one is found.wanted)
     want = wants[number]
@@ -108,7 +108,8 @@ def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[s
     """Return the entry to try on a file; without a glob it means this file."""
     if profile and profile not in NAMES:
         raise InvalidQuery(
-            f"There is no profile {profile}.", hint=did_you_mean(profile, NAMES) or kb("sources profiles")
+            f"There is no profile {profile}.",
+            hint=did_you_mean(profile, NAMES) or f"{kb('sources', 'profiles')} lists them.",
         )
     tried = {**({"profile": profile} if profile else {}), **(entry or {})}
     named = tried.get("profile")

@@ -17,7 +17,7 @@ import msgspec
 
 from kbcore import limits
 from kbcore.extract import gherkin, markdown, registry
-from kbcore.extract.facts import Extractor, Facts, SourceFile
+from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
 from kbcore.extract.sources import extractor as sources
 from kbcore.extract.sources import guessing, patterns, profiles
 from kbcore.extract.sources.check import resolved
@@ -339,20 +339,25 @@ class _Detection:
         return [_below(common, tail)] if len(found) > _MOST_GLOBS and common else found
 
     def _of_tables(self) -> Iterator[Proposal]:
+        alike: dict[str, tuple[Guess, list[tuple[_Group, str]]]] = {}
         for group in self.groups:
             if group.ending not in _TABLES or group.parts & _FOR_TESTS:
                 continue
             for name in _spread(group.names, _TABLES_OF_FOLDER):
                 file = self.look(group.path(name))
                 guess = _of_table(file) if file and len(file.data) < _TABLE_BYTES else None
-                if file is None or guess is None or guess.entry is None:
-                    continue
-                entry = {"glob": file.path, **guess.entry}
-                proposal = Proposal(ENDINGS[group.ending], "sources", entry, 0, 0, 0)
-                proposal = self._try(proposal, sources.EXTRACTOR, entry, [file.path])
-                if proposal.entities:
+                if guess:
+                    key = json.dumps([group.ending, guess.entry])
+                    alike.setdefault(key, (guess, []))[1].append((group, name))
+        for guess, found in alike.values():
+            files = [group.path(name) for group, name in found]
+            entry = {"glob": files if len(files) > 1 else files[0], **(guess.entry or {})}
+            name = ENDINGS[found[0][0].ending]
+            proposal = self._try(Proposal(name, "sources", entry, 0, 0, 0), sources.EXTRACTOR, entry, files)
+            if proposal.entities:
+                for group, name in found:
                     group.names = [one for one in group.names if one != name]
-                    yield proposal
+                yield proposal
 
     def _try(
         self, proposal: Proposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
@@ -391,16 +396,18 @@ class _Trial(msgspec.Struct, frozen=True):
 def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
     """Return a proposal with what its settings give of its files, or of some of them."""
     ids: set[str] = set()
-    edges = 0
+    of_path: dict[str, str] = {}
+    links: list[StatedLink] = []
     samples: list[Sample] = []
     not_read: dict[str, NotRead] = {}
     chosen = _spread(files, trial.most)
     for path in chosen:
         facts = trial.facts(path)
         own = [one for one in facts.entities if not one.is_part]
-        edges += sum(not one.in_text for one in facts.links)
+        links += facts.links
         repeated = [one.id for one in own if one.id in ids]
         ids |= {one.id for one in own}
+        of_path.update({path: own[0].id} if own else {})
         if len(samples) < _SHOWN and own and not repeated:
             samples.append(_sample(path, facts))
         reason = _reason(facts, bool(own), repeated)
@@ -408,6 +415,7 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
             code, message = reason
             before = not_read.get(code) or NotRead(code, 0, path, message)
             not_read[code] = msgspec.structs.replace(before, count=before.count + 1)
+    edges = len(_edges(links, of_path))
     scale = len(files) / len(chosen) if chosen else 1
     return msgspec.structs.replace(
         proposal,
@@ -418,6 +426,25 @@ def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
         samples=tuple(samples),
         not_read=tuple(msgspec.structs.replace(one, count=round(one.count * scale)) for one in not_read.values()),
     )
+
+
+def _edges(links: Iterable[StatedLink], of_path: Mapping[str, str]) -> set[tuple[str, str, str, str]]:
+    """Return the edges that links become.
+
+    One of running text counts where it leads to an entity of these files and nothing else links the two.
+    """
+    found: set[tuple[str, str, str, str]] = set()
+    stated: set[frozenset[str]] = set()
+    for link in sorted(links, key=lambda one: one.in_text):
+        end = of_path.get(link.target, link.target) if link.is_path else link.target
+        both = frozenset({end, link.subject})
+        if link.in_text and (link.target not in of_path or both in stated):
+            continue
+        if not link.in_text:
+            stated.add(both)
+        ends = (end, link.subject) if link.reverse else (link.subject, end)
+        found.add((link.type or "", link.kind, *ends))
+    return found
 
 
 def _reason(facts: Facts, has_entity: bool, repeated: Sequence[str]) -> tuple[str, str] | None:

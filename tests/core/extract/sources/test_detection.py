@@ -206,3 +206,20 @@ def test_the_globs_of_a_profile_count_in_folders_where_its_signs_are_not() -> No
     )
     [proposal] = found_in(files).proposals
     assert (proposal.value, proposal.entities) == ({"profile": "backlog"}, 4)
+
+
+def test_an_edge_that_both_ends_state_is_counted_once() -> None:
+    files = {
+        ".decisions/0001-use-x.md": "# 1. Use x\n\n## Status\n\nSuperseded by [2](0002-use-y.md)\n",
+        ".decisions/0002-use-y.md": "# 2. Use y\n\n## Status\n\nAccepted\n\nSupersedes [1](0001-use-x.md)\n",
+    }
+    [proposal] = found_in(files).proposals
+    assert (proposal.entities, proposal.edges) == (2, 1)
+
+
+def test_tables_with_the_same_columns_are_one_proposal() -> None:
+    files = {f"data/{name}.csv": f"Key,Summary,Status\n{name}-1,T,Open\n{name}-2,T,Open\n" for name in ("A", "B")}
+    [proposal] = found_in(files).proposals
+    assert isinstance(proposal.value, dict)
+    assert proposal.value["glob"] == ["data/A.csv", "data/B.csv"]
+    assert proposal.entities == 4
