@@ -194,11 +194,13 @@ def _type(spot: ConfigNode) -> Types:
         if key not in members:
             spot.wrong("missing_key", f"A type out of a field needs `{key}`.", "It needs `field`, `map` and `default`.")
     found: Types = []
-    for key in ("field", "default"):
-        if key in members:
-            _text(members[key])
-    for place in [*_map(members.get("map")), *([members["default"]] if "default" in members else [])]:
-        if isinstance(place.value, str):
+    if "field" in members:
+        _names_of_keys(members["field"])
+    defaults = _each(members["default"]) if "default" in members else []
+    for place in defaults:
+        _template_or_text(place)
+    for place in [*_map(members.get("map")), *defaults]:
+        if isinstance(place.value, str) and "{" not in place.value:
             found.append((place.value, place))
     return found
 

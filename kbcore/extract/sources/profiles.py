@@ -19,7 +19,7 @@ from kbcore.extract.sources.source import Texts
 NAMES: Final = (
     *("adr-tools", "madr", "log4brains", "eip", "pep", "rust-rfc", "kep"),
     *("openspec", "spec-kit", "kiro", "backlog", "backstage"),
-    *("doorstop", "strictdoc", "openfasttrace", "sphinx-needs", "reqif"),
+    *("doorstop", "strictdoc", "openfasttrace", "sphinx-needs", "reqif", "table"),
     *("jira-csv", "github-issues", "mkdocs", "sphinx"),
 )
 """All profiles, by the files in the folder ``profiles``."""

@@ -58,11 +58,15 @@ class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class TypeRule(_Plain, frozen=True):
-    """The entity type out of a field: its value by ``map``, without regard to capitals, else ``default``."""
+    """The entity type out of the first field that has a value: by ``map``, whatever its capitals, else ``default``.
 
-    field: str
+    ``default`` is a template, such as ``{type}`` for a field that has names of types, or several of which the first
+    that can be filled counts.
+    """
+
+    field: Texts
     map: dict[str, str]
-    default: str
+    default: Texts
 
 
 class StatusRule(_Plain, frozen=True):

@@ -110,6 +110,9 @@ def statement(entry: Entry, rules: Source | Part, place: Place) -> Stated:
     if not key or fault:
         return Stated(None, [], [_without_id(entry, key, missing, fault)])
     type_ = _type(reading)
+    if not type_ and isinstance(rules.type, TypeRule):
+        hint = "State one in the document, or set `type` of the source."
+        return Stated(None, [], [FileProblem(entry.line, "missing_type", f"`{key}` has no type", hint)])
     sheet = Sheet(place.path, key, entry.tree, place.edge_names)
     _state_status(reading, sheet)
     _state_title(reading, sheet, key)
@@ -175,18 +178,24 @@ def _without_id(entry: Entry, key: str, missing: Sequence[str], fault: str | Non
 
 
 def _type(reading: _Reading) -> str:
+    """Return the type of an entry; "" where it states none and the source has no other one."""
     rule = reading.rules.type
     if not isinstance(rule, TypeRule):
         return rule
-    value, line = reading.found(rule.field)
-    text = value.strip() if isinstance(value, str) else ""
+    text, line, key = "", reading.entry.line, ""
+    for key in texts(rule.field):
+        value, line = reading.found(key)
+        text = value.strip() if isinstance(value, str) else ""
+        if text:
+            break
     found = _mapped(rule.map, text, whole=True)
-    if text and found is None:
-        message = (
-            f"`{rule.field}` is {in_quotes(shortened(text, _SHOWN_CHARS))}, which `map` of the source does not have"
-        )
-        reading.note(line, "unmapped_value", message, f"The type is {rule.default}; add the value to `map`.")
-    return found or rule.default
+    if found is not None:
+        return found
+    default, _ = reading.filled(texts(rule.default))
+    if text and default != text:
+        message = f"`{key}` is {in_quotes(shortened(text, _SHOWN_CHARS))}, which `map` of the source does not have"
+        reading.note(line, "unmapped_value", message, f"The type is {default}; add the value to `map`.")
+    return default
 
 
 def _mapped(values: Mapping[str, str], text: str, *, whole: bool = False) -> str | None:
@@ -373,7 +382,9 @@ def _add_link(reading: _Reading, sheet: Sheet, rule: LinkRule, piece: _Piece, na
 
     def value_of(name: str) -> str | None:
         found = parts.get(name) or named.get(name) or piece.members.get(name)
-        return found or (piece.text if name == "value" else reading.value_of(name))
+        if found or (piece.members and not piece.text):
+            return found or reading.place.values.get(name)
+        return piece.text if name == "value" else reading.value_of(name)
 
     manner = _manner(rule, value_of, sheet.links.edge_names)
     if not rule.id:

@@ -352,6 +352,19 @@ def test_members_of_an_object_choose_its_rule_and_fill_its_templates() -> None:
     assert codes(found) == ["title_is_id"]
 
 
+def test_a_template_of_an_object_takes_no_value_of_the_entity_that_has_it() -> None:
+    text = '{"id": "A", "key": "K", "title": "T", "to": [{"id": "B"}, {"id": "C", "key": "L"}]}'
+    found = read(
+        "a.json",
+        text,
+        glob="*.json",
+        type="req",
+        id="{key}",
+        links={"to": {"edge": "depends_on", "id": ["{key}", "{id}"]}},
+    )
+    assert edges(found) == {("K", "depends_on", "", "B"), ("K", "depends_on", "", "L")}
+
+
 def test_the_name_of_an_edge_out_of_a_document_is_an_edge_or_else_a_kind() -> None:
     text = '{"id": "A", "title": "T", "to": [{"edge": "depends_on", "id": "B"}, {"edge": "feeds", "id": "C"}]}'
     found = read(
