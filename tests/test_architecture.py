@@ -110,7 +110,8 @@ CONFINED: dict[str, tuple[str, ...]] = {
         "kbcli/commands/demo.py",
         "kbcli/views/listing.py",
     ),
-    "xml": ("kbcli/views/reports/junit.py",),
+    "xml": ("kbcli/views/reports/junit.py", "kbcore/extract/sources/reqif.py", "kbcore/query/exchange/reqif.py"),
+    "xlsxwriter": ("kbcore/query/exchange/tables.py",),
     "ctypes": ("kbcore/watch/inotify.py", "kbcore/process_limits.py"),
     **dict.fromkeys(("socket", "pty", "multiprocessing", "http", "ftplib", "smtplib"), ()),
 }

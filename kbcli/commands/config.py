@@ -128,6 +128,14 @@ def unset(ctx: typer.Context, name: Annotated[str, _NAME]) -> None:
         session.output.say(f"{name} {said} {_path(workspace)}.")
 
 
+@app.command("schema", cls=HelpfulCommand)
+def schema(ctx: typer.Context) -> None:
+    """Print the JSON Schema of .kb/config.json, for editors and other programs."""
+    from kbcore.config.json_schema import schema_text
+
+    session_of(ctx).output.data(schema_text())
+
+
 def _settings(workspace: Workspace) -> list[Setting]:
     """Return the settings of a valid file. Raises: ``InvalidConfig`` with all problems."""
     from kbcore.config.template import settings_in

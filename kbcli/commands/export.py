@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from kbcli.invocation.context import session_of
 
 if TYPE_CHECKING:
     from kbcli.invocation.context import Opened, Session
+    from kbcore.query.exchange.formats import Format
     from kbcore.store.facts_export import Export
 
 _STDOUT = "-"
@@ -22,7 +23,7 @@ def run(
     ctx: typer.Context,
     file: Annotated[str, _FILE] = _STDOUT,
     *,
-    format_: Annotated[Literal["json", "jsonl"] | None, _FORMAT] = None,
+    format_: Annotated[Literal["json", "jsonl", "csv", "xlsx", "reqif", "needs", "doorstop"] | None, _FORMAT] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite files.")] = False,
     at: Annotated[
         str | None,
@@ -40,6 +41,9 @@ def run(
     More than one changeset can have is written to several files, numbered in the order in which to apply them. jsonl
     has one entity or edge on each line. A file that exists is not overwritten without --force. History is not exported;
     `kb backup` keeps that.
+
+    csv, xlsx, reqif, needs (the needs.json of Sphinx-Needs) and doorstop are for other tools, and profiles of `sources`
+    read them again. What such a format does not hold is counted on standard error. FILE is a folder for doorstop.
 
     An export of everything is for an empty store. `kb merge` brings what clients wrote from one branch to another, as
     before a branch is deleted; --not-on shows it as a changeset.
@@ -66,15 +70,40 @@ def run(
         count = exported.waiting
         what = "edge is unresolved and was" if count == 1 else "edges are unresolved and were"
         session.output.warn(f"{count} {what} left out.")
+    counts = (len(exported.entities), len(exported.edges))
     if written == "jsonl":
         items = [*exported.entities, *exported.edges]
-        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items))], force=force)
-    else:
+        _write(session, [(file, "".join(f"{json_text(item)}\n" for item in items).encode())], force=force)
+    elif written == "json":
         why = {} if not_on is None else {"message": f"what clients wrote on {opened.branch}, for {not_on}"}
-        texts = [json_text(why | part, 1) + "\n" for part in parts(exported)]
+        texts = [(json_text(why | part, 1) + "\n").encode() for part in parts(exported)]
         _write(session, list(zip(_names(file, len(texts)), texts, strict=True)), force=force)
+    else:
+        counts = _write_exchanged(session, opened, written, file, exported, force=force)
     if file != _STDOUT:
-        _show(session, file, len(exported.entities), len(exported.edges))
+        _show(session, file, *counts)
+
+
+def _write_exchanged(
+    session: Session, opened: Opened, format_: Format, file: str, exported: Export, *, force: bool
+) -> tuple[int, int]:
+    """Write the files of another tool, warn of what its format does not hold, and count the entities and edges in them.
+
+    Raises: ``InvalidQuery`` for standard output where the format is no text or several files, and as ``_write``.
+    """
+    from kbcore.errors import InvalidQuery
+    from kbcore.query.exchange.formats import BINARY, FOLDERS, exchanged
+
+    if file == _STDOUT and format_ in BINARY | FOLDERS:
+        what = "a folder" if format_ in FOLDERS else "a file"
+        raise InvalidQuery(f"{format_} is not written to standard output.", hint=f"Name {what}.")
+    schema = opened.store.read(lambda view: view.schema(opened.workspace.schema))
+    found = exchanged(format_, exported.entities, exported.edges, frozenset(schema.edges))
+    if found.left_out:
+        session.output.warn(f"{format_} does not hold everything: {found.left_out} left out.")
+    names = [(str(Path(file) / path) if path else file, data) for path, data in found.files.items()]
+    _write(session, names, force=force, makes_folders=format_ in FOLDERS)
+    return len(exported.entities) - len(found.entities), len(exported.edges) - len(found.edges)
 
 
 def _warn_of_unrecorded(opened: Opened) -> None:
@@ -91,7 +120,7 @@ def _warn_of_unrecorded(opened: Opened) -> None:
         opened.session.output.warn(escape_controls(f"{said}. Run `kb sync` first."))
 
 
-def _format_of(file: str) -> str:
+def _format_of(file: str) -> Literal["json", "jsonl", "csv", "xlsx", "reqif"]:
     """Return the format that the ending of a file names. Raises: ``InvalidQuery`` where it names none."""
     from kbcore.errors import InvalidQuery
     from kbcore.text.escaping import escape_controls
@@ -99,12 +128,16 @@ def _format_of(file: str) -> str:
     ending = Path(file).suffix.lower()
     if file == _STDOUT or ending == ".json":
         return "json"
-    if ending == ".jsonl":
-        return "jsonl"
-    hint = "Name it .json or .jsonl, or say --format json or --format jsonl."
-    if ending in {".csv", ".tsv"}:
-        hint = f"`kb query --format {ending[1:]}` and `kb query edge --format {ending[1:]}` write tables."
-    raise InvalidQuery(f"{escape_controls(file)}: an export is written as .json or .jsonl.", hint=hint)
+    for one in _BY_ENDING:
+        if ending == f".{one}":
+            return one
+    hint = "Name it .json, .jsonl, .csv, .xlsx or .reqif, or say which with --format."
+    if ending == ".tsv":
+        hint = "`kb query --format tsv` and `kb query edge --format tsv` write tables."
+    raise InvalidQuery(f"{escape_controls(file)}: the ending names no format of an export.", hint=hint)
+
+
+_BY_ENDING: Final[tuple[Literal["jsonl", "csv", "xlsx", "reqif"], ...]] = ("jsonl", "csv", "xlsx", "reqif")
 
 
 def _missing_on(session: Session, opened: Opened, name: str) -> Export:
@@ -145,13 +178,13 @@ def _names(file: str, count: int) -> list[str]:
     return [str(path.with_name(f"{path.stem}.{at}{path.suffix}")) for at in range(1, count + 1)]
 
 
-def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> None:
+def _write(session: Session, contents: list[tuple[str, bytes]], *, force: bool, makes_folders: bool = False) -> None:
     """Write files. Raises: ``InvalidQuery`` where one exists that may not be overwritten; ``StorageError``."""
     from kbcore.errors import InvalidQuery, StorageError
     from kbcore.storage.replacing import replace_file
     from kbcore.text.escaping import escape_controls
 
-    paths = [(session.start / name, text) for name, text in texts if name != _STDOUT]
+    paths = [(session.start / name, data) for name, data in contents if name != _STDOUT]
     for path, _ in paths:
         if path.is_file() and not force:
             message = f"{escape_controls(str(path))} exists already. Nothing was written."
@@ -159,17 +192,19 @@ def _write(session: Session, texts: list[tuple[str, str]], *, force: bool) -> No
         if path.is_symlink() and not path.exists():
             message = f"{escape_controls(str(path))} is a link that leads to no file. Nothing was written."
             raise InvalidQuery(message, hint="Name another file, or remove the link.")
-    for path, text in paths:
+    for path, data in paths:
         try:
             if path.is_file():
                 whole = path.resolve()
-                replace_file(whole, text.encode(), whole.stat().st_mode & 0o7777)
+                replace_file(whole, data, whole.stat().st_mode & 0o7777)
             else:
-                with path.open("w" if path.exists() else "x", encoding="utf-8") as file:
-                    file.write(text)
+                if makes_folders:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                with path.open("wb" if path.exists() else "xb") as file:
+                    file.write(data)
         except OSError as error:
             raise StorageError(f"{escape_controls(str(path))} cannot be written: {error.strerror}.") from error
-    session.output.stream(text for name, text in texts if name == _STDOUT)
+    session.output.stream(data.decode() for name, data in contents if name == _STDOUT)
 
 
 def _show(session: Session, file: str, entities: int, edges: int) -> None:

@@ -31,19 +31,28 @@ def run(
         Literal["off", "ask", "auto"] | None,
         typer.Option("--share", help="How changes of people and agents get into files that git carries."),
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Take all that is proposed for the documents found.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what is proposed; write nothing.")] = False,
 ) -> int:
     """Set up KB in a repository.
 
     Writes .kb with settings and the schema, makes the store of the default branch, and installs the git hooks. Running
     it again repairs what is missing and changes nothing else.
+
+    It looks for documents, and proposes settings that read them: at a terminal it asks for each set, else --yes takes
+    them. No document is changed.
     """
     from kbcli import hooks
+    from kbcli.input import proposals
     from kbcli.invocation import exits
     from kbcore import git
     from kbcore.store.init import lay_out
     from kbcore.store.pool import StorePool
+    from kbcore.sync import detecting
 
     session = session_of(ctx)
+    if dry_run:
+        return _show_proposals(session)
     repo = git.find_own_repository(session.start, session.env, **session.git_places)
     if hooks_path and not no_hooks:
         hooks.check_folder(repo, session.env, session.start / Path(hooks_path))
@@ -58,10 +67,14 @@ def run(
         results = hooks.install(repo, session.env, hooks_path=folder, fallback=hooks.own_program())
     # A store that was there may be damaged; what could be set up is set up by now.
     seq = laid.workspace.store(laid.ensured.branch).head().seq
+    found = detecting.detect(laid.workspace)
     if session.output.is_json:
-        _answer(session, laid, seq, results)
+        is_taken = proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
+        _answer(session, laid, seq, results, proposals.as_json(found, is_taken=is_taken))
     else:
         _show(session, laid, results)
+        proposals.offer(session, laid.workspace, found, yes=yes, command="kb init")
+        _show_next(session, laid)
         if share is not None:
             from kbcli.messages.shared import mode_line
 
@@ -69,7 +82,24 @@ def run(
     return exits.status_of_hooks(results)
 
 
-def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -> None:
+def _show_proposals(session: Session) -> int:
+    """Show what is proposed, for a repository that need not have a KB."""
+    from kbcli.input import proposals
+    from kbcli.messages.detected import nothing_line
+    from kbcore.sync import detecting
+
+    session.is_read_only = True
+    workspace = session.workspace_as_it_is()
+    found = detecting.detect(workspace)
+    proposals.offer(session, workspace, found, yes=False)
+    if session.output.is_json:
+        session.output.document(proposals.as_json(found, is_taken=False))
+    elif not found.proposals:
+        session.output.say(nothing_line(found.covered))
+    return 0
+
+
+def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult], documents: dict[str, object]) -> None:
     session.show_ensured(laid.ensured)
     workspace = laid.workspace
     session.output.document(
@@ -81,6 +111,7 @@ def _answer(session: Session, laid: Laid, seq: int, results: list[HookResult]) -
             "default_branch": workspace.default_branch,
             "branch": {"name": laid.ensured.branch, "is_new": laid.ensured.is_new, "seq": seq},
             "hooks": [result.as_json() for result in results],
+            "documents": documents,
         }
     )
 
@@ -100,6 +131,14 @@ def _show(session: Session, laid: Laid, results: list[HookResult]) -> None:
     output.say(escape_controls(f"Default branch: {workspace.default_branch}"))
     session.show_ensured(laid.ensured)
     show_hooks(output, results)
+
+
+def _show_next(session: Session, laid: Laid) -> None:
+    from kbcore.store.kb_folder import KB
+    from kbcore.text.escaping import escape_controls
+
+    output, workspace = session.output, laid.workspace
+    is_new = f"{KB}/" in laid.created
     if is_new and workspace.repo.has_worktree:
         add = f"`git {_there(workspace.settings_dir.parent)}add {KB}`"
         output.say(escape_controls(f"Next: `kb sync` reads the documents; {add} keeps the settings with the project."))

@@ -1,1 +1,1 @@
-"""The input of a command: changesets in JSON and YAML, and thresholds. Every fault names file and line."""
+"""The input of a command: changesets in JSON and YAML, thresholds, and the proposals that a person takes."""

@@ -25,6 +25,7 @@ class Listed(NamedTuple):
 COMMANDS: Final[dict[str, Listed]] = {
     "init": Listed("init", "Set up KB in a repository."),
     "sync": Listed("sync", "Record what the files of the worktree say."),
+    "sources": Listed("sources", "List what is read, find more documents, try one."),
     "watch": Listed("watch", "Keep the store in step with the files, until interrupted."),
     "status": Listed("status", "Show the branch, its head, and what a sync would find."),
     "query": Listed("query", "Find entities or edges."),
@@ -74,7 +75,7 @@ COMMANDS: Final[dict[str, Listed]] = {
 
 TASKS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": ("init", "demo"),
-    "Keep the store in step with the files": ("sync", "watch", "status"),
+    "Keep the store in step with the files": ("sync", "sources", "watch", "status"),
     "Find and show": ("query", "show", "kip", "prolog", "impact", "graph", "schema"),
     "Change facts by hand": ("new", "set", "rename", "link", "unlink", "confirm", "apply", "delete", "id"),
     "Find what is missing or wrong": ("check", "coverage"),

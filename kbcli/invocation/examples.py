@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from typing import Final
 
 EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
-    "init": (("kb init", "set up KB, with its git hooks"), ("kb init --no-hooks", "without them")),
+    "init": (
+        ("kb init", "set up KB, with its git hooks"),
+        ("kb init --no-hooks", "without them"),
+        ("kb init --dry-run", "see which documents it finds"),
+    ),
+    "sources": (("kb sources", "see what is read, and what is not"),),
+    "sources detect": (("kb sources detect", "find documents that came later"),),
+    "sources try": (
+        ("kb sources try docs/adr/0001.md", "see what one document says"),
+        ("kb sources try x.md --profile eip", "by settings that are not configured"),
+    ),
     "sync": (
         ("kb sync", "take in what has changed"),
         ("kb sync --dry-run docs/adr", "see what one folder would change"),

@@ -117,7 +117,11 @@ _RULE_KEYS: Final = ("rules", "ruleParams", "ruleTimeLimitSeconds", "suppress")
 _MOST_ABSENT: Final = 50
 """Extractors that may be named and that no installed package has."""
 
+SCHEMA_KEY: Final = "$schema"
+"""The key by which an editor finds the schema of the file; it sets nothing."""
+
 _KEYS: Final = (
+    SCHEMA_KEY,
     "defaultBranch",
     "extractors",
     "sources",
@@ -185,6 +189,8 @@ def read_config(text: str, path: str) -> ReadSettings:
         message = f"`{OF_THE_USER}` is a setting of the user, not of a repository."
         hint = "Remove it: a repository does not decide that. It counts in your own kb/config.json alone."
         found[OF_THE_USER].wrong("setting_of_the_user", message, hint)
+    if SCHEMA_KEY in found and not isinstance(found[SCHEMA_KEY].value, str):
+        found[SCHEMA_KEY].must_be("text: the path or the address of a JSON Schema")
     extractors = _extractors(found.get("extractors"), doubts)
     config = Config(
         default_branch=_branch(found.get("defaultBranch")),

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kbcore.config.settings import DEFAULT
+from kbcore.config.json_schema import FILE_NAME
+from kbcore.config.settings import DEFAULT, SCHEMA_KEY
 from kbcore.extract import gherkin, manifest, markdown
 
 _LINE_CHARS: Final = 80
@@ -51,6 +52,8 @@ def _flat(root: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
     for key, value in root.items():
+        if key == SCHEMA_KEY:
+            continue
         yield from below(key, value, _DEPTHS.get(key, 2) - 1)
 
 
@@ -64,6 +67,7 @@ def default_config_text(default_branch: str | None = None) -> str:
     }
     kip = {"rowLimit": DEFAULT.kip.rows, "timeLimitSeconds": _short(DEFAULT.kip.time_s)}
     settings = {
+        SCHEMA_KEY: FILE_NAME,
         "defaultBranch": default_branch,
         "extractors": extractors,
         "rules": DEFAULT.rules,
@@ -81,6 +85,12 @@ def default_config_text(default_branch: str | None = None) -> str:
         "staged": {"symbols": list(DEFAULT.staged_symbols)},
     }
     return _indented(settings, "") + "\n"
+
+
+def is_default_config(text: str, default_branch: str | None) -> bool:
+    """Return whether a file says what ``default_config_text`` writes, with an address of its schema or without one."""
+    found, written = json.loads(text), json.loads(default_config_text(default_branch))
+    return {**found, SCHEMA_KEY: ""} == {**written, SCHEMA_KEY: ""}
 
 
 def _indented(value: Any, indent: str) -> str:

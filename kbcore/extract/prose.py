@@ -21,6 +21,8 @@ _ATX: Final = re.compile(r" {0,3}(#{1,6})(?![^ \t])")
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _NO_PARAGRAPH: Final = re.compile(r" {0,3}(?:[#>|]|[-*+][ \t]|\d{1,9}[.)][ \t])|    |\t")
 _BULLET: Final = re.compile(r" {0,3}[-*+][ \t]+(.*)")
+MARKER: Final = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9})[.)])[ \t]+(?:\[([ xX])\][ \t]+)?")
+"""The sign of a list, its number, and what is in the box of a task list."""
 _STATEMENT: Final = re.compile(r"[*_]{0,2}([A-Za-z][A-Za-z _-]{0,38}[A-Za-z])[*_]{0,2}:[*_]{0,2}(?:[ \t]+(.*)|)$")
 _KNOWN_KEYS: Final = frozenset(
     {
@@ -206,6 +208,12 @@ def _bullets(header: list[ProseLine]) -> dict[str, ProseLine]:
         else:
             break
     return found if any(key in _KNOWN_KEYS for key in found) else {}
+
+
+def without_marker(text: str) -> str:
+    """Return a line without the sign of a list and the box of a task list in front of it."""
+    found = MARKER.match(text)
+    return text[found.end() if found else 0 :].strip()
 
 
 def _unbulleted(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from kbcore import limits
 
+_NO_FILE: Final = ("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
 _CHUNK_BYTES: Final = 64 * limits.KIB
 
 
@@ -50,6 +51,20 @@ def read(place: str, limit: SizeLimit = DOCUMENT) -> tuple[bytes, os.stat_result
     return data, about
 
 
+def read_beginning(place: str, most_bytes: int) -> bytes:
+    """Return so many bytes of a file, whatever its length. Raises: ``OSError``, ``Unfit``."""
+    file = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Unfit(*_NO_FILE)
+        data = os.read(file, most_bytes)
+        while len(data) < most_bytes and (more := os.read(file, most_bytes - len(data))):
+            data += more
+    finally:
+        os.close(file)
+    return data
+
+
 def check(place: str, about: os.stat_result, root: Path, *, is_direct: bool, limit: SizeLimit = DOCUMENT) -> None:
     """Refuse a file that must not be read; ``is_direct`` says that no link leads there.
 
@@ -74,7 +89,7 @@ def _is_inside(place: str, root: str) -> bool:
 
 def _check_kind(about: os.stat_result, limit: SizeLimit) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise Unfit("It is no regular file.", "Remove it, or choose other paths in .kb/config.json.")
+        raise Unfit(*_NO_FILE)
     if about.st_size > limit.most_bytes:
         # How many they are is not said: it is kept until the file is read, and that may grow meanwhile.
         raise Unfit(f"It has more bytes than the limit of {limit.most_bytes}.", limit.remedy)

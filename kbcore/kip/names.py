@@ -27,6 +27,8 @@ CORE_TYPES: Final[Mapping[str, str]] = {
     "event": "DomainEvent",
     "symbol": "Symbol",
     "component": "Component",
+    "doc": "DocumentationPage",
+    "task": "WorkItem",
 }
 """KB's own types, and what KIP calls them."""
 

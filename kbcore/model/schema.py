@@ -199,6 +199,8 @@ CORE_ENTITIES: Final = (
         line=Attribute("any", description="The line at which it begins."),
     ),
     _entity("component", "A part of the system.", "active"),
+    _entity("doc", "A page of documentation.", "active"),
+    _entity("task", "A piece of work, such as an issue or a ticket.", "open"),
 )
 
 CORE_EDGES: Final = (

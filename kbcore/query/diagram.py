@@ -43,6 +43,8 @@ _LOOKS: Final[Mapping[str, _Look]] = {
     "event": _Look("([", "])", "ellipse", "#fce7f3", "#be185d"),
     "symbol": _Look("[/", "/]", "parallelogram", "#f3f4f6", "#374151"),
     "component": _Look("[(", ")]", "component", "#ccfbf1", "#0f766e"),
+    "doc": _Look("[", "]", "note", "#f5f5f4", "#57534e"),
+    "task": _Look("(", ")", "box", "#ede9fe", "#6d28d9"),
 }
 _OTHER: Final = _Look("(", ")", "box", "#ffffff", "#6b7280")
 

@@ -1,7 +1,7 @@
 """Lays out ``.kb`` in a repository: settings, schema, folders, and the default branch's store.
 
-Idempotent: a second run changes nothing, and what a project wrote itself is never overwritten. Only ``core.yaml`` is
-KB's own and is rewritten whenever it differs.
+Idempotent: a second run changes nothing, and what a project wrote itself is never overwritten. Only ``core.yaml`` and
+the JSON Schema of the settings are KB's own, and are rewritten whenever they differ.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Final
 import msgspec
 
 from kbcore import git, interrupting, limits
+from kbcore.config.json_schema import FILE_NAME, schema_text
 from kbcore.config.schema_files import CORE_FILE
 from kbcore.config.settings import default_branch_fault, parse_config
-from kbcore.config.template import default_config_text
+from kbcore.config.template import default_config_text, is_default_config
 from kbcore.errors import InvalidConfig, InvalidQuery, ReadOnlyStore, StorageError
 from kbcore.git import Repository
 from kbcore.model.schema_text import core_schema_text
@@ -108,6 +109,7 @@ def lay_out(repo: Repository, machine: Machine, pool: StorePool, default_branch:
     for folder in (settings / SCHEMA, settings / RULES):
         layout.folder(folder)
     layout.file(settings / SCHEMA / CORE_FILE, core_schema_text())
+    layout.file(settings / FILE_NAME, schema_text())
     for place in dict.fromkeys([settings, workspace.folders.kb_dir]):
         layout.file(place / IGNORE, _ignoring(layout.text(place / IGNORE)))
     workspace.moved = relocation.move_older_stores(
@@ -149,7 +151,7 @@ def _write_config(layout: _Layout, workspace: Workspace, default_branch: str | N
     stated = parse_config(text, f"{KB}/{CONFIG}").default_branch
     if default_branch is None or stated == default_branch:
         layout.file(path, text)
-    elif text == default_config_text(stated):
+    elif is_default_config(text, stated):
         layout.file(path, default_config_text(default_branch))
     else:
         says = "sets no `defaultBranch`" if stated is None else f"says `defaultBranch`: {json.dumps(stated)}"

@@ -30,7 +30,7 @@ def set_setting(workspace: Workspace, name: str, value: Any) -> bool:
     Raises: ``NotInitialised`` where there is no KB; ``InvalidConfig`` for a value that the setting does not take;
         ``LockTimeout``; ``StorageError``.
     """
-    return _changed(workspace, lambda text: with_member(text, name.split("."), value))
+    return change_settings(workspace, lambda text: with_member(text, name.split("."), value))
 
 
 def unset_setting(workspace: Workspace, name: str) -> bool:
@@ -38,24 +38,14 @@ def unset_setting(workspace: Workspace, name: str) -> bool:
 
     Raises: as ``set_setting``.
     """
-    return _changed(workspace, lambda text: without_member(text, name.split(".")))
+    return change_settings(workspace, lambda text: without_member(text, name.split(".")))
 
 
-def folders_in(workspace: Workspace, name: str, value: Any) -> list[str]:
-    """Return the globs in the value of a setting that name a folder: such a glob fits no file in it."""
-    if not _OF_GLOBS & {*name.split(".")}:
-        return []
-    return [glob for glob in _texts(value) if glob and (workspace.repo.worktree / glob).is_dir()]
+def change_settings(workspace: Workspace, change: Callable[[str], str]) -> bool:
+    """Give the settings file the text that ``change`` makes of it, under a lock. Return whether it was changed.
 
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(one)
-
-
-def _changed(workspace: Workspace, change: Callable[[str], str]) -> bool:
+    Raises: as ``set_setting``.
+    """
     name = f"{workspace.settings_name}/{CONFIG}"
     if not workspace.settings_dir.is_dir():
         raise NotInitialised(f"There is no {name}.")
@@ -80,6 +70,20 @@ def _changed(workspace: Workspace, change: Callable[[str], str]) -> bool:
         except OSError as error:
             raise StorageError(f"{name} cannot be written: {error.strerror}.") from error
     return True
+
+
+def folders_in(workspace: Workspace, name: str, value: Any) -> list[str]:
+    """Return the globs in the value of a setting that name a folder: such a glob fits no file in it."""
+    if not _OF_GLOBS & {*name.split(".")}:
+        return []
+    return [glob for glob in _texts(value) if glob and (workspace.repo.worktree / glob).is_dir()]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(one)
 
 
 def _check(workspace: Workspace, before: str | None, after: str) -> None:

@@ -280,14 +280,22 @@ def _named_by_path(readings: Sequence[FileReading]) -> set[str]:
 
 
 def _ids_of_paths(view: View, readings: Sequence[FileReading], gone: Collection[str]) -> dict[str, list[str]]:
-    """Return the entities of documents that links name by path, and that are there and not read now."""
+    """Return the entities of documents that links name by path, and that are there and not read now.
+
+    Of several it is the one whose text the document is, if there is one.
+    """
     targets = sorted(_named_by_path(readings) - {*(reading.path for reading in readings), *gone})
     ids: dict[str, list[str]] = {}
     if targets:
         sql = (
-            "select path, id from node where path in (select unnest(?::varchar[])) union select text_ref, id from node "
+            "select path, id, text_ref is not distinct from path from node where path in (select unnest(?::varchar[])) "
+            "union select text_ref, id, true from node "
             "where text_ref in (select unnest(?::varchar[])) and path is not null order by id"
         )
-        for path, key in view.rows(sql, [targets, targets]):
+        whole: dict[str, list[str]] = {}
+        for path, key, is_whole in view.rows(sql, [targets, targets]):
             ids.setdefault(path, []).append(key)
+            if is_whole:
+                whole.setdefault(path, []).append(key)
+        ids |= {path: keys for path, keys in whole.items() if len(keys) == 1}
     return ids

@@ -103,7 +103,7 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
     )
     for key, type_ in renamed.types.items():
         entities.types.setdefault(key, type_)
-    known: dict[str, Collection[str]] = {**ids_of_path, **entities.accepted}
+    known: dict[str, Collection[str]] = {**ids_of_path, **_named_by_paths(ordered, entities.accepted)}
     links = plan_links(ordered, absent, LinkContext(before, schema, entities, known, past.renamed))
     found = [(reading.path, problem) for reading in ordered for problem in reading.facts.problems]
     problems = sorted([*found, *entities.problems, *links.problems], key=lambda one: (one[0], one[1].line, one[1].code))
@@ -115,6 +115,21 @@ def difference(  # noqa: PLR0913 - each is another part of what files and histor
         ops += of_changes(state, after)
     changes = apply(state, stamp, ops)
     return Difference(tuple(ops), changes, tuple(problems), tuple(entities.warnings))
+
+
+def _named_by_paths(
+    readings: Sequence[FileReading], accepted: Mapping[str, Collection[str]]
+) -> dict[str, Collection[str]]:
+    """Return what the path of each file means: the entity whose text it is, where it states others too, else all."""
+    known = dict(accepted)
+    for reading in readings:
+        ids = accepted.get(reading.path, ())
+        whole = [
+            one.id for one in reading.facts.entities if one.id in ids and one.fields.get("text_ref") == reading.path
+        ]
+        if len(ids) > 1 and len(whole) == 1:
+            known[reading.path] = whole
+    return known
 
 
 def unfit_elsewhere(found: Difference, state: State, schema: Schema, read: Collection[str]) -> set[str]:

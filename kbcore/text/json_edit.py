@@ -1,4 +1,4 @@
-"""Sets or removes one member of a JSON text, with comments or without; every other byte stays as it is. Pure.
+"""Sets, adds or removes one member of a JSON text, with comments or without; every other byte stays as it is. Pure.
 
 What clients read is JSON with ``//`` and ``/* */`` comments and with commas after the last member; it is kept so.
 """
@@ -35,6 +35,28 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
             return _with_new(text, span, depth, key, value)
         outer, (start, end) = outer[key], span.members[key]
     return text[:start] + _shown(value, _unit(text), len(path), _newline(text)) + text[end:]
+
+
+def with_item(text: str, path: Sequence[str], value: Any) -> str:
+    """Return the text with a value added to the list at a path of keys, which is made where it is missing.
+
+    A value that the list has already is not added. The text is an object. Raises: ``NotJson``.
+    """
+    read = read_spans(text)
+    outer: Any = read.root
+    for key in path:
+        outer = outer.get(key) if isinstance(outer, dict) else None
+    if not isinstance(outer, list):
+        return with_member(text, path, [value])
+    if value in outer:
+        return text
+    last = outer[-1] if outer else None
+    if not isinstance(last, dict):
+        return with_member(text, path, [*outer, value])
+    # What the items say stays as it is written.
+    end = read.spans[id(last)].end
+    newline, margin = _newline(text), _unit(text) * (len(path) + 1)
+    return f"{text[:end]},{newline}{margin}{_shown(value, _unit(text), len(path) + 1, newline)}{text[end:]}"
 
 
 def without_member(text: str, path: Sequence[str]) -> str:
@@ -83,13 +105,16 @@ def _with_new(text: str, span: ObjectSpan, depth: int, key: str, value: Any) -> 
 
 
 def _shown(value: Any, unit: str, depth: int, newline: str) -> str:
-    """Return a value as text at such a depth: objects in lines, lists in one line."""
+    """Return a value as text at such a depth: objects in lines, and lists of them; other lists in one line."""
     if isinstance(value, dict) and value:
         inside = f",{newline}".join(
             f"{unit * (depth + 1)}{json.dumps(key, ensure_ascii=False)}: {_shown(one, unit, depth + 1, newline)}"
             for key, one in value.items()
         )
         return f"{{{newline}{inside}{newline}{unit * depth}}}"
+    if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+        items = f",{newline}".join(unit * (depth + 1) + _shown(one, unit, depth + 1, newline) for one in value)
+        return f"[{newline}{items}{newline}{unit * depth}]"
     return json.dumps(value, ensure_ascii=False)
 
 

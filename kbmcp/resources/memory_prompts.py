@@ -24,7 +24,7 @@ Before you answer
 2. `SEARCH CONCEPT` by words for who or what is named, `FIND` for exactly what you need.
 3. Say where knowledge comes from, and say when you remember nothing.
 4. Types of KB itself: `Requirement`, `Scenario`, `Test`, `Decision`, `FeatureFlag`, `DomainEvent`, `Symbol`, \
-`Component`; `Event` is an episode.
+`Component`, `DocumentationPage`, `WorkItem`; `Event` is an episode.
 
 W What to remember
 W 5. A conversation that matters is an `Event` (`event_class`, `start_time`, `content_summary`) with `mentions` and \

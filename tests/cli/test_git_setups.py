@@ -165,6 +165,7 @@ def test_worktrees_of_a_bare_repository_share_stores_inside_it_and_track_their_s
     assert git(bare / "feature", "status", "--porcelain", "-uall").splitlines() == [
         "?? .kb/.gitignore",
         "?? .kb/config.json",
+        "?? .kb/config.schema.json",
         "?? .kb/schema/core.yaml",
     ]
     assert not (bare / ".bare/.kb/config.json").exists()

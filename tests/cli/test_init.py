@@ -27,13 +27,13 @@ def test_init_lays_out_settings_schema_and_store_and_says_what_comes_next(kb, ro
     assert "created .kb/config.json" in ran.out
     assert "kb sync" in ran.out
     assert {path.name for path in (root / ".kb").iterdir()} == {
-        ".gitignore", "branches", "config.json", "rules", "schema",
+        ".gitignore", "branches", "config.json", "config.schema.json", "rules", "schema",
     }  # fmt: skip
     assert (stores_at(root) / "main/head.json").is_file()
     assert (root / ".kb/branches").samefile(stores_at(root))
     assert (root / ".git/hooks/post-checkout").is_file()
     assert git(root, "status", "--porcelain", "--untracked-files=all").splitlines() == [
-        "?? .kb/.gitignore", "?? .kb/config.json", "?? .kb/schema/core.yaml",
+        "?? .kb/.gitignore", "?? .kb/config.json", "?? .kb/config.schema.json", "?? .kb/schema/core.yaml",
     ]  # fmt: skip
 
 

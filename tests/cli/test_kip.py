@@ -165,7 +165,7 @@ def test_the_current_state_is_exported_and_applied_elsewhere(synced, kb, tmp_pat
 @pytest.mark.sliced(1)
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("x.csv", "kb query --format csv"), ("x.tsv", "--format tsv"), ("x", "--format json"), ("x.txt", "")],
+    [("x.tsv", "kb query --format tsv"), ("x", "with --format"), ("x.txt", ".reqif")],
 )
 def test_an_export_has_the_format_that_its_ending_names(synced, kb, name, hint):
     ran = kb("export", name)

@@ -89,7 +89,12 @@ KIP: Final = (
 NO_END: Final = "it has no end of its own"
 NO_STORE: Final = "it asks no store of this branch"
 COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
-    "init": [("init",)],
+    "init": [("init",), ("init", "--dry-run")],
+    "sources": [("sources",)],
+    "sources list": [("sources", "list")],
+    "sources detect": [("sources", "detect", "--dry-run")],
+    "sources try": "it reads one file",
+    "sources profiles": NO_STORE,
     "status": [("status",)],
     "query": [
         ("query", "--limit", "5"),
@@ -148,7 +153,7 @@ COMMANDS: Final[dict[str, list[tuple[str, ...]] | str]] = {
     "mcp install": NO_STORE,
     "branch restore": NO_STORE,
     "branch trash": [("branch", "trash")],
-    **dict.fromkeys(("config", "config list", "config get", "config set", "config unset"), NO_STORE),
+    **dict.fromkeys(("config", "config list", "config get", "config set", "config unset", "config schema"), NO_STORE),
     "hooks": NO_STORE,
     "hooks install": NO_STORE,
     "hooks uninstall": NO_STORE,

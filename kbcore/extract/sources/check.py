@@ -147,6 +147,9 @@ def _globs(spot: ConfigNode) -> None:
 def _profile(spot: ConfigNode) -> None:
     if not isinstance(spot.value, str):
         spot.must_be("the name of a profile")
+    elif spot.value == "gherkin":
+        hint = "Set `extractors.gherkin.paths` to where they are."
+        spot.wrong("unknown_profile", "Feature files are read by the extractor `gherkin`, not by a profile.", hint)
     elif spot.value not in profiles.NAMES:
         spot.unknown("unknown_profile", "profile", spot.value, profiles.NAMES)
 
@@ -166,13 +169,16 @@ def _items(spot: ConfigNode) -> None:
     if isinstance(spot.value, str):
         _fault(spot, trees.path_fault(spot.value), "path")
         return
-    members = spot.known_members(("heading", "line", "directive", "under"), "setting of items")
+    members = spot.known_members(("heading", "line", "directive", "under", "extent"), "setting of items")
     if not any(key in members for key in ("heading", "line", "directive")) and isinstance(spot.value, dict):
         spot.wrong("missing_key", "`items` needs `heading`, `line` or `directive`.", 'Or a path such as "$.needs[*]".')
     for key, member in members.items():
         if key == "directive":
             for place in _each(member):
                 _text(place)
+        elif key == "extent":
+            if member.value not in {"indented", "section"}:
+                member.must_be("`indented` or `section`")
         else:
             _patterns(member)
 
@@ -188,11 +194,13 @@ def _type(spot: ConfigNode) -> Types:
         if key not in members:
             spot.wrong("missing_key", f"A type out of a field needs `{key}`.", "It needs `field`, `map` and `default`.")
     found: Types = []
-    for key in ("field", "default"):
-        if key in members:
-            _text(members[key])
-    for place in [*_map(members.get("map")), *([members["default"]] if "default" in members else [])]:
-        if isinstance(place.value, str):
+    if "field" in members:
+        _names_of_keys(members["field"])
+    defaults = _each(members["default"]) if "default" in members else []
+    for place in defaults:
+        _template_or_text(place)
+    for place in [*_map(members.get("map")), *defaults]:
+        if isinstance(place.value, str) and "{" not in place.value:
             found.append((place.value, place))
     return found
 
@@ -240,23 +248,50 @@ def _fields(spot: ConfigNode) -> None:
 
 
 def _links(spot: ConfigNode) -> None:
-    known = {"edge": _edge, "kind": _text, "id": _templates, "split": _text, "match": _patterns, "member": _text}
-    for link in spot.members().values():
-        if isinstance(link.value, str):
-            _edge(link)
+    for name, link in spot.members().items():
+        if "{" in name:
+            _fault(link, patterns.pattern_fault(name), "pattern")
+        listed = link.items() if isinstance(link.value, list) else [link]
+        if len(listed) > MAX_PARTS:
+            link.wrong("too_many_members", f"There are {len(listed)} rules; the limit is {MAX_PARTS}.")
             continue
-        members = link.known_members(known, "setting of a link")
-        for key, member in members.items():
-            if key == "split" and isinstance(member.value, str) and member.value:
-                continue
-            known[key](member)
-        if isinstance(link.value, dict) and "edge" not in members:
-            link.wrong("missing_key", "A link needs `edge`.", 'For example {"edge": "relates_to", "kind": "requires"}.')
+        for rule in listed:
+            _link(rule)
+
+
+def _link(link: ConfigNode) -> None:
+    known = {
+        "edge": _edge,
+        "kind": _templates,
+        "id": _templates,
+        "split": _text,
+        "match": _patterns,
+        "member": _text,
+        "where": _map,
+    }
+    if isinstance(link.value, str):
+        _edge(link)
+        return
+    members = link.known_members(known, "setting of a link")
+    for key, member in members.items():
+        if key == "split" and isinstance(member.value, str) and member.value:
+            continue
+        known[key](member)
+    if isinstance(link.value, dict) and "edge" not in members:
+        link.wrong("missing_key", "A link needs `edge`.", 'For example {"edge": "relates_to", "kind": "requires"}.')
+
+
+def _template_or_text(spot: ConfigNode) -> None:
+    _text(spot)
+    if isinstance(spot.value, str) and "{" in spot.value:
+        _fault(spot, patterns.template_fault(spot.value), "template")
 
 
 def _edge(spot: ConfigNode) -> None:
-    _text(spot)
-    if isinstance(spot.value, str) and not spot.value.removeprefix("^").replace("_", "").isalnum():
+    _template_or_text(spot)
+    if not isinstance(spot.value, str) or "{" in spot.value:
+        return
+    if not spot.value.removeprefix("^").replace("_", "").isalnum():
         spot.wrong("bad_edge", f"{shown(spot.value)} is no name of an edge.", "`^` before a name turns the edge round.")
 
 

@@ -38,7 +38,8 @@ class Entry(msgspec.Struct):
         """Return the value of a key and its line, (None, 0) where there is none.
 
         A part that a pattern named goes first. Capitals, blanks, hyphens and underscores do not matter. Dots lead into
-        mappings. ``heading``, ``text`` and ``section.NAME`` are those of the text, where no key is called so.
+        mappings, and into each mapping of a list, whose members then make a list. ``heading``, ``text`` and
+        ``section.NAME`` are those of the text, where no key is called so.
         """
         if key in self.parts:
             return self.parts[key], self.line
@@ -46,6 +47,9 @@ class Entry(msgspec.Struct):
         if path:
             holder, name = path[-1]
             return holder[name], self.tree.line(holder, name) or self.line
+        members = list(self._through_lists(key)) if "." in key else []
+        if members:
+            return [value for value, _ in members], members[0][1]
         found = self._of_text(key)
         return (found.text, found.number) if found and found.text else (None, 0)
 
@@ -67,6 +71,25 @@ class Entry(msgspec.Struct):
             path.append((holder, name))
             holder = holder[name] if isinstance(holder[name], dict) else {}
         return path
+
+    def _through_lists(self, key: str) -> Iterator[tuple[Any, int]]:
+        """Yield what a key leads to in each mapping of the lists on its way, with the lines; nothing without a list."""
+        holders: list[tuple[Any, int]] = [(self.values, self.line)]
+        has_list = False
+        for step in key.split("."):
+            found: list[tuple[Any, int]] = []
+            for holder, _ in holders:
+                name = _named(holder, step) if isinstance(holder, dict) else None
+                if name is None:
+                    continue
+                member, line = holder[name], self.tree.line(holder, name) or self.line
+                if isinstance(member, list):
+                    has_list = True
+                    found += [(one, self.tree.line(member, at) or line) for at, one in enumerate(member)]
+                else:
+                    found.append((member, line))
+            holders = found
+        yield from holders if has_list else ()
 
     def _of_text(self, key: str) -> ProseLine | None:
         if key == "heading":

@@ -29,12 +29,14 @@ from kbcore.text.decoding import decode
 from kbcore.text.problems import REPEATED_ID, FileProblem, at_most
 
 NAME: Final = "sources"
-_INDEX: Final = re.compile(
+INDEX: Final = re.compile(
     r"(?:readme|_?index|_?(?:[\w-]*[-_])?template|changelog|contributing|license)\b.*", re.IGNORECASE
 )
 """Names of files that belong to a folder of documents and state none themselves."""
+_NO_TEXTS: Final = frozenset({"xlsx", "reqif"})
 _DATA: Final = frozenset({"yaml", "json", "toml"})
-_TABLES: Final = frozenset({"csv", "xlsx"})
+_LISTS: Final = frozenset({"csv", "xlsx", "strictdoc", "reqif"})
+"""Formats of files that are no text of one entity."""
 
 
 class SourceExtractor:
@@ -112,6 +114,10 @@ class _Text(msgspec.Struct, frozen=True):
             from kbcore.extract.sources import tables  # noqa: PLC0415 - as the docstring says
 
             return tables.of_csv(self.text)
+        if self.format == "strictdoc":
+            from kbcore.extract.sources import strictdoc  # noqa: PLC0415 - likewise
+
+            return strictdoc.entries(self.text)
         if self.format in _DATA:
             from kbcore.extract.sources import trees  # noqa: PLC0415 - likewise
 
@@ -130,12 +136,10 @@ def _text_of(source: SourceFile, format_: str) -> _Text | None:
 def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Facts:
     format_ = _format_of(source.path, rules)
     values = path_values(source.path, texts(rules.glob))
-    is_text = not rules.items and format_ not in _TABLES
+    is_text = not rules.items and format_ not in _LISTS
     place = Place(source.path, edge_names, values, fields_of_companion(rules), has_text=is_text)
-    if format_ == "xlsx":
-        from kbcore.extract.sources import tables  # noqa: PLC0415 - few projects have workbooks
-
-        found = tables.of_xlsx(source.data, rules.sheet)
+    if format_ in _NO_TEXTS:
+        found = _of_bytes(source.data, format_, rules)
         return _collected([statement(one, rules, place) for one in found.entries], found)
     text = _text_of(source, format_)
     if text is None:
@@ -148,7 +152,31 @@ def _facts(source: SourceFile, rules: Source, edge_names: frozenset[str]) -> Fac
     whole = next((one.entity.id for one in stated if one.entity), "") if is_text else ""
     inner = Place(source.path, edge_names, {**values, "whole": whole}, has_text=False)
     stated += [statement(entry, part, inner) for part in rules.parts for entry in text.entries(part.items).entries]
+    if not stated and not found.problems:
+        return _passed_over("nothing in it is an item of the source", "`items` of the source says what is one.")
     return _collected(stated, found)
+
+
+def entries_of(source: SourceFile, rules: Source) -> Entries:
+    """Return the entries of a file as an entry of ``sources`` reads it; none where its bytes are no text."""
+    format_ = _format_of(source.path, rules)
+    if format_ in _NO_TEXTS:
+        return _of_bytes(source.data, format_, rules)
+    text = _text_of(source, format_)
+    if text is None:
+        return Entries([], [*decode(source.data).problems], is_complete=False)
+    return text.entries(rules.items)
+
+
+def _of_bytes(data: bytes, format_: str, rules: Source) -> Entries:
+    """Return the entries of a file that is no text, or one that says itself how its text is encoded."""
+    if format_ == "reqif":
+        from kbcore.extract.sources import reqif  # noqa: PLC0415 - few projects have such files
+
+        return reqif.entries(data)
+    from kbcore.extract.sources import tables  # noqa: PLC0415 - few projects have workbooks
+
+    return tables.of_xlsx(data, rules.sheet)
 
 
 def _format_of(path: str, rules: Source) -> str:
@@ -207,7 +235,7 @@ def _is_index(path: str, stated: Stated, rules: Source) -> bool:
     """Tell whether a file without an id is one that belongs to a folder of documents, and no document."""
     name = posixpath.basename(path)
     is_named = any(posixpath.basename(glob) == name for glob in texts(rules.glob))
-    return not is_named and bool(_INDEX.fullmatch(name)) and any(one.code == NO_ID for one in stated.problems)
+    return not is_named and bool(INDEX.fullmatch(name)) and any(one.code == NO_ID for one in stated.problems)
 
 
 def _passed_over(reason: str, hint: str) -> Facts:

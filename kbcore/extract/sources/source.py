@@ -14,6 +14,7 @@ __all__ = [
     "FORMATS",
     "Items",
     "LinkRule",
+    "LinkRules",
     "Part",
     "Source",
     "StatusRule",
@@ -23,8 +24,11 @@ __all__ = [
     "source_of",
 ]
 
-Format = Literal["markdown", "rst", "asciidoc", "yaml", "json", "toml", "csv", "xlsx"]
-FORMATS: Final[tuple[Format, ...]] = ("markdown", "rst", "asciidoc", "yaml", "json", "toml", "csv", "xlsx")
+Format = Literal["markdown", "rst", "asciidoc", "yaml", "json", "toml", "csv", "xlsx", "strictdoc", "reqif"]
+FORMATS: Final[tuple[Format, ...]] = (
+    *("markdown", "rst", "asciidoc", "yaml", "json", "toml"),
+    *("csv", "xlsx", "strictdoc", "reqif"),
+)
 
 ENDINGS: Final[Mapping[str, Format]] = {
     ".md": "markdown",
@@ -41,6 +45,8 @@ ENDINGS: Final[Mapping[str, Format]] = {
     ".csv": "csv",
     ".tsv": "csv",
     ".xlsx": "xlsx",
+    ".sdoc": "strictdoc",
+    ".reqif": "reqif",
 }
 """The format of a file by its ending, where an entry names none."""
 
@@ -52,11 +58,15 @@ class _Plain(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ca
 
 
 class TypeRule(_Plain, frozen=True):
-    """The entity type out of a field: its value by ``map``, without regard to capitals, else ``default``."""
+    """The entity type out of the first field that has a value: by ``map``, whatever its capitals, else ``default``.
 
-    field: str
+    ``default`` is a template, such as ``{type}`` for a field that has names of types, or several of which the first
+    that can be filled counts.
+    """
+
+    field: Texts
     map: dict[str, str]
-    default: str
+    default: Texts
 
 
 class StatusRule(_Plain, frozen=True):
@@ -80,16 +90,23 @@ class LinkRule(_Plain, frozen=True):
     The value, or each item of a list, is cut at ``split``; each piece is compared with the patterns of ``match``, which
     name parts of it, and ``id`` makes the id of the target of these, ``value`` being the whole piece. Without ``id``
     the piece is an id, a path or a link. A piece that no pattern fits states no edge. ``^`` before the name of the edge
-    turns it round: it then leads from the target to the entity.
+    turns it round: it then leads from the target to the entity. ``edge`` and ``kind`` may be templates too; a name that
+    is no edge then makes a ``relates_to`` of that kind.
     """
 
     edge: str
-    kind: str = ""
-    id: str = ""
+    kind: Texts = ""
+    id: Texts = []
     split: str = ""
     match: Texts = []
     member: str = ""
-    """Of items that are objects: the key of the target. ``*`` takes the keys themselves."""
+    """Of items that are objects: the key of the target. ``*`` takes the keys themselves, none all members."""
+    where: dict[str, str] = {}
+    """Of items that are objects: what members must be."""
+
+
+LinkRules = LinkRule | str | list[LinkRule]
+"""One rule, the name of its edge alone, or several, of which the first that fits a piece counts."""
 
 
 class Items(_Plain, frozen=True):
@@ -97,13 +114,15 @@ class Items(_Plain, frozen=True):
 
     ``heading``, ``line`` and ``directive`` are patterns, of which one kind is given: a heading or a line of text that
     fits one of them begins an item. ``under`` are patterns of the nearest heading above that fits one: the item then
-    has what they name too, and without such a heading there is none.
+    has what they name too, and without such a heading there is none. What belongs to a line are the lines that are
+    indented below it, or, with the extent ``section``, all up to the next item or heading.
     """
 
     heading: Texts = []
     line: Texts = []
     directive: Texts = []
     under: Texts = []
+    extent: Literal["indented", "section"] = "indented"
 
 
 class _Statements(_Plain, frozen=True):
@@ -112,7 +131,7 @@ class _Statements(_Plain, frozen=True):
     title: str | list[str] | TitleRule = []
     status: str | StatusRule = ""
     fields: dict[str, str | None] = {}
-    links: dict[str, LinkRule | str] = {}
+    links: dict[str, LinkRules] = {}
     edges: dict[str, str] = {}
     tags: Texts = []
     other_fields: bool = True

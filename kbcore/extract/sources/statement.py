@@ -5,7 +5,8 @@ Nothing of a document is a reason to lose it: a value that the settings do not k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
@@ -94,8 +95,11 @@ class _Reading:
     def use(self, key: str) -> None:
         """Note that a key of the top is used, and states no attribute of its own."""
         path = self.entry.path_to(key)
+        top = key.partition(".")[0]
         if path:
             self.used.add(folded(path[0][1]))
+        elif isinstance(self.entry.values.get(top), list):
+            self.used.add(folded(top))
 
 
 def statement(entry: Entry, rules: Source | Part, place: Place) -> Stated:
@@ -106,6 +110,9 @@ def statement(entry: Entry, rules: Source | Part, place: Place) -> Stated:
     if not key or fault:
         return Stated(None, [], [_without_id(entry, key, missing, fault)])
     type_ = _type(reading)
+    if not type_ and isinstance(rules.type, TypeRule):
+        hint = "State one in the document, or set `type` of the source."
+        return Stated(None, [], [FileProblem(entry.line, "missing_type", f"`{key}` has no type", hint)])
     sheet = Sheet(place.path, key, entry.tree, place.edge_names)
     _state_status(reading, sheet)
     _state_title(reading, sheet, key)
@@ -171,18 +178,24 @@ def _without_id(entry: Entry, key: str, missing: Sequence[str], fault: str | Non
 
 
 def _type(reading: _Reading) -> str:
+    """Return the type of an entry; "" where it states none and the source has no other one."""
     rule = reading.rules.type
     if not isinstance(rule, TypeRule):
         return rule
-    value, line = reading.found(rule.field)
-    text = value.strip() if isinstance(value, str) else ""
+    text, line, key = "", reading.entry.line, ""
+    for key in texts(rule.field):
+        value, line = reading.found(key)
+        text = value.strip() if isinstance(value, str) else ""
+        if text:
+            break
     found = _mapped(rule.map, text, whole=True)
-    if text and found is None:
-        message = (
-            f"`{rule.field}` is {in_quotes(shortened(text, _SHOWN_CHARS))}, which `map` of the source does not have"
-        )
-        reading.note(line, "unmapped_value", message, f"The type is {rule.default}; add the value to `map`.")
-    return found or rule.default
+    if found is not None:
+        return found
+    default, _ = reading.filled(texts(rule.default))
+    if text and default != text:
+        message = f"`{key}` is {in_quotes(shortened(text, _SHOWN_CHARS))}, which `map` of the source does not have"
+        reading.note(line, "unmapped_value", message, f"The type is {default}; add the value to `map`.")
+    return default
 
 
 def _mapped(values: Mapping[str, str], text: str, *, whole: bool = False) -> str | None:
@@ -253,65 +266,134 @@ def _state_fields(reading: _Reading, sheet: Sheet) -> None:
     for key, target in rules.fields.items():
         value, line = reading.found(key)
         if value is not None and target:
-            sheet.take_as(field_name(target), value, line)
+            name = field_name(target)
+            sheet.take_as(name, _joined(value) if name in _TEXT_FIELDS else value, line)
     for key in texts(rules.tags):
         value, line = reading.found(key)
         if value is not None and "tags" not in sheet.fields:
             sheet.take("tags", value, line)
 
 
+_TEXT_FIELDS: Final = frozenset({"owner", "priority", "severity", "text_ref"})
+
+
+def _joined(value: Any) -> Any:
+    """Return a list of texts as one text, with commas; anything else as it is."""
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return ", ".join(one.strip() for one in value if one.strip()) if is_list else value
+
+
 def _state_links(reading: _Reading, sheet: Sheet) -> None:
-    for key, found in reading.rules.links.items():
-        rule = LinkRule(found) if isinstance(found, str) else found
+    for name, given in reading.rules.links.items():
+        listed = given if isinstance(given, list) else [given]
+        rules = [LinkRule(one) if isinstance(one, str) else one for one in listed]
+        for key, parts in _keys(name, reading.entry):
+            _state_links_of(reading, sheet, key, rules, parts)
+
+
+def _keys(name: str, entry: Entry) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the keys that a name of ``links`` means: itself, or those that it fits as a pattern, with their parts."""
+    if "{" not in name:
+        yield name, {}
+        return
+    for key in entry.values:
+        parts = patterns.match([name], key)
+        if parts is not None:
+            yield key, parts
+
+
+def _state_links_of(
+    reading: _Reading, sheet: Sheet, key: str, rules: Sequence[LinkRule], parts: Mapping[str, str]
+) -> None:
+    """State the links of one key: of each piece by the first rule that fits it."""
+    if key.startswith(SECTION):
+        lines = reading.entry.section(key.removeprefix(SECTION))
+        found = [(prose.without_marker(line.text), line.number) for line in lines if line.text.strip()]
+    else:
         value, line = reading.found(key)
-        if value is None:
-            continue
-        for piece, at in _pieces(value, line, rule, reading.entry):
-            _add_link(reading, sheet, rule, piece, at)
+        found = [] if value is None else [(value, line)]
+    taken, missed = set[tuple[str, int]](), dict[tuple[str, int], str]()
+    for rule in rules:
+        for piece in (one for value, line in found for one in _pieces(value, line, rule, reading.entry)):
+            if (piece.key, piece.line) not in taken and _add_link(reading, sheet, rule, piece, parts):
+                taken.add((piece.key, piece.line))
+            elif not rule.where:
+                missed.setdefault((piece.key, piece.line), piece.text)
+    for (_, line), text in ((at, text) for at, text in missed.items() if at not in taken):
+        if not key.startswith(SECTION) and key not in reading.rules.fields:
+            message = f"{in_quotes(shortened(text, _SHOWN_CHARS))} fits no pattern of the link `{rules[-1].edge}`"
+            reading.note(line, "unmatched_link", message, "Correct it, or add a pattern to `match` of the link.")
 
 
-def _manner(rule: LinkRule) -> Manner:
+class _Piece(msgspec.Struct, frozen=True):
+    """One target as written: its text, its line, and the members of an object that says more of it."""
+
+    text: str
+    line: int
+    members: Mapping[str, str] = {}
+
+    @property
+    def key(self) -> str:
+        """Return what distinguishes this piece from others of its line."""
+        return self.text or repr(sorted(self.members.items()))
+
+
+def _manner(rule: LinkRule, value_of: Callable[[str], str | None], edge_names: AbstractSet[str]) -> Manner:
+    """Return the edge that a rule means: a name that is none makes a ``relates_to`` of that kind."""
     edge, is_reversed = rule.edge.removeprefix("^"), rule.edge.startswith("^")
-    kind = rule.kind or (DEFAULT_KIND if edge == RELATES_TO else "")
+    kind = next((found for one in texts(rule.kind) if (found := patterns.fill(one, value_of).text)), "")
+    if "{" in edge:
+        name = patterns.fill(edge, value_of).text
+        if name not in edge_names:
+            kind, name = kind or name, RELATES_TO
+        edge = name
+    kind = kind or (DEFAULT_KIND if edge == RELATES_TO else "")
     return Manner(edge or None, kind, reverse=is_reversed) if edge else BARE
 
 
-def _pieces(value: Any, line: int, rule: LinkRule, entry: Entry) -> Iterator[tuple[str, int]]:
+def _pieces(value: Any, line: int, rule: LinkRule, entry: Entry) -> Iterator[_Piece]:
     if isinstance(value, list):
         for number, item in enumerate(value):
             yield from _pieces(item, entry.tree.line(value, number) or line, rule, entry)
     elif isinstance(value, dict):
-        names: list[Any] = []
-        if rule.member == "*":
-            names = list(value)
-        elif rule.member:
-            names = [value.get(rule.member)]
-        yield from ((one.strip(), line) for one in names if isinstance(one, str) and one.strip())
-    elif isinstance(value, str):
-        parts = value.split(rule.split) if rule.split else [value]
-        yield from ((part.strip(), line) for part in parts if part.strip())
-
-
-def _add_link(reading: _Reading, sheet: Sheet, rule: LinkRule, piece: str, line: int) -> None:
-    manner = _manner(rule)
-    parts = patterns.match(texts(rule.match), piece) if rule.match else {}
-    if parts is None:
-        if is_url(piece):
-            sheet.links.add(piece, line)
+        if any(str(value.get(name, "")).lower() != wanted.lower() for name, wanted in rule.where.items()):
             return
-        message = f"{in_quotes(shortened(piece, _SHOWN_CHARS))} fits no pattern of the link `{manner.edge}`"
-        reading.note(line, "unmatched_link", message, "Correct it, or add a pattern to `match` of the link.")
-        return
-    if not rule.id:
-        sheet.links.add(piece, line, BARE if is_url(piece) else manner)
-        return
+        members = {name: one for name, one in value.items() if isinstance(one, str)}
+        if rule.member == "*":
+            yield from (_Piece(name.strip(), line) for name in value if name.strip())
+        elif rule.member:
+            target = value.get(rule.member)
+            if isinstance(target, str) and target.strip():
+                yield _Piece(target.strip(), line, members)
+        elif rule.id and members:
+            yield _Piece("", line, members)
+    elif isinstance(value, str) and not rule.where:
+        parts = value.split(rule.split) if rule.split else [value]
+        yield from (_Piece(part.strip(), line) for part in parts if part.strip())
+
+
+def _add_link(reading: _Reading, sheet: Sheet, rule: LinkRule, piece: _Piece, named: Mapping[str, str]) -> bool:
+    """State the link to a piece; tell whether the rule fits it."""
+    parts = patterns.match(texts(rule.match), piece.text) if rule.match else {}
+    if parts is None:
+        if is_url(piece.text):
+            sheet.links.add(piece.text, piece.line)
+        return is_url(piece.text)
 
     def value_of(name: str) -> str | None:
-        return parts.get(name) or (piece if name == "value" else reading.value_of(name))
+        found = parts.get(name) or named.get(name) or piece.members.get(name)
+        if found or (piece.members and not piece.text):
+            return found or reading.place.values.get(name)
+        return piece.text if name == "value" else reading.value_of(name)
 
-    target = patterns.fill(rule.id, value_of).text
+    manner = _manner(rule, value_of, sheet.links.edge_names)
+    if not rule.id:
+        sheet.links.add(piece.text, piece.line, BARE if is_url(piece.text) else manner)
+        return True
+    target = next((one for template in texts(rule.id) if (one := patterns.fill(template, value_of).text)), "")
     if target:
-        sheet.links.add(target, line, manner)
+        sheet.links.add(target, piece.line, manner)
+    return True
 
 
 def _state_others(reading: _Reading, sheet: Sheet) -> None:
@@ -360,5 +442,6 @@ def _take_links(sheet: Sheet, value: Any, line: int, aliases: Mapping[str, str],
 
 def _add_by_alias(sheet: Sheet, value: Any, line: int, edge: str, entry: Entry) -> None:
     rule = LinkRule(edge, split=",")
-    for piece, at in _pieces(value, line, rule, entry):
-        sheet.links.add(piece, at, _manner(rule))
+    manner = _manner(rule, lambda _: None, sheet.links.edge_names)
+    for piece in _pieces(value, line, rule, entry):
+        sheet.links.add(piece.text, piece.line, manner)

@@ -26,7 +26,6 @@ _RST_UNDERLINE: Final = re.compile(r"([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*$")
 _ADOC_HEADING: Final = re.compile(r"(={1,6})[ \t]+(\S.*)$")
 _DIRECTIVE: Final = re.compile(r"([ \t]*)\.\.[ \t]+(\w[\w.-]*)::[ \t]*(.*)$")
 _OPTION: Final = re.compile(r"[ \t]+:([\w-]+):[ \t]*(.*)$")
-_MARKER: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _MAX_TEXT_CHARS: Final = 2000
 _MAX_HEADER_LINES: Final = 200
 
@@ -91,8 +90,8 @@ def _header(lines: Sequence[_Line], heading: _Line | None) -> tuple[dict[str, Pr
             if found:
                 last = ""
             continue
-        shown = _MARKER.sub("", line.text, count=1).strip()
-        named = _HEADER.match(re.sub(r"^\*\*(.+?):?\*\*:?", r"\1:", shown))
+        shown = prose.without_marker(line.text)
+        named = _HEADER.match(_plain_key(shown))
         if named and not shown.startswith("http"):
             last, end = named[1].strip(), at + 1
             found.setdefault(last, ProseLine((named[2] or "").strip(), line.number))
@@ -171,10 +170,10 @@ def items_of(lines: Sequence[_Line], items: Items, format_: str) -> Iterator[Ent
             above = [(level, one) for level, one in above if level < line.level]
             above.append((line.level, patterns.match(under, line.text) if under else None))
         elif starts and line.text.strip():
-            found = patterns.match(starts, _MARKER.sub("", line.text, count=1).strip())
+            found = _started(line, starts, items)
             parts = _enclosing(above, 99, under) if found is not None else None
             if found is not None and parts is not None:
-                yield _of_line(lines, at, {**parts, **found})
+                yield _of_line(lines, at, {**parts, **_of_marker(line.text), **found}, items)
         elif directives and (begun := _DIRECTIVE.match(line.text)) and begun[2] in directives:
             yield _of_directive(lines, at, begun)
 
@@ -206,21 +205,82 @@ def _as_written(line: _Line, format_: str) -> str:
     return f"{'#' * line.level} {line.text}" if line.level and format_ == "markdown" else line.text
 
 
-def _of_line(lines: Sequence[_Line], at: int, parts: dict[str, str]) -> Entry:
-    """Return an entry of one line, with the ``Key: value`` lines that are indented below it."""
+def _started(line: _Line, starts: Sequence[str], items: Items) -> dict[str, str] | None:
+    """Return the parts of a line that begins an item, None of any other; one of a section has no sign of a list."""
+    if line.level or (items.extent == "section" and prose.MARKER.match(line.text)):
+        return None
+    return patterns.match(starts, prose.without_marker(line.text))
+
+
+def _of_marker(text: str) -> dict[str, str]:
+    """Return what the sign in front of a line says: ``ordinal``, a number, and ``checkbox``."""
+    found = prose.MARKER.match(text)
+    said = {"ordinal": found[1], "checkbox": _BOXES.get(found[2])} if found else {}
+    return {name: value for name, value in said.items() if value}
+
+
+_BOXES: Final = {" ": "unchecked", "x": "checked", "X": "checked"}
+
+
+def _of_line(lines: Sequence[_Line], at: int, parts: dict[str, str], items: Items) -> Entry:
+    """Return an entry of one line, with the lines ``Key: value`` of what belongs to it."""
     first = lines[at]
-    indent = len(first.text) - len(first.text.lstrip())
+    starts, is_section = texts(items.line), items.extent == "section"
     inner: list[_Line] = []
     for line in lines[at + 1 :]:
-        if line.level or not line.text.strip() or len(line.text) - len(line.text.lstrip()) <= indent:
+        is_indented = not line.level and line.text.strip() and _depth(line.text) > _depth(first.text)
+        is_outside = line.level > 0 if is_section else not is_indented
+        if is_outside or _started(line, starts, items) is not None:
             break
         inner.append(line)
-    header, _ = _header([msgspec.structs.replace(one, text=one.text.strip()) for one in inner], None)
-    entry = of_lines(header, first.number)
+    entry, rest = _of_block(inner, first.number)
     entry.parts = parts
-    entry.text = ProseLine(_MARKER.sub("", first.text, count=1).strip()[:_MAX_TEXT_CHARS], first.number)
-    entry.body, entry.body_line = first.text, first.number
+    entry.heading = next((ProseLine(one.text, one.number) for one in reversed(lines[:at]) if one.level), None)
+    shown = ProseLine(prose.without_marker(first.text)[:_MAX_TEXT_CHARS], first.number)
+    entry.text = _paragraph(rest) if is_section else shown
+    entry.body, entry.body_line = "\n".join(one.text for one in (first, *inner)), first.number
     return entry
+
+
+def _depth(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _of_block(lines: Sequence[_Line], first_line: int) -> tuple[Entry, list[_Line]]:
+    """Return an entry of the lines ``Key: value`` of a block, and the other lines.
+
+    The items of a list below a key without a value are its values.
+    """
+    values: dict[str, Any] = {}
+    places: dict[str, int] = {}
+    tree = mapping(values, places)
+    rest: list[_Line] = []
+    open_key = ""
+    for line in lines:
+        shown = prose.without_marker(line.text)
+        named = None if line.level or shown.startswith("http") else _HEADER.match(_plain_key(shown))
+        if named:
+            key, value = named[1].strip(), (named[2] or "").strip()
+            open_key = "" if value else key
+            if value and key not in values:
+                values[key], places[key] = value, line.number
+        elif open_key and prose.MARKER.match(line.text):
+            listed = values.setdefault(open_key, [])
+            places.setdefault(open_key, line.number)
+            if isinstance(listed, list):
+                listed.append(shown.strip("`"))
+                tree.places.setdefault(id(listed), []).append(line.number)
+        else:
+            open_key = open_key if not line.text.strip() else ""
+            rest.append(line)
+    return Entry(values, tree, first_line), rest
+
+
+def _plain_key(text: str) -> str:
+    """Return a line ``**Key**: value`` or ``_Key: value_`` without the signs of emphasis."""
+    if len(text) > 2 and text[0] in "_*" and text[-1] == text[0] and text[1] not in "_*":  # noqa: PLR2004 - two signs
+        text = text[1:-1]
+    return re.sub(r"^\*\*(.+?):?\*\*:?", r"\1:", text)
 
 
 def _of_directive(lines: Sequence[_Line], at: int, begun: re.Match[str]) -> Entry:

@@ -20,7 +20,9 @@ HOSTILE = [
     *("line\nbreak", "\x1b[31m", "\u202eabc", "\u2028", "😀 שלום", "ﬂ°°60¶ß", "x:::y", "*/", "//", "@{ shape: x }"),
 ]
 TEXTS = st.sampled_from(HOSTILE) | st.text(max_size=12)
-TYPES = st.sampled_from(["req", "scenario", "test", "adr", "flag", "event", "symbol", "component", "Odd", "default"])
+TYPES = st.sampled_from(
+    ["req", "scenario", "test", "adr", "flag", "event", "symbol", "component", "doc", "task", "Odd", "default"]
+)
 SUBJECTS = st.lists(
     st.builds(Subject, TEXTS.filter(bool), TYPES, TEXTS, TEXTS | st.just("superseded"), TEXTS),
     min_size=1,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kbcore.config.template import default_config_text
 from kbcore.errors import KBError
+from kbcore.extract.sources import profiles
 from kbcore.kip.errors import CODES
 from kbcore.kip.failures import KIP_CODES
 from kbcore.kip.grammar import GRAMMAR, TOKENS
@@ -130,7 +131,15 @@ def help_block(command: str) -> str:
     return fenced("text", help_of(command))
 
 
+def profile_table() -> str:
+    """Return the table of the profiles of sources."""
+    found = [(name, profiles.read(name)) for name in sorted(profiles.NAMES)]
+    rows = [f"| [`{name}`]({one['documentation']}) | {one['description']} |" for name, one in found]
+    return "\n".join(["| profile | documents |", "|---|---|", *rows])
+
+
 BLOCKS = (
+    Block("sources.md", "profiles", profile_table),
     Block("schema.md", "entity types", lambda: type_table(CORE)),
     Block("schema.md", "edge types", lambda: edge_table(CORE)),
     Block("schema.md", "core.yaml", lambda: fenced("yaml", core_schema_text())),

@@ -45,6 +45,12 @@ def refused(entry: Any) -> list[tuple[str, str]]:
         ({"links": {"x": {"edge": "a b"}}}, "$.sources[0].links.x.edge", "bad_edge"),
         ({"links": {"x": {"edge": "a", "match": "{"}}}, "$.sources[0].links.x.match", "bad_pattern"),
         ({"status": {"map": {"a": 1}}}, "$.sources[0].status.map.a", "wrong_type"),
+        ({"links": {"x": {"edge": "{a"}}}, "$.sources[0].links.x.edge", "bad_template"),
+        ({"links": {"x": [{"edge": "a"}, {}]}}, "$.sources[0].links.x[1]", "missing_key"),
+        ({"links": {"x {": "a"}}, '$.sources[0].links["x {"]', "bad_pattern"),
+        ({"links": {"x": {"edge": "a", "where": 1}}}, "$.sources[0].links.x.where", "wrong_type"),
+        ({"items": {"line": "x", "extent": "all"}}, "$.sources[0].items.extent", "wrong_type"),
+        ({"profile": "gherkin"}, "$.sources[0].profile", "unknown_profile"),
         ({"parts": [{}]}, "$.sources[0].parts[0]", "missing_key"),
         ({"mentions": "no"}, "$.sources[0].mentions", "wrong_type"),
         ({"odd": 1}, "$.sources[0].odd", "unknown_key"),
@@ -79,7 +85,14 @@ def test_each_profile_is_a_valid_entry_by_itself(name: str) -> None:
     parse_config(json.dumps({"sources": [profiles.read(name)["source"]]}), "c")
     assert source_of(config.sources[0]).profile == name
     assert profiles.read(name)["description"]
-    assert profiles.read(name)["signs"]
+    is_proposed = "never proposed" not in profiles.read(name)["description"]
+    assert bool(profiles.signs(name)) == is_proposed
+    assert all(one.weight for one in profiles.signs(name))
+
+
+def test_each_key_that_a_document_must_have_is_a_condition_of_its_own() -> None:
+    assert profiles.Signs(endings=[".md"], keys=["eip", "status"]).weight == 3
+    assert not profiles.Signs(names="needs.json", beside=["conf.py"]).needs_content
 
 
 def test_the_list_of_profiles_is_that_of_the_files() -> None:

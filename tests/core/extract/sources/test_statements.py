@@ -316,3 +316,159 @@ def test_a_file_with_conflict_markers_is_read_in_part() -> None:
     text = "---\nn: 1\n---\n# T\n<<<<<<< a\nx\n=======\ny\n>>>>>>> b\n"
     found = read("a.md", text, glob="*.md", type="adr", id="A-{n}")
     assert ([*fields(found)], found.is_complete, codes(found)) == (["A-1"], False, ["merge_conflict"])
+
+
+def test_the_first_of_several_rules_of_a_link_that_fits_a_piece_counts() -> None:
+    rules = [
+        {"edge": "depends_on", "match": "needs {id:w}", "id": "R-{id}"},
+        {"edge": "^depends_on", "match": "helps {id:w}", "id": "R-{id}"},
+        {"edge": "relates_to", "kind": "other", "match": "{id:w}", "id": "R-{id}"},
+    ]
+    text = "---\nn: 1\nto: [needs 2, helps 3, 4, what is this]\n---\n# T\n"
+    found = read("a.md", text, glob="*.md", type="req", id="R-{n}", links={"to": rules})
+    assert edges(found) == {
+        ("R-1", "depends_on", "", "R-2"),
+        ("R-3", "depends_on", "", "R-1"),
+        ("R-1", "relates_to", "other", "R-4"),
+    }
+    assert codes(found) == ["unmatched_link"]
+
+
+def test_members_of_an_object_choose_its_rule_and_fill_its_templates() -> None:
+    text = """{"id": "A", "to": [
+        {"type": "Parent", "is": "B", "role": "Refines"}, {"type": "Child", "is": "C"}, {"type": "File", "is": "d.c"},
+        {"type": "Made", "space": "x", "name": "D"}]}"""
+    rules = [
+        {"edge": "relates_to", "kind": ["{role|lower}", "parent"], "member": "is", "where": {"type": "parent"}},
+        {"edge": "^relates_to", "kind": ["{role|lower}", "parent"], "member": "is", "where": {"type": "child"}},
+        {"edge": "relates_to", "kind": "made", "id": "{space}/{name}", "where": {"type": "Made"}},
+    ]
+    found = read("a.json", text, glob="*.json", type="req", id="{id}", links={"to": rules}, otherFields=False)
+    assert edges(found) == {
+        ("A", "relates_to", "refines", "B"),
+        ("C", "relates_to", "parent", "A"),
+        ("A", "relates_to", "made", "x/D"),
+    }
+    assert codes(found) == ["title_is_id"]
+
+
+def test_a_template_of_an_object_takes_no_value_of_the_entity_that_has_it() -> None:
+    text = '{"id": "A", "key": "K", "title": "T", "to": [{"id": "B"}, {"id": "C", "key": "L"}]}'
+    found = read(
+        "a.json",
+        text,
+        glob="*.json",
+        type="req",
+        id="{key}",
+        links={"to": {"edge": "depends_on", "id": ["{key}", "{id}"]}},
+    )
+    assert edges(found) == {("K", "depends_on", "", "B"), ("K", "depends_on", "", "L")}
+
+
+def test_the_name_of_an_edge_out_of_a_document_is_an_edge_or_else_a_kind() -> None:
+    text = '{"id": "A", "title": "T", "to": [{"edge": "depends_on", "id": "B"}, {"edge": "feeds", "id": "C"}]}'
+    found = read(
+        "a.json", text, glob="*.json", type="req", id="{id}", links={"to": {"edge": "{edge}", "member": "id"}},
+        otherFields=False,
+    )  # fmt: skip
+    assert edges(found) == {("A", "depends_on", "", "B"), ("A", "relates_to", "feeds", "C")}
+
+
+def test_a_name_of_links_with_a_placeholder_means_every_key_that_fits_it() -> None:
+    text = "n,t,Out (Blocks),Out (Is like),Out\n1,T,R-2,R-3,x\n"
+    found = read(
+        "a.csv", text, glob="*.csv", type="req", id="R-{n}", title="t",
+        links={"Out ({name})": {"edge": "relates_to", "kind": "{name|slug}"}},
+    )  # fmt: skip
+    assert edges(found) == {("R-1", "relates_to", "blocks", "R-2"), ("R-1", "relates_to", "is-like", "R-3")}
+    assert fields(found)["R-1"]["attributes.Out"] == "x"
+
+
+def test_each_line_of_a_section_is_a_piece_and_prose_among_them_states_nothing() -> None:
+    text = "# T\n\n## Links\n\n- Refines [b](b.md)\n- nothing of that kind\n- Refined by C\n"
+    rules = [
+        {"edge": "relates_to", "kind": "refines", "match": "Refines {value}", "id": "{value}"},
+        {"edge": "^relates_to", "kind": "refines", "match": "Refined by {value}", "id": "{value}"},
+    ]
+    found = read(
+        "d/a.md", text, glob="d/*.md", type="adr", id="{file.stem}", links={"section.Links": rules}, mentions=False
+    )
+    assert edges(found) == {("a", "relates_to", "refines", "d/b.md"), ("C", "relates_to", "refines", "a")}
+    assert not found.problems
+
+
+def test_dots_lead_into_each_object_of_a_list_and_texts_are_joined_where_one_is_wanted() -> None:
+    text = (
+        '{"n": 1, "title": "T", "labels": [{"name": "a"}, {"name": "b"}], "people": [{"login": "x"}, {"login": "y"}]}'
+    )
+    found = read(
+        "a.json", text, glob="*.json", type="req", id="R-{n}", tags="labels.name", fields={"people.login": "owner"}
+    )
+    assert fields(found) == {"R-1": {"type": "req", "title": "T", "tags": ["a", "b"], "owner": "x, y"}}
+
+
+TASKS = """# Plan
+
+- [x] 1. Begin
+  - some text
+  - _Requires: A, B_
+- [ ] 1.1 Go on
+  - _Requires: C_
+
+1. WHEN it ends
+"""
+
+
+def test_a_line_has_its_number_its_box_and_the_keys_that_are_indented_below_it() -> None:
+    found = read(
+        "t.md", TASKS, glob="*.md", items={"line": ["{a:d}. {name}", "{a:d}.{b:d} {name}"]}, type="task",
+        id=["T{a}.{b}", "T{a}"], title="name", status={"field": "checkbox", "map": {"checked": "done"}},
+        links={"Requires": {"edge": "relates_to", "kind": "requires", "split": ","}}, otherFields=False,
+    )  # fmt: skip
+    assert {key: (one["title"], one["status"]) for key, one in fields(found).items()} == {
+        "T1": ("Begin", "done"),
+        "T1.1": ("Go on", "unchecked"),
+    }
+    assert edges(found) == {
+        ("T1", "relates_to", "requires", "A"),
+        ("T1", "relates_to", "requires", "B"),
+        ("T1.1", "relates_to", "requires", "C"),
+    }
+    found = read("t.md", TASKS, glob="*.md", items={"line": "WHEN {x}"}, type="req", id="C{ordinal}", title="text")
+    assert fields(found) == {"C1": {"type": "req", "title": "WHEN it ends"}}
+
+
+def test_an_item_of_a_section_goes_to_the_next_item_or_heading() -> None:
+    text = """## Log in
+`req~log-in~2`
+
+With a key.
+
+Covers:
+
+* `feat~a~1`
+* feat~b~1
+
+Needs: dsn
+
+## Log out
+`req~log-out~1`
+"""
+    found = read(
+        "s.md", text, glob="*.md", items={"line": "`{kind:w}~{name:w}~{_:d}`", "extent": "section"}, type="req",
+        id="{kind}~{name}", title="heading", fields={"text": "text"},
+        links={"Covers": {"edge": "relates_to", "kind": "covers", "match": "{x:w}~{y:w}~{_:d}", "id": "{x}~{y}"}},
+    )  # fmt: skip
+    assert fields(found) == {
+        "req~log-in": {"type": "req", "title": "Log in", "attributes.text": "With a key.", "attributes.Needs": "dsn"},
+        "req~log-out": {"type": "req", "title": "Log out"},
+    }
+    assert edges(found) == {
+        ("req~log-in", "relates_to", "covers", "feat~a"),
+        ("req~log-in", "relates_to", "covers", "feat~b"),
+    }
+
+
+def test_a_file_without_items_is_passed_over_with_a_note() -> None:
+    found = read("a.md", "# About\n", glob="*.md", items={"heading": "REQ-{n:d}"}, type="req", id="REQ-{n}")
+    assert [(one.code, one.severity) for one in found.problems] == [("passed_over", "note")]

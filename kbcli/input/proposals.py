@@ -1,0 +1,131 @@
+"""Asks a person at the terminal which proposed settings are taken, and changed how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import typer
+
+from kbcore.store.settings_files import CONFIG
+
+if TYPE_CHECKING:
+    from kbcli.invocation.context import Session
+    from kbcore.extract.sources.detection import Detection, Proposal
+    from kbcore.store.workspace import Workspace
+
+_MOST_SHOWN: Final = 10
+_QUESTION: Final = "Take it? [y]es, [c]hange, [n]o, [a]ll, [q]uit"
+
+
+def offer(session: Session, workspace: Workspace, found: Detection, *, yes: bool, command: str = "") -> bool:
+    """Show what was found, or ask set by set at a terminal, and add what is taken to the settings.
+
+    ``command`` is the one that takes the proposals; without one nothing is written. Return whether something was.
+
+    Raises: as ``detecting.take``.
+    """
+    from kbcli.messages import detected
+    from kbcore.sync import detecting
+
+    output = session.output
+    asks = bool(command) and not yes and output.is_interactive and not (output.is_json or output.is_quiet)
+    if asks:
+        taken = ask(session, found.proposals, lambda *changed: detecting.changed(workspace, *changed))
+    else:
+        taken = list(found.proposals) if yes and command else []
+        for one in found.proposals[:_MOST_SHOWN]:
+            for line in detected.proposal_lines(one):
+                output.say_as_it_is(line)
+        if len(found.proposals) > _MOST_SHOWN:
+            output.say(detected.more_line(len(found.proposals) - _MOST_SHOWN))
+    is_changed = detecting.take(workspace, taken)
+    if is_changed:
+        output.say(detected.taken_line(len(taken), f"{workspace.settings_name}/{CONFIG}"))
+    elif found.proposals and command and not asks:
+        output.say(detected.left_line(len(found.proposals), command))
+    if said := detected.possible_line(found.possible):
+        output.say(said)
+    return is_changed
+
+
+def as_json(found: Detection, *, is_taken: bool) -> dict[str, Any]:
+    """Return what was found as members of an answer."""
+    return {
+        "proposals": msgspec.to_builtins(found.proposals),
+        "taken": is_taken,
+        "possible": msgspec.to_builtins(found.possible),
+        "covered": found.covered,
+    }
+
+
+def ask(
+    session: Session, proposals: Sequence[Proposal], changed: Callable[[Proposal, Any, str], Proposal]
+) -> list[Proposal]:
+    """Return the proposals that a person takes, one after the other; the end of the input takes no more.
+
+    ``changed`` returns a proposal with another value and setting; it raises ``InvalidQuery`` for one that is of no use.
+    """
+    from kbcli.messages.detected import proposal_lines
+
+    taken: list[Proposal] = []
+    output = session.output
+    try:
+        for number, proposal in enumerate(proposals, 1):
+            shown = proposal
+            while True:
+                output.flush()
+                output.note(f"{number} of {len(proposals)}: " + "\n".join(proposal_lines(shown)))
+                answer = typer.prompt(_QUESTION, default="y", err=True, show_default=False).strip().lower()[:1]
+                if answer == "c":
+                    shown = _change(session, shown, changed)
+                elif answer in {"y", "n", "a", "q"}:
+                    break
+            if answer == "a":
+                return [*taken, shown, *proposals[number:]]
+            if answer == "q":
+                return taken
+            if answer == "y":
+                taken.append(shown)
+    except typer.Abort:
+        output.note("")
+    return taken
+
+
+def _change(session: Session, proposal: Proposal, changed: Callable[[Proposal, Any, str], Proposal]) -> Proposal:
+    """Ask for type, id and globs, and return the proposal with them; as it was where they are of no use."""
+    from kbcore.errors import InvalidQuery
+    from kbcore.extract.sources.check import resolved
+    from kbcore.text.escaping import escaped_sentence
+
+    try:
+        if isinstance(proposal.value, list):
+            head, _, type_ = proposal.setting.rpartition(".")
+            if head == "extractors.markdown.paths":
+                type_ = _asked("type", type_)
+            globs = _split(_asked("glob", " ".join(proposal.value)))
+            return changed(proposal, globs, f"{head}.{type_}")
+        whole = resolved(proposal.value)
+        entry = dict(proposal.value)
+        for key in ("type", "id", "glob"):
+            before = whole.get(key, "")
+            if isinstance(before, dict):
+                before = before.get("default", "")
+            text = " ".join(before) if isinstance(before, list) else str(before)
+            said = _asked(key, text)
+            if said != text:
+                words = _split(said) if key == "glob" else [said]
+                entry[key] = words[0] if len(words) == 1 else words
+        return changed(proposal, entry, proposal.setting)
+    except InvalidQuery as error:
+        session.output.warn(escaped_sentence(f"{error.message} {error.hint or ''}".strip()))
+        return proposal
+
+
+def _asked(what: str, before: str) -> str:
+    return str(typer.prompt(f"  {what}", default=before, err=True)).strip()
+
+
+def _split(text: str) -> list[str]:
+    return text.split()

@@ -1,0 +1,576 @@
+"""Which documents a repository has, and which settings would read them. Pure: files are read by what the caller gives.
+
+First the profiles, by their signs; then texts that look alike, folder by folder; then tables and lists of records. Of
+each folder a few files are looked at. Then the proposed settings are tried on the files, so that what a proposal says
+of entities and edges is what a sync would make of them.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from kbcore import limits
+from kbcore.extract import gherkin, markdown, registry
+from kbcore.extract.facts import Extractor, Facts, SourceFile, StatedLink
+from kbcore.extract.sources import extractor as sources
+from kbcore.extract.sources import guessing, patterns, profiles
+from kbcore.extract.sources.check import resolved
+from kbcore.extract.sources.extractor import INDEX
+from kbcore.extract.sources.guessing import Guess
+from kbcore.extract.sources.profiles import Signs
+from kbcore.extract.sources.recognition import SIGNS_BYTES, LookedAtFile, fits_content, fits_path
+from kbcore.extract.sources.source import ENDINGS, source_of, texts
+from kbcore.text.globs import fixed_part, glob_set, matches
+
+SAMPLES: Final = 8
+"""Files that are looked at of each folder."""
+LOOKED_AT: Final = 1000
+"""Files that are looked at in all."""
+TRIED: Final = 1000
+"""Files on which proposed settings are tried in all; of more, the numbers are estimates."""
+_LEAST_TRIED: Final = 20
+_TABLES_OF_FOLDER: Final = 3
+_TABLE_BYTES: Final = limits.MIB
+_MOST_FOLDERS: Final = 6
+_MOST_GLOBS: Final = 20
+"""More globs of a set than these are one with ``**``."""
+_SHOWN: Final = 2
+_SHOWN_DEPTH: Final = 2
+_SIGNS_OF_GLOBS: Final = frozenset("*?[")
+_TEXTS: Final = frozenset({"markdown", "rst", "asciidoc"})
+_TABLES: Final = frozenset({".csv", ".tsv", ".json"})
+_FEATURE: Final = ".feature"
+_DOCUMENTS: Final = frozenset({_FEATURE, ".csv", ".xlsx", *(one for one, kind in ENDINGS.items() if kind in _TEXTS)})
+"""Endings of files that may be documents whatever they say; other data is mostly settings of tools."""
+_NOT_OURS: Final = frozenset(
+    {".git", ".kb", "node_modules", "vendor", "third_party", "third-party", ".venv", "venv", "site-packages", "dist"}
+)
+_FOR_TESTS: Final = frozenset({"testdata", "test-data", "test_data", "fixtures", "__fixtures__", "__snapshots__"})
+"""Folders of data that tests read: only what has the signs of a profile counts there."""
+
+Read = Callable[[str, int], bytes | None]
+"""Returns so many bytes of a file from its beginning; None where it cannot be read."""
+
+
+class Configured(msgspec.Struct, frozen=True):
+    """An extractor in force, with its settings and the globs of its files, each with the type that it gives."""
+
+    extractor: Extractor
+    settings: Mapping[str, Any]
+    globs: tuple[tuple[str, str | None], ...]
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """An entity that a proposal would give, and its edges as ``type target``."""
+
+    path: str
+    id: str
+    type: str
+    title: str
+    edges: tuple[str, ...]
+
+
+class NotRead(msgspec.Struct, frozen=True):
+    """Files that would give no entity for one reason: how many there are, the first one, and what is said of it."""
+
+    code: str
+    count: int
+    path: str
+    message: str
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """Settings for a set of documents, and what they would give.
+
+    ``setting`` is ``sources``, to whose list ``value`` is added, or a list of globs of an extractor, to which the globs
+    in ``value`` are added.
+    """
+
+    name: str
+    setting: str
+    value: dict[str, Any] | list[str]
+    files: int
+    entities: int
+    edges: int
+    is_estimate: bool = False
+    samples: tuple[Sample, ...] = ()
+    not_read: tuple[NotRead, ...] = ()
+
+
+class Possible(msgspec.Struct, frozen=True):
+    """Files that may be documents and that no proposal has."""
+
+    folder: str
+    ending: str
+    count: int
+
+
+class Detection(msgspec.Struct, frozen=True):
+    """The proposals, the largest first, and the files that may be documents beside them."""
+
+    proposals: tuple[Proposal, ...]
+    possible: tuple[Possible, ...]
+    covered: int
+    """Files that settings in force read already."""
+
+
+def detect(paths: Iterable[str], read: Read, configured: Sequence[Configured]) -> Detection:
+    """Return what is found in a repository with files at these paths, beyond what settings in force read."""
+    return _Detection(paths, read, configured).run()
+
+
+def of_setting(proposal: Proposal, value: dict[str, Any] | list[str], paths: Iterable[str], read: Read) -> Proposal:
+    """Return what the setting of a proposal gives with another value, of the files among these paths that it means."""
+    extractor: Extractor = sources.EXTRACTOR
+    if isinstance(value, dict):
+        settings: Mapping[str, Any] = resolved(value)
+    elif proposal.setting.startswith("extractors.markdown."):
+        extractor, settings = markdown.EXTRACTOR, {"paths": {proposal.setting.rpartition(".")[2]: value}}
+    else:
+        extractor, settings = gherkin.EXTRACTOR, {"paths": value}
+    globs = [rule.glob for rule in extractor.path_rules(settings)]
+    own = [path for path in paths if matches(path, globs)]
+    files = [path for path in own if not INDEX.fullmatch(posixpath.basename(path))] or own
+    blank = Proposal(proposal.name, proposal.setting, value, 0, 0, 0)
+    return _tried(blank, _Trial(extractor, settings, read, TRIED), files)
+
+
+def possible_in(paths: Iterable[str]) -> list[Possible]:
+    """Return how many of these files may be documents, by folder and ending, the most first."""
+    groups: dict[tuple[str, str], _Group] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        ending = posixpath.splitext(name)[1].lower()
+        if ending in _DOCUMENTS:
+            groups.setdefault((folder, ending), _Group(folder, ending, [])).names.append(name)
+    return _counted(one for one in groups.values() if not one.parts & (_NOT_OURS | _FOR_TESTS))
+
+
+class _Group(msgspec.Struct):
+    """The files of one folder with one ending, without those that settings in force or a proposal have."""
+
+    folder: str
+    ending: str
+    names: list[str]
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}" if self.folder else name
+
+    @property
+    def parts(self) -> frozenset[str]:
+        return frozenset(self.folder.split("/"))
+
+
+class _Detection:
+    def __init__(self, paths: Iterable[str], read: Read, configured: Sequence[Configured]) -> None:
+        self.read = read
+        self.configured = configured
+        self.looked: dict[str, LookedAtFile | None] = {}
+        self.left_to_try = TRIED
+        self.names: dict[str, list[str]] = {}
+        """The names in each folder that has files of a kind that is looked at."""
+        groups: dict[tuple[str, str], _Group] = {}
+        wanted = _endings()
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            ending = name[name.rfind(".") :].lower() if "." in name else ""
+            if ending in wanted:
+                group = groups.get((folder, ending))
+                if group is None:
+                    group = groups[folder, ending] = _Group(folder, ending, [])
+                group.names.append(name)
+        self.groups = [one for one in groups.values() if not one.parts & _NOT_OURS]
+        for one in self.groups:
+            one.names.sort()
+            self.names.setdefault(one.folder, []).extend(one.names)
+
+    def run(self) -> Detection:
+        before = sum(len(one.names) for one in self.groups)
+        for group in self.groups:
+            self._leave_out_configured(group)
+        covered = before - sum(len(one.names) for one in self.groups)
+        found = [*self._of_profiles(), *self._of_features(), *self._of_texts(), *self._of_tables()]
+        proposals = sorted(found, key=lambda one: (-one.files, one.name))
+        left = [one for one in self.groups if one.ending in _DOCUMENTS and not one.parts & _FOR_TESTS]
+        return Detection(tuple(proposals), tuple(_counted(left)), covered)
+
+    def look(self, path: str) -> LookedAtFile | None:
+        """Return a file as far as it is looked at; None where it cannot be read, or enough were looked at."""
+        if path not in self.looked:
+            if len(self.looked) >= LOOKED_AT:
+                return None
+            ending = posixpath.splitext(path)[1].lower()
+            data = self.read(path, SIGNS_BYTES if ENDINGS.get(ending) in _TEXTS else _TABLE_BYTES)
+            self.looked[path] = None if data is None else LookedAtFile(path, data)
+        return self.looked[path]
+
+    def _samples(self, group: _Group, names: Sequence[str]) -> list[LookedAtFile]:
+        own = [name for name in names if not INDEX.fullmatch(name)] or list(names)
+        found = (self.look(group.path(name)) for name in _spread(own, SAMPLES))
+        return [one for one in found if one is not None]
+
+    def _leave_out_configured(self, group: _Group) -> None:
+        """Leave out the files of a source, and those of another extractor where it gives entities of them."""
+        for one in self.configured:
+            globs = glob_set(tuple(glob for glob, _ in one.globs))
+            if not group.names or globs.below(group.folder).is_dead:
+                continue
+            meant = {name: number for name in group.names if (number := globs.first(group.path(name))) is not None}
+            if not meant:
+                continue
+            if one.extractor is markdown.EXTRACTOR and not self._gives_entities(group, one, meant):
+                continue
+            group.names = [name for name in group.names if name not in meant]
+
+    def _gives_entities(self, group: _Group, one: Configured, meant: Mapping[str, int]) -> bool:
+        files = self._samples(group, sorted(meant))
+        found = 0
+        for file in files:
+            kind = one.globs[meant[posixpath.basename(file.path)]][1]
+            facts = registry.run(one.extractor, SourceFile(file.path, file.data, kind), one.settings)
+            found += bool(facts.entities)
+        return found * 2 >= len(files) > 0
+
+    def _of_profiles(self) -> Iterator[Proposal]:
+        taken: dict[str, list[tuple[_Group, list[str]]]] = {}
+        for group in self.groups:
+            best = max(self._fitting(group), default=None, key=lambda one: (one[0].weight, -one[1]))
+            if best is None:
+                continue
+            signs, number = best
+            names = [name for name in group.names if fits_path(signs, group.path(name), self.names[group.folder])]
+            taken.setdefault(profiles.NAMES[number], []).append((group, names))
+        for profile, parts in taken.items():
+            entry = placed(profile, [group.path(name) for group, names in parts for name in names])
+            if entry is None:
+                continue
+            whole = resolved(entry)
+            meant = self._meant_by([rule.glob for rule in sources.EXTRACTOR.path_rules(whole)])
+            files = [group.path(name) for group, names in meant for name in names]
+            proposal = self._try(Proposal(profile, "sources", entry, 0, 0, 0), sources.EXTRACTOR, whole, files)
+            if proposal.entities:
+                for group, names in meant:
+                    group.names = [name for name in group.names if name not in {*names}]
+                yield proposal
+
+    def _meant_by(self, globs: Sequence[str]) -> list[tuple[_Group, list[str]]]:
+        """Return the files that globs mean, by their groups."""
+        known = glob_set(tuple(globs))
+        found = []
+        for group in self.groups:
+            if group.names and not known.below(group.folder).is_dead:
+                names = [name for name in group.names if known.first(group.path(name)) is not None]
+                found += [(group, names)] if names else []
+        return found
+
+    def _fitting(self, group: _Group) -> Iterator[tuple[Signs, int]]:
+        """Yield the signs that the files of a group have, with the number of their profile."""
+        shown = [name for name in _spread(group.names, SAMPLES) if not INDEX.fullmatch(name)]
+        for number, signs in _signs_of(group.ending):
+            if signs.paths and glob_set(texts(signs.paths)).below(group.folder).is_dead:
+                continue
+            named = texts(signs.names)
+            fixed = [name for name in named if name in group.names]
+            has_globs = not named or any(not _SIGNS_OF_GLOBS.isdisjoint(one) for one in named)
+            names = [*shown, *fixed] if has_globs else fixed
+            beside = self.names[group.folder]
+            fit = [name for name in dict.fromkeys(names) if fits_path(signs, group.path(name), beside)]
+            if not fit:
+                continue
+            files = self._samples(group, fit) if signs.needs_content else []
+            having = sum(fits_content(signs, file, profiles.NAMES[number]) for file in files)
+            if not signs.needs_content or (having and having * 2 >= len(files)):
+                yield signs, number
+
+    def _of_features(self) -> Iterator[Proposal]:
+        groups = [one for one in self.groups if one.ending == _FEATURE and one.names]
+        if not groups or not gherkin.is_installed():
+            return
+        folders = [one.folder for one in groups]
+        tops = sorted({folder.split("/")[0] for folder in folders})
+        globs = sorted(
+            {_below(_common([one for one in folders if one.split("/")[0] == top]), "*.feature") for top in tops}
+        )
+        files = [group.path(name) for group in groups for name in group.names]
+        proposal = Proposal(gherkin.NAME, "extractors.gherkin.paths", globs, 0, 0, 0)
+        yield self._try(proposal, gherkin.EXTRACTOR, {"paths": globs}, files)
+        for group in groups:
+            group.names = []
+
+    def _of_texts(self) -> Iterator[Proposal]:
+        alike: dict[str, tuple[Guess, list[_Group]]] = {}
+        for group in self.groups:
+            if ENDINGS.get(group.ending) not in _TEXTS or not group.names or group.parts & _FOR_TESTS:
+                continue
+            guess = guessing.of_texts(group.folder, group.ending, group.names, self._samples(group, group.names))
+            if guess:
+                alike.setdefault(guess.alike, (guess, []))[1].append(group)
+        for guess, groups in alike.values():
+            globs = self._globs(guess.tail, groups)
+            plain = [patterns.plain_glob(glob) for glob in globs]
+            files = [path for group in groups for name in group.names if matches(path := group.path(name), plain)]
+            if guess.entry is None:
+                proposal = Proposal(markdown.NAME, f"extractors.markdown.paths.{guess.type}", globs, 0, 0, 0)
+                extractor: Extractor = markdown.EXTRACTOR
+                settings: dict[str, Any] = {"paths": {guess.type: globs}}
+            else:
+                entry = {"glob": globs if len(globs) > 1 else globs[0], **guess.entry}
+                proposal = Proposal(ENDINGS[groups[0].ending], "sources", entry, 0, 0, 0)
+                extractor, settings = sources.EXTRACTOR, resolved(entry)
+            proposal = self._try(proposal, extractor, settings, files)
+            if proposal.entities:
+                for group in groups:
+                    group.names = [name for name in group.names if not matches(group.path(name), plain)]
+                yield proposal
+
+    def _globs(self, tail: str, groups: Sequence[_Group]) -> list[str]:
+        """Return the fewest globs for folders that mean no other texts with the same ending."""
+        own = {one.folder for one in groups}
+        alike = (one for one in self.groups if one.ending == groups[0].ending and one.folder not in own)
+        others = [one.folder for one in alike if any(not INDEX.fullmatch(name) for name in one.names)]
+        found = _covering("", sorted(own), others, tail)
+        common = _common(own)
+        return [_below(common, tail)] if len(found) > _MOST_GLOBS and common else found
+
+    def _of_tables(self) -> Iterator[Proposal]:
+        alike: dict[str, tuple[Guess, list[tuple[_Group, str]]]] = {}
+        for group in self.groups:
+            if group.ending not in _TABLES or group.parts & _FOR_TESTS:
+                continue
+            for name in _spread(group.names, _TABLES_OF_FOLDER):
+                file = self.look(group.path(name))
+                guess = _of_table(file) if file and len(file.data) < _TABLE_BYTES else None
+                if guess:
+                    key = json.dumps([group.ending, guess.entry])
+                    alike.setdefault(key, (guess, []))[1].append((group, name))
+        for guess, found in alike.values():
+            files = [group.path(name) for group, name in found]
+            entry = {"glob": files if len(files) > 1 else files[0], **(guess.entry or {})}
+            name = ENDINGS[found[0][0].ending]
+            proposal = self._try(Proposal(name, "sources", entry, 0, 0, 0), sources.EXTRACTOR, entry, files)
+            if proposal.entities:
+                for group, name in found:
+                    group.names = [one for one in group.names if one != name]
+                yield proposal
+
+    def _try(
+        self, proposal: Proposal, extractor: Extractor, settings: Mapping[str, Any], files: Sequence[str]
+    ) -> Proposal:
+        files = [path for path in files if not INDEX.fullmatch(posixpath.basename(path))] or files
+        most = max(_LEAST_TRIED, self.left_to_try)
+        self.left_to_try -= min(most, len(files))
+        return _tried(proposal, _Trial(extractor, settings, self.read, most), files)
+
+
+def _counted(groups: Iterable[_Group]) -> list[Possible]:
+    """Return how many files groups have by folder and ending, the most first; deep folders count where they begin."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in groups:
+        key = ("/".join(one.folder.split("/")[:_SHOWN_DEPTH]), one.ending)
+        counts[key] = counts.get(key, 0) + sum(not INDEX.fullmatch(name) for name in one.names)
+    found = [Possible(folder, ending, count) for (folder, ending), count in counts.items() if count]
+    return sorted(found, key=lambda one: (-one.count, one.folder, one.ending))
+
+
+class _Trial(msgspec.Struct, frozen=True):
+    """An extractor with settings that are tried, on so many files at most."""
+
+    extractor: Extractor
+    settings: Mapping[str, Any]
+    read: Read
+    most: int
+
+    def facts(self, path: str) -> Facts:
+        data = self.read(path, limits.MAX_SOURCE_FILE_BYTES)
+        rules = ((one.glob, one.type) for one in self.extractor.path_rules(self.settings))
+        kind = next((type_ for glob, type_ in rules if type_ and matches(path, [glob])), None)
+        return Facts() if data is None else registry.run(self.extractor, SourceFile(path, data, kind), self.settings)
+
+
+def _tried(proposal: Proposal, trial: _Trial, files: Sequence[str]) -> Proposal:
+    """Return a proposal with what its settings give of its files, or of some of them."""
+    ids: set[str] = set()
+    of_path: dict[str, str] = {}
+    links: list[StatedLink] = []
+    samples: list[Sample] = []
+    not_read: dict[str, NotRead] = {}
+    chosen = _spread(files, trial.most)
+    for path in chosen:
+        facts = trial.facts(path)
+        own = [one for one in facts.entities if not one.is_part]
+        links += facts.links
+        repeated = [one.id for one in own if one.id in ids]
+        ids |= {one.id for one in own}
+        of_path.update({path: own[0].id} if own else {})
+        if len(samples) < _SHOWN and own and not repeated:
+            samples.append(_sample(path, facts))
+        reason = _reason(facts, bool(own), repeated)
+        if reason:
+            code, message = reason
+            before = not_read.get(code) or NotRead(code, 0, path, message)
+            not_read[code] = msgspec.structs.replace(before, count=before.count + 1)
+    edges = len(_edges(links, of_path))
+    scale = len(files) / len(chosen) if chosen else 1
+    return msgspec.structs.replace(
+        proposal,
+        files=len(files),
+        entities=round(len(ids) * scale),
+        edges=round(edges * scale),
+        is_estimate=len(chosen) < len(files),
+        samples=tuple(samples),
+        not_read=tuple(msgspec.structs.replace(one, count=round(one.count * scale)) for one in not_read.values()),
+    )
+
+
+def _edges(links: Iterable[StatedLink], of_path: Mapping[str, str]) -> set[tuple[str, str, str, str]]:
+    """Return the edges that links become.
+
+    One of running text counts where it leads to an entity of these files and nothing else links the two.
+    """
+    found: set[tuple[str, str, str, str]] = set()
+    stated: set[frozenset[str]] = set()
+    for link in sorted(links, key=lambda one: one.in_text):
+        end = of_path.get(link.target, link.target) if link.is_path else link.target
+        both = frozenset({end, link.subject})
+        if link.in_text and (link.target not in of_path or both in stated):
+            continue
+        if not link.in_text:
+            stated.add(both)
+        ends = (end, link.subject) if link.reverse else (link.subject, end)
+        found.add((link.type or "", link.kind, *ends))
+    return found
+
+
+def _reason(facts: Facts, has_entity: bool, repeated: Sequence[str]) -> tuple[str, str] | None:
+    """Return why a file gives no entity, or no new one; None where it does."""
+    if repeated:
+        return "id_in_use", f"another file has the id `{repeated[0]}`"
+    if has_entity or any(one.is_part for one in facts.entities):
+        return None
+    worst = next(
+        (one for level in ("error", "warning", "note") for one in facts.problems if one.severity == level), None
+    )
+    return (worst.code, worst.message) if worst else ("no_entity", "it states no entity")
+
+
+def _sample(path: str, facts: Facts) -> Sample:
+    entity = next(one for one in facts.entities if not one.is_part)
+    edges = [
+        f"{'^' if link.reverse else ''}{link.type or 'links to'} {link.target}"
+        for link in facts.links
+        if link.subject == entity.id and not link.in_text
+    ]
+    return Sample(path, entity.id, entity.type, str(entity.fields.get("title", "")), tuple(edges[: 2 * _SHOWN]))
+
+
+def placed(profile: str, files: Sequence[str]) -> dict[str, Any] | None:
+    """Return an entry with a profile, with globs where its own do not mean the files; None where none can."""
+    own = texts(profiles.read(profile)["source"]["glob"])
+    if all(matches(path, [patterns.plain_glob(glob) for glob in own]) for path in files):
+        return {"profile": profile}
+    bases: dict[str, set[str]] = {}
+    for path in files:
+        parts = path.split("/")
+        for glob in own:
+            tail = _tail(glob)
+            depth = tail.count("/") + 1
+            if len(parts) >= depth and matches("/".join(parts[-depth:]), [patterns.plain_glob(tail)]):
+                bases.setdefault(glob, set()).add("/".join(parts[:-depth]))
+                break
+    found: list[str] = []
+    for glob, folders in bases.items():
+        tail = _tail(glob)
+        if len(folders) > 1 and ("**/" in glob or len(folders) > _MOST_FOLDERS):
+            found.append(_below(_common(folders), tail))
+        else:
+            found += [f"{folder}/{tail}" if folder else tail for folder in sorted(folders)]
+    found = list(dict.fromkeys(found))
+    return {"profile": profile, "glob": found if len(found) > 1 else found[0]} if found else None
+
+
+def _tail(glob: str) -> str:
+    """Return the part of a glob after its fixed folders and ``**``."""
+    fixed = fixed_part(patterns.plain_glob(glob))
+    rest = glob.removeprefix(f"{fixed}/") if fixed else glob
+    return rest.removeprefix("**/")
+
+
+def _covering(base: str, own: Sequence[str], others: Sequence[str], tail: str) -> list[str]:
+    """Return globs that mean the files of these folders at or below a base, and of no other ones."""
+    if len(own) == 1:
+        return [f"{own[0]}/{tail}" if own[0] else tail]
+    if base and not others:
+        return [_below(base, tail)]
+    found = [f"{base}/{tail}" if base else tail] if base in own else []
+    start = len(base) + 1 if base else 0
+    for child in dict.fromkeys(one[start:].split("/")[0] for one in own if one != base):
+        path = f"{base}/{child}" if base else child
+        own_inside, others_inside = _at_or_below(own, path), _at_or_below(others, path)
+        found += _covering(path, own_inside, others_inside, tail)
+    return found
+
+
+def _at_or_below(folders: Iterable[str], path: str) -> list[str]:
+    return [one for one in folders if f"{one}/".startswith(f"{path}/")]
+
+
+def _below(folder: str, tail: str) -> str:
+    return f"{folder}/**/{tail}" if folder else f"**/{tail}"
+
+
+def _common(folders: Collection[str]) -> str:
+    """Return the deepest folder that all of these are or lie in."""
+    shared: list[str] = []
+    for parts in zip(*(folder.split("/") for folder in folders), strict=False):
+        if len({*parts}) > 1:
+            break
+        shared.append(parts[0])
+    return "/".join(shared)
+
+
+def _spread(names: Sequence[str], most: int) -> list[str]:
+    """Return so many names at most, from the beginning to the end."""
+    if len(names) <= most:
+        return list(names)
+    return [names[at * (len(names) - 1) // (most - 1)] for at in range(most)]
+
+
+def _of_table(file: LookedAtFile) -> Guess | None:
+    if file.ending != ".json":
+        return guessing.of_table(file.path, file.entries())
+    try:
+        root = json.loads(file.data)
+    except (ValueError, RecursionError):
+        return None
+    for items in guessing.item_paths(root):
+        facts = sources.entries_of(SourceFile(file.path, file.data), source_of({"items": items}))
+        guess = guessing.of_table(file.path, facts.entries, items)
+        if guess:
+            return guess
+    return None
+
+
+@cache
+def _signs_of(ending: str) -> tuple[tuple[int, Signs], ...]:
+    """Return the signs that files with an ending may have, each with the number of its profile."""
+    listed = [(number, one) for number, name in enumerate(profiles.NAMES) for one in profiles.signs(name)]
+    return tuple((number, one) for number, one in listed if ending in (_endings_of(one) or {ending}))
+
+
+def _endings_of(signs: Signs) -> frozenset[str]:
+    """Return the endings that signs allow; none where they allow any."""
+    globs = (*texts(signs.names), *texts(signs.paths), *texts(signs.endings))
+    found = [posixpath.splitext(f"x{one}" if one.startswith(".") else one)[1].lower() for one in globs]
+    return frozenset(found) if all(one[1:].isalnum() for one in found) else frozenset()
+
+
+def _endings() -> frozenset[str]:
+    """Return the endings of the files that are looked at: those of formats, and those that signs name."""
+    named = (_endings_of(one) for profile in profiles.NAMES for one in profiles.signs(profile))
+    return frozenset({*ENDINGS, _FEATURE}.union(*named))

@@ -1,0 +1,127 @@
+"""The formats by their names: their files, and what these do not hold, by the profile that reads them again. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, get_args
+
+import msgspec
+
+from kbcore.extract.facts import Facts, SourceFile
+from kbcore.extract.links import DEFAULT_KIND, RELATES_TO
+from kbcore.extract.settings import EDGE_NAMES
+from kbcore.extract.sources import profiles
+from kbcore.extract.sources.extractor import EXTRACTOR
+from kbcore.query.exchange import doorstop, needs, reqif, tables
+from kbcore.query.exchange.graph import Graph
+from kbcore.text.wording import pluralize
+
+Format = Literal["reqif", "doorstop", "needs", "csv", "xlsx"]
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
+PROFILES: Final[Mapping[Format, str]] = {
+    "reqif": "reqif",
+    "doorstop": "doorstop",
+    "needs": "sphinx-needs",
+    "csv": "table",
+    "xlsx": "table",
+}
+"""The profile that reads each format."""
+BINARY: Final = frozenset({"xlsx"})
+FOLDERS: Final = frozenset({"doorstop"})
+"""Formats of several files, which are written into a folder."""
+_WRITERS: Final[Mapping[Format, Callable[[Graph], bytes]]] = {
+    "reqif": reqif.to_reqif,
+    "needs": needs.to_needs,
+    "csv": tables.to_csv,
+    "xlsx": tables.to_xlsx,
+}
+_NOT_COMPARED: Final = frozenset({"id", "type", "created_at", "updated_at", "source"})
+_OBJECTS: Final = ("attributes", "metadata")
+_Edge = tuple[str, str, str, str]
+
+
+class Exchanged(msgspec.Struct, frozen=True):
+    """The files of an export by path, "" for one that is a file itself, and what they do not hold.
+
+    ``entities`` are ids, ``edges`` as (from, type, kind, to), and ``values`` as (id, field), of an edge by its ends and
+    without those of what is left out itself. ``added`` are ids and edges that the files state in addition: there should
+    be none.
+    """
+
+    files: dict[str, bytes]
+    entities: list[str]
+    edges: list[_Edge]
+    values: list[tuple[str, str]]
+    added: list[str | _Edge]
+
+    @property
+    def left_out(self) -> str:
+        """Return in words what the format does not hold; empty where it holds everything."""
+        counts = ((self.entities, "entity"), (self.edges, "edge"), (self.values, "value"))
+        return ", ".join(pluralize(len(found), word) for found, word in counts if found)
+
+
+def exchanged(
+    format_: Format, entities: list[dict[str, Any]], edges: list[dict[str, Any]], edge_names: frozenset[str]
+) -> Exchanged:
+    """Return what an export is in the format of another tool.
+
+    Raises: ``InvalidQuery`` where a package that writes the format is not installed.
+    """
+    graph = Graph(entities, edges, edge_names)
+    files = doorstop.to_doorstop(graph) if format_ == "doorstop" else {"": _WRITERS[format_](graph)}
+    names = {"reqif": "a.reqif", "needs": "needs.json", "csv": "a.csv", "xlsx": "a.xlsx", "doorstop": ""}
+    settings = {**profiles.read(PROFILES[format_])["source"], EDGE_NAMES: sorted(edge_names)}
+    read = [
+        EXTRACTOR.extract(SourceFile(f"reqs/{path or names[format_]}", data), settings) for path, data in files.items()
+    ]
+    return _compared(files, graph, read)
+
+
+def _compared(files: dict[str, bytes], graph: Graph, read: list[Facts]) -> Exchanged:
+    found = {one.id: one for facts in read for one in facts.entities}
+    stated = {
+        (one.target, one.type or "", one.kind, one.subject)
+        if one.reverse
+        else (one.subject, one.type or "", one.kind, one.target)
+        for facts in read
+        for one in facts.links
+        if not one.in_text
+    }
+    lost = [one["id"] for one in graph.entities if one["id"] not in found]
+    missing = [key for one in graph.edges if (key := _key_of(one)) not in stated]
+    values: list[tuple[str, str]] = []
+    for entity in graph.entities:
+        read_one = found.get(entity["id"])
+        if read_one is None:
+            continue
+        fields = {name: value for name, value in _flat(entity).items() if name not in _NOT_COMPARED}
+        if read_one.type != entity["type"]:
+            values.append((entity["id"], "type"))
+        values += [
+            (entity["id"], name)
+            for name, value in fields.items()
+            if name not in read_one.fields or read_one.fields[name] != value
+        ]
+    for edge in graph.edges:
+        fields = {
+            name: value for name, value in _flat(edge).items() if name == "confidence" or name.startswith(_OBJECTS)
+        }
+        values += [(" ".join(_key_of(edge)), name) for name in fields if _key_of(edge) in stated]
+    known = {one["id"] for one in graph.entities}
+    added: list[str | _Edge] = [*sorted(found.keys() - known)]
+    added += sorted(stated - {_key_of(one) for one in graph.edges})
+    return Exchanged(files, lost, missing, values, added)
+
+
+def _key_of(edge: Mapping[str, Any]) -> _Edge:
+    kind = str(edge.get("kind") or "")
+    return edge["from"], edge["type"], kind or (DEFAULT_KIND if edge["type"] == RELATES_TO else ""), edge["to"]
+
+
+def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an item as facts have them."""
+    fields = {name: value for name, value in item.items() if name not in _OBJECTS}
+    for prefix in _OBJECTS:
+        fields |= {f"{prefix}.{name}": value for name, value in item.get(prefix, {}).items()}
+    return fields

@@ -1,0 +1,151 @@
+"""What is configured to be read: the files of each entry, what is known from them, and what one of them says now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from kbcore.errors import InvalidQuery, NotFound
+from kbcore.extract import registry
+from kbcore.extract.facts import Facts, SourceFile
+from kbcore.extract.sources import detection
+from kbcore.extract.sources import extractor as sources
+from kbcore.extract.sources.check import resolved
+from kbcore.extract.sources.detection import Possible
+from kbcore.extract.sources.profiles import NAMES
+from kbcore.extract.sources.source import texts
+from kbcore.limits import MAX_SOURCE_FILE_BYTES
+from kbcore.remedies import kb
+from kbcore.store.workspace import Workspace
+from kbcore.sync import scan as scanning
+from kbcore.sync.active_extractors import for_documents
+from kbcore.sync.detecting import check_text, paths_of, reader
+from kbcore.sync.scan import ActiveExtractor
+from kbcore.sync.walk import FolderWalk
+from kbcore.text.suggest import did_you_mean
+from kbcore.view.view import View
+
+
+class ConfiguredSource(msgspec.Struct, frozen=True):
+    """An entry of ``sources``, or an extractor: its files, and what the branch has of them."""
+
+    name: str
+    setting: str
+    globs: tuple[str, ...]
+    files: int
+    entities: int
+    problems: int
+
+
+class SourceList(msgspec.Struct, frozen=True):
+    """What is configured, and the files that no source has which may be documents."""
+
+    sources: tuple[ConfiguredSource, ...]
+    uncovered: tuple[Possible, ...]
+
+
+class FileSays(msgspec.Struct, frozen=True):
+    """What a file says, and by which settings: ``setting`` is "" for settings that are not configured."""
+
+    path: str
+    name: str
+    setting: str
+    facts: Facts
+
+
+def list_sources(workspace: Workspace, view: View) -> SourceList:
+    """Return what is configured, with the files that there are and what a branch knows from them.
+
+    Raises: ``InvalidConfig``, ``GitUnusable``.
+    """
+    wants = for_documents(workspace)
+    walk = scanning.walk_of(workspace.repo.worktree, wants)
+    owner = _owned(walk, wants)
+    found = view.cells("node", ["id", "source"], ("source is not null", []), lambda node: node.source is not None)
+    entities = Counter(owner.get(source) for _, source in found)
+    noted = view.cells("source", ["path", "problems"], ("true", []), lambda _: True)
+    problems: Counter[int | None] = Counter()
+    for path, listed in noted:
+        problems[owner.get(path)] += len(msgspec.json.decode(listed) if isinstance(listed, str) else listed)
+    files = Counter(owner.values())
+    listed_sources = tuple(
+        ConfiguredSource(_name(want), setting, _globs(want), files[number], entities[number], problems[number])
+        for number, (want, setting) in enumerate(zip(wants, _settings(wants), strict=True))
+        if want.globs
+    )
+    left = [path for path in paths_of(workspace) if path not in owner]
+    return SourceList(listed_sources, tuple(detection.possible_in(left)))
+
+
+def try_file(workspace: Workspace, path: str, *, profile: str = "", entry: Mapping[str, Any] | None = None) -> FileSays:
+    """Return what the file at a path from the root says, by what is configured, by a profile, or by an entry.
+
+    Raises: ``NotFound`` for no file that can be read, or one that no source means; ``InvalidQuery`` for a profile or
+    an entry that cannot be used; ``InvalidConfig``.
+    """
+    data = reader(workspace)(path, MAX_SOURCE_FILE_BYTES)
+    if data is None:
+        raise NotFound(f"There is no file {path} that can be read.", hint="Name a file of the worktree.")
+    if profile or entry is not None:
+        tried = _tried_entry(workspace, path, profile, entry)
+        facts = sources.EXTRACTOR.extract(SourceFile(path, data), resolved(tried))
+        return FileSays(path, profile or "the entry", "", facts)
+    wants = for_documents(workspace)
+    found = scanning.wanted_at(wants, path)
+    if found is None:
+        hint = f"{kb('sources', 'detect')} proposes one; `--profile NAME` or `--entry JSON` tries one."
+        raise NotFound(f"No source reads {path}.", hint=hint)
+    number = next(at for at, one in enumerate(wants) if one is found.wanted)
+    want = wants[number]
+    facts = registry.run(want.extractor, SourceFile(path, data, found.type), want.settings)
+    return FileSays(path, _name(want), _settings(wants)[number], facts)
+
+
+def _tried_entry(workspace: Workspace, path: str, profile: str, entry: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the entry to try on a file; without a glob it means this file."""
+    if profile and profile not in NAMES:
+        raise InvalidQuery(
+            f"There is no profile {profile}.",
+            hint=did_you_mean(profile, NAMES) or f"{kb('sources', 'profiles')} lists them.",
+        )
+    tried = {**({"profile": profile} if profile else {}), **(entry or {})}
+    named = tried.get("profile")
+    if not tried.get("glob"):
+        placed = detection.placed(named, [path]) if named in NAMES else None
+        tried = {**tried, **(placed or {"glob": path})}
+    check_text(workspace, msgspec.json.encode({"sources": [tried]}).decode())
+    return tried
+
+
+def _owned(walk: FolderWalk, wants: Sequence[ActiveExtractor]) -> dict[str, int]:
+    """Return the files that are read, each with the number of what reads it: the first one."""
+    numbers = {id(want): number for number, want in enumerate(wants)}
+    found: dict[str, int] = {}
+    for path, _, want, _ in scanning.candidates(walk, wants):
+        found.setdefault(path, numbers[id(want)])
+    return found
+
+
+def _name(want: ActiveExtractor) -> str:
+    if want.extractor is not sources.EXTRACTOR:
+        return want.extractor.name
+    return want.settings.get("name") or want.settings.get("profile") or texts(want.settings["glob"])[0]
+
+
+def _settings(wants: Sequence[ActiveExtractor]) -> list[str]:
+    """Return where each of these is configured: ``sources[0]``, or ``extractors.markdown``."""
+    found, number = list[str](), 0
+    for want in wants:
+        if want.extractor is sources.EXTRACTOR:
+            found.append(f"sources[{number}]")
+            number += 1
+        else:
+            found.append(f"extractors.{want.extractor.name}")
+    return found
+
+
+def _globs(want: ActiveExtractor) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(glob for glob, _ in want.globs))

@@ -1,0 +1,163 @@
+"""`kb init` and `kb sources` find documents, propose settings for them, and say what is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.processes.cli import write
+from tests.support.processes.terminal import Terminal
+
+DECISIONS = {
+    f".decisions/{n:04}-use-x.md": f"# {n}. Use number {n}\n\n## Status\n\n{status}\n"
+    for n, status in ((1, "Superseded by [2](0002-use-x.md)"), (2, "Accepted"), (3, "Proposed"))
+}
+ENTRY = {"profile": "adr-tools", "glob": ".decisions/{number:d}-{slug}.md"}
+
+
+@pytest.fixture
+def decisions(root) -> Path:
+    write(root, DECISIONS)
+    return root
+
+
+def config(root: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((root / ".kb/config.json").read_text())
+    return found
+
+
+def test_init_without_a_terminal_shows_what_it_proposes_and_writes_none_of_it(kb, decisions):
+    ran = kb("init", "--no-hooks")
+    assert "adr-tools: 3 files, 3 entities" in ran.out
+    assert ".decisions/0001-use-x.md -> ADR-0001 (adr) Use number 1" in ran.out
+    assert "1 proposal, not taken: `kb init --yes` adds it to the settings." in ran.out
+    assert ran.out.splitlines()[-1].startswith("Next: `kb sync` reads the documents")
+    assert "sources" not in config(decisions)
+
+
+def test_init_with_yes_takes_it_and_sync_gives_what_was_announced(kb, decisions):
+    before = {path: (decisions / path).read_bytes() for path in DECISIONS}
+    answer = kb("init", "--no-hooks", "--yes", "--json").json["documents"]
+    assert config(decisions)["sources"] == [ENTRY]
+    [proposal] = answer["proposals"]
+    assert (answer["taken"], proposal["value"]) == (True, ENTRY)
+    synced = kb("sync", "--json").json
+    assert synced["created"] == proposal["entities"] == 3
+    assert synced["edges"]["created"] == proposal["edges"]
+    assert {path: (decisions / path).read_bytes() for path in DECISIONS} == before
+
+
+def test_a_second_run_proposes_nothing_that_is_configured(kb, decisions):
+    kb("init", "--no-hooks", "--yes")
+    before = (decisions / ".kb/config.json").read_bytes()
+    assert kb("init", "--no-hooks", "--yes", "--json").json["documents"]["proposals"] == []
+    assert kb("sources", "detect", "--yes", "--format", "json").json["covered"] == 3
+    assert (decisions / ".kb/config.json").read_bytes() == before
+
+
+def test_init_with_dry_run_makes_nothing(kb, decisions):
+    ran = kb("init", "--dry-run")
+    assert "adr-tools: 3 files" in ran.out
+    assert not (decisions / ".kb").exists()
+    assert kb("init", "--dry-run", "--json").json["proposals"][0]["setting"] == "sources"
+
+
+def test_the_settings_that_are_there_stay_as_they_are_written(kb, decisions):
+    kb("init", "--no-hooks")
+    own = '{\n    "lockWaitSeconds": 3,\n    "sources": [{"glob": "x/*.md", "type": "req",\n        "id": "{id}"}]\n}\n'
+    (decisions / ".kb/config.json").write_text(own)
+    assert kb("sources", "detect", "--yes").status == 0
+    written = (decisions / ".kb/config.json").read_text()
+    assert written.startswith(own[: own.index("}]") + 1])
+    assert config(decisions)["sources"][1] == ENTRY
+
+
+def test_documents_with_ids_are_added_to_the_defaults_of_the_markdown_extractor(kb, root):
+    write(root, {f"spec/R-{n}.md": f"---\nid: R-{n}\ntitle: T\nstatus: open\n---\n" for n in (1, 2)})
+    kb("init", "--no-hooks")
+    (root / ".kb/config.json").write_text("{}\n")
+    kb("sources", "detect", "--yes")
+    paths = config(root)["extractors"]["markdown"]["paths"]
+    assert paths["req"] == ["docs/requirements/**/*.md", "spec/*.md"]
+    assert "adr" in paths
+    assert kb("sync", "--json").json["created"] == 2
+
+
+def test_a_repository_without_records_is_told_which_files_may_be_documents(kb, root):
+    write(root, {f"guide/{name}.md": f"# {name}\n" for name in ("one", "two")})
+    ran = kb("init", "--no-hooks")
+    assert "Not read, and may be documents: 2 .md files in guide." in ran.out
+
+
+def test_at_a_terminal_each_set_is_asked_for_and_may_be_changed(root, kb, tmp_path):
+    write(root, DECISIONS)
+    write(root, {f"spec/R-{n}.md": f"---\nid: R-{n}\ntitle: T\nstatus: open\n---\n" for n in (1, 2)})
+    question = "[q]uit: "
+    terminal = Terminal(root, tmp_path / "state", question, "init", "--no-hooks")
+    terminal.type("c\n", "type [adr]: ")
+    terminal.type("nonsense\n", "id [ADR-{number}]: ")
+    terminal.type("\n", "glob [.decisions/{number:d}-{slug}.md]: ")
+    assert "'nonsense'" in terminal.type("\n", question)
+    terminal.type("c\n", "type [adr]: ")
+    terminal.type("\n", "id [ADR-{number}]: ")
+    terminal.type("{file.stem\n", "glob [.decisions/{number:d}-{slug}.md]: ")
+    assert "a brace is not closed" in " ".join(terminal.type("\n", question).split())
+    terminal.type("c\n", "type [adr]: ")
+    terminal.type("\n", "id [ADR-{number}]: ")
+    terminal.type("D-{number}\n", "glob [.decisions/{number:d}-{slug}.md]: ")
+    assert "D-0001 (adr)" in terminal.type("\n", question)
+    assert "2 of 2: markdown" in terminal.type("y\n", question)
+    assert terminal.leave("n\n") == 0
+    assert config(root)["sources"] == [{**ENTRY, "id": "D-{number}"}]
+    assert "spec/*.md" not in json.dumps(config(root))
+
+
+def test_sources_lists_what_is_read_and_what_is_not(kb, decisions):
+    kb("init", "--no-hooks", "--yes")
+    write(decisions, {"notes/a.md": "# A\n"})
+    kb("sync")
+    ran = kb("sources")
+    assert ran.out.splitlines()[1].split("\t")[:4] == ["adr-tools", "sources[0]", "3", "3"]
+    assert "1 .md file in notes" in ran.err
+    answer = kb("sources", "list", "--format", "json").json
+    assert answer["uncovered"] == [{"folder": "notes", "ending": ".md", "count": 1}]
+    assert [one["name"] for one in answer["sources"]] == ["adr-tools", "markdown", "manifest"]
+
+
+def test_try_shows_facts_with_their_lines(kb, decisions):
+    kb("init", "--no-hooks", "--yes")
+    ran = kb("sources", "try", ".decisions/0001-use-x.md")
+    assert "is read by adr-tools (sources[0])" in ran.out
+    assert "  status: superseded (line 5)" in ran.out
+    assert "supersedes this" in ran.out
+    answer = kb("sources", "try", ".decisions/0002-use-x.md", "--format", "json").json
+    [entity] = answer["entities"]
+    assert entity["fields"]["title"] == {"value": "Use number 2", "line": 1}
+
+
+def test_try_reads_by_a_profile_or_an_entry_that_is_not_configured(kb, decisions):
+    path = ".decisions/0002-use-x.md"
+    assert "ADR-0002 (adr)" in kb("sources", "try", path, "--profile", "adr-tools").out
+    entry = json.dumps({"type": "req", "id": "R-{file.stem|upper}"})
+    assert "R-0002-USE-X (req)" in kb("sources", "try", path, "--entry", entry).out
+    assert kb("sources", "try", path, "--profile", "adr-tool").status != 0
+    bad = kb("sources", "try", path, "--entry", '{"type": "req", "id": "{x"}')
+    assert "cannot be used as a template" in bad.err
+
+
+def test_try_says_so_where_no_source_reads_a_file(kb, decisions):
+    kb("init", "--no-hooks")
+    ran = kb("sources", "try", ".decisions/0002-use-x.md")
+    assert "No source reads .decisions/0002-use-x.md." in ran.err
+    assert "--profile NAME" in ran.err
+    assert "no file nothing.md" in kb("sources", "try", "nothing.md").err
+
+
+def test_profiles_are_listed_and_shown(kb, root):
+    assert "\n".join(line.split("\t")[0] for line in kb("sources", "profiles").out.splitlines()).startswith(
+        "NAME\nadr-"
+    )
+    assert kb("sources", "profiles", "eip", "--format", "json").json["source"]["id"] == "EIP-{eip}"
+    assert "eip" in kb("sources", "profiles", "eips").err.partition("no profile eips")[2]

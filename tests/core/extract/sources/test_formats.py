@@ -1,0 +1,90 @@
+"""The formats that have a reader of their own: StrictDoc and ReqIF."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kbcore.extract.sources import reqif, strictdoc
+from tests.core.extract.sources.sources import codes, read
+
+SDOC = "[DOCUMENT]\nTITLE: D\n\n[REQUIREMENT]\nUID: A\nSTATEMENT: >>>\nOne.\n\nTwo.\n<<<\n"
+
+
+def values(text: str) -> list[dict[str, object]]:
+    return [one.values for one in strictdoc.entries(text).entries]
+
+
+def test_fields_of_an_element_may_take_several_lines() -> None:
+    found = strictdoc.entries(SDOC)
+    assert [one.values.get("UID") for one in found.entries] == [None, "A"]
+    assert found.entries[1].find("STATEMENT") == ("One.\n\nTwo.", 6)
+    assert not found.problems
+
+
+def test_a_text_without_an_end_leaves_the_file_incomplete() -> None:
+    found = read("a.sdoc", SDOC.removesuffix("<<<\n"), profile="strictdoc")
+    assert codes(found) == ["invalid_strictdoc"]
+    assert not found.is_complete
+    assert [one.id for one in found.entities] == ["doc/a", "A"]
+
+
+def test_lines_that_belong_to_nothing_are_warnings() -> None:
+    assert codes(read("a.sdoc", f"hello\n{SDOC}what is this\n", profile="strictdoc")) == ["invalid_strictdoc"] * 2
+
+
+def test_a_document_that_is_included_and_a_grammar_state_nothing() -> None:
+    grammar = "[GRAMMAR]\nELEMENTS:\n- TAG: X\n  FIELDS:\n  - TITLE: UID\n"
+    text = f"[DOCUMENT]\nTITLE: D\n{grammar}[DOCUMENT_FROM_FILE]\nFILE: b.sdoc\n"
+    assert values(text) == [{"element": "DOCUMENT", "TITLE": "D"}]
+
+
+def test_a_composite_is_above_what_it_encloses_until_it_ends() -> None:
+    inner = "[REQUIREMENT]\nUID: {0}\n[[/SECTION]]\n"
+    text = f"[[C]]\nUID: P\n[[SECTION]]\n{inner.format('A')}[[/C]]\n[REQUIREMENT]\nUID: B\n"
+    assert {one["UID"]: one.get("parent") for one in values(text)} == {"P": None, "A": "P", "B": None}
+
+
+@given(st.text(alphabet="[]/ABTEXT:>< -\nn", max_size=200))
+def test_any_text_is_read_as_strictdoc(text: str) -> None:
+    for one in strictdoc.entries(text).entries:
+        assert one.tree.places[id(one.values)].keys() == one.values.keys()
+
+
+XML = '<?xml version="1.0"?>{}<REQ-IF><CORE-CONTENT><REQ-IF-CONTENT>{}</REQ-IF-CONTENT></CORE-CONTENT></REQ-IF>'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (XML.format('<!DOCTYPE x [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]>', "&b;"), "document type"),
+        (XML.format('<!DOCTYPE x SYSTEM "file:///etc/passwd">', ""), "document type"),
+        (XML.format("", "<a>" * 5000 + "</a>" * 5000), "nested"),
+        ("<html/>", "`html`"),
+        ("<REQ-IF/>", "REQ-IF-CONTENT"),
+        ("no xml", "no XML"),
+        ("", "no XML"),
+        ('<?xml version="1.0" encoding="odd"?><REQ-IF/>', "decoded"),
+    ],
+)
+def test_hostile_and_broken_xml_is_refused(text: str, message: str) -> None:
+    found = read("a.reqif", text, profile="reqif")
+    assert codes(found) == ["invalid_reqif"]
+    assert message in found.problems[0].message
+    assert not found.is_complete
+
+
+def test_relations_to_objects_of_other_files_are_by_their_identifiers() -> None:
+    content = (
+        '<SPEC-OBJECTS><SPEC-OBJECT IDENTIFIER="_a" LONG-NAME="A"/></SPEC-OBJECTS><SPEC-RELATIONS>'
+        '<SPEC-RELATION IDENTIFIER="_r"><SOURCE><SPEC-OBJECT-REF>_a</SPEC-OBJECT-REF></SOURCE>'
+        "<TARGET><SPEC-OBJECT-REF>_b</SPEC-OBJECT-REF></TARGET></SPEC-RELATION></SPEC-RELATIONS>"
+    )
+    found = read("a.reqif", XML.format("", content), profile="reqif")
+    assert [(one.subject, one.target) for one in found.links] == [("_a", "_b")]
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_read_as_reqif(data: bytes) -> None:
+    assert reqif.entries(data).entries == []
