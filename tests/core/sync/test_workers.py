@@ -337,7 +337,7 @@ def test_an_extractor_of_another_package_runs_in_the_process_of_the_sync(tmp_pat
         (folder / f"{number}.md").write_text(req(f"REQ-{number}"))
         (tmp_path / "docs" / f"{number}.txt").write_text("x")
     foreign = Foreign()
-    wants = wanted([markdown.EXTRACTOR, foreign], {}, {"edgeNames": []}, b"")
+    wants = wanted([(markdown.EXTRACTOR, {}), (foreign, {})], {"edgeNames": []}, b"")
     found = scan(tmp_path, wants, ScanState({}, {}, 0), workers=workers)
     assert foreign.pids == {os.getpid()}
     by_worker = {path for path, one in found.files.items() if one.encoded}
