@@ -128,7 +128,8 @@ _TYPED: Final = f"""{_SCRIPT}
 (internal_module name: (_) @name) @namespace
 (module name: (_) @name) @namespace
 (function_signature name: (_) @name) @function
-(method_signature name: (_) @name) @method
+(class_body (method_signature name: (_) @name) @method)
+(interface_body (method_signature name: (_) @name) @method)
 (abstract_method_signature name: (_) @name) @method
 (class_body (public_field_definition name: (_) @name value: {_FUNCTION_VALUE}) @method)
 """

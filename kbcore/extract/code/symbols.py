@@ -103,6 +103,7 @@ class _Definition(msgspec.Struct):
     name_end: int
     start: int
     end: int
+    line: int
     start_line: int
     column: int
     body: int
@@ -213,6 +214,7 @@ def _definition(language: Language, kind: str, node: Node, name: Node, receiver:
         name.end_byte,
         start.start_byte,
         max(outer.end_byte, node.end_byte),
+        name.start_point[0] + 1,
         start.start_point[0] + 1,
         start.start_point[1],
         body,
@@ -403,12 +405,12 @@ def _symbol(
 ) -> Symbol:
     signature, body = lists
     node, own = one.node, one.own.encode()
-    (row, _), (end_row, end_column) = node.start_point, node.end_point
+    end_row, end_column = node.end_point
     return Symbol(
         one.qualified,
         one.kind,
-        row + 1,
-        end_row + (end_column > 0 or end_row == row),
+        one.line,
+        max(one.line, end_row + (end_column > 0)),
         one.start,
         one.end,
         one.start_line,
