@@ -17,8 +17,6 @@ from kbcore import gc_pause, limits
 from kbcore.checks import idle_in, judge
 from kbcore.checks.introduced.compare import Introduced, introduced
 from kbcore.checks.introduced.symbols import (
-    COMMENT_LINE,
-    IMPLEMENTS,
     Comment,
     Staged,
     StagedFile,
@@ -28,6 +26,7 @@ from kbcore.checks.introduced.symbols import (
     rule_of,
     unchecked_in,
 )
+from kbcore.extract.code.marks import COMMENT_LINE, IMPLEMENTS
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.git.tracked_paths import kept_of

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore import limits
 from kbcore.extract import settings
-from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, unreadable
+from kbcore.extract.code.marks import IMPLEMENTS
+from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.text import conflict_markers
 from kbcore.text.decoding import decode
 from kbcore.text.globs import matches
 from kbcore.text.problems import FileProblem
 
 if TYPE_CHECKING:
+    from kbcore.extract.code.links import MarkedSymbol
     from kbcore.extract.code.symbols import Module, Symbol
 
 NAME: Final = "code"
@@ -28,6 +30,9 @@ TEST: Final = "test"
 TESTS: Final = "tests"
 IGNORE: Final = "ignore"
 ACTIVE: Final = "active"
+RELATES_TO: Final = "relates_to"
+VERIFIES: Final = "verifies"
+"""The kind of the edge from a class or file of which a mark says that it verifies something."""
 
 _HEAD_BYTES: Final = 2 * limits.KIB
 _GENERATED: Final = re.compile(
@@ -65,7 +70,7 @@ class CodeExtractor:
         faults = _faults(source)
         if faults:
             return unreadable(faults)
-        return facts_of(source, module_of(source, settings_))
+        return facts_of(source, module_of(source, settings_), settings_.get(settings.EDGE_NAMES, (IMPLEMENTS,)))
 
 
 def missing_packages() -> list[str]:
@@ -90,15 +95,32 @@ def module_of(source: SourceFile, settings_: Mapping[str, Any]) -> Module:
     return read_module(language, text.encode(), source.path, has_tests=has_tests)
 
 
-def facts_of(source: SourceFile, module: Module) -> Facts:
-    """Return what a file states."""
-    entities = [_entity(source.path, one) for one in module.symbols]
+def facts_of(source: SourceFile, module: Module, edges: Collection[str]) -> Facts:
+    """Return what a file states; ``edges`` are the names of the edges that its comments may name."""
+    from kbcore.extract.code.links import marked  # noqa: PLC0415 - as above
+
+    said = marked(module, module.data, edges)
+    symbols = [*module.symbols, *([module.whole] if any(one.symbol is module.whole for one in said) else [])]
+    entities = [_entity(source.path, one) for one in symbols]
+    links = [_link(source.path, one) for one in said]
     problems: tuple[FileProblem, ...] = ()
     if module.fault_line:
         message = "the parser does not understand all of this file, so that its symbols are known in part"
         hint = "Correct the syntax; until then what was known of the rest is kept."
         problems = (FileProblem(module.fault_line, "partly_parsed", message, hint, "warning"),)
-    return Facts(tuple(entities), (), problems, is_complete=not module.fault_line)
+    return Facts(tuple(entities), tuple(links), problems, is_complete=not module.fault_line)
+
+
+def _link(path: str, said: MarkedSymbol) -> StatedLink:
+    """Return a mark as a link: what only says that something is verified is told by what it is at."""
+    key, mark = _id(path, said.symbol), said.mark
+    if mark.edge is None and not said.symbol.is_test:
+        return StatedLink(key, mark.target, RELATES_TO, kind=VERIFIES, line=said.line)
+    return StatedLink(key, mark.target, mark.edge, line=said.line, reverse=mark.reverse)
+
+
+def _id(path: str, symbol: Symbol) -> str:
+    return path if symbol.name == path else symbol_id(path, symbol.name)
 
 
 def symbol_id(path: str, name: str) -> str:
@@ -121,7 +143,7 @@ def _entity(path: str, symbol: Symbol) -> StatedEntity:
         fields["attributes.body_hash"] = symbol.body_hash
         if symbol.body_sketch:
             fields["attributes.body_sketch"] = symbol.body_sketch
-    return StatedEntity(symbol_id(path, symbol.name), TEST if symbol.is_test else SYMBOL, fields, symbol.line)
+    return StatedEntity(_id(path, symbol), TEST if symbol.is_test else SYMBOL, fields, symbol.line)
 
 
 def _globs(settings_: Mapping[str, Any], key: str) -> tuple[str, ...]:

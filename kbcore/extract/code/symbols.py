@@ -10,7 +10,6 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -71,7 +70,10 @@ class Symbol(msgspec.Struct):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment or docstring, with the lines and the column where it begins, and the line where it ends."""
+    """A comment or docstring, with the line and the column where it begins, and the line where it ends.
+
+    ``is_alone`` means that nothing is before it in its line.
+    """
 
     text: str
     line: int
@@ -79,6 +81,8 @@ class Comment(msgspec.Struct, frozen=True):
     column: int
     start: int
     end: int
+    is_alone: bool
+    is_doc: bool = False
 
 
 class Module(msgspec.Struct, frozen=True):
@@ -90,6 +94,7 @@ class Module(msgspec.Struct, frozen=True):
     symbols: tuple[Symbol, ...]
     comments: tuple[Comment, ...]
     whole: Symbol
+    data: bytes
     fault_line: int = 0
 
 
@@ -122,11 +127,8 @@ def read_module(language: Language, data: bytes, path: str, *, has_tests: bool) 
     root = tools.parser.parse(data).root_node
     found = _nested(_definitions(language, tools, root, has_tests=has_tests))
     cuts = _captures(tools.cuts, root)
-    comments = [
-        _comment(node)
-        for node in chain(cuts.get("comment", ()), cuts.get("doc", ()))
-        if node.start_byte < node.end_byte
-    ]
+    comments = [_comment(node, data) for node in cuts.get("comment", ())]
+    comments += [_comment(node, data, is_doc=True) for node in cuts.get("doc", ())]
     comments.sort(key=lambda one: one.start)
     whole, symbols = _with_digests(language, found, cuts, data, path)
     if has_tests:
@@ -135,9 +137,10 @@ def read_module(language: Language, data: bytes, path: str, *, has_tests: bool) 
     named = [symbol for symbol in symbols if symbol.kind != SCOPE]
     fault_line = _fault_line(root) if root.has_error else 0
     if fault_line:
+        whole.is_broken = True
         for definition, symbol in zip(found, symbols, strict=True):
             symbol.is_broken = definition.node.has_error
-    return Module(tuple(named), tuple(comments), whole, fault_line)
+    return Module(tuple(named), tuple(comments), whole, data, fault_line)
 
 
 def _captures(query: Query, root: Node) -> dict[str, list[Node]]:
@@ -438,11 +441,12 @@ def _shown(data: bytes, start: int, end: int, comments: Sequence[tuple[int, int]
     return _UNPRINTABLE.sub(" ", text)[:_MAX_SIGNATURE_CHARS].rstrip(" {:=>")
 
 
-def _comment(node: Node) -> Comment:
+def _comment(node: Node, data: bytes, *, is_doc: bool = False) -> Comment:
     (row, column), (end_row, end_column) = node.start_point, node.end_point
     text = (node.text or b"").decode("utf-8", "replace")
     end_line = end_row + 1 if end_column else end_row
-    return Comment(text, row + 1, max(end_line, row + 1), column, node.start_byte, node.end_byte)
+    is_alone = not data[node.start_byte - column : node.start_byte].strip()
+    return Comment(text, row + 1, max(end_line, row + 1), column, node.start_byte, node.end_byte, is_alone, is_doc)
 
 
 def _is_test(language: Language, one: _Definition, data: bytes) -> bool:
