@@ -34,10 +34,15 @@ split_by_lines: Final = re.compile(rb"[A-Za-z0-9_$\x80-\xff]+|[^\s\w$\x80-\xff;\
 
 
 def digest(tokens: Sequence[bytes], own_name: bytes = b"") -> str:
-    """Return 16 hex digits that are the same for the same tokens; the symbol's own name counts as any other name."""
+    """Return 16 hex digits that are the same for the same tokens; the symbol's own name counts as any other name.
+
+    After a dot it is the name of something else.
+    """
     text = _BETWEEN + _BETWEEN.join(tokens) + _BETWEEN
-    if own_name and own_name in text:
-        text = text.replace(_BETWEEN + own_name + _BETWEEN, _BETWEEN + _OWN_NAME + _BETWEEN)
+    own = _BETWEEN + own_name + _BETWEEN
+    if own_name and own in text:
+        member, kept = b"." + own, b"." + _BETWEEN + _OWN_NAME + own_name + _BETWEEN
+        text = text.replace(member, kept).replace(own, _BETWEEN + _OWN_NAME + _BETWEEN).replace(kept, member)
     return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
