@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kbcore.model.graph import OBJECT_FIELDS
@@ -57,6 +58,12 @@ class DataNames:
             of_one += " or path = $1 or text_ref = $1 or json_extract_string(attributes, '$.file') = $1"
         sql = " or ".join(f"exists (from {table} where {of_one})" for table in (now, before))
         return self._rows(f"select {sql}", [path]) == [(True,)]
+
+    def paths_like(self, globs: Sequence[str]) -> tuple[str, ...]:
+        """Return the files that globs mean, of those that entities are of, or once were."""
+        from kbcore.query.at_path import paths_like  # noqa: PLC0415 - few queries name files
+
+        return paths_like(self._rows, globs)
 
     def names(self) -> list[str]:
         """Return the full names that there are now, in order, to find the nearest one."""

@@ -111,6 +111,16 @@ def facts_of(source: SourceFile, module: Module, edges: Collection[str]) -> Fact
     return Facts(tuple(entities), tuple(links), problems, is_complete=not module.fault_line)
 
 
+def symbol_around(path: str, data: bytes, line: int, settings_: Mapping[str, Any]) -> str:
+    """Return the id of the innermost symbol around a line of a file, "" where none is."""
+    try:
+        module = module_of(SourceFile(path, data), settings_)
+    except (ValueError, ImportError):  # no code, or nothing to read it with
+        return ""
+    around = [one for one in module.symbols if one.start_line <= line <= one.end_line]
+    return _id(path, max(around, key=lambda one: (one.start, -one.end))) if around else ""
+
+
 def _link(path: str, said: MarkedSymbol) -> StatedLink:
     """Return a mark as a link: what only says that something is verified is told by what it is at."""
     key, mark = _id(path, said.symbol), said.mark
