@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from kbcore.query import sql
+from kbcore.query.known import known_paths
 from kbcore.query.meaning import path_of
 from kbcore.query.subject import COLUMNS, Subject, subject_of
-from kbcore.text.globs import glob_set
 from kbcore.text.suggest import near_ones
 from kbcore.view.tables import Rows
 
-_SIGNS: Final = frozenset("*?[")
 _OF_FILE: Final = "json_extract_string(n.attributes, '$.file')"
-_PATHS: Final = """
-select path from node where path <> '' union select path from node_history where path <> ''
-union select json_extract_string(attributes, '$.file') from node where type = 'symbol'
-  and json_type(attributes, '$.file') = 'VARCHAR'
-union select path from source
-"""
 
 
 class PlaceInFile(msgspec.Struct, frozen=True):
@@ -50,28 +42,9 @@ def entities_of(rows: Rows, path: str, at: int | None) -> list[Subject]:
     return [subject_of(row) for row in rows(sql_text, statement.params)]
 
 
-def known_paths(rows: Rows) -> list[str]:
-    """Return the files that entities are of or were of, in order."""
-    return sorted(path for (path,) in rows(_PATHS, []))
-
-
 def near_paths(rows: Rows, path: str) -> tuple[str, ...]:
     """Return the known files that are most like one of which nothing is known: those of the same name first."""
     known = known_paths(rows)
     name = path.rpartition("/")[2]
     same = [one for one in known if one.rpartition("/")[2] == name][:3]
     return tuple(same or near_ones(path, known))
-
-
-def paths_like(rows: Rows, globs: Sequence[str]) -> tuple[str, ...]:
-    """Return the known files that globs mean; a glob without signs means a file, or all below a folder."""
-    wanted = [one for glob in globs for one in _with_folders(glob)]
-    found = glob_set(tuple(wanted))
-    return tuple(path for path in known_paths(rows) if found.first(path) is not None)
-
-
-def _with_folders(glob: str) -> list[str]:
-    plain = glob.removeprefix("./").rstrip("/")
-    if not plain or plain == ".":
-        return ["**"]
-    return [plain] if not _SIGNS.isdisjoint(plain) else [plain, f"{plain}/**"]
