@@ -199,7 +199,11 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     touching = view.as_recorded(view.touching([subject]))
     edges = sorted((link for link in touching if not is_link_to_page(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
+    from kbcore.sync.symbol_at import lines_of
+
+    lines = lines_of(opened.workspace, opened.branch, present[0])
     return {
+        **({"lines": {"first": lines[0], "last": lines[1]}} if lines else {}),
         "entity": _as_stated(view, present[0], entity_json(nodes[0]))
         | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],

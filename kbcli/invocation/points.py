@@ -128,7 +128,7 @@ def file_at(opened: Opened, view: View, at: int | None, text: str) -> AtPath | N
         return None
     workspace = opened.workspace
     start = folder_in(opened.session.start, workspace.repo.worktree) if workspace.repo.has_worktree else ""
-    found = at_path(workspace, view, text, at, start)
+    found = at_path(workspace, view, text, at, branch=opened.branch, start=start)
     if found is None and at is None and looks_like_path(text) and not view.rows(_WAS, [text]):
         raise unknown_path(view, text)
     return found

@@ -82,7 +82,7 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.sync.symbol_at import at_path, looks_like_path, unknown_path
 
     start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
-    at = at_path(call.workspace, view, word, seq) if start is None else None
+    at = at_path(call.workspace, view, word, seq, branch=call.branch) if start is None else None
     if start is None and at is None:
         if (
             seq is None

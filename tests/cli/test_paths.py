@@ -60,6 +60,13 @@ def test_a_line_is_that_of_the_innermost_symbol_as_the_file_is_now(kb, shop, lin
         assert found["entity"]["id"] == f"src/shop.py#{name}"
 
 
+def test_the_lines_of_a_symbol_are_those_of_its_file_as_it_is_now(kb, shop):
+    assert json.loads(kb("show", "src/shop.py#pay", "--json").out)["lines"] == {"first": 5, "last": 7}
+    (shop / "src" / "shop.py").write_text("\n\n\n" + CODE)
+    assert "lines 8 to 10" in kb("show", "src/shop.py#pay").out
+    assert "lines" not in json.loads(kb("show", "REQ-1", "--json").out)
+
+
 def test_the_impact_of_a_file_is_that_of_all_that_is_in_it(kb, shop):
     found = json.loads(kb("impact", "src/shop.py", "--json").out)
     assert found["path"] == "src/shop.py"

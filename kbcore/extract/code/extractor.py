@@ -7,13 +7,11 @@ that is recorded.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kbcore import limits
 from kbcore.extract import settings
-from kbcore.extract.code.marks import IMPLEMENTS
 from kbcore.extract.facts import Facts, PathRule, SourceFile, StatedEntity, StatedLink, unreadable
 from kbcore.text import conflict_markers
 from kbcore.text.decoding import decode
@@ -34,12 +32,6 @@ RELATES_TO: Final = "relates_to"
 VERIFIES: Final = "verifies"
 """The kind of the edge from a class or file of which a mark says that it verifies something."""
 
-_HEAD_BYTES: Final = 2 * limits.KIB
-_GENERATED: Final = re.compile(
-    rb"^\W*(?:Code generated\b.*\bDO NOT EDIT\b|.*@generated\b|.*\bautomatically generated\b.*\bdo not edit\b)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_GENERATED_NAME: Final = re.compile(r"(?:\.min\.[cm]?js|\.bundle\.js|\.pb\.go|_pb2(?:_grpc)?\.pyi?)$")
 _CONFLICT: Final = b"<<<<<<< "
 _ID_DIGITS: Final = 12
 
@@ -57,7 +49,7 @@ class CodeExtractor:
 
     def extract(self, source: SourceFile, settings_: Mapping[str, Any]) -> Facts:
         """Return the symbols and tests of a source file, with what its comments link to."""
-        from kbcore.extract.code.languages import language_of  # noqa: PLC0415 - most commands read no code
+        from kbcore.extract.code.languages import is_generated, language_of  # noqa: PLC0415 - most commands read no code
 
         if matches(source.path, _globs(settings_, IGNORE)):
             return Facts()
@@ -65,12 +57,12 @@ class CodeExtractor:
         if language is None:
             message = "no grammar is known for this language"
             return _passed_over("unsupported_language", message, "Name its symbols in a manifest, or ignore the file.")
-        if _GENERATED_NAME.search(source.path) or _GENERATED.search(source.data, 0, _HEAD_BYTES):
+        if is_generated(source.path, source.data):
             return _passed_over("generated_file", "the file is generated", "Nothing is to be done.")
         faults = _faults(source)
         if faults:
             return unreadable(faults)
-        return facts_of(source, module_of(source, settings_), settings_.get(settings.EDGE_NAMES, (IMPLEMENTS,)))
+        return facts_of(source, module_of(source, settings_), settings_.get(settings.EDGE_NAMES, ()))
 
 
 def missing_packages() -> list[str]:
@@ -111,14 +103,13 @@ def facts_of(source: SourceFile, module: Module, edges: Collection[str]) -> Fact
     return Facts(tuple(entities), tuple(links), problems, is_complete=not module.fault_line)
 
 
-def symbol_around(path: str, data: bytes, line: int, settings_: Mapping[str, Any]) -> str:
-    """Return the id of the innermost symbol around a line of a file, "" where none is."""
+def lines_of_symbols(path: str, data: bytes, settings_: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    """Return the first and the last line of each symbol of a file by its id, an outer one before those in it."""
     try:
         module = module_of(SourceFile(path, data), settings_)
     except (ValueError, ImportError):  # no code, or nothing to read it with
-        return ""
-    around = [one for one in module.symbols if one.start_line <= line <= one.end_line]
-    return _id(path, max(around, key=lambda one: (one.start, -one.end))) if around else ""
+        return {}
+    return {_id(path, one): (one.start_line, one.end_line) for one in module.symbols}
 
 
 def _link(path: str, said: MarkedSymbol) -> StatedLink:

@@ -7,6 +7,7 @@ the grammars find methods of Rust twice, and miss most of TypeScript.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -14,6 +15,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+
+from kbcore import limits
 
 if TYPE_CHECKING:
     from tree_sitter import Parser, Query
@@ -231,11 +234,22 @@ _JAVA: Final = Language(
 
 LANGUAGES: Final = (_PYTHON, _JAVASCRIPT, _TYPESCRIPT, _TSX, _GO, _RUST, _JAVA)
 _BY_ENDING: Final[Mapping[str, Language]] = {ending: one for one in LANGUAGES for ending in one.endings}
+_HEAD_BYTES: Final = 2 * limits.KIB
+_GENERATED: Final = re.compile(
+    rb"^\W*(?:Code generated\b.*\bDO NOT EDIT\b|.*@generated\b|.*\bautomatically generated\b.*\bdo not edit\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_GENERATED_NAME: Final = re.compile(r"(?:\.min\.[cm]?js|\.bundle\.js|\.pb\.go|_pb2(?:_grpc)?\.pyi?)$")
 
 
 def language_of(path: str) -> Language | None:
     """Return the language of a file, by the ending of its name."""
     return _BY_ENDING.get(posixpath.splitext(path)[1].lower())
+
+
+def is_generated(path: str, data: bytes) -> bool:
+    """Tell whether a file is generated, by its name or by what its beginning says."""
+    return bool(_GENERATED_NAME.search(path) or _GENERATED.search(data, 0, _HEAD_BYTES))
 
 
 def missing_modules() -> list[str]:

@@ -65,7 +65,7 @@ def spellings(item: str) -> list[str]:
 
 
 def marks_in(text: str, edges: Collection[str]) -> list[Mark]:
-    """Return the marks of a comment, in order of lines; ``edges`` are the names that ``kb: EDGE ID`` may have."""
+    """Return the marks of a comment, in order of lines; ``edges`` are further names that ``kb: EDGE ID`` may have."""
     found = [*_own(text, edges)]
     for one in _OPEN_FAST_TRACE.finditer(text):
         edge = _edge_of(one[1].lower())
@@ -100,7 +100,7 @@ def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
     """Yield KB's own marks. Another word than the name of an edge is prose."""
     for one in _OTHER.finditer(text):
         name = one[2].lower().replace("-", "_")
-        if name not in edges:
+        if name not in edges and name != IMPLEMENTS:
             continue
         for item in _listed(one[3]):
             key = spellings(item)[-1] if item else ""
