@@ -16,7 +16,7 @@ from kbcore.extract.code.marks import Mark, marks_in, marks_of_pytest
 from kbcore.extract.code.symbols import Comment, Module, Symbol
 
 _MAY_HAVE_MARKS: Final = re.compile(r"kb:|->|@|implements|verifies|tests", re.IGNORECASE)
-_ONLY_COMMENTS: Final = re.compile(rb"(?:[ \t\r\n]*#[^\n]*)*[ \t\r\n]*")
+_ONLY_COMMENTS: Final = re.compile(rb"(?:[ \t\r\n]*+#[^\n]*+)*+[ \t\r\n]*+")
 _FUNCTIONS: Final = frozenset({"function", "method", "test"})
 
 

@@ -22,14 +22,15 @@ _CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
 """Endings of a comment in any language."""
 _AROUND: Final = " \t.:;!()[]{}<>\"'`"
 
-_OPEN_FAST_TRACE: Final = re.compile(r"\[\s*([a-z]+)(?:~[\w.-]+(?:~\d+)?)?\s*->\s*([^\]\r\n]*)\]", re.IGNORECASE)
+_OPEN_FAST_TRACE: Final = re.compile(r"\[\s*([a-z]+)(?:~[\w.-]+(?:~\d+)?)?\s*->([^\]\r\n]*+)\]", re.IGNORECASE)
 _SPECIFICATION: Final = re.compile(r"[a-z]+~[\w.-]+~\d+", re.IGNORECASE)
-_STRICTDOC: Final = re.compile(r"@relation\(\s*([^()]*)\)")
+_STRICTDOC: Final = re.compile(r"@relation\(([^()]*+)\)")
 _CODELINKS: Final = re.compile(
-    r"^[^\w@\r\n]*@\s*[^@,\r\n]+,\s*[\w.-]+\s*,\s*(\w+)\s*,\s*\[([^\]\r\n]*)\]", re.MULTILINE
+    r"^[^\w@\r\n]*@[^@,\r\n]++,\s*+[\w.-]+\s*+,\s*+(\w+)\s*+,\s*+\[([^\]\r\n]*+)\]", re.MULTILINE
 )
+_UID: Final = r"[A-Z][A-Za-z]*+[-_.]?\d++"
 _DOORSTOP: Final = re.compile(
-    r"^\W*((?i:implements|verifies|tests)):?[ \t]+((?:[A-Z][A-Za-z]*[-_.]?\d+(?:[ \t]*,[ \t]*)?)+)\W*$", re.MULTILINE
+    rf"^\W*((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)\W*$", re.MULTILINE
 )
 _PYTEST: Final = re.compile(r"mark\s*\.\s*(?:requirement|kb)\s*\(([^()]*)\)")
 _QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")

@@ -106,6 +106,19 @@ def test_each_language_has_its_comments(path, text, name):
     assert (subject, edge, target) == (name, "implements", "R")
 
 
+def test_hostile_comments_are_read_in_time_in_proportion_to_their_length():
+    text = "def f():\n    pass\n" + "    # " + "# " * 50_000 + "\nx = 1\n    # kb: implements R\n"
+    for many in (
+        "@relation(" + " " * 50_000,
+        "@" + " " * 50_000 + "x",
+        "[" * 50_000,
+        "[impl->" * 10_000,
+        "Implements " + "A1" * 50_000,
+    ):
+        text += f"# {many}\n"
+    assert [one[2] for one in links(text)] == ["R"]
+
+
 def test_a_string_states_nothing():
     assert links('def f():\n    return "# kb: implements R"\n') == []
 
