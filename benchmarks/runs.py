@@ -13,6 +13,7 @@ from benchmarks.table import HEADINGS, PEER_HEADINGS, Absent, Figure, Row, Versu
 QUESTIONS = (
     "cold_sync",
     "symbol_sync",
+    "code_sync",
     "unchanged_sync",
     "one_file_sync",
     "watch_save",

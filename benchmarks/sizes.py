@@ -17,6 +17,8 @@ class Sizes(msgspec.Struct, frozen=True):
     documents: tuple[int, ...] = (1_000, 5_000, 100_000)
     symbols: tuple[int, ...] = (1_000, 20_000, 189_000)
     """Symbols in manifests of 4,000 each."""
+    code: tuple[int, ...] = (1_000, 20_000, 100_000)
+    """Symbols in source files of a hundred each."""
     records: tuple[int, ...] = (1_000, 5_000, 100_000)
     watched: tuple[int, ...] = (1_000, 10_000, 100_000)
     concepts: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -59,6 +61,7 @@ FULL = Sizes()
 QUICK = Sizes(
     documents=(40,),
     symbols=(40,),
+    code=(40,),
     records=(100, 300),
     watched=(40,),
     concepts=(200,),
@@ -82,6 +85,7 @@ QUICK = Sizes(
 GUARD = Sizes(
     documents=(5_000,),
     symbols=(20_000,),
+    code=(20_000,),
     records=(5_000,),
     changes=(1_000,),
     concepts=(10_000,),

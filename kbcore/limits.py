@@ -88,6 +88,8 @@ MAX_AFFECTED: Final = 100_000
 MAX_DRAWN_EDGES: Final = 10_000
 """Edges of one drawing."""
 MAX_SOURCE_FILE_BYTES: Final = 4 * MIB
+MAX_CODE_BYTES: Final = 2 * MIB
+"""One file of source code."""
 MAX_FRONT_MATTER_BYTES: Final = 256 * KIB
 MAX_YAML_NODES: Final = 2_000_000
 """Values of one YAML or JSON document."""

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 def run(
     ctx: typer.Context,
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The entity that is to change.")],
+    id_: Annotated[
+        str,
+        typer.Argument(metavar="ID|PATH[:LINE]", help="The entity that is to change, or the file, or a line of one."),
+    ],
     *,
     depth: Annotated[int, typer.Option("--depth", metavar="N", help="In at most so many steps.")] = MAX_TRAVERSAL_DEPTH,
     at: At = None,
@@ -32,8 +35,9 @@ def run(
         typer.Option("--format", help=TABLE_FORMAT),
     ] = None,
 ) -> None:
-    """Show what a change of an entity affects, and which tests to run.
+    """Show what a change of an entity or a file affects, and which tests to run.
 
+    A file stands for all symbols and documents in it, a line for the innermost symbol around it.
     Effects go along edges of every type, as `kb schema` says of each, directly and through others. Also shows which
     decisions bind what is affected, and whom to ask.
     """
@@ -54,11 +58,15 @@ def run(
     project = opened.workspace.schema
 
     def answer(view: View, seq: int) -> Impact:
-        from kbcli.invocation.points import entity_at
-        from kbcore.query.impact import impact
+        from kbcli.invocation.points import entity_at, file_at
+        from kbcore.query.impact import impact, impact_of_path
 
-        start = entity_at(session, view, seq, id_)
-        return impact(view.rows, view.schema(project), start, at=None if seq == view.seq else seq, depth=depth)
+        past, schema = None if seq == view.seq else seq, view.schema(project)
+        found = file_at(opened, view, past, id_)
+        if found is not None and len(found.subjects) > 1:
+            return impact_of_path(view.rows, schema, found.place.as_text(), found.subjects, at=past, depth=depth)
+        start = found.subjects[0] if found else entity_at(session, view, seq, id_)
+        return impact(view.rows, schema, start, at=past, depth=depth)
 
     found, files = read_as_of(opened, at, answer)
     if session.output.is_json:

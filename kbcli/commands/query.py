@@ -39,6 +39,12 @@ Has = Annotated[
 ]
 Lacks = Annotated[Texts, typer.Option("--lacks", metavar="EDGE[:ID]", help="Has no such edge; twice means neither.")]
 Text = Annotated[str | None, typer.Option("--text", metavar="WORDS", help="Contains the words, best first.")]
+Path = Annotated[
+    Texts,
+    typer.Option(
+        "--path", metavar="GLOB", help="Of these files, or of those below a folder; twice means either of them."
+    ),
+]
 From = Annotated[str | None, typer.Option("--from", metavar="ID", help="Can be reached from there.")]
 Follow = Annotated[
     Texts,
@@ -78,6 +84,7 @@ def run(
     has: Has = None,
     lacks: Lacks = None,
     text: Text = None,
+    path: Path = None,
     from_: From = None,
     follow: Follow = None,
     depth: Depth = 1,
@@ -113,6 +120,7 @@ def run(
         has=parse_each("has", has or (), parse_pattern, NO_PATTERN, problems),
         lacks=parse_each("lacks", lacks or (), parse_pattern, NO_PATTERN, problems),
         text=text or "",
+        path=tuple(path or ()),
         from_id=from_ or "",
         follow=tuple(name.strip() for names in follow or () for name in names.split(",")),
         depth=depth,

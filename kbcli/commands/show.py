@@ -27,7 +27,8 @@ def run(
     subject: Annotated[
         str,
         typer.Argument(
-            metavar="ID|SEQ|POINT", help="An entity, or a record; what an entity has as its id is that entity."
+            metavar="ID|SEQ|POINT|PATH[:LINE]",
+            help="An entity, a record, or what is in a file; what an entity has as its id is that entity.",
         ),
     ],
     *,
@@ -38,7 +39,8 @@ def run(
 
     Of an entity the text of its document comes too, of a record what it changed, before and after.
     A POINT is a time or a revision of git, as `kb diff --help` says, and means the record that was the last one there.
-    With --at an entity is shown as it was, without what the rules say of it.
+    With --at an entity is shown as it was, without what the rules say of it. Of a file its entities are listed, of a
+    line the innermost symbol around it is shown.
     """
     session = session_of(ctx)
     opened = session.open_to_read()
@@ -47,7 +49,8 @@ def run(
         (found, around), files = _read(opened, subject, is_page=is_page, with_body=not no_body)
     else:
         (found, around), files = _read_past(opened, subject, at, is_page=is_page, with_body=not no_body)
-    found = {"branch": opened.branch} | ((files.as_json() | found) if "entity" in found else found)
+    is_record = "entity" not in found and "path" not in found
+    found = {"branch": opened.branch} | (found if is_record else (files.as_json() | found))
     if session.output.is_json:
         session.output.document(found)
     elif around:
@@ -60,8 +63,11 @@ def run(
         if at is None and opened.workspace.texts_in(RULES):
             # Each of them may take long, and no page waits for that.
             session.output.note("The project's own rules are run by `kb check` only.")
-    else:
+    elif is_record:
         _show_record(session, found, opened.store.head().seq)
+    else:
+        _show_file(session, found)
+        session.show_files(opened.branch, files)
 
 
 def _read(
@@ -180,11 +186,24 @@ def _found(opened: Opened, view: View, subject: str, *, with_body: bool) -> dict
     if not nodes and is_seq(subject):
         return record_json(opened.store, view, int(subject))
     if not nodes:
-        raise missing(view, subject)
+        from kbcli.invocation.points import file_at
+
+        found = file_at(opened, view, None, subject)
+        if found is None:
+            raise missing(view, subject)
+        if len(found.subjects) > 1:
+            return {"path": found.place.as_text(), "entities": [one.as_json() for one in found.subjects]}
+        subject = found.subjects[0].id
+        present = view.nodes([subject])
+        nodes = view.as_recorded(present)
     touching = view.as_recorded(view.touching([subject]))
     edges = sorted((link for link in touching if not is_link_to_page(link)), key=_place)
     unread = [source.path for source in view.sources(sorted(files_of(nodes[0]))) if source.may_be_newer(subject)]
+    from kbcore.sync.symbol_at import lines_of
+
+    lines = lines_of(opened.workspace, opened.branch, present[0])
     return {
+        **({"lines": {"first": lines[0], "last": lines[1]}} if lines else {}),
         "entity": _as_stated(view, present[0], entity_json(nodes[0]))
         | ({"stale": True, "stale_files": unread} if unread else {}),
         "edges": [edge_json(link) for link in edges],
@@ -248,6 +267,21 @@ def _around(view: View, found: dict[str, Any], others: Sequence[Node], report: C
         {seq: entity_change(Change(key, one.before, one.after)) for seq, one in changes.items() if seq in seqs},
         {seq: [one for one in part if one.to_id] for seq, part in named.items()},
     )
+
+
+def _show_file(session: Session, found: dict[str, Any]) -> None:
+    """Write the list of the entities of a file."""
+    from kbcli.terminal import tables
+    from kbcore.text.escaping import escape_controls
+    from kbcore.text.wording import pluralize
+
+    output = session.output
+    output.is_paged = True
+    title = f"{found['path']} ({pluralize(len(found['entities']), 'entity')})"
+    head = ("ID", "TYPE", "STATUS", "TITLE")
+    rows = [tuple(one.get(name.lower(), "") for name in head) for one in found["entities"]]
+    output.data(f"{output.flowed(output.styled(escape_controls(title), 'bold'))}\n")
+    output.stream(f"{line}\n" for line in tables.aligned(head, rows, output.width))
 
 
 def _show_record(session: Session, record: dict[str, Any], head: int) -> None:

@@ -110,7 +110,10 @@ EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
         ("kb coverage --by tag", "how far each topic is"),
         ("kb coverage --lacks verified --fail-under verified=80", "what has no test, as a gate for CI"),
     ),
-    "impact": (("kb impact REQ-1", "what a change of it affects, and which tests to run"),),
+    "impact": (
+        ("kb impact REQ-1", "what a change of it affects, and which tests to run"),
+        ("kb impact src/shop.py:42", "the same of the symbol around a line"),
+    ),
     "graph": (("kb graph REQ-1 --depth 2", "what is around it, as Mermaid"),),
     "log": (
         ("kb log REQ-1", "what happened to one entity"),

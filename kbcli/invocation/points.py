@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from kbcore.store.history.moment import Meant
     from kbcore.store.history.when import When
     from kbcore.sync.overlay import FileState
+    from kbcore.sync.symbol_at import AtPath
     from kbcore.view.view import View
 
 T = TypeVar("T")
+_WAS = "select 1 from any_node_history where id = $1 union all select 1 from link where $1 in (from_id, to_id) limit 1"
 
 
 def read_as_of(opened: Opened, at: str | None, use: Callable[[View, int], T]) -> tuple[T, FileState]:
@@ -110,6 +112,26 @@ def open_range(session: Session, ends: tuple[str, str]) -> tuple[Opened, str, st
     first, last = ends
     is_branch = last and check_branch_name(last) is None and session.workspace.folders.has_store(last)
     return session.open_to_read(last if is_branch else None), first, "" if is_branch else last
+
+
+def file_at(opened: Opened, view: View, at: int | None, text: str) -> AtPath | None:
+    """Return the entities of the file that a text names, as of a seq (None: now); None where the text is an id.
+
+    Raises: ``NotFound`` with the nearest files for what looks like a path and is of no file.
+    """
+    from kbcore.query.former import called
+    from kbcore.query.subject import find
+    from kbcore.sync.paths import folder_in
+    from kbcore.sync.symbol_at import at_path, looks_like_path, unknown_path
+
+    if find(view.rows, text, at) or called(view, [text], at):
+        return None
+    workspace = opened.workspace
+    start = folder_in(opened.session.start, workspace.repo.worktree) if workspace.repo.has_worktree else ""
+    found = at_path(workspace, view, text, at, branch=opened.branch, start=start)
+    if found is None and at is None and looks_like_path(text) and not view.rows(_WAS, [text]):
+        raise unknown_path(view, text)
+    return found
 
 
 def entity_at(session: Session, view: View, seq: int, id_: str) -> Subject:

@@ -22,7 +22,7 @@ OPTIONS: Final = {
     **{
         name: f"--{name}"
         for name in (
-            *("status", "where", "has", "lacks", "text", "from", "follow", "depth", "reverse", "edges"),
+            *("status", "where", "has", "lacks", "text", "path", "from", "follow", "depth", "reverse", "edges"),
             *("at", "sort", "fields", "count", "limit", "cursor"),
         )
     },

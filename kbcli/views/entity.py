@@ -62,7 +62,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
     """Return the page."""
     entity = found["entity"]
     return [
-        *_heading(output, entity),
+        *_heading(output, entity, found.get("lines")),
         *_edges(output, entity["id"], found["edges"], around),
         *_violations(output, around.report),
         *_history(output, entity["id"], found, around),
@@ -70,7 +70,7 @@ def lines(output: Output, found: Json, around: Around) -> list[str]:
     ]
 
 
-def _heading(output: Output, entity: Json) -> Iterator[str]:
+def _heading(output: Output, entity: Json, lines: Json | None) -> Iterator[str]:
     key, status = escape_controls(entity["id"]), escape_controls(entity.get("status", ""))
     style = colours.of_status(status)
     title = escape_controls(entity.get("title", ""))
@@ -78,6 +78,8 @@ def _heading(output: Output, entity: Json) -> Iterator[str]:
     yield from output.wrapped(title, _INDENT) if title else ()
     shown = output.styled(status, style) if style else status
     parts = [escape_controls(entity["type"]), *([shown] if shown else []), f"version {entity['version']}"]
+    if lines:
+        parts.append(f"lines {lines['first']} to {lines['last']}")
     yield _INDENT + " · ".join(parts)
     for path in entity.get("stale_files", ()):
         yield (

@@ -50,6 +50,8 @@ def show(session: Session, found: Impact, *, depth: int, limit: int, format_: st
         return
     start = found.start
     title = escape_controls(f"{start.id} ({start.type}) {start.title}").rstrip()
+    if found.path:
+        title = escape_controls(f"{found.path} ({pluralize(len(found.starts), 'entity')})")
     is_markdown = format_ == "markdown"
     heading = f"# {tables.markdown_text(title)}" if is_markdown else output.flowed(output.styled(title, "bold"))
     sentence = f"\n{_sentence(found)}" if is_markdown else output.flowed(f"  {_sentence(found)}")

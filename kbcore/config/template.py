@@ -11,6 +11,7 @@ import msgspec
 from kbcore.config.json_schema import FILE_NAME
 from kbcore.config.settings import DEFAULT, SCHEMA_KEY
 from kbcore.extract import gherkin, manifest, markdown
+from kbcore.extract.code import extractor as code
 
 _LINE_CHARS: Final = 80
 _DEPTHS: Final = {"extractors": 3, "ruleParams": 3}
@@ -64,6 +65,7 @@ def default_config_text(default_branch: str | None = None) -> str:
         markdown.NAME: documents,
         manifest.NAME: {"paths": manifest.DEFAULT_PATHS},
         gherkin.NAME: {"paths": []},
+        code.NAME: {"paths": [], "tests": [], "ignore": []},
     }
     kip = {"rowLimit": DEFAULT.kip.rows, "timeLimitSeconds": _short(DEFAULT.kip.time_s)}
     settings = {

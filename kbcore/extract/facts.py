@@ -33,6 +33,7 @@ SYNTAX_FAULTS: Final = frozenset(
         "invalid_yaml",
         "invalid_json",
         "invalid_gherkin",
+        "partly_parsed",
         "duplicate_key",
         "unclosed_front_matter",
         "too_long",

@@ -17,12 +17,14 @@ import msgspec
 
 from kbcore.errors import InvalidConfig, Problem
 from kbcore.extract import gherkin, manifest, markdown
+from kbcore.extract.code import extractor as code
 from kbcore.extract.entry_points import may_be_announced
 from kbcore.extract.facts import Extractor, Facts, PathRule, SourceFile
 from kbcore.extract.sources import extractor as sources
 from kbcore.text.escaping import in_quotes
 from kbcore.text.globs import glob_fault
 from kbcore.text.problems import FileProblem, at_most
+from kbcore.text.wording import is_or_are, some_of
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -32,6 +34,7 @@ BUILT_IN: Final[Mapping[str, Extractor]] = {
     markdown.NAME: markdown.EXTRACTOR,
     manifest.NAME: manifest.EXTRACTOR,
     gherkin.NAME: gherkin.EXTRACTOR,
+    code.NAME: code.EXTRACTOR,
 }
 """KB's own extractors that settings name, found without an installation."""
 OWN: Final[Mapping[str, Extractor]] = {**BUILT_IN, sources.NAME: sources.EXTRACTOR}
@@ -82,10 +85,13 @@ def load(disabled: Iterable[str] = ()) -> Loaded:
 
 def missing_package(extractor: Extractor) -> Problem | None:
     """Return why one of KB's own extractors cannot read files here: the package that it needs is not installed."""
-    if extractor is not gherkin.EXTRACTOR or gherkin.is_installed():
+    if extractor is gherkin.EXTRACTOR and not gherkin.is_installed():
+        message = f"Feature files are not read: the package {gherkin.PACKAGE} is not installed."
+    elif extractor is code.EXTRACTOR and (missing := code.missing_packages()):
+        message = f"Source code is not read: {some_of(missing, len(missing))} {is_or_are(len(missing))} not installed."
+    else:
         return None
-    message = f"Feature files are not read: the package {gherkin.PACKAGE} is not installed."
-    hint = 'Install it with `pip install "kb-memory[gherkin]"`, or remove the setting from .kb/config.json.'
+    hint = f'Install it with `pip install "kb-memory[{extractor.name}]"`, or remove the setting from .kb/config.json.'
     return Problem(f"extractors.{extractor.name}", "missing_package", message, hint)
 
 
@@ -180,7 +186,7 @@ def _foreign_in(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
         raise InvalidConfig(
             problems[0].message if problems else str(error), hint=_REPAIR, details=problems, says_first=bool(problems)
         ) from error
-    own = {f"kbcore.extract.{name}:EXTRACTOR" for name in BUILT_IN}
+    own = {f"{type(one).__module__}:EXTRACTOR" for one in BUILT_IN.values()}
     points = [point for point in announced if point.value not in own]
     return tuple(sorted(points, key=lambda point: (point.name, _distribution(point))))
 

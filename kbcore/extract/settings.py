@@ -112,5 +112,6 @@ BUILT_IN: Final[Mapping[str, Mapping[str, Callable[[ConfigNode], list[tuple[str,
     },
     "manifest": {PATHS: _check_globs},
     "gherkin": {PATHS: _check_globs},
+    "code": {PATHS: _check_globs, "tests": _check_globs, "ignore": _check_globs},
 }
 """KB's own extractors, in the order in which they are asked, and their keys."""

@@ -9,24 +9,41 @@ from typing import Final
 import msgspec
 
 from kbcore.model.claims.derived import SETS
-from kbcore.model.graph import FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note
+from kbcore.model.graph import FILE, FORMER_IDS, STAMPS, Node, SourceFile, is_contested_note
 from kbcore.model.record import Operation, PutNode
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     {"attributes.line", "attributes.consolidation_status", "attributes.consolidated_at", FORMER_IDS}
 )
+STATED_OF_CODE: Final = frozenset({FILE, "attributes.kind", "attributes.signature", "attributes.body_sketch"})
+"""What a source file states of a symbol beside the digests of its code: they say all of it that counts."""
+CODE: Final = frozenset({"attributes.signature_hash", "attributes.body_hash"})
+"""The digests of the code of a symbol or test."""
+_NOT_OF_SYMBOLS: Final = PASSING | STATED_OF_CODE | CODE | {"title"}
+_NOT_OF_TESTS: Final = PASSING | STATED_OF_CODE | {"title"}
+SYMBOL: Final = "symbol"
 _MARKDOWN: Final = "markdown/"
 """The beginning of the names of what reads documents with a text of their own."""
 
 
 def content_of(node: Node) -> bytes:
     """Return what an entity says, as the SQL of ``rules/stale_edges.py`` does: the same for the same content."""
-    fields = {key: value for key, value in node.fields.items() if key not in _PASSING and value is not None}
+    passing = PASSING
+    if node.is_of_code:
+        passing = _NOT_OF_SYMBOLS if node.type == SYMBOL else _NOT_OF_TESTS
+    fields = {key: value for key, value in node.fields.items() if key not in passing and value is not None}
     ref = fields.get("text_ref")
     if isinstance(ref, str) and (ref == node.path or ref.startswith(f"{node.path}#")):
         fields["text_ref"] = ref[len(node.path) + 1 :]
     return _encode(fields)
+
+
+def code_of(node: Node) -> tuple[object, ...] | None:
+    """Return the digests of the code of a symbol that its source file states; None for anything else."""
+    if not node.is_of_code or node.type != SYMBOL:
+        return None
+    return tuple(node.fields.get(name) for name in sorted(CODE))
 
 
 def confirmed_content(node: Node, ops: Iterable[Operation], source: SourceFile | None) -> str:

@@ -50,6 +50,9 @@ that delete the entity and have not seen all of it.
 """
 _CONTESTED_NOTE: Final = f"{CONTESTED}."
 
+FILE: Final = "attributes.file"
+"""The field with the file that holds a symbol."""
+
 FORMER_KEY: Final = "former_ids"
 FORMER_IDS: Final = f"attributes.{FORMER_KEY}"
 """The field with the ids that an entity had before: each goes on to mean it, and names no other entity."""
@@ -79,6 +82,11 @@ class Node(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def path(self) -> str:
         """Return the file that defines the entity, or the empty text when a client did."""
         return self.owners.get("type", CLIENT)
+
+    @property
+    def is_of_code(self) -> bool:
+        """Tell whether the source file that holds the entity is what states it."""
+        return self.path != CLIENT and self.fields.get(FILE) == self.path
 
     @property
     def is_hidden(self) -> bool:

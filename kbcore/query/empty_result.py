@@ -200,6 +200,8 @@ def _each(query: Query) -> Iterator[tuple[str, str, Query]]:
             yield name, getattr(query, name), msgspec.structs.replace(query, **{name: ""})
     if query.ids:
         yield "ids", ", ".join(query.ids), msgspec.structs.replace(query, ids=())
+    if query.path:
+        yield "path", ", ".join(query.path), msgspec.structs.replace(query, path=(), paths=())
     for name in ("tags", "where", "has", "lacks"):
         values: tuple[Any, ...] = getattr(query, name)
         for at, value in enumerate(values):

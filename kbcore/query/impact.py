@@ -61,6 +61,9 @@ class Impact(msgspec.Struct, frozen=True):
     decisions: list[Affected]
     people: list[Person]
     goes_on: bool
+    path: str = ""
+    """The file or line whose entities are changed; ``starts`` are these."""
+    starts: tuple[Subject, ...] = ()
 
 
 class _Edge(msgspec.Struct, frozen=True):
@@ -77,7 +80,11 @@ def impact_json(found: Impact, *, depth: int, limit: int) -> dict[str, Any]:
     parts = {name: getattr(found, name) for name in PARTS}
     people = [{"owner": one.owner, "entities": len(one.ids), "ids": list(one.ids[:limit])} for one in found.people]
     return {
-        "entity": found.start.as_json(),
+        **(
+            {"path": found.path, "entities": [one.as_json() for one in found.starts[:limit]]}
+            if found.path
+            else {"entity": found.start.as_json()}
+        ),
         "depth": depth,
         **{name: [one.as_json() for one in part[:limit]] for name, part in parts.items()},
         "people": people[:limit],
@@ -93,7 +100,10 @@ def impact(
 
     One statement a step; what is read is what the affected entities are tied to.
     """
-    walk = _Walk(schema, start)
+    return _walked(_Walk(schema, start, [start]), rows, schema, at, depth).answer()
+
+
+def _walked(walk: _Walk, rows: Rows, schema: Schema, at: int | None, depth: int) -> _Walk:
     for step in range(depth + 1):
         if not walk.frontier or walk.is_full:
             break
@@ -103,7 +113,22 @@ def impact(
             walk.advance(edges)
         else:
             walk.goes_on = walk.leads_on(edges)
-    return walk.answer()
+    return walk
+
+
+def impact_of_path(
+    rows: Rows,
+    schema: Schema,
+    place: str,
+    starts: Sequence[Subject],
+    *,
+    at: int | None = None,
+    depth: int = limits.MAX_TRAVERSAL_DEPTH,
+) -> Impact:
+    """Return what a change of a file affects: of all that is in it, as ``impact`` does of one entity."""
+    whole = Subject(place, "file", "", "", "")
+    walk = _walked(_Walk(schema, whole, starts), rows, schema, at, depth)
+    return msgspec.structs.replace(walk.answer(), path=place, starts=tuple(starts))
 
 
 def _edges(rows: Rows, schema: Schema, at: int | None, ids: Sequence[str]) -> list[_Edge]:
@@ -144,14 +169,15 @@ _Arrival = tuple[str, bool] | None
 class _Walk:
     """The effect so far: what it came to, on which way, and where it has just arrived."""
 
-    def __init__(self, schema: Schema, start: Subject) -> None:
+    def __init__(self, schema: Schema, start: Subject, starts: Sequence[Subject]) -> None:
         self._schema = schema
         self._start = start
-        self._paths: dict[str, Affected] = {start.id: Affected(start, ())}
+        self._starts = {one.id: one for one in starts}
+        self._paths: dict[str, Affected] = {one.id: Affected(one, ()) for one in starts}
         self._related: dict[str, Affected] = {}
         self._decisions: dict[str, Affected] = {}
-        self._seen: dict[str, set[_Arrival]] = {start.id: {None}}
-        self.frontier: list[tuple[str, _Arrival]] = [(start.id, None)]
+        self._seen: dict[str, set[_Arrival]] = {one.id: {None} for one in starts}
+        self.frontier: list[tuple[str, _Arrival]] = [(one.id, None) for one in starts]
         self.goes_on = False
 
     @property
@@ -207,7 +233,7 @@ class _Walk:
 
     def answer(self) -> Impact:
         """Return all of it, in groups."""
-        affected = _ordered(one for id_, one in self._paths.items() if id_ != self._start.id)
+        affected = _ordered(one for id_, one in self._paths.items() if id_ not in self._starts)
         others = [one for one in affected if one.subject.type != TEST]
         related = _ordered(one for id_, one in self._related.items() if id_ not in self._paths)
         decisions = _ordered(one for id_, one in self._decisions.items() if id_ not in self._paths)
@@ -218,7 +244,7 @@ class _Walk:
             [one for one in affected if one.subject.type == TEST],
             related,
             decisions,
-            _people([self._start, *(one.subject for one in affected)]),
+            _people([*self._starts.values(), *(one.subject for one in affected)]),
             self.goes_on or self.is_full,
         )
 

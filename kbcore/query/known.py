@@ -1,12 +1,14 @@
-"""Attributes and metadata of a branch's data: queried only for a name that the schema does not define."""
+"""Attributes, metadata and files of a branch's data: queried only for a name that the schema does not define."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Final
 
 from kbcore.model.graph import OBJECT_FIELDS
 from kbcore.remedies import EdgeWords
+from kbcore.text.globs import glob_set
 from kbcore.view.contested import CONTESTED_ROWS, choices
 from kbcore.view.likeness import without_zeros
 from kbcore.view.tables import Rows
@@ -23,6 +25,13 @@ _IS_ID: Final = """
 select exists (from node where id = $1) or exists (from node where contains(attributes, '"former_ids"')
   and (list_contains(json_extract_string(attributes, '$.former_ids[*]'), $1)
     or json_extract_string(attributes, '$.former_ids') = $1))
+"""
+_GLOB_SIGNS: Final = frozenset("*?[")
+_PATHS: Final = """
+select path from node where path <> '' union select path from node_history where path <> ''
+union select json_extract_string(attributes, '$.file') from node where type = 'symbol'
+  and json_type(attributes, '$.file') = 'VARCHAR'
+union select path from source
 """
 
 
@@ -76,6 +85,15 @@ class DataNames:
         sql = " or ".join(f"exists (from {table} where {of_one})" for table in (now, before))
         return self._rows(f"select {sql}", [path]) == [(True,)]
 
+    def paths_like(self, globs: Sequence[str]) -> tuple[str, ...]:
+        """Return the files that globs mean, of those that entities are of, or once were.
+
+        A glob without signs means a file, or all below a folder.
+        """
+        wanted = [one for glob in globs for one in _with_folders(glob)]
+        found = glob_set(tuple(wanted))
+        return tuple(path for path in known_paths(self._rows) if found.first(path) is not None)
+
     def names(self) -> list[str]:
         """Return the full names that there are now, in order, to find the nearest one."""
         found: set[str] = set()
@@ -87,6 +105,18 @@ class DataNames:
             )
             found.update(f"{column}.{name}" for (name,) in rows)
         return sorted(found)
+
+
+def known_paths(rows: Rows) -> list[str]:
+    """Return the files that entities are of or were of, in order."""
+    return sorted(path for (path,) in rows(_PATHS, []))
+
+
+def _with_folders(glob: str) -> list[str]:
+    plain = glob.removeprefix("./").rstrip("/")
+    if not plain or plain == ".":
+        return ["**"]
+    return [plain] if not _GLOB_SIGNS.isdisjoint(plain) else [plain, f"{plain}/**"]
 
 
 def near_ids(rows: Rows, word: str, limit: int = _SHOWN, *, entities: str = "node") -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from kbcore.query.known import DataNames
 from kbcore.query.meaning import is_relative_time, number_of, path_of, span_of
 from kbcore.remedies import kb
 from kbcore.text.escaping import in_quotes
+from kbcore.text.globs import glob_fault
 from kbcore.text.suggest import did_you_mean, is_it, near_ones, nearest
 
 _EXAMPLES: Final[Mapping[KeyKind, str]] = {"flag": "false", "number": "0.5", "time": "2026-01-31"}
@@ -32,6 +33,7 @@ _PATH_NAMES: Final = frozenset({"doc", "document", "filename", "filepath", "fold
 """Names that nothing has, for the path of the file that states an entity or an edge."""
 _CONFLICTS: Final = frozenset({"conflict", "conflicts", "contested"})
 """Words for what is contested, which is no type."""
+_GLOB: Final = "For example `src/**/*.py`, or a folder such as `src/shop`."
 _LIKE_EDGE: Final = 0.7
 """The least likeness of an unknown type to the word for edges to mean it."""
 
@@ -66,6 +68,10 @@ class Query(msgspec.Struct, frozen=True):
     lacks: tuple[Pattern, ...] = ()
     text: str = ""
     """Words; each must occur in some text of the entity, whatever its case."""
+    path: tuple[str, ...] = ()
+    """Globs of files: only what is of one of them, or is said to be in one."""
+    paths: tuple[str, ...] = ()
+    """The known files that ``path`` means, of a checked query."""
     from_id: str = ""
     """Only what can be reached from this entity or edge, itself left out."""
     follow: tuple[str, ...] = ()
@@ -122,6 +128,7 @@ def check(
     Raises: ``InvalidQuery`` with every problem in its details.
     """
     places = {problem.path for problem in problems}
+    query = _with_globs(query)
     found = [
         *_text_problems(query, named),
         *_number_problems(query, named),
@@ -143,12 +150,28 @@ def check(
 
     return msgspec.structs.replace(
         query,
+        paths=known.paths_like([path_of(one, root, start) for one in query.path]) if known and query.path else (),
         ids=tuple(dict.fromkeys(query.ids)),
         where=tuple(
             tuple(_timed(below(one), times, is_edge=query.is_edge) for one in any_of) for any_of in query.where
         ),
         fields=tuple(dict.fromkeys(name for name in fields if name)),
     )
+
+
+def _with_globs(query: Query) -> Query:
+    """Return a query with each condition that a path is like a glob, such as ``path=src/**/*.py``, as such a filter."""
+    globs = [any_of[0].value for any_of in query.where if _is_glob(any_of)]
+    if not globs:
+        return query
+    return msgspec.structs.replace(
+        query, path=(*query.path, *globs), where=tuple(any_of for any_of in query.where if not _is_glob(any_of))
+    )
+
+
+def _is_glob(any_of: AnyOf) -> bool:
+    """Return whether conditions are a single one that names files by a star."""
+    return len(any_of) == 1 and (any_of[0].key, any_of[0].operator) == ("path", "=") and "*" in any_of[0].value
 
 
 def _timed(one: Condition, times: Times, *, is_edge: bool) -> Condition:
@@ -253,10 +276,14 @@ def _text_problems(query: Query, named: Named) -> Iterable[Problem]:
             yield Problem(path, "bad_text", f"An argument {fault.message}.", fault.hint)
     if query.text:
         yield from empty_problems({"text": query.text}, named)
-    for name, what in (("ids", "id"), ("tags", "tag")):
+    for name, what in (("ids", "id"), ("tags", "tag"), ("path", "glob")):
         for at, text in enumerate(getattr(query, name)):
             if not text:
                 yield Problem(f"$.{name}[{at}]", "empty", f"The {what} is empty.", "Leave it out, or give it a value.")
+    for at, glob in enumerate(query.path):
+        why = "" if not glob or glob.startswith(("/", "../")) else glob_fault(glob.removeprefix("./"))
+        if why:
+            yield Problem(f"$.path[{at}]", "bad_glob", f"{in_quotes(glob)} cannot be used as a glob: {why}.", _GLOB)
 
 
 def _number_problems(query: Query, named: Named) -> Iterable[Problem]:

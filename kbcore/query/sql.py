@@ -184,11 +184,23 @@ def _conditions(statement: _Statement, query: Query) -> list[str]:
         found.append(f"n.status = {statement.bind(query.status)}")
     found += [f"list_contains(n.tags, {statement.bind(tag)})" for tag in query.tags]
     found += [comparing.holds(statement, any_of, is_edge=query.is_edge) for any_of in query.where]
+    if query.path:
+        found.append(_of_paths(statement, query))
     found += [_has(statement, pattern) for pattern in query.has]
     found += [f"not {_has(statement, pattern)}" for pattern in query.lacks]
     if query.from_id:
         found.append("n.id in (select reach.id from reach where reach.steps > 0)")
     return found
+
+
+def _of_paths(statement: _Statement, query: Query) -> str:
+    bound = f"{statement.bind(list(query.paths))}::varchar[]"
+    if query.is_edge:
+        return f"list_has_any(n.files, {bound})"
+    return (
+        f"(n.path in (select unnest({bound})) or n.type = 'symbol' "
+        f"and json_extract_string(n.attributes, '$.file') in (select unnest({bound})))"
+    )
 
 
 def _has(statement: _Statement, pattern: Pattern) -> str:

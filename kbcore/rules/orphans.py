@@ -10,11 +10,12 @@ from kbcore.model.schema import Schema
 from kbcore.remedies import kb
 from kbcore.rules.look_ups import Look, is_link_to_page
 from kbcore.rules.rule import Finding, Rule, RuleContext
-from kbcore.view.tables import IS_LINK_TO_PAGE, IS_MENTION, Rows
+from kbcore.view.tables import IS_LINK_TO_PAGE, IS_MENTION, IS_OF_CODE, Rows
 
 _SQL: Final = f"""
 with tie as (select from_id, to_id from link where not {IS_LINK_TO_PAGE})
-select n.id, n.type, n.path, coalesce(s.extractor, '') from node n left join source s on s.path = n.path
+select n.id, n.type, n.path, coalesce(s.extractor, '')
+from (select * from node where not {IS_OF_CODE}) n left join source s on s.path = n.path
 where n.id not in (select from_id from tie union all select to_id from tie)
   and n.type not in (select unnest($1::varchar[]))
   and (n.type not in (select unnest($2::varchar[])) or n.type || ' ' || n.name not in (select unnest($3::varchar[])))
@@ -74,7 +75,7 @@ def _look(look: Look) -> list[Finding]:
 
 def _is_known(node: Node) -> bool:
     """Return whether a node needs no link: what the SQL says with ``_KNOWN``."""
-    return node.type in DEFINING or (node.type, node.fields.get("name", node.id)) in VOCABULARY
+    return node.is_of_code or node.type in DEFINING or (node.type, node.fields.get("name", node.id)) in VOCABULARY
 
 
 def _finding(schema: Schema, row: tuple[Any, ...]) -> Finding:
@@ -101,7 +102,7 @@ RULE: Final = Rule(
     "orphans",
     "warning",
     "Every entity has at least one edge, whatever its type and direction. One with an unresolved link is left to "
-    "`unresolved-reference`. Definitions of types and predicates need none.",
+    "`unresolved-reference`. Definitions of types and predicates need none, nor does what is read out of source code.",
     _run,
     example="SYM-9 (symbol) is linked to nothing.",
     remedy="State what it belongs to, or remove it.",

@@ -18,10 +18,11 @@ from kbcore.rules.look_ups import Look
 from kbcore.rules.rule import Finding, Rule, RuleContext, in_files, listed
 from kbcore.text.escaping import in_quotes
 from kbcore.view.likeness import SIMILAR_IDS, alike_key, differences, folded
+from kbcore.view.tables import IS_OF_CODE
 
 _FOLDED: Final = folded("id")
 _ALIKE: Final = f"""
-select list(id order by id), list(path order by id) from node where _AMONG_
+select list(id order by id), list(path order by id) from node where not {IS_OF_CODE} and _AMONG_
 group by {_FOLDED} having count(*) > 1
 """  # noqa: S608 - no text from outside
 _TWICE: Final = "id in (select id from keyed where key in (select key from keyed group by key having count(*) > 1))"
@@ -29,7 +30,7 @@ _TWICE: Final = "id in (select id from keyed where key in (select key from keyed
 _NEAR_TO: Final = f"""strlen(id) <> length(id) or replace(lower(id), '0', '') in
   (select replace({folded("asked")}, '0', '') from unnest($1::varchar[]) as a(asked))"""  # noqa: S608 - as above
 """To fold an id takes long; without any zero, and in small letters, alike ones of ASCII are the same at once."""
-_KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node)"  # noqa: S608 - as above
+_KEYED: Final = f"with keyed as (select id, hash({_FOLDED}) as key from node where not {IS_OF_CODE})"  # noqa: S608 - as above
 _ALL: Final = _KEYED + _ALIKE.replace("_AMONG_", _TWICE)
 _NEAR: Final = _ALIKE.replace("_AMONG_", _NEAR_TO)
 _CLAIMED: Final = """
@@ -70,7 +71,8 @@ def _look(look: Look) -> list[Finding]:
         return []
     groups: defaultdict[str, list[Node]] = defaultdict(list)
     for node in sorted(look.side.alike(SIMILAR_IDS, {alike_key(id_) for id_ in ids}), key=lambda one: one.id):
-        groups[alike_key(node.id)].append(node)
+        if not node.is_of_code:
+            groups[alike_key(node.id)].append(node)
     alike = [nodes for nodes in groups.values() if len(nodes) > 1]
     return _findings(([node.id for node in nodes], [node.path for node in nodes]) for nodes in alike)
 
@@ -94,7 +96,7 @@ RULE: Final = Rule(
     "similar-ids",
     "warning",
     "No two ids differ only in case, in Unicode normal form or in leading zeros (REQ-7, req-7, REQ-07), and no"
-    " former id is that of another entity.",
+    " former id is that of another entity. Names in source code may well differ only in case.",
     _run,
     example="REQ-7 and req-7 are different entities whose ids differ only in case.",
     remedy="If one is a slip, keep one id and correct the other.",

@@ -1,4 +1,4 @@
-"""Suspect edges: their target has changed since the edge was last confirmed.
+"""Suspect edges: their target has changed since the edge was last confirmed, or the code that they begin at.
 
 An edge is confirmed by its own version (it was stated, changed, or applied again), by a change of the entity it comes
 from, and by one of a file that states it and defines a single entity: what else changed in a manifest of many says
@@ -6,33 +6,51 @@ nothing of this edge, nor does what a sleep cycle put in order. What counts of a
 and, where a Markdown document defines nothing else, that document. Who states it, where the file is and in which
 line does not count, nor whether an episode was consolidated. A rename is no change: what an entity was under an
 earlier id, it was itself, and an edge that got another id with one of its ends was confirmed when it was before. Nor is
-a move of the file that states an edge. Pure.
+a move of the file that states an edge.
+
+A change of source code confirms nothing. The edges of ``OF_CODE`` are suspect when the digests of the symbol that they
+begin at are not as they were; these count for no other edge. Those of a test count for the edges that lead to it. Pure.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from kbcore.model.concepts import IN_DOMAIN
+from kbcore.model.content import CODE, PASSING, STATED_OF_CODE
 from kbcore.model.record import SLEEP, SYNC
 from kbcore.model.schema import MENTIONS
 from kbcore.view.gaps import gaps_in
-from kbcore.view.tables import Rows
+from kbcore.view.tables import IS_OF_CODE, Rows
 
-_CONTENT: Final = """{
-  'type': type, 'name': nullif(name, id), 'title': title, 'status': status, 'tags': tags, 'owner': owner,
-  'priority': priority, 'severity': severity, 'links': links, 'metadata': metadata, 'attributes': json_merge_patch(
-    attributes, '{"line":null,"consolidation_status":null,"consolidated_at":null,"former_ids":null}'),
+
+def _nulls(fields: Iterable[str]) -> str:
+    """Return a JSON object that takes these attributes out of another one."""
+    return msgspec.json.encode(dict.fromkeys(sorted(one.removeprefix("attributes.") for one in fields))).decode()
+
+
+_CONTENT: Final = f"""{{
+  'type': type, 'name': nullif(name, id), 'title': if({IS_OF_CODE}, null, title), 'status': status, 'tags': tags,
+  'owner': owner, 'priority': priority, 'severity': severity, 'links': links, 'metadata': metadata,
+  'attributes': json_merge_patch(
+    attributes, case when not {IS_OF_CODE} then '{_nulls(PASSING)}' when type = 'symbol' then
+      '{_nulls(PASSING | STATED_OF_CODE | CODE)}' else '{_nulls(PASSING | STATED_OF_CODE)}' end),
   'text_ref': case when text_ref = path or starts_with(text_ref, path || '#')
     then substr(text_ref, length(path) + 2) else text_ref end
-}"""
+}}"""
+_CODE: Final = f"""if(type = 'symbol' and {IS_OF_CODE},
+  json_extract_string(attributes, '$.signature_hash') || ' ' || json_extract_string(attributes, '$.body_hash'), null)"""
+"""The digests of the code of a symbol that its source file states; null for anything else."""
 # With split_part, DuckDB 2.0.0 fails to plan this for a single entity that has a path and no text_ref.
 ORDERING: Final = (IN_DOMAIN, "assigned_to", "created_by", MENTIONS)
 """Edges that put in order, or only name what they lead to: they hold whatever becomes of that."""
+OF_CODE: Final = ("implements", "covered_by")
+"""Edges that begin at a symbol and hold for its code as it was."""
+_OF_CODE: Final = ", ".join(f"'{edge}'" for edge in OF_CODE)
 _ORDER: Final = ", ".join(f"'{edge}'" for edge in ORDERING)
 _NOW: Final = 2**62
 """The seq that ended the present state."""
@@ -98,7 +116,7 @@ _MOVES: Final = f"""trail as (
   from states b join states a on a.id = b.id and a.version = b.ended where a.files <> b.files and a.says = b.says
 ), arrived as (
   select id, seq, left_files, path from (select *, unnest(new_files) as path from move)
-  where path in (select path from main.node group by path having count(*) = 1)
+  where path in (select path from main.node where not {IS_OF_CODE} group by path having count(*) = 1)
 ), file_text as (
   select path, version, ended, hash
   from (select * from source_history union all by name select *, {_NOW} as ended from main.source)
@@ -120,11 +138,19 @@ def _asked(condition: str, *, has_moved: bool) -> str:
   select id, version, path from node
   where id in (select id from node_history) or path in (select path from source_history)
     or id in (select id from route)
-), candidate as materialized (
-  select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, t.path as to_path,
-    greatest(t.version, coalesce(s.version, 0)) as changed
+), coded as (
+  select id, version from node where type = 'symbol' and id in (select id from turned) and {IS_OF_CODE}
+), end_changed as (
+  select l.id, greatest(t.version, coalesce(s.version, 0)) as changed
   from link l join turned t on t.id = l.to_id left join source s on s.path = t.path
   where l.is_resolved and l.type not in ({_ORDER}) {condition}
+  union all
+  select l.id, f.version from link l join coded f on f.id = l.from_id
+  where l.is_resolved and l.type in ({_OF_CODE}) {condition}
+), candidate as materialized (
+  select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, l.version, t.path as to_path, e.changed
+  from (select id, max(changed) as changed from end_changed group by id) e
+  join link l on l.id = e.id join node t on t.id = l.to_id
 ), {_carried(has_moved=has_moved)}, asked as (
   select l.id, l.type, l.kind, l.from_id, l.to_id, l.files, coalesce(c.confirmed, l.version) as version,
     coalesce(c.passed, []) as passed, f.path as from_path, l.to_path
@@ -157,7 +183,7 @@ def _named(ids: str) -> str:
 
 
 _STRETCHES: Final = f"""{_named("select from_id from asked union select to_id from asked")}, stretch as (
-  select entity, path, version, ended, {_CONTENT} as content
+  select entity, path, version, ended, {_CONTENT} as content, {_CODE} as code
   from (select * from node_history union all by name select *, {_NOW} as ended from node) s
   join named on s.id = named.was and named.since <= s.version and s.version < named.until
 ), text as (
@@ -178,6 +204,11 @@ _CONFIRMED: Final = f"""changed as (
     select entity, version, content, lag(content) over past as was, lag(ended) over past as was_until
     from stretch window past as (partition by entity order by version)
   ) where was_until = version and content is distinct from was group by entity
+), recoded as (
+  select entity, max(version) as seq from (
+    select entity, version, code, lag(code) over past as was, lag(ended) over past as was_until
+    from stretch window past as (partition by entity order by version)
+  ) where was_until = version and code <> was group by entity
 ), rewritten as (
   select path, version from (
     select path, version, hash, lag(hash) over (partition by path order by version) as was
@@ -189,7 +220,8 @@ _CONFIRMED: Final = f"""changed as (
     and path in (select path from source where extractor like 'markdown/%')
   group by path having count(*) = 1
 ), single as (
-  select path from main.node where path in (select path from rewritten) group by path having count(*) = 1
+  select path from main.node where path in (select path from rewritten) and not {IS_OF_CODE}
+  group by path having count(*) = 1
 ), stated as (
   select id, passed, unnest(files) as path from asked
   union all select id, passed, from_path from asked where from_path in (from document)
@@ -231,8 +263,11 @@ def _suspect(seq: int | None) -> str:
 )
 select a.id, a.type, a.kind, a.from_id, a.to_id, a.files, k.seq,
   greatest(coalesce(c.seq, 0), coalesce(r.seq, 0)) as changed_seq,
-  if(was.content is distinct from now.content and coalesce(r.seq, 0) <= coalesce(c.seq, 0), '', a.to_path) as text_path,
-  was.content is distinct from now.content as has_other_fields
+  case when was.content is distinct from now.content and coalesce(r.seq, 0) <= coalesce(c.seq, 0) then ''
+    when was.content is distinct from now.content or (old.hash <> said.hash and r.seq > k.seq) then a.to_path
+    else '' end as text_path,
+  was.content is distinct from now.content as has_other_fields, '',
+  if(was_code.code <> code.code, m.seq, null), coalesce(a.from_path, '')
 from asked a join confirmed k on k.id = a.id
 join stretch now on now.entity = a.to_id and {in_force.format("now")}
 join stretch was on was.entity = a.to_id and was.version <= k.seq and k.seq < was.ended
@@ -240,7 +275,11 @@ left join wording said on said.entity = a.to_id and {in_force.format("said")}
 left join wording old on old.entity = a.to_id and old.version <= k.seq and k.seq < old.ended
 left join changed c on c.entity = a.to_id
 left join reworded r on r.id = a.id
+left join recoded m on m.entity = a.from_id and a.type in ({_OF_CODE})
+left join stretch code on code.entity = m.entity and {in_force.format("code")}
+left join stretch was_code on was_code.entity = m.entity and was_code.version <= k.seq and k.seq < was_code.ended
 where was.content is distinct from now.content or (old.hash <> said.hash and r.seq > k.seq)
+  or was_code.code <> code.code
 """  # noqa: S608 - no text from outside
 
 
@@ -307,6 +346,9 @@ class StaleEdge(msgspec.Struct, frozen=True, array_like=True):
     has_other_fields: bool = True
     unproven: str = ""
     """The reason, if missing records hide whether the target is as it was; else ""."""
+    code_seq: int | None = None
+    """The seq at which the code of the symbol changed from which the edge leads; None where it is as it was."""
+    code_path: str = ""
 
 
 def stale_edges(
@@ -349,7 +391,7 @@ def stale_edges(
 
 def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[StaleEdge]:
     """Return the edges without those whose target has, but for what renames wrote into it, the text that it had."""
-    targets = sorted({one.to_id for one in found if not one.has_other_fields})
+    targets = sorted({one.to_id for one in found if not one.has_other_fields and one.code_seq is None})
     if not targets:
         return found
     texts: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -366,7 +408,10 @@ def _without_restored(rows: Rows, found: list[StaleEdge], seq: int) -> list[Stal
         text = next((text for version, text in reversed(texts[entity]) if version <= seq), "")
         return _first_alike(alike[entity], text)
 
-    return [one for one in found if one.has_other_fields or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
+    def is_other(one: StaleEdge) -> bool:
+        return one.has_other_fields or one.code_seq is not None
+
+    return [one for one in found if is_other(one) or at(one.to_id, one.confirmed_seq) != at(one.to_id, seq)]
 
 
 def _first_alike(alike: Mapping[str, str], text: str) -> str:

@@ -19,7 +19,7 @@ def _run(context: RuleContext) -> list[Finding]:
     supposed = {seq for (seq,) in context.rows(_SUPPOSED, [])} if found else set[int]()
     pending = sorted({one.to_id for one in found if one.changed_seq in supposed})
     paths: dict[str, str] = dict(context.near(_PATHS, [pending])) if pending else {}
-    return [_finding(one, paths.get(one.to_id)) for one in found]
+    return [_finding(one, one.code_path if one.code_seq in supposed else paths.get(one.to_id)) for one in found]
 
 
 def _look(look: Look) -> list[Finding]:
@@ -27,23 +27,31 @@ def _look(look: Look) -> list[Finding]:
 
 
 def _finding(one: StaleEdge, pending: str | None = None) -> Finding:
-    """Return the finding for an edge; ``pending`` is the file of its target, where no record has the change yet."""
+    """Return the finding for an edge; ``pending`` is the file of the end that changed, where no record has that yet."""
     source = first_file(one.files)
     changed = f" at seq {one.changed_seq}" if one.confirmed_seq < one.changed_seq and pending is None else ""
     confirmed = f"the edge was last confirmed at seq {one.confirmed_seq}"
     if not one.confirmed_seq:  # a base state below the first record
         changed, confirmed = " since", "the edge was never confirmed"
     name = edge_name(one.type, one.kind)
-    message = f"{one.from_id} {name} {one.to_id}, but {one.to_id} has changed{changed}; {confirmed}."
+    is_code = one.code_seq is not None and not (one.has_other_fields or one.text_path)
+    if is_code and one.confirmed_seq:
+        changed = f" at seq {one.code_seq}" if pending is None else ""
+    what = f"the code of {one.from_id}" if is_code else one.to_id
+    message = f"{one.from_id} {name} {one.to_id}, but {what} has changed{changed}; {confirmed}."
     if one.unproven:
         message = (
             f"{one.from_id} {name} {one.to_id}: whether {one.to_id} is as it was when the edge was last confirmed "
             f"is not proven, because {one.unproven}."
         )
     otherwise = f"correct what {source} says" if source else "correct or remove it"
-    look = f"See {_where(one, pending)}. If the edge is no longer true, {otherwise}"
+    look = f"See {_code_of(one) if is_code else _where(one, pending)}. If the edge is no longer true, {otherwise}"
     hint = f"{look}; if it is true, confirm it: {kb('confirm', one.from_id, name, one.to_id)}"
     return Finding(one.from_id, message, hint, source, frozenset({one.to_id}), values=(name, one.to_id))
+
+
+def _code_of(one: StaleEdge) -> str:
+    return f"`git log -p -- {quoted(one.code_path)}`"
 
 
 def _where(one: StaleEdge, pending: str | None) -> str:
@@ -59,8 +67,10 @@ def _where(one: StaleEdge, pending: str | None) -> str:
 RULE: Final = Rule(
     "suspect-edge",
     "warning",
-    "The target of an edge has not changed since the edge was last confirmed. Applying the edge again confirms it, and "
-    "so does a change of the entity it comes from, or of a file that states it and defines no more than one entity.",
+    "The target of an edge has not changed since the edge was last confirmed, nor, where it says what a symbol "
+    "implements or which test covers it, has the code of the symbol. Applying the edge again confirms it, and so does "
+    "a change of the entity it comes from, or of a document that states it and defines no more than one entity. A "
+    "change of code confirms nothing.",
     _run,
     example=("SYM-2 implements REQ-7, but REQ-7 has changed at seq 9; the edge was last confirmed at seq 4."),
     remedy=(

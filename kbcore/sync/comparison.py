@@ -30,6 +30,7 @@ from kbcore.sync.difference import (
 )
 from kbcore.sync.entities import Past
 from kbcore.sync.id_ownership import FileReading
+from kbcore.sync.moved_symbols import is_code, moved_symbols
 from kbcore.sync.scan import FoundFile
 from kbcore.view.sync_facts import removed_with_files, statuses_by_sync
 from kbcore.view.tables import is_link_to_page
@@ -134,15 +135,16 @@ def _planned(
     stated = {entity.id: entity for reading in readings for entity in reading.facts.entities}
     ids = _ids_of_paths(view, readings, gone)
     found = [(one.path, one.hash) for one in readings]
-    begun = tuple(one for one in ways.begun if one.is_seen(found))
-    former = _former(view, readings, gone)
+    paths = [*(reading.path for reading in readings), *gone]
+    owned = view.stated_by(list(dict.fromkeys(paths)))
+    begun = tuple(one for one in ways.begun if one.is_seen(found)) + _moved_symbols(view, readings, gone, owned[0])
+    former, released = _released(readings, _former(view, readings, gone))
     for one in begun:
         former = {key: now for key, now in former.items() if key != one.new} | dict.fromkeys(one.former, one.new)
     # Links may wait for an id that an entity had before it came here: they lead to the entity then.
     earlier = {one for entity in stated.values() for one in former_ids_of(entity.fields)}
 
     shared = _shared_changes(view, readings, ways)
-    paths = [*(reading.path for reading in readings), *gone]
 
     def dates(state: State) -> Mapping[str, DocumentDates]:
         new = {one.path for one in readings if any(entity.id not in state.nodes for entity in one.facts.entities)}
@@ -154,7 +156,8 @@ def _planned(
         return msgspec.structs.replace(found, warnings=(*found.warnings, *more)) if more else found
 
     def of_state(state: State) -> Difference:
-        past = msgspec.structs.replace(_past(view, state, stated, former, paths), begun=begun, dates=dates(state))
+        known = _past(view, state, stated, former, paths)
+        past = msgspec.structs.replace(known, begun=begun, dates=dates(state), released=released)
         return difference(
             readings,
             gone,
@@ -167,12 +170,31 @@ def _planned(
             of_changes=shared.operations if shared else None,
         )
 
-    wanted = reads(readings, gone, view.stated_by(list(dict.fromkeys(paths))))
-    more = frozenset(earlier.union(former.values(), (key for one in begun for key in (one.old, one.new))))
+    wanted = reads(readings, gone, owned)
+    renaming = (key for one in begun for key in (one.old, one.new))
+    more = frozenset(earlier.union(former.values(), released.values(), renaming))
     wanted |= msgspec.structs.replace(NOTHING, nodes=more, touching=more)
     if shared:
         wanted |= shared.reads
     return plan_until_stable(view, wanted, plan)
+
+
+def _moved_symbols(
+    view: View, readings: Sequence[FileReading], gone: Collection[str], known: Collection[str]
+) -> tuple[BegunRename, ...]:
+    """Return the symbols of source code that these files move or rename; ``known`` are the entities that they state."""
+    stated = {one.id for reading in readings for one in reading.facts.entities if is_code(one, reading.path)}
+    if not stated or stated.issuperset(known):
+        return ()
+    there = view.nodes(sorted(stated.union(known)))
+    return moved_symbols(readings, gone, there, {node.id for node in there})
+
+
+def _released(readings: Sequence[FileReading], former: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the former ids that go on to mean an entity, and those that symbols of source code take from one."""
+    stated = {one.id for reading in readings for one in reading.facts.entities if is_code(one, reading.path)}
+    released = {key: holder for key, holder in former.items() if key in stated and holder != key}
+    return {key: holder for key, holder in former.items() if key not in released}, released
 
 
 def _shared_changes(view: View, readings: Sequence[FileReading], ways: FileSources) -> SharedChanges | None:

@@ -99,7 +99,8 @@ class Past(msgspec.Struct, frozen=True):
     ``removed`` are those that went with their files, by id: what clients stated of them comes back with the id.
     ``unsaid`` are the ids of those whose status was not stated: it is the default of that time. ``renamed``
     has the present id of each entity that was renamed, by a former one, which names no other entity. ``begun`` is a
-    rename of which these files have what it writes, and of which no record is known.
+    rename of which these files have what it writes, and of which no record is known; or one that their code shows.
+    ``released`` has the holder of each former id that a symbol of source code has now: names are used again there.
     """
 
     removed: Mapping[str, Node] = {}
@@ -108,6 +109,7 @@ class Past(msgspec.Struct, frozen=True):
     begun: tuple[BegunRename, ...] = ()
     dates: Mapping[str, DocumentDates] = {}
     """When git says that files with new entities came and last changed."""
+    released: Mapping[str, str] = {}
 
 
 class RenamePlan(msgspec.Struct):
@@ -135,7 +137,7 @@ def plan_renames(readings: Sequence[FileReading], gone: frozenset[str], state: S
         return plan
     stated = {one.id: one for reading in readings for one in reading.facts.entities}
     path_of = {one.id: reading.path for reading in readings for one in reading.facts.entities}
-    before = {former: key for key, node in going.items() for former in former_ids(node)}
+    before = {former: key for key, node in going.items() if not node.is_of_code for former in former_ids(node)}
     begun = {one.new: one.old for one in past.begun}
     now = state
     for key in dict.fromkeys((*stated, *begun)):
@@ -239,6 +241,7 @@ def plan_entities(
     plan = EntityPlan([], {}, {}, held, [], [], holders, absorbed or {})
     stated_by = {key: claims[key] for key in claims if key in state.nodes}
     others = []
+    plan.ops += _releases(state, past)
     for reading in readings:
         accepted = plan.accepted.setdefault(reading.path, {})
         for entity in [one for one in reading.facts.entities if not one.is_part]:
@@ -265,6 +268,21 @@ def plan_entities(
     _plan_parts(plan, readings, state, schema, past)
     _note_kept(plan, state)
     return plan
+
+
+def _releases(state: State, past: Past) -> list[Operation]:
+    """Return the operations that take former ids from those that have them, where these state them themselves."""
+    taken: dict[str, set[str]] = {}
+    for former, holder in past.released.items():
+        taken.setdefault(holder, set()).add(former)
+    ops: list[Operation] = []
+    for holder, ids in taken.items():
+        node = state.nodes.get(holder)
+        if node and FORMER_IDS not in node.owners:
+            left = [one for one in former_ids(node) if one not in ids]
+            values, unset = ({FORMER_IDS: left}, ()) if left else ({}, (FORMER_IDS,))
+            ops.append(PutNode(id=holder, base=node.version, set=values, unset=unset))
+    return ops
 
 
 def _note_kept(plan: EntityPlan, state: State) -> None:

@@ -84,6 +84,8 @@ LINK: Final[Columns] = {
 
 IS_MENTION: Final = f"(type = '{MENTIONS}' and len(files) > 0)"
 """The condition that a link is in the text of a document."""
+IS_OF_CODE: Final = "(path <> '' and coalesce(json_extract_string(attributes, '$.file') = path, false))"
+"""Entities that the source file states which holds them, as ``Node.is_of_code``."""
 IS_LINK_TO_PAGE: Final = f"({IS_MENTION} and not is_resolved and regexp_matches(to_id, '(?i)\\.(md|markdown)$'))"
 """The condition that a link in the text of a document leads to a page that is no entity: nothing is wrong with it."""
 

@@ -79,15 +79,31 @@ def impact(call: Call, asked: QueryArguments, view: View, schema: Schema, seq: i
     from kbcore.query import impact as analysis
     from kbcore.query import subject
     from kbcore.store.history.log import missing
+    from kbcore.sync.symbol_at import at_path, looks_like_path, unknown_path
 
-    start = subject.find(view.rows, asked.ids[0], seq)
-    if start is None:
-        raise missing(view, asked.ids[0]) if seq is None else NotFound(f"There was no {asked.ids[0]!r} at seq {seq}.")
+    start, word = subject.find(view.rows, asked.ids[0], seq), asked.ids[0]
+    at = at_path(call.workspace, view, word, seq, branch=call.branch) if start is None else None
+    if start is None and at is None:
+        if (
+            seq is None
+            and looks_like_path(word)
+            and not view.rows("select 1 from any_node_history where id = ?", [word])
+        ):
+            raise unknown_path(view, word)
+        raise missing(view, word) if seq is None else NotFound(f"There was no {word!r} at seq {seq}.")
+    starts = at.subjects if at else (start,) if start else ()
     depth = asked.depth if "depth" in asked.model_fields_set else MAX_TRAVERSAL_DEPTH
-    found = analysis.impact(view.rows, schema, start, at=seq, depth=depth)
+    if at and len(starts) > 1:
+        found = analysis.impact_of_path(view.rows, schema, at.place.as_text(), starts, at=seq, depth=depth)
+    else:
+        found = analysis.impact(view.rows, schema, starts[0], at=seq, depth=depth)
     shown = {"branch": call.branch, "seq": view.seq if seq is None else seq}
     shown |= analysis.impact_json(found, depth=depth, limit=asked.limit)
-    fitted: Payload = fit(shown, [(name, shown) for name in (*analysis.PARTS, "people")], room)
+    fitted: Payload = fit(
+        shown,
+        [(name, shown) for name in (*analysis.PARTS, "people", *(["entities"] if at else [])) if name in shown],
+        room,
+    )
     if any(total > len(fitted[name]) for name, total in fitted["totals"].items()):
         fitted["note"] = f"The lists are cut: `totals` counts all. {_NO_ROOM if 'omitted' in fitted else _HIGHER}"
     return fitted

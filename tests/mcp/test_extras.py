@@ -48,6 +48,21 @@ def test_the_impact_is_that_of_the_command(linked):
         assert (near["transitive"], near["goes_on"]) == ([], True)
 
 
+def test_the_impact_of_a_file_or_a_line_is_that_of_its_symbols(project):
+    config = '{"extractors": {"code": {"paths": ["src/*.py"]}}}'
+    code = "# kb: implements R-1\ndef pay(): pass\n\n\n# kb: implements R-2\ndef refund(): pass\n"
+    project.apply(entities=[req("R-1"), req("R-2")])
+    project.sync({".kb/config.json": config, "src/pay.py": code})
+    with agent(project.root) as found:
+        whole = found.call("kb_query", ids=["src/pay.py"], impact=True)
+        assert (whole["path"], [one["id"] for one in whole["direct"]]) == ("src/pay.py", ["R-1", "R-2"])
+        line = found.call("kb_query", ids=["src/pay.py:6"], impact=True)
+        assert (line["entity"]["id"], [one["id"] for one in line["direct"]]) == ("src/pay.py#refund", ["R-2"])
+        assert "src/pay.py" in found.refused("kb_query", ids=["lib/pay.py"], impact=True)["hint"]
+        listed = found.call("kb_query", where=["path=src/**"], type="symbol")
+        assert [one["id"] for one in listed["entities"]] == ["src/pay.py#pay", "src/pay.py#refund"]
+
+
 def test_a_large_impact_is_cut_and_says_so(project):
     ids = [f"R-{number:03}" for number in range(400)]
     project.apply(entities=[req("R"), *map(req, ids)], edges=[edge("depends_on", key, "R") for key in ids])

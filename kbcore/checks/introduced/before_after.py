@@ -10,14 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
-from kbcore.model.content import content_of
+from kbcore.model.content import code_of, content_of
 from kbcore.model.graph import Link, Node, SourceFile
 from kbcore.model.schema import MENTIONS, Schema
 from kbcore.model.state import Changes
 from kbcore.rules import orphans
 from kbcore.rules.look_ups import COLUMNS, Edge, Look, edge_of
 from kbcore.rules.rule import BranchFiles
-from kbcore.rules.stale_edges import ORDERING, StaleEdge, earlier_rows, possibly_carried, stale_edges
+from kbcore.rules.stale_edges import OF_CODE, ORDERING, StaleEdge, earlier_rows, possibly_carried, stale_edges
 from kbcore.view.database import among
 from kbcore.view.history import NODES
 from kbcore.view.tables import IS_MENTION, Likeness
@@ -160,14 +160,14 @@ class Sides:
             for edge in (self._after.into(targets) if targets else ())
             if edge.is_resolved and edge.type not in ORDERING and edge.id not in changed and edge.from_id not in turned
         ]
-        if not edges:
+        found, unclear = [], [(edge, False) for edge in self._of_changed_code() if edge.id not in changed]
+        if not (edges or unclear):
             return []
         nodes = self._after.nodes({edge.from_id for edge in edges})
         paths = {path for edge in edges for path in edge.files} | {node.path for node in nodes.values()}
         said = {one.path: one.version for one in self._after.sources(paths)}
         read = {one.path: one.version for one in self._before.sources({one.path for one in targets.values()})}
         carried = possibly_carried(self._view.rows, {edge.id: edge.version for edge in edges})
-        found, unclear = [], []
         for edge in edges:
             target, node = targets[edge.to_id], nodes.get(edge.from_id)
             files = [*edge.files, *([node.path] if node else [])]
@@ -178,6 +178,16 @@ class Sides:
             else:
                 unclear.append((edge, is_own))
         return found + self._by_history(unclear, targets) if unclear else found
+
+    def _of_changed_code(self) -> list[Edge]:
+        """Return the edges that hold for the code of a symbol as it was, where it is another one now."""
+        recoded = {
+            one.key
+            for one in self._changes.nodes
+            if one.before and one.after and (was := code_of(one.before)) is not None and was != code_of(one.after)
+        }
+        edges = self._after.out_of(recoded) if recoded else ()
+        return [edge for edge in edges if edge.is_resolved and edge.type in OF_CODE]
 
     def _reworded(self) -> dict[str, Node]:
         """Return the entities whose documents, which define nothing else, have another text, as they were before."""

@@ -17,8 +17,6 @@ from kbcore import gc_pause, limits
 from kbcore.checks import idle_in, judge
 from kbcore.checks.introduced.compare import Introduced, introduced
 from kbcore.checks.introduced.symbols import (
-    COMMENT_LINE,
-    IMPLEMENTS,
     Comment,
     Staged,
     StagedFile,
@@ -28,6 +26,7 @@ from kbcore.checks.introduced.symbols import (
     rule_of,
     unchecked_in,
 )
+from kbcore.extract.code.marks import COMMENT_LINE, IMPLEMENTS
 from kbcore.extract.facts import Facts
 from kbcore.git import Tree, blobs
 from kbcore.git.tracked_paths import kept_of
@@ -45,12 +44,14 @@ _OVER_FILES: Final = frozenset({missing_file.RULE.id, staged_symbol.RULE.id})
 _PROSE: Final = (".md", ".markdown", ".rst", ".txt", ".adoc")
 """Endings of files whose comments are examples."""
 _BINARY: Final = b"\0"
+# Whoever has the symbols of code read does not ask that each of them names a requirement.
 _SYMBOLS: Final = f"""
 with symbol as (select id, path, json_extract_string(attributes, '$.file') as file from node where type = 'symbol')
 select s.id, s.path, s.file, exists (
   select 1 from link l where l.is_resolved and l.type = '{IMPLEMENTS}' and l.from_id = s.id
 ) from symbol s
-where s.id in (select unnest($1::varchar[])) or s.file in (select unnest($2::varchar[]))
+where (s.id in (select unnest($1::varchar[])) or s.file in (select unnest($2::varchar[])))
+  and s.path is distinct from s.file
 order by s.id
 """  # noqa: S608 - no text from outside
 

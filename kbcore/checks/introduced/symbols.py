@@ -1,31 +1,20 @@
 """Rule ``staged-symbol``: what is staged of the source code says which requirement it is for. Pure.
 
-A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``,
-whatever marks a comment in its language. Ids are parted by commas; quotation marks, backticks and brackets around one,
-and what ends a sentence or the comment, are none of it; words that follow the id are prose.
+A symbol says so by an ``implements`` edge, a file for all its symbols by a comment ``kb: implements REQ-1, REQ-2``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
+from kbcore.extract.code.marks import IMPLEMENTS, items_in, spellings
 from kbcore.model.schema import Schema
 from kbcore.rules import Finding, Rule, RuleContext, staged_symbol
 from kbcore.text.escaping import in_quotes
 
-IMPLEMENTS: Final = "implements"
-
-_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
-COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
-"""Matches each line with a comment, for git."""
-_CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
-"""Endings of a comment in any language."""
-
-_AROUND: Final = " \t.:;!()[]{}<>\"'`"
 _SHOWN: Final = 80
 _MAX_HINTS: Final = 20
 """Each nearest id costs a look at all of them."""
@@ -80,7 +69,7 @@ class Staged(msgspec.Struct, frozen=True):
 
 def named_in(text: str) -> list[str]:
     """Return, for each id that comments name, both the text up to the next comma and its first word."""
-    return [spelling for _, item in _items(text) for spelling in _spellings(item)]
+    return [spelling for _, item in items_in(text) for spelling in spellings(item)]
 
 
 def unchecked_in(staged: Staged) -> tuple[Comment, ...]:
@@ -169,24 +158,8 @@ def _fits(staged: Staged, one: NamedId) -> bool:
 def _named(file: StagedFile, staged: Staged) -> list[NamedId]:
     """Return the ids that the comments of a file name: of both ways to read an id, the one that there is."""
     found = []
-    for line, item in _items(file.text):
-        spellings = _spellings(item)
-        known = next((one for one in spellings if one in staged.types), spellings[-1] if spellings else "")
+    for line, item in items_in(file.text):
+        may_be = spellings(item)
+        known = next((one for one in may_be if one in staged.types), may_be[-1] if may_be else "")
         found.append(NamedId(staged.renamed.get(known, known), line))
     return found
-
-
-def _items(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the texts between the commas of each comment, with their line; an empty comment names the empty id."""
-    line, at = 1, 0
-    for found in _COMMENT.finditer(text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
-        listed = _CLOSER.split(found[1], maxsplit=1)[0]
-        yield from ((line, item.strip()) for item in listed.split(",") if item.strip() or "," not in listed)
-
-
-def _spellings(item: str) -> list[str]:
-    """Return the ids that may be meant: as written, without what surrounds it, or the first word, the last of all."""
-    words = item.split()
-    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].strip(_AROUND)])) if words else []

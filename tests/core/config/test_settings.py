@@ -307,7 +307,7 @@ def test_settings_of_an_extractor_that_cannot_be_used_are_reported_with_their_pl
     assert words in f"{problem.message} {problem.hint}"
 
 
-@pytest.mark.parametrize("name", ["manifest", "gherkin"])
+@pytest.mark.parametrize("name", ["manifest", "gherkin", "code"])
 def test_paths_without_types_are_a_list_of_globs(name):
     assert only_fault(f'{{"extractors": {{"{name}": {{"paths": {{}}}}}}}}').code == "wrong_type"
     assert only_fault(f'{{"extractors": {{"{name}": {{"paths": ["/x"]}}}}}}').code == "bad_glob"

@@ -22,10 +22,10 @@ def block(language, start, page=PAGE):
 
 def codes_in_source():
     """Return the texts that stand where a problem is made, and look like a code."""
-    makers = {"FileProblem", "fault", "_fault"}
+    makers = {"FileProblem", "fault", "_fault", "_passed_over"}
     found = {yaml_faults.CODE, json_reader.CODE, conflict_markers.CODE, problems.MORE, problems.REPEATED_ID}
     found |= {yaml_text.CUT_VALUE, SECRET_VALUE}
-    for path in [*(ROOT / "kbcore" / "extract").glob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
+    for path in [*(ROOT / "kbcore" / "extract").rglob("*.py"), *(ROOT / "kbcore" / "text").glob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

@@ -36,6 +36,7 @@ _WORDS: Final = {
     "MAX_MENTIONS": "documents and ids that the text of one document links to",
     "MAX_DEPTH": "lists and objects inside of each other",
     "MAX_SOURCE_FILE_BYTES": "a document, a manifest, a feature file",
+    "MAX_CODE_BYTES": "a file of source code",
     "MAX_FRONT_MATTER_BYTES": "the front matter of a document",
     "MAX_YAML_NODES": "values of one YAML or JSON file",
     "MAX_ALIASED_NODES": "values of a YAML file with aliases, each counted as often as it is used",

@@ -1,0 +1,127 @@
+"""Marks in comments of source code: what the code implements or verifies, in the words of several tools.
+
+``kb: implements REQ-1, REQ-2`` is KB's own, whatever marks a comment in its language. Ids are parted by commas;
+quotation marks, backticks and brackets around one, and what ends a sentence or the comment, are none of it; words that
+follow the id are prose. The rule on staged source files reads the same marks. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import msgspec
+
+IMPLEMENTS: Final = "implements"
+_COMMENT: Final = re.compile(r"\bkb:[ \t]*implements\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
+_OTHER: Final = re.compile(r"\bkb:[ \t]*(\^?)([a-z][a-z_-]*)\b[ \t:]*([^\r\n]*)", re.IGNORECASE)
+COMMENT_LINE: Final = r"kb:[[:blank:]]*implements"
+"""Matches each line with a comment, for git."""
+_CLOSER: Final = re.compile(r"\*/|-->|--\}|\*\)|\]\]|#\}|%>|\"\"\"|'''")
+"""Endings of a comment in any language."""
+_AROUND: Final = " \t.:;!()[]{}<>\"'`"
+
+_OPEN_FAST_TRACE: Final = re.compile(r"\[\s*([a-z]+)(?:~[\w.-]+(?:~\d+)?)?\s*->([^\]\r\n]*+)\]", re.IGNORECASE)
+_SPECIFICATION: Final = re.compile(r"[a-z]+~[\w.-]+~\d+", re.IGNORECASE)
+_STRICTDOC: Final = re.compile(r"@relation\(([^()]*+)\)")
+_CODELINKS: Final = re.compile(
+    r"^[^\w@\r\n]*@[^@,\r\n]++,\s*+[\w.-]+\s*+,\s*+(\w+)\s*+,\s*+\[([^\]\r\n]*+)\]", re.MULTILINE
+)
+_UID: Final = r"[A-Z][A-Za-z]*+[-_.]?\d++"
+_DOORSTOP: Final = re.compile(
+    rf"^\W*((?i:implements|verifies|tests)):?[ \t]+({_UID}(?:[ \t]*+,[ \t]*+{_UID})*+)\W*$", re.MULTILINE
+)
+_PYTEST: Final = re.compile(r"mark\s*\.\s*(?:requirement|kb)\s*\(([^()]*)\)")
+_QUOTED: Final = re.compile(r"\"([^\"]*)\"|'([^']*)'")
+_VERIFYING: Final = frozenset({"test", "utest", "itest", "stest", "verifies", "tests"})
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A link that a comment states: the edge, None for the one that fits, and the line from that of the comment.
+
+    ``is_of_file`` means that it is for the file, wherever the comment stands.
+    """
+
+    target: str
+    edge: str | None
+    line: int
+    reverse: bool = False
+    is_of_file: bool = False
+
+
+def items_in(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts between the commas of each ``kb: implements``, with their line; "" where it names nothing."""
+    line, at = 1, 0
+    for found in _COMMENT.finditer(text):
+        line += text.count("\n", at, found.start())
+        at = found.start()
+        yield from ((line, item) for item in _listed(found[1]))
+
+
+def spellings(item: str) -> list[str]:
+    """Return the ids that may be meant: as written, without what surrounds it, or the first word, the last of all."""
+    words = item.split()
+    return list(dict.fromkeys([item, item.strip(_AROUND), words[0].strip(_AROUND)])) if words else []
+
+
+def marks_in(text: str, edges: Collection[str]) -> list[Mark]:
+    """Return the marks of a comment, in order of lines; ``edges`` are further names that ``kb: EDGE ID`` may have."""
+    found = [*_own(text, edges)]
+    for one in _OPEN_FAST_TRACE.finditer(text):
+        edge = _edge_of(one[1].lower())
+        found += [Mark(key, edge, _line(text, one.start())) for key in _SPECIFICATION.findall(one[2])]
+    for one in _STRICTDOC.finditer(text):
+        parts = [part.strip() for part in one[1].split(",")]
+        options = {
+            name.strip(): value.strip() for name, _, value in (part.partition("=") for part in parts if "=" in part)
+        }
+        edge = None if options.get("role", "").lower().startswith(("test", "verif")) else IMPLEMENTS
+        is_of_file = options.get("scope") == "file"
+        keys = [part.strip(_AROUND) for part in parts if "=" not in part]
+        found += [Mark(key, edge, _line(text, one.start()), is_of_file=is_of_file) for key in keys if key]
+    for one in _CODELINKS.finditer(text):
+        edge = _edge_of(one[1].lower())
+        found += [Mark(key, edge, _line(text, one.start())) for key in map(_stripped, one[2].split(",")) if key]
+    for one in _DOORSTOP.finditer(text):
+        edge = _edge_of(one[1].lower())
+        line = _line(text, one.start(1))
+        found += [Mark(key, edge, line) for key in map(_stripped, one[2].split(",")) if key]
+    return sorted(found, key=lambda one: one.line)
+
+
+def marks_of_pytest(decorator: str) -> list[str]:
+    """Return the ids that a decorator ``@pytest.mark.requirement("REQ-1")`` names, or one of ``pytest.mark.kb``."""
+    found = _PYTEST.search(decorator)
+    quoted = _QUOTED.findall(found[1]) if found else []
+    return [key for pair in quoted for key in map(_stripped, "".join(pair).split(",")) if key]
+
+
+def _own(text: str, edges: Collection[str]) -> Iterator[Mark]:
+    """Yield KB's own marks. Another word than the name of an edge is prose."""
+    for one in _OTHER.finditer(text):
+        name = one[2].lower().replace("-", "_")
+        if name not in edges and name != IMPLEMENTS:
+            continue
+        for item in _listed(one[3]):
+            key = spellings(item)[-1] if item else ""
+            if key:
+                yield Mark(key, name, _line(text, one.start()), reverse=bool(one[1]))
+
+
+def _listed(text: str) -> list[str]:
+    listed = _CLOSER.split(text, maxsplit=1)[0]
+    return [item.strip() for item in listed.split(",") if item.strip() or "," not in listed]
+
+
+def _edge_of(word: str) -> str | None:
+    """Return the edge that a word of another tool means: None where it says that something is verified."""
+    return None if word in _VERIFYING else IMPLEMENTS
+
+
+def _stripped(text: str) -> str:
+    return text.strip(_AROUND)
+
+
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at)

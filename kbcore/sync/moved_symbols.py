@@ -1,0 +1,211 @@
+"""Symbols of source code that have another id now: they were moved or renamed, by what their bodies say. Pure.
+
+Only symbols that go and symbols that come are compared; one whose id stays is the same symbol, whatever it holds. The
+outer ones are paired first, because what is inside of a symbol goes with it. ADR-0042 has the order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from kbcore.extract.code.tokens import SIMILAR, likeness
+from kbcore.extract.facts import StatedEntity
+from kbcore.model.graph import FILE, Node, former_ids
+from kbcore.sync.begun_renames import BegunRename
+from kbcore.sync.id_ownership import FileReading, HeldBack
+
+MAX_COMPARED = 200
+"""Symbols of one scope that are compared by their sketches, of those that go and of those that come."""
+_ROUNDS = 3
+"""A round may find that a scope has moved, by what moved out of it; the next one takes the rest along."""
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A symbol that goes or comes: its id, file and type, and what its code says."""
+
+    id: str
+    path: str
+    type: str
+    title: str
+    body: str
+    signature: str
+    sketch: str
+
+    @property
+    def depth(self) -> int:
+        return self.title.count(".")
+
+
+def is_code(entity: StatedEntity, path: str) -> bool:
+    """Tell whether an entity of a file is a symbol or test of source code."""
+    return entity.fields.get(FILE) == path
+
+
+def moved_symbols(
+    readings: Sequence[FileReading], gone: Collection[str], known: Sequence[Node], existing: Collection[str]
+) -> tuple[BegunRename, ...]:
+    """Return the symbols that these files move or rename, as renames.
+
+    ``known`` are the entities that the records have of these files, ``existing`` all ids that are stated and recorded.
+    """
+    stated = {one.id for reading in readings for one in reading.facts.entities}
+    held = HeldBack(readings)
+    nodes = {
+        node.id: node
+        for node in known
+        if node.is_of_code and node.id not in stated and (node.path in gone or not held.has(node.path, node.id, node))
+    }
+    coming = [
+        _place(one.id, reading.path, one.type, one.fields)
+        for reading in readings
+        for one in reading.facts.entities
+        if one.id not in existing and is_code(one, reading.path)
+    ]
+    if not (nodes and coming):
+        return ()
+    going = [_place(node.id, node.path, node.type, node.fields) for node in nodes.values()]
+    pairs = _Pairing(going, coming, frozenset(gone)).paired()
+    return tuple(
+        BegunRename(old, new, tuple(one for one in (*former_ids(nodes[old]), old) if one not in stated), {})
+        for old, new in pairs.items()
+    )
+
+
+def _place(key: str, path: str, type_: str, fields: Mapping[str, object]) -> _Place:
+    body, signature, sketch = (
+        str(fields.get(f"attributes.{name}", "")) for name in ("body_hash", "signature_hash", "body_sketch")
+    )
+    return _Place(key, path, type_, str(fields.get("title", "")), body, signature, sketch)
+
+
+class _Pairing:
+    """Which symbol that goes is which one that comes."""
+
+    def __init__(self, going: Iterable[_Place], coming: Iterable[_Place], gone: frozenset[str]) -> None:
+        self._going = {one.id: one for one in sorted(going, key=lambda one: one.id)}
+        self._coming = {one.id: one for one in sorted(coming, key=lambda one: one.id)}
+        self._left = Counter(one.path for one in self._going.values())
+        self._gone = gone
+        self._files: Counter[tuple[str, str]] = Counter()
+        self._file_now: dict[str, str] = {}
+        self._pairs: dict[str, str] = {}
+
+    def paired(self) -> dict[str, str]:
+        """Return the later ids by the earlier ones."""
+        self._alike(lambda one: (one.title, one.body, one.signature) if one.body else None, is_sure=True)
+        for _ in range(_ROUNDS):
+            before = len(self._pairs)
+            self._note_moved_files()
+            for depth in sorted({one.depth for one in self._going.values()}):
+                self._with_their_scope(depth)
+                self._alike(lambda one: (self._scope(one), one.body) if one.body else None, depth=depth)
+                self._alike(lambda one: one.body if one.sketch else None, depth=depth)
+                self._similar(depth)
+            if len(self._pairs) == before:
+                break
+        return self._pairs
+
+    def _take(self, old: _Place, new: _Place) -> None:
+        self._pairs[old.id] = new.id
+        self._files[old.path, new.path] += 1
+        del self._going[old.id], self._coming[new.id]
+
+    def _now(self, key: str, path: str) -> str:
+        """Return the present id of a symbol or scope, as far as it is known what became of what it is in."""
+        if key in self._pairs:
+            return self._pairs[key]
+        if key == path:
+            return self._file_now.get(path, path)
+        scope, sign, name = _split(key, path)
+        return f"{self._now(scope, path)}{sign}{name}"
+
+    def _scope(self, one: _Place) -> str:
+        """Return the scope that a symbol is in, of one that goes the one that this is now."""
+        scope, _, _ = _split(one.id, one.path)
+        return self._now(scope, one.path) if one.id in self._going else scope
+
+    def _note_moved_files(self) -> None:
+        """Note what file another one is now: one that is gone and of which half of the symbols moved there."""
+        for (old, new), number in self._files.most_common():
+            if old in self._gone and old not in self._file_now and number * 2 >= self._left[old]:
+                self._file_now[old] = new
+
+    def _with_their_scope(self, depth: int) -> None:
+        for one in [one for one in self._going.values() if one.depth == depth]:
+            new = self._coming.get(self._now(one.id, one.path))
+            if new and new.type == one.type:
+                self._take(one, new)
+
+    def _alike(
+        self, key_of: Callable[[_Place], Hashable | None], *, depth: int | None = None, is_sure: bool = False
+    ) -> None:
+        """Pair the symbols of one key: the only ones, then those between files that others moved between.
+
+        With ``is_sure`` no others; else in the order of ids too, where their bodies are not short.
+        """
+        groups = self._groups(key_of, depth)
+        for going, coming in groups:
+            if len(going) == len(coming) == 1:
+                self._take(going[0], coming[0])
+        for going, coming in groups:
+            if len(going) != 1 or len(coming) != 1:
+                self._best(going, coming, is_sure=is_sure)
+
+    def _best(self, going: Sequence[_Place], coming: list[_Place], *, is_sure: bool) -> None:
+        for one in going:
+            if not coming:
+                break
+            best = max(coming, key=lambda other: self._rank(one, other))
+            if (one.sketch and not is_sure) or self._files[one.path, best.path]:
+                coming.remove(best)
+                self._take(one, best)
+
+    def _groups(
+        self, key_of: Callable[[_Place], Hashable | None], depth: int | None
+    ) -> list[tuple[list[_Place], list[_Place]]]:
+        """Return the symbols that go, of a depth, and those that come, with the same key."""
+        groups: dict[Hashable, tuple[list[_Place], list[_Place]]] = {}
+        for one in self._going.values():
+            key = key_of(one) if depth in {None, one.depth} else None
+            if key is not None:
+                groups.setdefault((one.type, key), ([], []))[0].append(one)
+        for one in self._coming.values():
+            group = groups.get((one.type, key_of(one)))
+            if group:
+                group[1].append(one)
+        return [*groups.values()]
+
+    def _rank(self, one: _Place, other: _Place) -> tuple[bool, bool, int, bool]:
+        (_, _, name), (_, _, other_name) = _split(one.id, one.path), _split(other.id, other.path)
+        return (
+            name == other_name,
+            one.signature == other.signature,
+            self._files[one.path, other.path],
+            one.path == other.path,
+        )
+
+    def _similar(self, depth: int) -> None:
+        """Pair the symbols of one scope whose bodies have enough in common, the most alike ones first."""
+        scopes: dict[tuple[str, str], list[_Place]] = defaultdict(list)
+        for one in self._coming.values():
+            if one.sketch:
+                scopes[self._scope(one), one.type].append(one)
+        found = []
+        for one in [one for one in self._going.values() if one.depth == depth and one.sketch]:
+            for other in scopes.get((self._scope(one), one.type), ())[:MAX_COMPARED]:
+                share = likeness(one.sketch, other.sketch)
+                if share >= SIMILAR:
+                    found.append((-share, one.id, other.id))
+        for _, old, new in sorted(found):
+            if old in self._going and new in self._coming:
+                self._take(self._going[old], self._coming[new])
+
+
+def _split(key: str, path: str) -> tuple[str, str, str]:
+    """Return the id of the scope of a symbol, of an outermost one its file, and the sign and the name after that."""
+    name = key.removeprefix(f"{path}#")
+    outer, dot, inner = name.rpartition(".")
+    return (f"{path}#{outer}", ".", inner) if dot and outer else (path, "#", name)

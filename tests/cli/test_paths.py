@@ -1,0 +1,103 @@
+"""Commands about files: what is in one, and what a change of it affects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+CODE = '''"""Shop."""
+
+
+# kb: implements REQ-1
+def pay(amount):
+    fee = amount * 3 // 100
+    return amount + fee
+
+
+class Cart:
+    # kb: implements REQ-2
+    def total(self):
+        return 0
+'''
+
+
+@pytest.fixture
+def shop(kb, ready):
+    kb("config", "set", "extractors.code.paths", '["src/**/*.py"]')
+    for number in (1, 2):
+        path = ready / "docs" / "requirements" / f"REQ-{number}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"---\nid: REQ-{number}\ntitle: Requirement {number}\nstatus: open\n---\n")
+    for name, text in (("shop.py", CODE), ("deep/other.py", "def other(): pass\n")):
+        path = ready / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    kb("sync")
+    return ready
+
+
+def ids(said: str) -> list[str]:
+    return [one["id"] for one in json.loads(said)["entities"]]
+
+
+def test_a_file_is_shown_by_what_is_in_it(kb, shop):
+    symbols = ["src/shop.py#Cart", "src/shop.py#Cart.total", "src/shop.py#pay"]
+    assert ids(kb("show", "src/shop.py", "--json").out) == symbols
+    said = kb("show", "src/shop.py").out
+    assert "src/shop.py (3 entities)\n" in said
+    assert all(one in said for one in symbols)
+
+
+@pytest.mark.parametrize(("line", "name"), [(4, "pay"), (6, "pay"), (10, "Cart"), (13, "Cart.total")])
+def test_a_line_is_that_of_the_innermost_symbol_as_the_file_is_now(kb, shop, line, name):
+    (shop / "src" / "shop.py").write_text("\n\n\n" + CODE)
+    kb("sync")
+    found = json.loads(kb("show", f"src/shop.py:{line + 3}", "--json").out)
+    if name == "pay" and line == 4:  # the comment above it is not a part of it
+        assert len(found["entities"]) == 3
+    else:
+        assert found["entity"]["id"] == f"src/shop.py#{name}"
+
+
+def test_the_lines_of_a_symbol_are_those_of_its_file_as_it_is_now(kb, shop):
+    assert json.loads(kb("show", "src/shop.py#pay", "--json").out)["lines"] == {"first": 5, "last": 7}
+    (shop / "src" / "shop.py").write_text("\n\n\n" + CODE)
+    assert "lines 8 to 10" in kb("show", "src/shop.py#pay").out
+    assert "lines" not in json.loads(kb("show", "REQ-1", "--json").out)
+
+
+def test_the_impact_of_a_file_is_that_of_all_that_is_in_it(kb, shop):
+    found = json.loads(kb("impact", "src/shop.py", "--json").out)
+    assert found["path"] == "src/shop.py"
+    assert [one["id"] for one in found["direct"]] == ["REQ-1", "REQ-2"]
+    assert "entity" not in found
+    said = kb("impact", "src/shop.py", "--format", "markdown").out
+    assert "src/shop.py (3 entities)\n" in said
+
+
+def test_the_impact_of_a_line_is_that_of_its_symbol(kb, shop):
+    found = json.loads(kb("impact", "src/shop.py:7", "--json").out)
+    assert (found["entity"]["id"], [one["id"] for one in found["direct"]]) == ("src/shop.py#pay", ["REQ-1"])
+
+
+def test_a_path_of_which_nothing_is_known_is_answered_with_the_nearest(kb, shop):
+    for command in ("impact", "show"):
+        status, _, said = kb(command, "lib/shop.py")
+        assert status != 0
+        assert "Nothing is known of 'lib/shop.py'" in said
+        assert "src/shop.py" in said
+
+
+def test_a_query_is_limited_to_files(kb, shop):
+    every = ["src/deep/other.py#other", "src/shop.py#Cart", "src/shop.py#Cart.total", "src/shop.py#pay"]
+    assert ids(kb("query", "--path", "src", "--json").out) == every
+    assert ids(kb("query", "--path", "src/*.py", "--json").out) == every[1:]
+    assert ids(kb("query", "--path", "src/deep/**", "--path", "docs/**/REQ-1.md", "--json").out) == ["REQ-1", every[0]]
+    assert ids(kb("query", "symbol", "--where", "path=src/**/other.py", "--json").out) == every[:1]
+    edges = json.loads(kb("query", "edge", "--path", "src/shop.py", "--json").out)["edges"]
+    assert [one["to"] for one in edges] == ["REQ-2", "REQ-1"]
+    assert ids(kb("query", "--path", "nowhere/**", "--json").out) == []
+    status, _, said = kb("query", "--path", "{a,b}/*")
+    assert status == 2
+    assert "braces" in said
