@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -59,8 +59,8 @@ SLOW_FILES = {
         "writing"
     ),
 }
-"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``, which `make
-quick` leaves out too. ``test_`` is left out."""
+"""They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``: `make quick`
+leaves all of these out, and `make test` has the cases of each on one of ``DAYS`` days. ``test_`` is left out."""
 
 
 NAMED = "KB_TEST_NAMED"
@@ -81,8 +81,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
             item.add_marker("one_engine")
-    if IS_SLICED:
-        _keep_slices(config, items)
     files = [f"{folder}/test_{name}.py" for folder, names in SLOW_FILES.items() for name in names.split()]
     slow = [Path(__file__).parent / name for name in (*SLOW_FOLDERS, *files)]
     assert all(place.exists() for place in slow)
@@ -90,6 +88,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")
+    if IS_SLICED:
+        _keep_slices(config, items)
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -98,39 +98,44 @@ def _parameters(item: pytest.Item) -> dict[str, object]:
 
 
 def _keep_slices(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep of the tests with the marks ``sliced`` and ``one_engine`` what runs today; ``make fault`` runs all.
+    """Keep of the slow tests what runs today; ``make fault`` runs all.
 
     A test that is named in the call runs whole. Of a file that is named, each test runs, on each engine, but of many
     cases only the slice.
     """
     named = tuple(place.rpartition("/")[2] for place in config.args if "::" in place)
+    kept = {*kept_today([item for item in items if not item.nodeid.rpartition("/")[2].startswith(named)])}
+    kept |= {item for item in items if item.nodeid.rpartition("/")[2].startswith(named)}
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
+
+
+def kept_today(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield of these tests the quick ones, and of each slow one the cases that run today."""
+    is_named = bool(os.environ[NAMED])
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.rpartition("/")[2].startswith(named):
-            continue
-        if item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
+        if item.get_closest_marker("slow"):
             tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    is_named = bool(os.environ[NAMED])
-    kept = {case for name, cases in tests.items() for case in _slice(name, cases, is_named=is_named)}
-    left_out = {case for cases in tests.values() for case in cases} - kept
-    if left_out:
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = [item for item in items if item not in left_out]
+        else:
+            yield item
+    for name, cases in tests.items():
+        yield from _slice(name, cases, is_named=is_named)
 
 
-def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> list[pytest.Item]:
-    """Return the cases of a test that run today."""
+def _slice(name: str, cases: list[pytest.Item], *, is_named: bool) -> Sequence[pytest.Item]:
+    """Return the cases of a test that run today: of a file that is named the slice, else this day's part of it."""
     if cases[0].get_closest_marker("one_engine") and not is_named:
         engines = _engines() or ENGINES
-        today = engines[turn(name, DAYS * len(engines)) // DAYS]
-        cases = [case for case in cases if _parameters(case)["engine"] == today]
+        of_now = engines[turn(name, DAYS * len(engines)) // DAYS]
+        cases = [case for case in cases if _parameters(case)["engine"] == of_now]
     sliced = cases[0].get_closest_marker("sliced") if cases else None
-    if sliced is None:
-        return cases
-    if not {*_parameters(cases[0])} - {"engine"}:
-        return cases if is_named or turn(name, DAYS) == 0 else []
-    kept = [cases[at] for at in each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])]
-    return [*(share(name, kept, *sliced.args) if sliced.args else kept)]
+    if sliced and {*_parameters(cases[0])} - {"engine"}:
+        at = each_value_once([{n: repr(v) for n, v in _parameters(case).items()} for case in cases])
+        cases = [cases[number] for number in at]
+        cases = [*(share(name, cases, *sliced.args) if sliced.args else cases)]
+    return cases if is_named else cases[turn(name, DAYS) :: DAYS]
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,38 +16,71 @@ from tests.support.effort.scale import DAYS, share, turn
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
+SLICES = 4
+"""Of the cases of its longest test, two of seven are in a slice."""
 
 
-def collected(*options: str, **variables: str) -> set[str]:
-    """Return the tests of a file that a run has."""
+LISTING = """
+import json, os, sys
+import pytest
+class Days:
+    def pytest_collection_finish(self, session):
+        from tests import conftest
+        from tests.support.effort import scale
+        found = {}
+        for day in range(int(sys.argv[1])):
+            scale.DAY = day
+            found[day] = [item.nodeid for item in conftest.kept_today(session.items)]
+        print("\\n" + json.dumps([[item.nodeid for item in session.items], found]))
+pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.argv[2:]], plugins=[Days()])
+"""
+"""Prints all tests of a file, and those of each day."""
+
+
+def collected(days: int, *options: str, **variables: str) -> tuple[set[str], list[set[str]]]:
+    """Return the tests of a file that ``make fault`` has, and what of them the slices of some days have."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KB_FAULT", "PYTEST"))}
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *options, FILE]
-    variables = {"KB_TEST_NAMED": "", **variables}
+    command = [sys.executable, "-c", LISTING, str(days), *options, FILE]
+    variables = {"KB_FAULT": "merge", "KB_TEST_NAMED": "", **variables}
     ended = subprocess.run(
         command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, check=True
     )  # fmt: skip
-    return {line for line in ended.stdout.splitlines() if line.startswith(FILE)}
+    [listed] = [line for line in ended.stdout.splitlines() if line.startswith("[[")]
+    whole, of_days = json.loads(listed)
+    return {*whole}, [{*of_day} for of_day in of_days.values()]
 
 
 def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_leaves_out():
-    days = [collected(KB_FAULT="slice", KB_TEST_DAY=str(day)) for day in range(DAYS)]
-    whole = collected(KB_FAULT="merge")
+    [of_fault] = re.findall(r"-m '(fault or .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    whole, days = collected(DAYS * SLICES)
     assert set.union(*days) == whole
     assert all(day < whole for day in days)
+    assert all(set.union(*days[at : at + DAYS]) < whole for at in range(DAYS)), "each period has a slice of its own"
     every_day = set.intersection(*days)
-    assert every_day, "a test without a mark runs every day"
-    [of_fault] = re.findall(r"-m '(fault or .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    assert whole - every_day <= collected("-m", of_fault, KB_FAULT="merge")
+    of_fault_alone, _ = collected(1, "-m", of_fault)
+    assert whole - every_day == of_fault_alone
+
+
+def test_a_file_without_slow_tests_runs_whole_every_day():
+    whole, days = collected(DAYS, "tests/core/test_ids.py")
+    quick = {name for name in whole if "test_ids.py" in name}
+    assert quick
+    assert all(quick <= day for day in days)
 
 
 @pytest.mark.parametrize(("count", "most"), [(1, 1), (5, 2), (6, 3), (7, 4), (127, 32), (3, 9)])
-def test_each_case_is_in_the_share_of_one_of_some_days_and_no_share_is_larger_than_asked(monkeypatch, count, most):
+def test_each_case_is_in_the_share_of_one_of_some_periods_and_no_share_is_larger_than_asked(monkeypatch, count, most):
     found: list[int] = []
-    for day in range(-(-count // most)):
-        monkeypatch.setattr(scale, "DAY", day)
-        today = share("a test", range(count), most)
-        assert len(today) <= most
-        found += today
+    monkeypatch.setattr(scale, "DAY", 0)
+    first = (DAYS - turn("a test", DAYS)) % DAYS
+    for period in range(-(-count // most)):
+        shares = []
+        for day in range(DAYS):
+            monkeypatch.setattr(scale, "DAY", first + DAYS * period + day)
+            shares.append(share("a test", range(count), most))
+        assert shares == [shares[0]] * DAYS
+        assert len(shares[0]) <= most
+        found += shares[0]
     assert sorted(found) == [*range(count)]
 
 
@@ -54,9 +88,8 @@ def test_each_test_of_a_file_that_is_named_runs_every_day():
     def tests_of(found: set[str]) -> set[str]:
         return {name.partition("[")[0] for name in found}
 
-    whole = tests_of(collected(KB_FAULT="merge"))
-    for day in range(DAYS):
-        assert tests_of(collected(KB_FAULT="slice", KB_TEST_DAY=str(day), KB_TEST_NAMED="yes")) == whole
+    whole, days = collected(DAYS, KB_TEST_NAMED="yes")
+    assert all(tests_of(day) == tests_of(whole) for day in days)
 
 
 def test_a_test_has_each_number_in_turn(monkeypatch):

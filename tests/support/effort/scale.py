@@ -26,10 +26,10 @@ DAY: Final = 0 if _DAY == "all" else int(_DAY)
 """The number of the day since 1970, which the workers of one run inherit: midnight comes to all of them at once."""
 
 IS_SLICED: Final = SCALE == "slice" and _DAY != "all"
-"""Tests with the mark ``sliced`` run in part."""
+"""The slow tests run in part."""
 
 DAYS: Final = 4
-"""A test that is long by itself is in the slice of one of so many days."""
+"""The cases of a slow test are dealt over so many days; then comes the next slice of those that have one."""
 
 UNTIL_S: Final = float(os.environ.get("KB_FAULT_UNTIL", "inf"))
 """The time of the clock, in seconds since 1970, after which no test is begun."""
@@ -60,9 +60,9 @@ def spread(points: Sequence[T], of_slice: int) -> Sequence[T]:
 
 
 def share(name: str, cases: Sequence[T], most: int) -> Sequence[T]:
-    """Return at most so many of a test's cases, evenly spread: others each day until all of them were in one."""
+    """Return at most so many cases of a test, evenly spread, for ``DAYS`` days; then others, until all were in one."""
     step = -(-len(cases) // most)
-    return cases[turn(name, step) :: step] if step else cases
+    return cases[turn(name, DAYS * step) // DAYS :: step] if step else cases
 
 
 def turn(name: str, count: int) -> int:
