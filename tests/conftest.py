@@ -33,30 +33,32 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "docs", "fault")
+SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "docs", "fault", "share")
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "branches check check_reports demo editing former_ids gc git_commands git_setups hook impact kip "
-        "lost_stores new permissions points program prolog renaming signals sleep startup terminal undo upkeep "
-        "watch without_prolog"
+        "against branches check check_reports clauses demo editing former_ids gc git_commands git_setups hook ids "
+        "impact kip lost_stores masked_secrets merge new permissions points private_writers program prolog "
+        "push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers signals "
+        "sleep startup terminal undo upkeep watch without_prolog"
     ),
     "core/editing": "renamed_suspects",
     "core/kip": "unrecorded",
-    "core/kip/kml": "dry_run export export_laws",
+    "core/kip/kml": "contested dry_run export export_laws",
+    "core/logic": "large_clauses",
     "core/maintenance": "compacting",
     "core/query": "query_laws search_laws",
     "core/rules": "limited suspect_edge",
     "core/storage": "processes scratch",
     "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers",
-    "core/store/branches": "moves slow_git trash views",
+    "core/store/branches": "moves renames seen_gone settling slow_git trash views",
     "core/store/history": "reach undo_laws",
-    "core/sync": "file_status overlay touched",
+    "core/sync": "file_status overlay searching shared_changes touched",
     "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
-        "logic logic_servers messages_not_read planted prompts query sleeping startup streams subscriptions progress "
-        "writing"
+        "logic logic_servers messages_not_read planted progress prompts query resolving sharing sleeping startup "
+        "streams subscriptions writing"
     ),
 }
 """They start programs, wait or hurt a store, as do the tests with the marks ``sliced`` and ``one_engine``: `make quick`
