@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.effort import scale
-from tests.support.effort.scale import DAYS, share, turn
+from tests.support.effort.scale import DAYS, share, spread, turn
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
@@ -82,6 +82,24 @@ def test_each_case_is_in_the_share_of_one_of_some_periods_and_no_share_is_larger
         assert len(shares[0]) <= most
         found += shares[0]
     assert sorted(found) == [*range(count)]
+
+
+@pytest.mark.parametrize(("count", "of_slice"), [(1, 1), (5, 2), (6, 3), (127, 6), (3, 9)])
+def test_each_point_of_an_enumeration_is_tried_on_some_day_and_a_day_has_no_more_than_asked(
+    monkeypatch, count, of_slice
+):
+    monkeypatch.setattr(scale, "SCALE", "slice")
+    monkeypatch.setattr(scale, "IS_SLICED", True)
+    found = set[int]()
+    for day in range(DAYS * count):
+        monkeypatch.setattr(scale, "DAY", day)
+        points = spread(range(count), of_slice)
+        assert 1 <= len(points) <= of_slice
+        found |= {*points}
+    assert found == {*range(count)}
+    monkeypatch.setattr(scale, "IS_SLICED", False)
+    whole = spread(range(count), of_slice)
+    assert (whole[0], whole[-1]) == (0, count - 1 if of_slice > 1 else 0)
 
 
 def test_each_test_of_a_file_that_is_named_runs_every_day():
