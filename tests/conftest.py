@@ -33,28 +33,29 @@ use_empty_home()
 HOME = os.environ["HOME"]
 use_hooks_in_files()
 
-SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "docs", "fault", "share")
+SLOW_FOLDERS = ("core/checks/introduced", "core/kip/sleep", "core/logic/engine", "core/watch", "fault", "share")
 SLOW_FILES = {
     ".": "benchmarks",
     "cli": (
-        "against branches check check_reports clauses demo editing former_ids gc git_commands git_setups hook ids "
-        "impact kip lost_stores masked_secrets merge new permissions points private_writers program prolog "
-        "push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers signals "
-        "sleep startup terminal undo upkeep watch without_prolog"
+        "against branches check check_reports clauses demo editing former_ids gc git_commands git_setups history "
+        "hook ids impact kip lost_stores masked_secrets merge new permissions points private_writers program "
+        "prolog push_fetch redact renaming share share_doctor share_hook share_pack share_private shared_writers "
+        "signals sleep startup terminal undo upkeep watch without_prolog"
     ),
-    "core/editing": "renamed_suspects",
+    "core/editing": "renamed_files renamed_suspects renaming",
     "core/kip": "unrecorded",
     "core/kip/kml": "contested dry_run export export_laws",
-    "core/logic": "large_clauses",
-    "core/maintenance": "compacting",
+    "core/logic": "large_clauses reading_laws",
+    "core/maintenance": "compacting redaction",
     "core/query": "query_laws search_laws",
     "core/rules": "limited suspect_edge",
-    "core/storage": "processes scratch",
-    "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers",
-    "core/store/branches": "moves renames seen_gone settling slow_git trash views",
-    "core/store/history": "reach undo_laws",
+    "core/storage": "processes scratch witness witness_notes",
+    "core/store": "branch_store concurrency facts_export_missing plans_ahead publishing readers worktree_stores",
+    "core/store/branches": "lost made_again moves new_epochs put_away renames seen_gone settling slow_git trash views",
+    "core/store/history": "compare reach undo_laws undo_renames",
     "core/sync": "file_status overlay searching shared_changes touched",
     "core/view": "equivalence key_filter large sandbox scratch_copy time_bounds",
+    "docs": "console_blocks",
     "mcp": (
         "branches call_queue check concurrency conformance damage extras former_ids history interruption listing "
         "logic logic_servers messages_not_read planted progress prompts query resolving sharing sleeping startup "
@@ -68,7 +69,7 @@ leaves all of these out, and `make test` has the cases of each on one of ``DAYS`
 NAMED = "KB_TEST_NAMED"
 """The variable that says whether files or folders are named in the call: then each of their tests runs."""
 BOTH_ENGINES = Path(__file__).parent / "core/logic/engine"
-"""The tests of the engines themselves run on both of them every day."""
+"""The tests of the engines themselves are for both of them."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -77,9 +78,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault(NAMED, "yes" if is_named else "")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out, and leave out the cases that a slice has not."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Mark what `make quick` leaves out; of what the options of the call leave, keep the cases that a slice has."""
     for item in items:
         if _parameters(item).get("engine") in ENGINES and not item.path.is_relative_to(BOTH_ENGINES):
             item.add_marker("one_engine")
@@ -90,6 +91,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if is_slow(item.path) or item.get_closest_marker("sliced") or item.get_closest_marker("one_engine"):
             item.add_marker("slow")
+    yield
     if IS_SLICED:
         _keep_slices(config, items)
 

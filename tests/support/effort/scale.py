@@ -30,7 +30,7 @@ SEED: Final = int(os.environ.get("KB_FAULT_SEED") or 20261121 + (DAY if IS_SLICE
 )
 """The seed of all random choices of the fault tests: in a slice another one each day."""
 
-DAYS: Final = 4
+DAYS: Final = 7
 """The cases of a slow test are dealt over so many days; then comes the next slice of those that have one."""
 
 UNTIL_S: Final = float(os.environ.get("KB_FAULT_UNTIL", "inf"))
