@@ -18,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILE = "tests/cli/test_points.py"
 SLICES = 4
 """Of the cases of its longest test, two of seven are in a slice."""
-
-
+QUICK_FILE = "tests/core/test_ids.py"
 LISTING = """
 import json, os, sys
 import pytest
@@ -27,43 +26,47 @@ class Days:
     def pytest_collection_finish(self, session):
         from tests import conftest
         from tests.support.effort import scale
-        found = {}
-        for day in range(int(sys.argv[1])):
-            scale.DAY = day
-            found[day] = [item.nodeid for item in conftest.kept_today(session.items)]
-        print("\\n" + json.dumps([[item.nodeid for item in session.items], found]))
+        found = [[item.nodeid for item in session.items]]
+        for is_named in ("", "yes"):
+            os.environ[conftest.NAMED] = is_named
+            for scale.DAY in range(int(sys.argv[1])):
+                found.append([item.nodeid for item in conftest.kept_today(session.items)])
+        print("\\n" + json.dumps(found))
 pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *sys.argv[2:]], plugins=[Days()])
 """
-"""Prints all tests of a file, and those of each day."""
+"""Prints all tests of files, those of each day, and those of each day where the files are named."""
 
 
-def collected(days: int, *options: str, **variables: str) -> tuple[set[str], list[set[str]]]:
-    """Return the tests of a file that ``make fault`` has, and what of them the slices of some days have."""
+def listed(*words: str) -> list[set[str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KB_FAULT", "PYTEST"))}
-    command = [sys.executable, "-c", LISTING, str(days), *options, FILE]
-    variables = {"KB_FAULT": "merge", "KB_TEST_NAMED": "", **variables}
+    command = [sys.executable, "-c", LISTING, str(DAYS * SLICES), *words]
     ended = subprocess.run(
-        command, cwd=ROOT, env=environment | variables, capture_output=True, text=True, check=True
+        command, cwd=ROOT, env=environment | {"KB_FAULT": "merge"}, capture_output=True, text=True, check=True
     )  # fmt: skip
-    [listed] = [line for line in ended.stdout.splitlines() if line.startswith("[[")]
-    whole, of_days = json.loads(listed)
-    return {*whole}, [{*of_day} for of_day in of_days.values()]
+    [line] = [line for line in ended.stdout.splitlines() if line.startswith("[[")]
+    return [{*found} for found in json.loads(line)]
 
 
-def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_leaves_out():
+@pytest.fixture(scope="module")
+def collected() -> tuple[set[str], list[set[str]], list[set[str]]]:
+    """All tests of two files, what the slices of some days have of them, and what they have where these are named."""
+    whole, *days = listed(FILE, QUICK_FILE)
+    return whole, days[: DAYS * SLICES], days[DAYS * SLICES :]
+
+
+def test_the_slices_of_all_days_are_all_tests_and_make_fault_runs_what_some_day_leaves_out(collected):
     [of_fault] = re.findall(r"-m '(fault or .*?)'", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    whole, days = collected(DAYS * SLICES)
+    whole, days, _ = collected
     assert set.union(*days) == whole
     assert all(day < whole for day in days)
     assert all(set.union(*days[at : at + DAYS]) < whole for at in range(DAYS)), "each period has a slice of its own"
-    every_day = set.intersection(*days)
-    of_fault_alone, _ = collected(1, "-m", of_fault)
-    assert whole - every_day == of_fault_alone
+    of_fault_alone, *_ = listed("-m", of_fault, FILE)
+    assert whole - set.intersection(*days) == of_fault_alone
 
 
-def test_a_file_without_slow_tests_runs_whole_every_day():
-    whole, days = collected(DAYS, "tests/core/test_ids.py")
-    quick = {name for name in whole if "test_ids.py" in name}
+def test_a_file_without_slow_tests_runs_whole_every_day(collected):
+    whole, days, _ = collected
+    quick = {name for name in whole if name.startswith(QUICK_FILE)}
     assert quick
     assert all(quick <= day for day in days)
 
@@ -102,12 +105,12 @@ def test_each_point_of_an_enumeration_is_tried_on_some_day_and_a_day_has_no_more
     assert (whole[0], whole[-1]) == (0, count - 1 if of_slice > 1 else 0)
 
 
-def test_each_test_of_a_file_that_is_named_runs_every_day():
+def test_each_test_of_a_file_that_is_named_runs_every_day(collected):
     def tests_of(found: set[str]) -> set[str]:
         return {name.partition("[")[0] for name in found}
 
-    whole, days = collected(DAYS, KB_TEST_NAMED="yes")
-    assert all(tests_of(day) == tests_of(whole) for day in days)
+    whole, _, named_days = collected
+    assert all(tests_of(day) == tests_of(whole) for day in named_days)
 
 
 def test_a_test_has_each_number_in_turn(monkeypatch):
